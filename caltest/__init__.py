@@ -1,0 +1,48 @@
+"""caltest: may a classifier's predicted probabilities be taken at their word?
+
+Statistical tests of calibration in the framework of Vaicenavicius et al. (2019): look at a model through a lens,
+estimate its calibration function by histogram regression over a partition, measure the distance between what was
+predicted and what happened, and compare it with what a perfectly calibrated model would have shown.
+"""
+
+from caltest import datasets
+from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
+from caltest.hypothesis import CalibrationTestResult, CalibrationWarning, calibration_error, calibration_test
+from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
+from caltest.partitions import Edges, EqualMass, EqualWidth, Partition, VarianceTree
+from caltest.resampling import Consistency
+from caltest.statistics import ECE, KS, MCE, ClasswiseKS, Omnibus, Statistic, TemperatureScore
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ECE",
+    "KS",
+    "MCE",
+    "CalibrationTestResult",
+    "CalibrationWarning",
+    "Canonical",
+    "ClassWise",
+    "ClasswiseKS",
+    "Confidence",
+    "Consistency",
+    "Edges",
+    "EqualMass",
+    "EqualWidth",
+    "Groups",
+    "Omnibus",
+    "Partition",
+    "Statistic",
+    "TemperatureScore",
+    "TopK",
+    "TopRank",
+    "VarianceTree",
+    "WithinTop",
+    "calibration_error",
+    "calibration_test",
+    "chebyshev",
+    "datasets",
+    "euclidean",
+    "squared_euclidean",
+    "total_variation",
+]

@@ -1,0 +1,24 @@
+"""How objects of the package call themselves in reports: ``Name(field=value)``, defaults left out."""
+
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any
+
+
+def describe(thing: Any) -> str:
+    """Return a short name: a dataclass shows the fields that differ from their defaults, a function its name."""
+    if is_dataclass(thing) and not isinstance(thing, type):
+        parts = [
+            f"{field.name}={describe(getattr(thing, field.name))}"
+            for field in fields(thing)
+            if field.repr and getattr(thing, field.name) != _default(field)
+        ]
+        return f"{type(thing).__name__}({', '.join(parts)})"
+    if isinstance(thing, tuple):
+        return "[" + ", ".join(describe(part) for part in thing) + "]"
+    if callable(thing):
+        return getattr(thing, "__name__", type(thing).__name__)
+    return repr(thing)
+
+
+def _default(field: Any) -> Any:
+    return field.default_factory() if field.default_factory is not MISSING else field.default

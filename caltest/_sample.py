@@ -1,0 +1,302 @@
+"""The induced problem: predictions and outcomes behind a lens, and their sums over cells."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest._kernels.cells import count_events, count_outcomes, weigh_outcomes
+from caltest._validation import SUM_TOLERANCE, validate_problem, validate_weight
+from caltest.lenses import Lens
+from caltest.partitions import Assignment, fit_partition
+
+CalibrationFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Region = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+Derived = TypeVar("Derived")
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A classification problem as statistics see it; with two outcomes, rows are sorted by the event's probability.
+
+    Attributes
+    ----------
+    prob : array of shape (n_samples, n_outcomes)
+        Predictions; cells, scores and orders are made from them.
+    outcome : array of shape (n_samples,), unsigned integers
+        What happened.
+    null_prob : array of shape (n_samples, n_outcomes)
+        Probabilities of the outcomes under the null hypothesis: ``prob``, or a known calibration function of it.
+    row : array of shape (n_samples,)
+        Number of each row in the caller's arrays.
+    weight : array of shape (n_samples,) or None
+        Importance of each row.
+    """
+
+    prob: NDArray[np.float64]
+    outcome: NDArray[Any]
+    null_prob: NDArray[np.float64]
+    row: NDArray[np.int64]
+    weight: NDArray[np.float64] | None = None
+    _derived: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return len(self.prob)
+
+    @property
+    def n_outcomes(self) -> int:
+        """Number of outcomes behind the lens."""
+        return self.prob.shape[1]
+
+    @property
+    def event(self) -> NDArray[np.float64]:
+        """Probability of the event of a two-outcome problem, ``(n_samples,)``, increasing."""
+        return self.prob[:, 1]
+
+    @cached_property
+    def thresholds(self) -> NDArray[np.uint32]:
+        """Cumulative null probabilities times 2**32, ``(n_outcomes - 1, n_samples)``: what outcomes are drawn from.
+
+        Here, and nowhere else, drift is normalised away and a slightly negative rest is clipped at 0.
+        """
+        cumulative = np.cumsum(np.clip(self.null_prob, 0.0, None), axis=1)
+        share = cumulative[:, :-1].T / cumulative[:, -1]
+        return np.ascontiguousarray(np.minimum(np.rint(share * 2.0**32), 2.0**32 - 1).astype(np.uint32))
+
+    @cached_property
+    def impossible(self) -> NDArray[np.int64]:
+        """Caller's row numbers whose outcome has probability 0 under the null hypothesis, increasing."""
+        stated = np.take_along_axis(self.null_prob, self.outcome[:, None].astype(np.int64), axis=1)[:, 0]
+        return np.sort(self.row[stated <= 0])
+
+    def cells(self, partition: Any) -> "Cells":
+        """Return the cells of a partition fitted to these predictions; fitted once."""
+        if partition not in self._derived:
+            self._derived[partition] = Cells.fit(partition, self)
+        return self._derived[partition]
+
+    def once(self, derive: Callable[["Sample"], Derived]) -> Derived:
+        """Return ``derive(self)``, computed at the first call: what depends on predictions alone serves every draw."""
+        if derive not in self._derived:
+            self._derived[derive] = derive(self)
+        return self._derived[derive]
+
+    def take(self, row: NDArray[np.int64]) -> "Sample":
+        """Return the sample of the given rows (increasing, repeats allowed)."""
+        return Sample(
+            self.prob[row],
+            self.outcome[row],
+            self.null_prob[row],
+            self.row[row],
+            None if self.weight is None else self.weight[row],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Occupied cells of a fitted partition.
+
+    Attributes
+    ----------
+    index : array of shape (n_samples,)
+        Cell of each row, 0 to n_cells - 1.
+    label : array of shape (n_cells,)
+        The partition's own label of each cell, increasing.
+    assign : callable
+        The fitted partition, from probabilities to labels.
+    count : array of shape (n_cells,)
+        Rows (weights) in each cell.
+    predicted_sum, null_sum : arrays of shape (n_cells, n_outcomes)
+        Sums of predictions and of null probabilities.
+    start : array of shape (n_cells + 1,) or None
+        First row of each cell where rows are sorted by cell.
+    """
+
+    index: NDArray[np.int64]
+    label: NDArray[np.int64]
+    assign: Assignment
+    count: NDArray[np.float64]
+    predicted_sum: NDArray[np.float64]
+    null_sum: NDArray[np.float64]
+    start: NDArray[np.int64] | None
+
+    @classmethod
+    def fit(cls, partition: Any, sample: Sample) -> "Cells":
+        """Fit a partition to the predictions of a sample."""
+        assign = fit_partition(partition, sample.prob)
+        label, index = np.unique(assign(sample.prob), return_inverse=True)
+        in_order = bool(np.all(index[1:] >= index[:-1]))
+        return cls(
+            index,
+            label,
+            assign,
+            np.bincount(index, weights=sample.weight, minlength=len(label)).astype(np.float64),
+            _sum_by_cell(sample.prob, index, len(label), sample.weight),
+            _sum_by_cell(sample.null_prob, index, len(label), sample.weight),
+            np.searchsorted(index, np.arange(len(label) + 1)) if in_order else None,
+        )
+
+    @property
+    def n_cells(self) -> int:
+        """Number of occupied cells."""
+        return len(self.label)
+
+
+@dataclass(frozen=True, eq=False)
+class CellSums:
+    """The sums from which everything binned is made; sums over parts of the rows add up.
+
+    Attributes
+    ----------
+    count : array of shape (n_cells,)
+        Rows (weights) in each cell.
+    predicted_sum : array of shape (n_cells, n_outcomes)
+        Sum of what the null hypothesis says of each outcome: the predictions, unless a calibration function is given.
+    observed_count : array of shape (..., n_cells, n_outcomes)
+        Rows (weights) that fell to each outcome; leading axes are replicates.
+    """
+
+    count: NDArray[np.float64]
+    predicted_sum: NDArray[np.float64]
+    observed_count: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, sample: Sample, cells: Cells, outcomes: NDArray[Any]) -> "CellSums":
+        """Sum outcomes ``(..., n_samples)`` of a sample over cells."""
+        flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+        if sample.weight is not None:
+            counted = weigh_outcomes(flat, cells.index, sample.weight, cells.n_cells, sample.n_outcomes)
+        elif sample.n_outcomes == 2 and cells.start is not None:
+            events = count_events(flat, cells.start)
+            counted = np.stack([np.diff(cells.start) - events, events], axis=-1)
+        else:
+            counted = count_outcomes(flat, cells.index, cells.n_cells, sample.n_outcomes)
+        shape = outcomes.shape[:-1] + counted.shape[1:]
+        return cls(cells.count, cells.null_sum, counted.reshape(shape).astype(np.float64))
+
+    def __add__(self, other: "CellSums") -> "CellSums":
+        """Return the sums over the rows of both; both must speak of the same cells."""
+        return CellSums(
+            self.count + other.count,
+            self.predicted_sum + other.predicted_sum,
+            self.observed_count + other.observed_count,
+        )
+
+    @property
+    def share(self) -> NDArray[np.float64]:
+        r"""Proportion of rows (weights) in each cell, :math:`\hat p^{(i)}`, ``(n_cells,)``."""
+        return self.count / self.count.sum()
+
+    @property
+    def predicted(self) -> NDArray[np.float64]:
+        r"""Average prediction of each cell, :math:`\hat g^{(i)}`, ``(n_cells, n_outcomes)``; 0 where empty."""
+        return self.predicted_sum / np.where(self.count > 0, self.count, 1.0)[:, None]
+
+    @property
+    def observed(self) -> NDArray[np.float64]:
+        r"""Observed frequencies, :math:`\hat r^{(i)}`, ``(..., n_cells, n_outcomes)``; 0 where empty."""
+        return self.observed_count / np.where(self.count > 0, self.count, 1.0)[:, None]
+
+
+def make_sample(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    lens: Lens | None = None,
+    region: Region | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Sample:
+    """Validate what the user passed and look at it through the lens."""
+    prob, outcome = validate_problem(y_true, y_prob, classes)
+    weight = validate_weight(sample_weight, len(prob))
+    return induce(prob, outcome, lens=lens, region=region, weight=weight)
+
+
+def induce(
+    prob: NDArray[np.float64],
+    outcome: NDArray[Any],
+    *,
+    lens: Lens | None = None,
+    region: Region | None = None,
+    weight: NDArray[np.float64] | None = None,
+) -> Sample:
+    """Return the sample behind the lens, restricted to the region, in the package's row order."""
+    if lens is not None:
+        prob, outcome = apply_lens(lens, prob, outcome)
+    row = np.arange(len(prob))
+    if region is not None:
+        row = np.flatnonzero(_inside(region, prob))
+        if not row.size or (weight is not None and not weight[row].sum() > 0):
+            msg = "`region` must hold at least one row (of positive weight), got none."
+            raise ValueError(msg)
+    if prob.shape[1] == 2:
+        row = row[np.argsort(prob[row, 1], kind="stable")]
+    prob = np.ascontiguousarray(prob[row])
+    return Sample(
+        prob,
+        outcome[row].astype(outcome_dtype(prob.shape[1])),
+        prob,
+        row,
+        None if weight is None else weight[row],
+    )
+
+
+def outcome_dtype(n_outcomes: int) -> np.dtype[Any]:
+    """Return the smallest unsigned integer type that holds the outcomes: drawn outcomes are the bulk of all memory."""
+    return np.min_scalar_type(n_outcomes - 1)
+
+
+def with_calibration_function(sample: Sample, calibration_function: CalibrationFunction) -> Sample:
+    """Return the sample whose outcomes follow ``calibration_function(prob)`` under the null hypothesis."""
+    null_prob = np.asarray(calibration_function(sample.prob.copy()), dtype=np.float64)
+    if null_prob.shape != sample.prob.shape:
+        msg = f"`calibration_function` must return shape {sample.prob.shape}, got {null_prob.shape}."
+        raise ValueError(msg)
+    valid = (null_prob >= -SUM_TOLERANCE) & (null_prob <= 1 + SUM_TOLERANCE)
+    wrong = np.flatnonzero(~valid.all(axis=1) | ~(np.abs(null_prob.sum(axis=1) - 1) <= SUM_TOLERANCE))
+    if wrong.size:
+        msg = f"`calibration_function` must return probabilities that sum to 1, got {null_prob[wrong[0]]}."
+        raise ValueError(msg)
+    return Sample(sample.prob, sample.outcome, null_prob, sample.row, sample.weight)
+
+
+def apply_lens(
+    lens: Lens, prob: NDArray[np.float64], outcome: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Call a lens and check the form of what it returns."""
+    if not callable(lens) or isinstance(lens, type):
+        msg = f"`lens` must be a lens such as Confidence() or a function of (prob, outcome), got {lens!r}."
+        raise ValueError(msg)
+    induced, seen = lens(prob, outcome)
+    induced, seen = np.asarray(induced, dtype=np.float64), np.asarray(seen)
+    if induced.ndim != 2 or induced.shape[1] < 2 or seen.shape != (len(prob),) or len(induced) != len(prob):
+        msg = (
+            f"`lens` must return probabilities ({len(prob)}, n_outcomes >= 2) and outcomes ({len(prob)},), "
+            f"got {induced.shape} and {seen.shape}."
+        )
+        raise ValueError(msg)
+    if seen.dtype.kind not in "iub" or seen.min() < 0 or seen.max() >= induced.shape[1]:
+        msg = f"`lens` must return outcomes 0 to {induced.shape[1] - 1}, got {seen.dtype} up to {seen.max()}."
+        raise ValueError(msg)
+    return induced, seen
+
+
+def _inside(region: Region, prob: NDArray[np.float64]) -> NDArray[np.bool_]:
+    inside = np.asarray(region(prob.copy()))
+    if inside.shape != (len(prob),) or inside.dtype.kind != "b":
+        msg = f"`region` must return booleans of shape ({len(prob)},), got {inside.dtype} of shape {inside.shape}."
+        raise ValueError(msg)
+    return inside
+
+
+def _sum_by_cell(
+    values: NDArray[np.float64], index: NDArray[np.int64], n_cells: int, weight: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    weighted = values if weight is None else values * weight[:, None]
+    return np.stack([np.bincount(index, weights=column, minlength=n_cells) for column in weighted.T], axis=-1)

@@ -1,0 +1,217 @@
+"""Turn what users pass into what the package trusts; a refusal names the argument, the value and what is allowed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+SUM_TOLERANCE = 1e-4
+"""A row of probabilities may miss 1 by this much: float32 softmax output passes, a forgotten class does not."""
+
+SeedLike = int | np.random.Generator | None
+
+
+def validate_prob(y_prob: ArrayLike) -> NDArray[np.float64]:
+    """Return probabilities of shape ``(n_samples, n_classes)``; ``(n_samples,)`` is read as the positive class.
+
+    The values are those of the caller (``tiny`` drift of a row sum is kept); the caller's array is never written to.
+    """
+    prob = _plain_array(y_prob, "y_prob")
+    if prob.dtype == object:
+        prob = _as_float(prob, "y_prob")
+    if prob.dtype.kind in "iub":
+        msg = (
+            f"`y_prob` must hold probabilities as floats, got {prob.dtype} values; "
+            "integers look like class labels or counts."
+        )
+        raise ValueError(msg)
+    if prob.dtype.kind != "f":
+        msg = f"`y_prob` must hold real numbers, got dtype {prob.dtype}."
+        raise ValueError(msg)
+    if prob.ndim not in {1, 2}:
+        msg = f"`y_prob` must have shape (n_samples,) or (n_samples, n_classes), got {prob.shape}."
+        raise ValueError(msg)
+    if prob.ndim == 2 and prob.shape[1] == 1:
+        msg = (
+            f"`y_prob` has a single column, shape {prob.shape}; pass shape (n_samples,) for the probability of the "
+            "positive class, or one column per class."
+        )
+        raise ValueError(msg)
+    if prob.size == 0:
+        msg = f"`y_prob` must not be empty, got shape {prob.shape}."
+        raise ValueError(msg)
+    _refuse_bad_values(prob)
+    prob = np.ascontiguousarray(prob, dtype=np.float64)
+    if prob.ndim == 1:
+        return np.column_stack([1.0 - prob, prob])
+    total = prob.sum(axis=1)
+    wrong = np.flatnonzero(np.abs(total - 1.0) > SUM_TOLERANCE)
+    if wrong.size:
+        row = wrong[0]
+        msg = (
+            f"rows of `y_prob` must sum to 1 within {SUM_TOLERANCE:g}, got {total[row]:.9g} in row {row} "
+            f"({wrong.size} such rows); if this is rounding, divide each row by its sum."
+        )
+        raise ValueError(msg)
+    return prob
+
+
+def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] | None = None) -> NDArray[np.int64]:
+    """Return class indices ``(n_samples,)``; ``classes`` names the label of each column."""
+    label = _plain_array(y_true, "y_true")
+    if label.ndim != 1:
+        msg = f"`y_true` must have shape (n_samples,), got {label.shape}."
+        raise ValueError(msg)
+    if label.size == 0:
+        msg = "`y_true` must not be empty."
+        raise ValueError(msg)
+    if classes is not None:
+        return _index_of(label, classes, n_classes)
+    if label.dtype == object:
+        label = np.asarray(label.tolist())
+    if label.dtype.kind == "b":
+        if n_classes != 2:
+            msg = f"`y_true` may be boolean for two classes only, `y_prob` has {n_classes}."
+            raise ValueError(msg)
+        return label.astype(np.int64)
+    if label.dtype.kind == "f" and np.all(label == np.rint(label)) and np.all(np.isfinite(label)):
+        label = label.astype(np.int64)
+    if label.dtype.kind not in "iu":
+        bad = _first(label, lambda x: not (np.isreal(x) and x == np.rint(x)) if label.dtype.kind == "f" else True)
+        msg = (
+            f"`y_true` must hold class indices 0 to {n_classes - 1}, got {label[bad]!r} in row {bad}; for other "
+            "labels pass `classes`, the label of each column."
+        )
+        raise ValueError(msg)
+    wrong = np.flatnonzero((label < 0) | (label >= n_classes))
+    if wrong.size:
+        msg = (
+            f"`y_true` must hold class indices 0 to {n_classes - 1} for {n_classes} columns, "
+            f"got {label[wrong[0]]} in row {wrong[0]}; for other labels pass `classes`."
+        )
+        raise ValueError(msg)
+    return label.astype(np.int64)
+
+
+def validate_problem(
+    y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return ``prob (n_samples, n_classes)`` and ``outcome (n_samples,)`` of equal length."""
+    prob = validate_prob(y_prob)
+    outcome = validate_outcome(y_true, prob.shape[1], classes)
+    if len(prob) != len(outcome):
+        msg = f"`y_true` and `y_prob` must have the same length, got {len(outcome)} and {len(prob)}."
+        raise ValueError(msg)
+    return prob, outcome
+
+
+def validate_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
+    """Return weights ``(n_samples,)``, finite and not negative, with a positive sum; None stays None."""
+    if sample_weight is None:
+        return None
+    weight = _as_float(_plain_array(sample_weight, "sample_weight"), "sample_weight")
+    if weight.shape != (n_samples,):
+        msg = f"`sample_weight` must have shape ({n_samples},), got {weight.shape}."
+        raise ValueError(msg)
+    wrong = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if wrong.size:
+        msg = f"`sample_weight` must be finite and not negative, got {weight[wrong[0]]} in row {wrong[0]}."
+        raise ValueError(msg)
+    if not weight.sum() > 0:
+        msg = "`sample_weight` must have a positive sum, got 0."
+        raise ValueError(msg)
+    return weight
+
+
+def validate_rng(rng: SeedLike) -> np.random.Generator:
+    """Return a Generator: the one entrance of randomness (SPEC 7)."""
+    if rng is None or isinstance(rng, np.random.Generator):
+        return np.random.default_rng(rng)
+    if isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0:
+        return np.random.default_rng(int(rng))
+    msg = f"`rng` must be None, an integer >= 0 or a numpy.random.Generator, got {rng!r}."
+    raise ValueError(msg)
+
+
+def validate_count(value: Any, name: str, minimum: int = 1) -> int:
+    """Return ``value`` as int if it is an integer of at least ``minimum``."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= minimum:
+        return int(value)
+    msg = f"`{name}` must be an integer >= {minimum}, got {value!r}."
+    raise ValueError(msg)
+
+
+def validate_level(value: Any, name: str) -> float:
+    """Return ``value`` as float if it lies strictly between 0 and 1."""
+    if isinstance(value, int | float | np.number) and 0 < value < 1:
+        return float(value)
+    msg = f"`{name}` must lie strictly between 0 and 1, got {value!r}."
+    raise ValueError(msg)
+
+
+def validate_choice(value: Any, name: str, allowed: Sequence[str]) -> str:
+    """Return ``value`` if it is one of the allowed words."""
+    if isinstance(value, str) and value in allowed:
+        return value
+    msg = f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}."
+    raise ValueError(msg)
+
+
+def _plain_array(values: Any, name: str) -> NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        msg = f"`{name}` must not hold masked values; drop those rows first."
+        raise ValueError(msg)
+    if hasattr(values, "detach"):  # a PyTorch tensor that may still carry a gradient
+        values = values.detach()
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError, RuntimeError) as error:
+        msg = f"`{name}` must be an array of one shape: {error}"
+        raise ValueError(msg) from None
+
+
+def _as_float(values: NDArray[Any], name: str) -> NDArray[np.float64]:
+    try:
+        return values.astype(np.float64)
+    except (ValueError, TypeError):
+        msg = f"`{name}` must hold real numbers, got {values.ravel()[0]!r}."
+        raise ValueError(msg) from None
+
+
+def _refuse_bad_values(prob: NDArray[Any]) -> None:
+    # NaN fails every comparison, so one pass finds all that is wrong.
+    wrong = np.argwhere(~((prob >= 0) & (prob <= 1)))
+    if not wrong.size:
+        return
+    where = tuple(wrong[0])
+    value = prob[where]
+    place = f"row {where[0]}" + (f", column {where[1]}" if len(where) == 2 else "")
+    if not np.isfinite(value):
+        msg = f"`y_prob` must be finite, got {value} in {place}."
+    elif len(wrong) > 0.1 * len(prob):
+        msg = f"`y_prob` must lie in [0, 1], got {value} in {place}; these look like logits: apply softmax first."
+    else:
+        msg = f"`y_prob` must lie in [0, 1], got {value} in {place}."
+    raise ValueError(msg)
+
+
+def _index_of(label: NDArray[Any], classes: Sequence[Any], n_classes: int) -> NDArray[np.int64]:
+    names = list(np.asarray(classes).tolist()) if not isinstance(classes, list | tuple) else list(classes)
+    if len(names) != n_classes:
+        msg = f"`classes` must name {n_classes} classes, one per column of `y_prob`, got {len(names)}."
+        raise ValueError(msg)
+    position = {name: k for k, name in enumerate(names)}
+    if len(position) != len(names):
+        msg = f"`classes` must be distinct, got {names!r}."
+        raise ValueError(msg)
+    outcome = np.array([position.get(value, -1) for value in label.tolist()], dtype=np.int64)
+    wrong = np.flatnonzero(outcome < 0)
+    if wrong.size:
+        msg = f"`y_true` must hold labels from `classes` {names!r}, got {label[wrong[0]]!r} in row {wrong[0]}."
+        raise ValueError(msg)
+    return outcome
+
+
+def _first(values: NDArray[Any], is_wrong: Any) -> int:
+    return next(i for i, value in enumerate(values) if is_wrong(value))

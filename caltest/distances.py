@@ -1,0 +1,103 @@
+r"""Distances between predicted and observed class probabilities.
+
+A distance is any NumPy function ``d(predicted, observed)`` of arrays ``(..., n_classes)`` that reduces the last axis;
+leading axes broadcast, so that one call serves all cells of all resamples.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Distance = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+
+
+def total_variation(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Total variation distance, :math:`d(x, y) = \frac12 \sum_k |x_k - y_k|`.
+
+    The distance of Guo et al. (2017) and of Vaicenavicius et al. (2019), section 3.2; for two outcomes it is the
+    absolute difference of the event's probability.
+
+    Parameters
+    ----------
+    predicted, observed : array of shape (..., n_classes)
+        Probabilities; leading axes broadcast.
+
+    Returns
+    -------
+    array of shape (...)
+        Values in [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(total_variation(np.array([0.1, 0.3, 0.6]), np.array([0.2, 0.2, 0.6])))
+    0.1
+    """
+    return 0.5 * np.abs(observed - predicted).sum(axis=-1)
+
+
+def euclidean(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Euclidean distance, :math:`d(x, y) = \left(\sum_k (x_k - y_k)^2\right)^{1/2}`.
+
+    Parameters
+    ----------
+    predicted, observed : array of shape (..., n_classes)
+        Probabilities; leading axes broadcast.
+
+    Returns
+    -------
+    array of shape (...)
+        Values in [0, sqrt(2)].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(euclidean(np.array([0.0, 1.0]), np.array([0.3, 0.6])))
+    0.5
+    """
+    return np.sqrt(squared_euclidean(predicted, observed))
+
+
+def squared_euclidean(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Squared Euclidean distance, :math:`d(x, y) = \sum_k (x_k - y_k)^2` (Vaicenavicius et al. 2019, section 3.2).
+
+    Parameters
+    ----------
+    predicted, observed : array of shape (..., n_classes)
+        Probabilities; leading axes broadcast.
+
+    Returns
+    -------
+    array of shape (...)
+        Values in [0, 2].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(squared_euclidean(np.array([0.0, 1.0]), np.array([0.5, 0.5])))
+    0.5
+    """
+    return np.square(observed - predicted).sum(axis=-1)
+
+
+def chebyshev(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Largest difference over the classes, :math:`d(x, y) = \max_k |x_k - y_k|`.
+
+    Parameters
+    ----------
+    predicted, observed : array of shape (..., n_classes)
+        Probabilities; leading axes broadcast.
+
+    Returns
+    -------
+    array of shape (...)
+        Values in [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(chebyshev(np.array([0.25, 0.25, 0.5]), np.array([0.0, 0.5, 0.5])))
+    0.25
+    """
+    return np.abs(observed - predicted).max(axis=-1)

@@ -1,0 +1,47 @@
+"""The contract of a statistic: one number, large where predictions and outcomes disagree."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._naming import describe
+from caltest._sample import Sample
+from caltest.resampling import Draws
+
+
+class Statistic(ABC):
+    """An estimator used as test statistic.
+
+    A subclass is a frozen dataclass that owns its parts and defines `evaluate`; the same code then serves the observed
+    labels and the redrawn ones. Large values speak against calibration.
+    """
+
+    measures_scatter: ClassVar[bool] = True
+    """Whether an unusually small value means that outcomes scatter less than predicted."""
+
+    @property
+    def components(self) -> tuple["Statistic", ...]:
+        """Statistics that are evaluated on the same draws; more than one are combined by min-p."""
+        return (self,)
+
+    @abstractmethod
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the statistic ``(...)`` of outcomes ``(..., n_samples)`` on the predictions of the sample."""
+
+    def null(self, sample: Sample, draws: Draws) -> NDArray[np.float64]:
+        """Return the statistic on every draw, ``(n_resamples,)``; may be overridden to be faster, never to differ."""
+        return joint_null([self], sample, draws)[0]
+
+    def __str__(self) -> str:
+        return describe(self)
+
+
+def joint_null(statistics: Sequence[Statistic], sample: Sample, draws: Draws) -> NDArray[np.float64]:
+    """Return ``(n_statistics, n_resamples)``: several statistics on one set of draws."""
+    parts = [
+        [statistic.evaluate(drawn, outcomes) for statistic in statistics] for drawn, outcomes in draws.blocks(sample)
+    ]
+    return np.concatenate(parts, axis=1)
