@@ -10,8 +10,11 @@ from caltest.distances import chebyshev, euclidean, squared_euclidean, total_var
 from caltest.hypothesis import CalibrationTestResult, CalibrationWarning, calibration_error, calibration_test
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import Edges, EqualMass, EqualWidth, Partition, VarianceTree
+from caltest.plotting import plot_reliability
+from caltest.reliability import HistogramRegression, ReliabilityCurve, histogram_regression, reliability_curve
 from caltest.resampling import Consistency
 from caltest.statistics import ECE, KS, MCE, ClasswiseKS, Omnibus, Statistic, TemperatureScore
+from caltest.table import CalibrationTable, calibration_table
 
 __version__ = "0.1.0"
 
@@ -19,6 +22,7 @@ __all__ = [
     "ECE",
     "KS",
     "MCE",
+    "CalibrationTable",
     "CalibrationTestResult",
     "CalibrationWarning",
     "Canonical",
@@ -30,8 +34,10 @@ __all__ = [
     "EqualMass",
     "EqualWidth",
     "Groups",
+    "HistogramRegression",
     "Omnibus",
     "Partition",
+    "ReliabilityCurve",
     "Statistic",
     "TemperatureScore",
     "TopK",
@@ -39,10 +45,14 @@ __all__ = [
     "VarianceTree",
     "WithinTop",
     "calibration_error",
+    "calibration_table",
     "calibration_test",
     "chebyshev",
     "datasets",
     "euclidean",
+    "histogram_regression",
+    "plot_reliability",
+    "reliability_curve",
     "squared_euclidean",
     "total_variation",
 ]

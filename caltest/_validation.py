@@ -1,6 +1,6 @@
 """Turn what users pass into what the package trusts; a refusal names the argument, the value and what is allowed."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ SeedLike = int | np.random.Generator | None
 def validate_prob(y_prob: ArrayLike) -> NDArray[np.float64]:
     """Return probabilities of shape ``(n_samples, n_classes)``; ``(n_samples,)`` is read as the positive class.
 
-    The values are those of the caller (``tiny`` drift of a row sum is kept); the caller's array is never written to.
+    The values are those of the caller (tiny drift of a row sum is kept), the array is the package's own, so that not
+    even a user's lens writes to the caller's.
     """
-    prob = _plain_array(y_prob, "y_prob")
+    prob = _typed_array(y_prob, "y_prob")
     if prob.dtype == object:
         prob = _as_float(prob, "y_prob")
     if prob.dtype.kind in "iub":
@@ -27,7 +28,7 @@ def validate_prob(y_prob: ArrayLike) -> NDArray[np.float64]:
         )
         raise ValueError(msg)
     if prob.dtype.kind != "f":
-        msg = f"`y_prob` must hold real numbers, got dtype {prob.dtype}."
+        msg = f"`y_prob` must hold real numbers, got {prob.dtype} values."
         raise ValueError(msg)
     if prob.ndim not in {1, 2}:
         msg = f"`y_prob` must have shape (n_samples,) or (n_samples, n_classes), got {prob.shape}."
@@ -42,7 +43,7 @@ def validate_prob(y_prob: ArrayLike) -> NDArray[np.float64]:
         msg = f"`y_prob` must not be empty, got shape {prob.shape}."
         raise ValueError(msg)
     _refuse_bad_values(prob)
-    prob = np.ascontiguousarray(prob, dtype=np.float64)
+    prob = np.array(prob, dtype=np.float64, order="C")
     if prob.ndim == 1:
         return np.column_stack([1.0 - prob, prob])
     total = prob.sum(axis=1)
@@ -59,36 +60,27 @@ def validate_prob(y_prob: ArrayLike) -> NDArray[np.float64]:
 
 def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] | None = None) -> NDArray[np.int64]:
     """Return class indices ``(n_samples,)``; ``classes`` names the label of each column."""
-    label = _plain_array(y_true, "y_true")
+    label = _plain_array(y_true, "y_true") if classes is not None else _typed_array(y_true, "y_true")
     if label.ndim != 1:
         msg = f"`y_true` must have shape (n_samples,), got {label.shape}."
         raise ValueError(msg)
     if label.size == 0:
-        msg = "`y_true` must not be empty."
+        msg = "`y_true` must not be empty, got shape (0,)."
         raise ValueError(msg)
     if classes is not None:
         return _index_of(label, classes, n_classes)
-    if label.dtype == object:
-        label = np.asarray(label.tolist())
-    if label.dtype.kind == "b":
-        if n_classes != 2:
-            msg = f"`y_true` may be boolean for two classes only, `y_prob` has {n_classes}."
-            raise ValueError(msg)
-        return label.astype(np.int64)
-    if label.dtype.kind == "f" and np.all(label == np.rint(label)) and np.all(np.isfinite(label)):
-        label = label.astype(np.int64)
-    if label.dtype.kind not in "iu":
-        bad = _first(label, lambda x: not (np.isreal(x) and x == np.rint(x)) if label.dtype.kind == "f" else True)
-        msg = (
-            f"`y_true` must hold class indices 0 to {n_classes - 1}, got {label[bad]!r} in row {bad}; for other "
-            "labels pass `classes`, the label of each column."
-        )
+    if label.dtype.kind == "b" and n_classes != 2:
+        msg = f"`y_true` may be boolean for two classes only, `y_prob` has {n_classes}."
         raise ValueError(msg)
-    wrong = np.flatnonzero((label < 0) | (label >= n_classes))
+    if label.dtype.kind in "biuf":  # NaN and infinity fail a comparison
+        wrong = np.flatnonzero(~((label >= 0) & (label < n_classes) & (label == np.floor(label))))
+    else:
+        right = [isinstance(value, int | float) and 0 <= value < n_classes for value in label.tolist()]
+        wrong = np.array([right.index(False) if False in right else 0])
     if wrong.size:
         msg = (
-            f"`y_true` must hold class indices 0 to {n_classes - 1} for {n_classes} columns, "
-            f"got {label[wrong[0]]} in row {wrong[0]}; for other labels pass `classes`."
+            f"`y_true` must hold class indices 0 to {n_classes - 1}, one for each column of `y_prob`, "
+            f"got {_shown(label, wrong[0])}; for other labels pass `classes`, the label of each column."
         )
         raise ValueError(msg)
     return label.astype(np.int64)
@@ -110,7 +102,7 @@ def validate_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[
     """Return weights ``(n_samples,)``, finite and not negative, with a positive sum; None stays None."""
     if sample_weight is None:
         return None
-    weight = _as_float(_plain_array(sample_weight, "sample_weight"), "sample_weight")
+    weight = _as_float(_typed_array(sample_weight, "sample_weight"), "sample_weight")
     if weight.shape != (n_samples,):
         msg = f"`sample_weight` must have shape ({n_samples},), got {weight.shape}."
         raise ValueError(msg)
@@ -118,8 +110,10 @@ def validate_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[
     if wrong.size:
         msg = f"`sample_weight` must be finite and not negative, got {weight[wrong[0]]} in row {wrong[0]}."
         raise ValueError(msg)
-    if not weight.sum() > 0:
-        msg = "`sample_weight` must have a positive sum, got 0."
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not 0 < total < np.inf:
+        msg = f"`sample_weight` must have a positive, finite sum, got {total}."
         raise ValueError(msg)
     return weight
 
@@ -167,15 +161,24 @@ def _plain_array(values: Any, name: str) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except (ValueError, TypeError, RuntimeError) as error:
-        msg = f"`{name}` must be an array of one shape: {error}"
+        msg = f"`{name}` must be convertible to an array of one shape: {error}"
         raise ValueError(msg) from None
 
 
+def _typed_array(values: Any, name: str) -> NDArray[Any]:
+    """Return an array of numbers where a frame hands over objects that are numbers."""
+    array = _plain_array(values, name)
+    return _plain_array(array.tolist(), name) if array.dtype == object and array.ndim else array
+
+
 def _as_float(values: NDArray[Any], name: str) -> NDArray[np.float64]:
+    if values.dtype.kind not in "biufO":
+        msg = f"`{name}` must hold real numbers, got {values.dtype} values."
+        raise ValueError(msg)
     try:
         return values.astype(np.float64)
-    except (ValueError, TypeError):
-        msg = f"`{name}` must hold real numbers, got {values.ravel()[0]!r}."
+    except (ValueError, TypeError) as error:
+        msg = f"`{name}` must hold real numbers: {error}."
         raise ValueError(msg) from None
 
 
@@ -189,15 +192,18 @@ def _refuse_bad_values(prob: NDArray[Any]) -> None:
     place = f"row {where[0]}" + (f", column {where[1]}" if len(where) == 2 else "")
     if not np.isfinite(value):
         msg = f"`y_prob` must be finite, got {value} in {place}."
-    elif len(wrong) > 0.1 * len(prob):
-        msg = f"`y_prob` must lie in [0, 1], got {value} in {place}; these look like logits: apply softmax first."
+    elif prob.min() < -SUM_TOLERANCE or prob.max() > 1 + SUM_TOLERANCE:
+        msg = f"`y_prob` must lie in [0, 1], got {value} in {place}; if these are logits, apply softmax first."
     else:
         msg = f"`y_prob` must lie in [0, 1], got {value} in {place}."
     raise ValueError(msg)
 
 
-def _index_of(label: NDArray[Any], classes: Sequence[Any], n_classes: int) -> NDArray[np.int64]:
-    names = list(np.asarray(classes).tolist()) if not isinstance(classes, list | tuple) else list(classes)
+def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> NDArray[np.int64]:
+    if _plain_array(classes, "classes").ndim != 1:
+        msg = f"`classes` must be a sequence of {n_classes} labels, one per column of `y_prob`, got {classes!r}."
+        raise ValueError(msg)
+    names = list(classes) if isinstance(classes, list | tuple) else np.asarray(classes).tolist()
     if len(names) != n_classes:
         msg = f"`classes` must name {n_classes} classes, one per column of `y_prob`, got {len(names)}."
         raise ValueError(msg)
@@ -205,13 +211,14 @@ def _index_of(label: NDArray[Any], classes: Sequence[Any], n_classes: int) -> ND
     if len(position) != len(names):
         msg = f"`classes` must be distinct, got {names!r}."
         raise ValueError(msg)
-    outcome = np.array([position.get(value, -1) for value in label.tolist()], dtype=np.int64)
+    known = [position.get(value, -1) if isinstance(value, Hashable) else -1 for value in label.tolist()]
+    outcome = np.array(known, dtype=np.int64)
     wrong = np.flatnonzero(outcome < 0)
     if wrong.size:
-        msg = f"`y_true` must hold labels from `classes` {names!r}, got {label[wrong[0]]!r} in row {wrong[0]}."
+        msg = f"`y_true` must hold labels from `classes` {names!r}, got {_shown(label, wrong[0])}."
         raise ValueError(msg)
     return outcome
 
 
-def _first(values: NDArray[Any], is_wrong: Any) -> int:
-    return next(i for i, value in enumerate(values) if is_wrong(value))
+def _shown(label: NDArray[Any], row: int) -> str:
+    return f"{label.tolist()[row]!r} in row {row}"

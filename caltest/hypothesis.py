@@ -51,8 +51,8 @@ class ComponentResult:
 
     @property
     def noise_floor(self) -> float:
-        """Mean of the null distribution: what a perfect model shows on these predictions."""
-        return float(self.null_distribution.mean())
+        """Mean of the (finite part of the) null distribution: what a perfect model shows on these predictions."""
+        return float(self.null_distribution[np.isfinite(self.null_distribution)].mean())
 
     @property
     def noise_interval(self) -> tuple[float, float]:
@@ -485,8 +485,8 @@ def _sparsity_notes(parts: Sequence[Statistic], sample: Sample, draws: Draws) ->
         change = np.mean(refitted) / cells.n_cells - 1
         if sparse > _TOLERATED:
             notes.append(
-                f"{sparse:.0%} of the rows lie in cells of {part} with fewer than {_SPARSE_ROWS} rows; the p-value from "
-                "resampled predictions is not valid there."
+                f"{sparse:.0%} of the rows lie in cells of {part} with fewer than {_SPARSE_ROWS} rows; the p-value "
+                "from resampled predictions is not valid there."
             )
         if abs(change) > _TOLERATED:
             notes.append(

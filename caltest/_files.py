@@ -1,0 +1,202 @@
+"""Read predictions and labels from a file, and say which columns were taken for what."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LABEL_NAMES = ("label", "labels", "y_true", "y", "target", "true", "truth", "class", "outcome", "actual")
+_PROB_NAMES = ("y_prob", "prob", "probs", "proba", "probabilities", "softmax", "predictions", "scores", "p")
+_PREFIXES = ("probability_", "proba_", "prob_", "p_", "y_prob_")
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionFile:
+    """Labels and probabilities of a file, as the public functions take them.
+
+    Attributes
+    ----------
+    y_true : array of shape (n_samples,)
+        Labels.
+    y_prob : array of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities.
+    classes : list or None
+        The label of each column, where labels are no class indices.
+    label : str
+        Name of the label column.
+    label_guessed : bool
+        Whether the name was guessed.
+    prob : tuple of str
+        Names of the probability columns.
+    """
+
+    y_true: NDArray[Any]
+    y_prob: NDArray[Any]
+    classes: list[Any] | None
+    label: str
+    label_guessed: bool
+    prob: tuple[str, ...]
+
+
+def read_predictions(path: Path, label: str | None = None, prob: Sequence[str] | None = None) -> PredictionFile:
+    """Read a CSV, Parquet, NPZ or NPY file.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its suffix decides how it is read.
+    label, prob : str and sequence of str, optional
+        Names of the label column and of the probability columns (keys in an NPZ file).
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read, or a column is missing or cannot be guessed.
+    """
+    if not path.is_file():
+        msg = f"no such file: {path}"
+        raise ValueError(msg)
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        return _from_arrays(path, label, prob)
+    readers = {".csv": _read_csv, ".tsv": _read_csv, ".parquet": _read_parquet, ".pq": _read_parquet, ".npy": _read_npy}
+    if suffix not in readers:
+        msg = f"{path}: expected a file ending in .csv, .tsv, .parquet, .npz or .npy, got {suffix or 'no ending'!r}"
+        raise ValueError(msg)
+    try:
+        frame = readers[suffix](path)
+    except ImportError:
+        msg = f"{path}: reading Parquet needs pyarrow: pip install 'caltest[parquet]'"
+        raise ValueError(msg) from None
+    except (OSError, ValueError) as error:
+        msg = f"{path}: cannot be read: {error}"
+        raise ValueError(msg) from None
+    return _from_frame(path, frame, label, prob)
+
+
+def _read_csv(path: Path) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.read_csv(path, sep="\t" if path.suffix.lower() == ".tsv" else ",")
+
+
+def _read_parquet(path: Path) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.read_parquet(path)
+
+
+def _read_npy(path: Path) -> "pd.DataFrame":
+    import pandas as pd
+
+    array = np.load(path)
+    if array.dtype.names:
+        return pd.DataFrame({name: array[name] for name in array.dtype.names})
+    if array.ndim != 2:
+        msg = f"expected a table of two dimensions, got shape {array.shape}"
+        raise ValueError(msg)
+    columns = {str(k): array[:, k] for k in range(array.shape[1])}
+    whole = {name: np.all(values == np.rint(values)) for name, values in columns.items()}
+    return pd.DataFrame({name: v.astype(np.int64) if whole[name] else v for name, v in columns.items()})
+
+
+def _from_frame(path: Path, frame: "pd.DataFrame", label: str | None, prob: Sequence[str] | None) -> PredictionFile:
+    frame = frame.rename(columns=str)
+    names = list(frame.columns)
+    missing = [name for name in (*([label] if label else []), *(prob or [])) if name not in names]
+    if missing:
+        msg = f"{path}: no column {missing[0]!r}; the columns are {', '.join(names)}"
+        raise ValueError(msg)
+    chosen = label or _guess_label(path, frame, prob)
+    columns = tuple(prob) if prob else _guess_prob(path, frame, chosen)
+    y_true = frame[chosen].to_numpy()
+    values = frame[list(columns)].to_numpy()
+    return PredictionFile(
+        y_true,
+        values[:, 0] if len(columns) == 1 else values,
+        _classes(y_true, columns),
+        chosen,
+        label is None,
+        columns,
+    )
+
+
+def _guess_label(path: Path, frame: "pd.DataFrame", prob: Sequence[str] | None) -> str:
+    free = [name for name in frame.columns if name not in (prob or ())]
+    by_name = [name for known in _LABEL_NAMES for name in free if name.lower() == known]
+    by_type = [name for name in free if frame[name].dtype.kind != "f"]
+    if by_name:
+        return by_name[0]
+    if len(by_type) == 1:
+        return by_type[0]
+    msg = f"{path}: cannot tell the label column among {', '.join(frame.columns)}; name it with --label"
+    raise ValueError(msg)
+
+
+def _guess_prob(path: Path, frame: "pd.DataFrame", label: str) -> tuple[str, ...]:
+    floats = [name for name in frame.columns if name != label and frame[name].dtype.kind == "f"]
+    prefixed = [name for name in floats if name.lower().startswith(_PREFIXES)]
+    if not floats:
+        msg = f"{path}: no column of probabilities (floats) beside the label {label!r}; name them with --prob"
+        raise ValueError(msg)
+    return tuple(prefixed or floats)
+
+
+def _classes(y_true: NDArray[Any], columns: Sequence[str]) -> list[Any] | None:
+    """Return the labels of the columns, read off their names, where the labels themselves are no indices."""
+    bare = [_without_prefix(name) for name in columns]
+    if y_true.dtype.kind in "iu":
+        numbers = [int(name) for name in bare if name.isdecimal()]
+        return numbers if len(numbers) == len(bare) > 1 and set(y_true.tolist()) <= set(numbers) else None
+    if y_true.dtype.kind in "bf":
+        return None
+    seen = sorted({str(value) for value in y_true.tolist()})
+    for names in (list(columns), bare):
+        if len(names) > 1 and set(seen) <= set(names):
+            return list(names)
+        if len(names) == 1 and names[0] in seen and len(seen) == 2:
+            return [value for value in seen if value != names[0]] + names
+    return None
+
+
+def _without_prefix(name: str) -> str:
+    return next((name[len(prefix) :] for prefix in _PREFIXES if name.lower().startswith(prefix)), name)
+
+
+def _from_arrays(path: Path, label: str | None, prob: Sequence[str] | None) -> PredictionFile:
+    try:
+        with np.load(path) as data:
+            arrays = {name: data[name] for name in data.files}
+    except (OSError, ValueError) as error:
+        msg = f"{path}: cannot be read: {error}"
+        raise ValueError(msg) from None
+    key = label or _guess_key(path, arrays, _LABEL_NAMES, 1, "--label")
+    if prob is not None and len(prob) != 1:
+        msg = f"{path}: --prob names one array of an NPZ file, got {', '.join(prob)}"
+        raise ValueError(msg)
+    others = {name: array for name, array in arrays.items() if name != key}
+    prob_key = prob[0] if prob else _guess_key(path, others, _PROB_NAMES, 2, "--prob")
+    for name in (key, prob_key):
+        if name not in arrays:
+            msg = f"{path}: no array {name!r}; the arrays are {', '.join(arrays)}"
+            raise ValueError(msg)
+    return PredictionFile(arrays[key], arrays[prob_key], None, key, label is None, (prob_key,))
+
+
+def _guess_key(
+    path: Path, arrays: dict[str, NDArray[Any]], known: Sequence[str], n_dimensions: int, option: str
+) -> str:
+    by_name = [name for word in known for name in arrays if name.lower() == word]
+    by_shape = [name for name, array in arrays.items() if array.ndim == n_dimensions]
+    if by_name:
+        return by_name[0]
+    if len(by_shape) == 1:
+        return by_shape[0]
+    msg = f"{path}: cannot choose among the arrays {', '.join(arrays)}; name one with {option}"
+    raise ValueError(msg)

@@ -1,0 +1,128 @@
+"""The reliability diagram in both styles of figure 4 of Vaicenavicius et al. (2019)."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from caltest._validation import validate_choice
+from caltest.reliability import ReliabilityCurve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_POINT = "#101418"
+_BAR = "#d9643a"
+_DENSITY = "#c3d2e3"
+_LINE = "#5a6470"
+_WORDS = {
+    "consistency": ("observed, inside its bar", "observed, outside its bar"),
+    "confidence": ("observed, its bar holds the diagonal", "observed, its bar misses the diagonal"),
+}
+
+
+def plot_reliability(curve: ReliabilityCurve, ax: "Axes | None" = None, style: str = "deviation") -> "Axes":
+    """Draw a reliability curve.
+
+    Points are observed frequencies, filled where their bar speaks against calibration; bars are the quantiles under
+    calibration (or confidence intervals); the pale columns at the foot are the distribution of the predictions.
+
+    Parameters
+    ----------
+    curve : ReliabilityCurve
+        From `caltest.reliability_curve`.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default. The legend stands below the axes: give your figure
+        ``layout="constrained"`` to make room for it. Nothing else is touched.
+    style : {"deviation", "classical"}
+        Frequency minus prediction against prediction, as the paper prefers; or frequency against prediction, with
+        square axes.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes drawn on.
+
+    Raises
+    ------
+    ValueError
+        If ``style`` is neither of the two, or ``curve`` is no `ReliabilityCurve`.
+
+    Examples
+    --------
+    >>> import caltest, matplotlib
+    >>> matplotlib.use("Agg")
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> ax = caltest.plot_reliability(caltest.reliability_curve(y_true, y_prob))
+    >>> ax.get_ylabel()
+    'observed - predicted'
+    """
+    validate_choice(style, "style", ("deviation", "classical"))
+    if not isinstance(curve, ReliabilityCurve):
+        msg = f"`curve` must be a ReliabilityCurve from reliability_curve(...), got {type(curve).__name__}."
+        raise ValueError(msg)
+    if ax is None:
+        from matplotlib import pyplot as plt
+
+        _, ax = plt.subplots(figsize=(5.2, 5.2) if style == "classical" else (6.4, 4.4), layout="constrained")
+    base = curve.expected if style == "deviation" else np.zeros(curve.n_cells)
+    _draw_density(curve, ax, square=style == "classical")
+    _draw_cells(curve, ax, base)
+    ax.set_xlim(-0.02, 1.02)
+    ax.set_xlabel("predicted probability")
+    ax.set_title(f"{curve.lens}, {curve.count.sum():,} rows", fontsize="medium")
+    if style == "classical":
+        ax.plot([0, 1], [0, 1], color=_LINE, linewidth=1, linestyle=(0, (4, 3)), zorder=2, label="calibrated")
+        ax.set_ylim(-0.02, 1.02)
+        ax.set_ylabel("observed frequency")
+        ax.set_box_aspect(1)
+    else:
+        ax.axhline(0, color=_LINE, linewidth=1, linestyle=(0, (4, 3)), zorder=2, label="calibrated")
+        reach = 1.15 * max(np.abs(curve.deviation).max(), np.abs(_bar_ends(curve) - base).max(), 0.01)
+        ax.set_ylim(-reach, reach)
+        ax.set_ylabel("observed - predicted")
+    # Below the axes: bars reach everywhere inside.
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, fontsize="small", frameon=False)
+    return ax
+
+
+def _bar_ends(curve: ReliabilityCurve) -> np.ndarray:
+    return np.stack([curve.bar_low, curve.bar_high])
+
+
+def _draw_cells(curve: ReliabilityCurve, ax: "Axes", base: np.ndarray) -> None:
+    """Draw bars and points as heights above ``base (n_cells,)``."""
+    low, high = _bar_ends(curve) - base
+    whole = ", all cells at once" if curve.simultaneous else ""
+    bars = f"{curve.confidence_level:.0%} {curve.bars} bars{whole}"
+    ax.vlines(curve.predicted, low, high, color=_BAR, linewidth=5, alpha=0.75, zorder=3, label=bars)
+    for end in (low, high):  # caps keep a bar visible that is shorter than a pixel
+        ax.plot(curve.predicted, end, linestyle="none", marker="_", markersize=9, color=_BAR, zorder=3)
+    hit, miss = _WORDS[curve.bars]
+    for chosen, face, label in ((curve.outside, _POINT, miss), (~curve.outside, "white", hit)):
+        if chosen.any():
+            ax.plot(
+                curve.predicted[chosen],
+                (curve.observed - base)[chosen],
+                linestyle="none",
+                marker="o",
+                markersize=5.5,
+                color=_POINT,
+                markerfacecolor=face,
+                zorder=4,
+                label=label,
+            )
+
+
+def _draw_density(curve: ReliabilityCurve, ax: "Axes", *, square: bool) -> None:
+    """Draw the distribution of the predictions behind everything, in the lowest quarter, with its own scale."""
+    foot = ax.twinx()
+    foot.bar(curve.density_edges[:-1], curve.density, width=np.diff(curve.density_edges), align="edge", color=_DENSITY)
+    top = curve.density.max()
+    foot.set_ylim(0, 4 * top)
+    foot.set_yticks([0, top], ["0", f"{top:.0%}"])
+    foot.tick_params(labelsize="small", colors=_LINE)
+    foot.set_ylabel("share of rows", loc="bottom", color=_LINE, fontsize="small")
+    ax.set_zorder(foot.get_zorder() + 1)
+    ax.patch.set_visible(False)
+    if square:
+        foot.set_box_aspect(1)

@@ -1,0 +1,219 @@
+"""One model through several lenses, on one set of draws: corrected p-values and one global exact p-value."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest._kernels.selection import map_outcomes
+from caltest._sample import Sample, apply_lens, induce
+from caltest._validation import SeedLike, validate_problem
+from caltest.hypothesis import CalibrationTestResult, conclude, evaluate_components, rank_pvalues
+from caltest.lenses import Canonical, ClassWise, Confidence, Lens
+from caltest.resampling import Consistency, Draws
+from caltest.statistics import Omnibus, Statistic
+from caltest.statistics.omnibus import combine_pvalues
+
+LEVEL = 0.05
+"""Level at which the closing sentence counts rejections."""
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationTable:
+    """Result of `calibration_table`.
+
+    Attributes
+    ----------
+    rows : tuple of CalibrationTestResult
+        One test per lens, each with its own exact p-value.
+    pvalue_corrected : array of shape (n_rows,)
+        P-values corrected over the rows by Holm's method.
+    pvalue : float
+        Global p-value of "calibrated through every lens": exact min-p over the rows, on the same draws.
+    """
+
+    rows: tuple[CalibrationTestResult, ...]
+    pvalue_corrected: NDArray[np.float64] = field(repr=False)
+    pvalue: float
+
+    def __iter__(self) -> Iterator[CalibrationTestResult]:
+        return iter(self.rows)
+
+    @property
+    def conclusion(self) -> str:
+        """What the table says, in one sentence."""
+        rejected = int((self.pvalue_corrected <= LEVEL).sum())
+        share = f"{rejected} of {len(self.rows)} rows are rejected at {LEVEL:.0%} after Holm's correction"
+        if self.pvalue > LEVEL:
+            return (
+                f"No evidence against calibration (global p-value {self.pvalue:.4g}), which is no proof of it; {share}."
+            )
+        direction = self.rows[0].direction
+        towards = f"; the model is {direction}" if direction else ""
+        return f"The probabilities may not be taken at their word (global p-value {self.pvalue:.4g}): {share}{towards}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return rows, corrected p-values, global p-value and conclusion as plain Python objects, ready for JSON."""
+        rows = [
+            {**row.to_dict(), "pvalue_corrected": float(corrected)}
+            for row, corrected in zip(self.rows, self.pvalue_corrected, strict=True)
+        ]
+        return {"rows": rows, "correction": "holm", "pvalue": self.pvalue, "conclusion": self.conclusion}
+
+    def __str__(self) -> str:
+        first = self.rows[0].components[0]
+        combined = len(self.rows[0].components) > 1
+        own = f"{first.name.partition('(')[0]:>9} {'its floor':>10} {'score':>6}  " if combined else ""
+        width = max(len(row.lens) for row in self.rows)
+        lines = [f"{'lens':<{width}} {own}{'statistic':>10} {'noise floor':>12} {'p-value':>9} {'p (Holm)':>9}"]
+        for row, corrected in zip(self.rows, self.pvalue_corrected, strict=True):
+            part = row.components[0]
+            own = f"{part.statistic:>9.4g} {part.noise_floor:>10.4g} {_sign(row):>6}  " if combined else ""
+            lines.append(
+                f"{row.lens:<{width}} {own}{row.statistic:>10.4g} {row.noise_floor:>12.4g} "
+                f"{row.pvalue:>9.4g} {corrected:>9.4g}"
+            )
+        lines += ["", *(_details(self.rows[0]) if combined else [])]
+        lines += [f"global p-value (min-p over the rows, same draws): {self.pvalue:.4g}", self.conclusion]
+        return "\n".join(lines)
+
+
+def calibration_table(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    lenses: Sequence[Lens] | None = None,
+    statistic: Statistic | None = None,
+    n_resamples: int = 9999,
+    workers: int = 1,
+    rng: SeedLike = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> CalibrationTable:
+    """Test calibration through several lenses at once, predictions fixed.
+
+    The class of every row is drawn from the whole prediction and looked at through each lens, so that one draw serves
+    all rows. Each row is exact under its own hypothesis; Holm's correction over the rows needs no assumption, and the
+    global p-value is an exact min-p that uses their dependence.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities.
+    classes : sequence, optional
+        The label of each column of ``y_prob``.
+    lenses : sequence of lenses, optional
+        By default `Canonical`, `Confidence` and `ClassWise` for every class; for two classes, whose one-against-rest
+        problems are all the same, the first two.
+    statistic : Statistic, optional
+        ``Omnibus()`` by default.
+    n_resamples : int
+        Number of draws.
+    workers : int
+        Threads; -1 for all processors. The answer does not depend on it.
+    rng : None, int or numpy.random.Generator
+        Source of randomness.
+    progress : callable, optional
+        Called with the number of finished draws and their total.
+
+    Returns
+    -------
+    CalibrationTable
+        Prints as a table.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not of the form above, or there is no lens.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> table = caltest.calibration_table(
+    ...     y_true, y_prob, lenses=[caltest.Canonical(), caltest.Confidence()], n_resamples=99, rng=0)
+    >>> table.pvalue, table.pvalue_corrected.tolist()
+    (0.01, [0.02, 0.02])
+    """
+    prob, outcome = validate_problem(y_true, y_prob, classes)
+    chosen = Omnibus() if statistic is None else statistic
+    looks = list(_default_lenses(prob.shape[1]) if lenses is None else lenses)
+    if not looks:
+        msg = "`lenses` must hold at least one lens, got none."
+        raise ValueError(msg)
+    base = induce(prob, outcome)
+    views = [_View.of(lens, prob, outcome, base) for lens in looks]
+    scheme = Consistency()
+    draws = scheme.draws(n_resamples, rng)
+    observed = [evaluate_components(chosen, view.sample) for view in views]
+    null = draws.map(lambda part: _null(views, chosen, base, part), workers, progress)
+    rows = tuple(
+        conclude(chosen, view.sample, values, null[i], resampling=scheme, lens=lens, draws=draws)
+        for i, (view, values, lens) in enumerate(zip(views, observed, looks, strict=True))
+    )
+    ranked = np.stack([rank_pvalues(view.sample, observed[i], null[i])[1] for i, view in enumerate(views)])
+    return CalibrationTable(rows, _holm([row.pvalue for row in rows]), float(combine_pvalues(ranked)[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """A lens on shared draws: row i of its sample is ``base_row[i]`` of the base, class c becomes ``seen[i, c]``."""
+
+    sample: Sample
+    base_row: NDArray[np.int64]
+    seen: NDArray[Any] | None
+
+    @classmethod
+    def of(cls, lens: Lens, prob: NDArray[np.float64], outcome: NDArray[np.int64], base: Sample) -> "_View":
+        if isinstance(lens, Canonical):
+            return cls(base, np.arange(base.n_samples), None)
+        sample = induce(prob, outcome, lens=lens)
+        place = np.empty(base.n_samples, dtype=np.int64)
+        place[base.row] = np.arange(base.n_samples)
+        seen = np.empty(prob.shape, dtype=sample.outcome.dtype)
+        for c in range(prob.shape[1]):
+            seen[:, c] = apply_lens(lens, prob, np.full(len(prob), c))[1][sample.row]
+        return cls(sample, place[sample.row], seen)
+
+    def outcomes(self, drawn: NDArray[Any]) -> NDArray[Any]:
+        """Return what drawn classes ``(n_replicates, n_samples)`` of the base look like through the lens."""
+        return drawn if self.seen is None else map_outcomes(drawn, self.seen, self.base_row)
+
+
+def _null(views: Sequence[_View], statistic: Statistic, base: Sample, draws: Draws) -> NDArray[np.float64]:
+    """Return ``(n_views, n_components, n_resamples)``."""
+    parts = []
+    for _, drawn in draws.blocks(base):
+        seen = [(view.sample, view.outcomes(drawn)) for view in views]
+        parts.append([[part.evaluate(sample, o) for part in statistic.components] for sample, o in seen])
+    return np.concatenate(parts, axis=-1)
+
+
+def _default_lenses(n_classes: int) -> list[Lens]:
+    whole: list[Lens] = [Canonical(), Confidence()]
+    return whole + [ClassWise(k) for k in range(n_classes)] if n_classes > 2 else whole
+
+
+def _holm(pvalues: Sequence[float]) -> NDArray[np.float64]:
+    from statsmodels.stats.multitest import multipletests
+
+    return np.asarray(multipletests(pvalues, method="holm")[1])
+
+
+def _details(row: CalibrationTestResult) -> list[str]:
+    head = f"{row.lens}, the parts of {row.name}"
+    width = max(len(head), *(len(part.name) + 2 for part in row.components))
+    lines = [f"{head:<{width}} {'value':>10} {'noise floor':>12} {'p-value':>9}"]
+    lines += [
+        f"  {part.name:<{width - 2}} {part.statistic:>10.4g} {part.noise_floor:>12.4g} {part.pvalue:>9.4g}"
+        for part in row.components
+    ]
+    return [*lines, ""]
+
+
+def _sign(row: CalibrationTestResult) -> str:
+    return {"over-confident": "over", "under-confident": "under"}.get(row.direction or "", "")
