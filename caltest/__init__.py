@@ -6,8 +6,9 @@ predicted and what happened, and compare it with what a perfectly calibrated mod
 """
 
 from caltest import datasets
+from caltest._result import CalibrationTestResult
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
-from caltest.hypothesis import CalibrationTestResult, CalibrationWarning, calibration_error, calibration_test
+from caltest.hypothesis import CalibrationWarning, calibration_error, calibration_test
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import Edges, EqualMass, EqualWidth, Partition, VarianceTree
 from caltest.plotting import plot_reliability

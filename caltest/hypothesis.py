@@ -1,16 +1,14 @@
-"""The main job: an error of calibration, and the test of perfect calibration with its report."""
+"""The main job: an error of calibration, and the test of perfect calibration."""
 
-import math
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from html import escape
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest._naming import describe
+from caltest._result import CalibrationTestResult, ComponentResult
 from caltest._sample import Region, Sample, make_sample
 from caltest._validation import SeedLike, validate_choice
 from caltest.lenses import Canonical, Lens
@@ -26,195 +24,6 @@ _REFITS = 100
 
 class CalibrationWarning(UserWarning):
     """A result that must be read with care."""
-
-
-@dataclass(frozen=True, eq=False)
-class ComponentResult:
-    """One statistic of a test with its own null distribution and p-value.
-
-    Attributes
-    ----------
-    name : str
-        The statistic.
-    statistic : float
-        Its observed value.
-    pvalue : float
-        ``(1 + #{null >= observed}) / (1 + n_resamples)``, not corrected for the other components.
-    null_distribution : array of shape (n_resamples,)
-        Its values under perfect calibration.
-    """
-
-    name: str
-    statistic: float
-    pvalue: float
-    null_distribution: NDArray[np.float64] = field(repr=False)
-
-    @property
-    def noise_floor(self) -> float:
-        """Mean of the (finite part of the) null distribution: what a perfect model shows on these predictions."""
-        return float(self.null_distribution[np.isfinite(self.null_distribution)].mean())
-
-    @property
-    def noise_interval(self) -> tuple[float, float]:
-        """5 % and 95 % quantiles of the null distribution."""
-        low, high = np.quantile(self.null_distribution, [0.05, 0.95])
-        return float(low), float(high)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return name, statistic, noise floor, noise interval and p-value; an infinite statistic becomes None."""
-        return {
-            "name": self.name,
-            "statistic": self.statistic if math.isfinite(self.statistic) else None,
-            "noise_floor": self.noise_floor,
-            "noise_interval": list(self.noise_interval),
-            "pvalue": self.pvalue,
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class CalibrationTestResult(ComponentResult):
-    """Result of `calibration_test`; unpacks as ``statistic, pvalue``.
-
-    Attributes
-    ----------
-    name, statistic, pvalue, null_distribution
-        Of the statistic; for `Omnibus` the statistic is -log10 of the smallest component p-value.
-    lens : str
-        What was looked at.
-    n_samples, n_outcomes : int
-        Size of the induced problem.
-    components : tuple of ComponentResult
-        The combined statistics; for a single statistic the one itself.
-    method : str
-        "monte-carlo".
-    hypothesis, null_law : str
-        What was tested, and how the null distribution was made.
-    conditions : tuple of str
-        When the p-value is valid.
-    score : float or None
-        The signed temperature score U if it was computed: negative means over-confident.
-    direction : str or None
-        "over-confident" or "under-confident" if the temperature score's own p-value is at most 0.05.
-    impossible_rows : array of int
-        Rows whose label was given probability 0 through the lens; if there are any, the p-value is the smallest
-        attainable.
-    notes : tuple of str
-        What the reader should know beyond the numbers.
-    """
-
-    lens: str = ""
-    n_samples: int = 0
-    n_outcomes: int = 0
-    components: tuple[ComponentResult, ...] = ()
-    method: str = "monte-carlo"
-    hypothesis: str = ""
-    null_law: str = ""
-    conditions: tuple[str, ...] = ()
-    score: float | None = None
-    direction: str | None = None
-    impossible_rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    notes: tuple[str, ...] = ()
-
-    @property
-    def n_resamples(self) -> int:
-        """Number of draws."""
-        return len(self.null_distribution)
-
-    @property
-    def monte_carlo_error(self) -> float:
-        """Standard error of the p-value due to the finite number of draws."""
-        return math.sqrt(self.pvalue * (1 - self.pvalue) / self.n_resamples)
-
-    @property
-    def interpretation(self) -> str:
-        """What the p-value says, in one sentence."""
-        return _interpretation(self.pvalue, self.direction)
-
-    def __iter__(self) -> Iterator[float]:
-        return iter((self.statistic, self.pvalue))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything but the null distribution as plain Python objects, ready for JSON."""
-        return {
-            "lens": self.lens,
-            **super().to_dict(),
-            "monte_carlo_error": self.monte_carlo_error,
-            "n_resamples": self.n_resamples,
-            "n_samples": self.n_samples,
-            "n_outcomes": self.n_outcomes,
-            "method": self.method,
-            "components": [component.to_dict() for component in self.components],
-            "score": self.score if self.score is None or math.isfinite(self.score) else None,
-            "direction": self.direction,
-            "impossible_rows": self.impossible_rows.tolist(),
-            "hypothesis": self.hypothesis,
-            "null_law": self.null_law,
-            "conditions": list(self.conditions),
-            "notes": list(self.notes),
-            "interpretation": self.interpretation,
-        }
-
-    def __str__(self) -> str:
-        lines = ["Test of perfect calibration", ""]
-        lines += [f"  {label:<12} {text}" for label, text in self._facts()]
-        lines += [
-            "",
-            f"  {'statistic':<34} {'value':>9} {'noise floor':>12} {'5 % to 95 %':>20} {'p-value':>9}",
-        ]
-        lines += [
-            f"  {name:<34} {value:>9} {floor:>12} {interval:>20} {p:>9}"
-            for name, value, floor, interval, p in self._rows()
-        ]
-        lines += ["", f"  {self._pvalue_line()}", f"  {self.interpretation}"]
-        lines += [f"  Note: {note}" for note in self.notes]
-        lines += [f"  Valid if {condition}" for condition in self.conditions]
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        facts = "".join(f"<tr><th>{escape(label)}</th><td>{escape(text)}</td></tr>" for label, text in self._facts())
-        head = "".join(f"<th>{label}</th>" for label in ("statistic", "value", "noise floor", "5 % to 95 %", "p-value"))
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell.strip())}</td>" for cell in row) + "</tr>" for row in self._rows()
-        )
-        words = [self._pvalue_line(), self.interpretation, *(f"Note: {note}" for note in self.notes)]
-        words += [f"Valid if {condition}" for condition in self.conditions]
-        return (
-            f"<h4>Test of perfect calibration</h4><table>{facts}</table><table><tr>{head}</tr>{body}</table>"
-            + "".join(f"<p>{escape(word)}</p>" for word in words)
-        )
-
-    def _facts(self) -> list[tuple[str, str]]:
-        return [
-            ("hypothesis", self.hypothesis),
-            ("lens", self.lens),
-            ("data", f"{self.n_samples} rows, {self.n_outcomes} outcomes"),
-            ("null law", self.null_law),
-        ]
-
-    def _rows(self) -> list[tuple[str, str, str, str, str]]:
-        parts = list(self.components) if len(self.components) > 1 else []
-        rows = []
-        for indent, part in [("", self), *(("  ", part) for part in parts)]:
-            low, high = part.noise_interval
-            interval = f"{low:.4g} to {high:.4g}"
-            rows.append(
-                (
-                    indent + part.name,
-                    f"{part.statistic:.4g}",
-                    f"{part.noise_floor:.4g}",
-                    interval,
-                    f"{part.pvalue:.4g}",
-                )
-            )
-        return rows
-
-    def _pvalue_line(self) -> str:
-        smallest = self.pvalue * (self.n_resamples + 1) < 1.5
-        remark = ", the smallest attainable" if smallest else ""
-        return (
-            f"p-value {self.pvalue:.4g} from {self.n_resamples} draws{remark} "
-            f"(Monte Carlo standard error {self.monte_carlo_error:.1g})."
-        )
 
 
 def calibration_error(
@@ -538,14 +347,3 @@ def _conditions(resampling: Consistency) -> tuple[str, ...]:
     if resampling.resample_predictions:
         return (sound, "cells hold many rows: this p-value is asymptotic; prefer fixed predictions.")
     return (sound,)
-
-
-def _interpretation(pvalue: float, direction: str | None) -> str:
-    towards = f"; the model is {direction}" if direction else ""
-    if pvalue <= 0.001:
-        return f"Very strong evidence against calibration: the probabilities may not be taken at their word{towards}."
-    if pvalue <= 0.01:
-        return f"Strong evidence against calibration{towards}."
-    if pvalue <= 0.05:
-        return f"Evidence against calibration{towards}."
-    return "No evidence against calibration, which is no proof of it: small samples hide much."

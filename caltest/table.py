@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest._kernels.selection import map_outcomes
+from caltest._result import CalibrationTestResult
 from caltest._sample import Sample, apply_lens, induce
 from caltest._validation import SeedLike, validate_problem
-from caltest.hypothesis import CalibrationTestResult, conclude, evaluate_components, rank_pvalues
+from caltest.hypothesis import conclude, evaluate_components, rank_pvalues
 from caltest.lenses import Canonical, ClassWise, Confidence, Lens
 from caltest.resampling import Consistency, Draws
 from caltest.statistics import Omnibus, Statistic
@@ -205,7 +206,7 @@ def _holm(pvalues: Sequence[float]) -> NDArray[np.float64]:
 
 
 def _details(row: CalibrationTestResult) -> list[str]:
-    head = f"{row.lens}, the parts of {row.name}"
+    head = f"{row.lens}, the parts of {row.name.partition('(')[0]}"
     width = max(len(head), *(len(part.name) + 2 for part in row.components))
     lines = [f"{head:<{width}} {'value':>10} {'noise floor':>12} {'p-value':>9}"]
     lines += [
