@@ -12,7 +12,8 @@ from caltest.hypothesis import CalibrationWarning, calibration_error, calibratio
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import Edges, EqualMass, EqualWidth, Partition, VarianceTree
 from caltest.plotting import plot_reliability
-from caltest.reliability import HistogramRegression, ReliabilityCurve, histogram_regression, reliability_curve
+from caltest.regression import HistogramRegression, histogram_regression
+from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.resampling import Consistency
 from caltest.statistics import ECE, KS, MCE, ClasswiseKS, Omnibus, Statistic, TemperatureScore
 from caltest.table import CalibrationTable, calibration_table

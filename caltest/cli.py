@@ -16,6 +16,7 @@ from caltest.datasets import load_cifar10_vgg16
 from caltest.reliability import reliability_curve
 from caltest.table import CalibrationTable, calibration_table
 
+PROGRESS_AFTER = 1.0  # seconds of silence before a progress bar appears
 BUNDLED = "bundled CIFAR-10 predictions of a VGG-16 network"
 
 
@@ -149,7 +150,7 @@ class _Progress:
             self._bar.stop()
 
     def _update(self, done: int, total: int) -> None:
-        if self._bar is None and time.monotonic() - self._start > 1:
+        if self._bar is None and time.monotonic() - self._start > PROGRESS_AFTER:
             from rich.console import Console
             from rich.progress import Progress
 

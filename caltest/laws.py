@@ -55,9 +55,14 @@ class PoissonBinomial:
         frequency = 2 * math.pi * np.arange(n_counts // 2 + 1) / n_counts
         frequency = frequency[variance * (1 - np.cos(frequency)) <= _LOG_NEGLIGIBLE + 4]
         spectrum = np.zeros(n_counts // 2 + 1, dtype=complex)
+        # Likely events are counted by their complements and phases are centred: what is summed stays small and exact.
+        likely = p > 0.5
+        rest, sign = np.where(likely, 1 - p, p), np.where(likely, 1.0, -1.0)
         with np.errstate(divide="ignore"):  # a factor of 0 belongs to p = 1/2 at frequency pi
             for j, w in enumerate(frequency):
-                spectrum[j] = np.exp(np.log1p(p * (np.exp(-1j * w) - 1)).sum() + 1j * w * first)
+                log_size = 0.5 * np.log1p(-2 * rest * (1 - rest) * (1 - math.cos(w))).sum()
+                phase = np.arctan2(rest * math.sin(w), 1 - rest * (1 - math.cos(w))) - w * rest
+                spectrum[j] = np.exp(log_size + 1j * ((sign * phase).sum() + w * (first - mean)))
         pmf = np.clip(np.fft.irfft(spectrum, n_counts), 0.0, None)
         return cls(first, pmf / pmf.sum())
 

@@ -1,7 +1,8 @@
 """One model through several lenses, on one set of draws: corrected p-values and one global exact p-value."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,18 +30,22 @@ class CalibrationTable:
     ----------
     rows : tuple of CalibrationTestResult
         One test per lens, each with its own exact p-value.
-    pvalue_corrected : array of shape (n_rows,)
-        P-values corrected over the rows by Holm's method.
     pvalue : float
         Global p-value of "calibrated through every lens": exact min-p over the rows, on the same draws.
     """
 
     rows: tuple[CalibrationTestResult, ...]
-    pvalue_corrected: NDArray[np.float64] = field(repr=False)
     pvalue: float
 
     def __iter__(self) -> Iterator[CalibrationTestResult]:
         return iter(self.rows)
+
+    @cached_property
+    def pvalue_corrected(self) -> NDArray[np.float64]:
+        """P-values corrected over the rows by Holm's method, ``(n_rows,)``."""
+        from statsmodels.stats.multitest import multipletests
+
+        return np.asarray(multipletests([row.pvalue for row in self.rows], method="holm")[1])
 
     @property
     def conclusion(self) -> str:
@@ -157,7 +162,7 @@ def calibration_table(
         for i, (view, values, lens) in enumerate(zip(views, observed, looks, strict=True))
     )
     ranked = np.stack([rank_pvalues(view.sample, observed[i], null[i])[1] for i, view in enumerate(views)])
-    return CalibrationTable(rows, _holm([row.pvalue for row in rows]), float(combine_pvalues(ranked)[0]))
+    return CalibrationTable(rows, float(combine_pvalues(ranked)[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,12 +202,6 @@ def _null(views: Sequence[_View], statistic: Statistic, base: Sample, draws: Dra
 def _default_lenses(n_classes: int) -> list[Lens]:
     whole: list[Lens] = [Canonical(), Confidence()]
     return whole + [ClassWise(k) for k in range(n_classes)] if n_classes > 2 else whole
-
-
-def _holm(pvalues: Sequence[float]) -> NDArray[np.float64]:
-    from statsmodels.stats.multitest import multipletests
-
-    return np.asarray(multipletests(pvalues, method="holm")[1])
 
 
 def _details(row: CalibrationTestResult) -> list[str]:
