@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.laws import Law, ResampledLaw
+
 
 @dataclass(frozen=True, eq=False)
 class ComponentResult:
@@ -22,34 +24,39 @@ class ComponentResult:
     statistic : float
         Its observed value.
     pvalue : float
-        ``(1 + #{null >= observed}) / (1 + n_resamples)``, not corrected for the other components.
-    null_distribution : array of shape (n_resamples,)
-        Its values under perfect calibration.
+        ``(1 + #{null >= observed}) / (1 + n_resamples)``, or the exact tail probability; not corrected for the other
+        components.
+    null : Law
+        Its law under perfect calibration: mean, standard deviation, quantiles and tail probabilities.
     """
 
     name: str
     statistic: float
     pvalue: float
-    null_distribution: NDArray[np.float64] = field(repr=False)
+    null: Law = field(repr=False)
+
+    @property
+    def null_distribution(self) -> NDArray[np.float64] | None:
+        """Values of the statistic on every draw, ``(n_resamples,)``; None if the law is exact and nothing was drawn."""
+        return self.null.values if isinstance(self.null, ResampledLaw) else None
 
     @property
     def noise_floor(self) -> float:
-        """Mean of the (finite part of the) null distribution: what a perfect model shows on these predictions."""
-        return float(self.null_distribution[np.isfinite(self.null_distribution)].mean())
+        """Mean of the null law: what a perfect model shows on these predictions."""
+        return self.null.mean
 
     @property
     def noise_interval(self) -> tuple[float, float]:
-        """5 % and 95 % quantiles of the null distribution."""
-        low, high = np.quantile(self.null_distribution, [0.05, 0.95])
-        return float(low), float(high)
+        """5 % and 95 % quantiles of the null law."""
+        return self.null.quantile(0.05), self.null.quantile(0.95)
 
     def to_dict(self) -> dict[str, Any]:
         """Return name, statistic, noise floor, noise interval and p-value; an infinite statistic becomes None."""
         return {
             "name": self.name,
-            "statistic": self.statistic if math.isfinite(self.statistic) else None,
-            "noise_floor": self.noise_floor,
-            "noise_interval": list(self.noise_interval),
+            "statistic": _finite(self.statistic),
+            "noise_floor": _finite(self.noise_floor),
+            "noise_interval": [_finite(end) for end in self.noise_interval],
             "pvalue": self.pvalue,
         }
 
@@ -60,7 +67,7 @@ class CalibrationTestResult(ComponentResult):
 
     Attributes
     ----------
-    name, statistic, pvalue, null_distribution
+    name, statistic, pvalue, null
         Of the statistic; for `Omnibus` the statistic is -log10 of the smallest component p-value.
     lens : str
         What was looked at.
@@ -69,7 +76,9 @@ class CalibrationTestResult(ComponentResult):
     components : tuple of ComponentResult
         The combined statistics; for a single statistic the one itself.
     method : str
-        "monte-carlo".
+        "monte-carlo" or "exact".
+    accuracy : str
+        How exact the p-value is.
     hypothesis, null_law : str
         What was tested, and how the null distribution was made.
     conditions : tuple of str
@@ -90,6 +99,7 @@ class CalibrationTestResult(ComponentResult):
     n_outcomes: int = 0
     components: tuple[ComponentResult, ...] = ()
     method: str = "monte-carlo"
+    accuracy: str = ""
     hypothesis: str = ""
     null_law: str = ""
     conditions: tuple[str, ...] = ()
@@ -100,13 +110,13 @@ class CalibrationTestResult(ComponentResult):
 
     @property
     def n_resamples(self) -> int:
-        """Number of draws."""
-        return len(self.null_distribution)
+        """Number of draws; 0 if the law is exact."""
+        return 0 if self.null_distribution is None else len(self.null_distribution)
 
     @property
     def monte_carlo_error(self) -> float:
-        """Standard error of the p-value due to the finite number of draws."""
-        return math.sqrt(self.pvalue * (1 - self.pvalue) / self.n_resamples)
+        """Standard error of the p-value due to the finite number of draws; 0 if the law is exact."""
+        return math.sqrt(self.pvalue * (1 - self.pvalue) / self.n_resamples) if self.n_resamples else 0.0
 
     @property
     def interpretation(self) -> str:
@@ -126,8 +136,9 @@ class CalibrationTestResult(ComponentResult):
             "n_samples": self.n_samples,
             "n_outcomes": self.n_outcomes,
             "method": self.method,
+            "accuracy": self.accuracy,
             "components": [component.to_dict() for component in self.components],
-            "score": self.score if self.score is None or math.isfinite(self.score) else None,
+            "score": None if self.score is None else _finite(self.score),
             "direction": self.direction,
             "impossible_rows": self.impossible_rows.tolist(),
             "hypothesis": self.hypothesis,
@@ -177,12 +188,18 @@ class CalibrationTestResult(ComponentResult):
         return [self._pvalue_line(), self.interpretation, *notes, *(f"Valid if {text}" for text in self.conditions)]
 
     def _pvalue_line(self) -> str:
+        if self.method == "exact":
+            return f"p-value {self.pvalue:.4g} ({self.accuracy})."
         smallest = self.pvalue * (self.n_resamples + 1) < 1.5
         remark = ", the smallest attainable" if smallest else ""
         return (
             f"p-value {self.pvalue:.4g} from {self.n_resamples} draws{remark} "
             f"(Monte Carlo standard error {self.monte_carlo_error:.1g})."
         )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _row(label: str, part: ComponentResult) -> tuple[str, str, str, str, str]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest._kernels.cells import count_events, count_outcomes, weigh_outcomes
 from caltest._validation import SUM_TOLERANCE, validate_problem, validate_weight
 from caltest.lenses import Lens
-from caltest.partitions import Assignment, fit_partition
+from caltest.partitions import Assignment, fit_partition, validate_partition
 
 CalibrationFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Region = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
@@ -76,6 +76,7 @@ class Sample:
 
     def cells(self, partition: Any) -> "Cells":
         """Return the cells of a partition fitted to these predictions; fitted once."""
+        validate_partition(partition)
         if partition not in self._derived:
             self._derived[partition] = Cells.fit(partition, self)
         return self._derived[partition]
@@ -129,8 +130,14 @@ class Cells:
     def fit(cls, partition: Any, sample: Sample) -> "Cells":
         """Fit a partition to the predictions of a sample."""
         assign = fit_partition(partition, sample.prob)
-        label, index = np.unique(assign(sample.prob), return_inverse=True)
-        in_order = bool(np.all(index[1:] >= index[:-1]))
+        labels = assign(sample.prob)
+        step = np.diff(labels)
+        in_order = bool(np.all(step >= 0))
+        if in_order:  # no need to sort
+            index = np.append(0, np.cumsum(step > 0))
+            label = labels[np.append(True, step > 0)]
+        else:
+            label, index = np.unique(labels, return_inverse=True)
         return cls(
             index,
             label,
@@ -145,6 +152,10 @@ class Cells:
     def n_cells(self) -> int:
         """Number of occupied cells."""
         return len(self.label)
+
+    def rows(self, cell: int) -> slice | NDArray[np.bool_]:
+        """Return what selects the rows of a cell."""
+        return self.index == cell if self.start is None else slice(self.start[cell], self.start[cell + 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,8 +284,11 @@ def apply_lens(
     if not callable(lens) or isinstance(lens, type):
         msg = f"`lens` must be a lens such as Confidence() or a function of (prob, outcome), got {lens!r}."
         raise ValueError(msg)
-    induced, seen = lens(prob, outcome)
-    induced, seen = np.asarray(induced, dtype=np.float64), np.asarray(seen)
+    returned = lens(prob, outcome)
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        msg = f"`lens` must return a pair (prob, outcome), got {type(returned).__name__}."
+        raise ValueError(msg)
+    induced, seen = np.asarray(returned[0], dtype=np.float64), np.asarray(returned[1])
     if induced.ndim != 2 or induced.shape[1] < 2 or seen.shape != (len(prob),) or len(induced) != len(prob):
         msg = (
             f"`lens` must return probabilities ({len(prob)}, n_outcomes >= 2) and outcomes ({len(prob)},), "
@@ -282,12 +296,21 @@ def apply_lens(
         )
         raise ValueError(msg)
     if seen.dtype.kind not in "iub" or seen.min() < 0 or seen.max() >= induced.shape[1]:
-        msg = f"`lens` must return outcomes 0 to {induced.shape[1] - 1}, got {seen.dtype} up to {seen.max()}."
+        msg = (
+            f"`lens` must return outcomes 0 to {induced.shape[1] - 1}, "
+            f"got {seen.dtype} from {seen.min()} to {seen.max()}."
+        )
+        raise ValueError(msg)
+    if not np.isfinite(induced).all():
+        msg = f"`lens` must return finite probabilities, got {induced[~np.isfinite(induced)][0]}."
         raise ValueError(msg)
     return induced, seen
 
 
 def _inside(region: Region, prob: NDArray[np.float64]) -> NDArray[np.bool_]:
+    if not callable(region):
+        msg = f"`region` must be a function of probabilities, got {region!r}."
+        raise ValueError(msg)
     inside = np.asarray(region(prob.copy()))
     if inside.shape != (len(prob),) or inside.dtype.kind != "b":
         msg = f"`region` must return booleans of shape ({len(prob)},), got {inside.dtype} of shape {inside.shape}."

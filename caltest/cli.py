@@ -13,6 +13,7 @@ import caltest
 from caltest import distances, lenses, partitions, statistics
 from caltest._files import PredictionFile, read_predictions
 from caltest.datasets import load_cifar10_vgg16
+from caltest.plotting.reliability import picture_formats, save_reliability
 from caltest.reliability import reliability_curve
 from caltest.table import CalibrationTable, calibration_table
 
@@ -103,16 +104,9 @@ def _load(options: argparse.Namespace) -> PredictionFile:
 
 
 def _plot(options: argparse.Namespace, data: PredictionFile) -> None:
-    from matplotlib.figure import Figure
-
     lens = _plot_lens(options.lens)
     curve = reliability_curve(data.y_true, data.y_prob, classes=data.classes, lens=lens, partition=options.partition)
-    figure = Figure(figsize=(11, 5.4), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
-    caltest.plot_reliability(curve, left)
-    caltest.plot_reliability(curve, right, style="classical")
-    figure.supxlabel(curve.reading, fontsize="small")
-    figure.savefig(options.plot, dpi=150)
+    save_reliability(curve, options.plot)
     print(f"reliability diagram written to {options.plot}", file=sys.stderr)
 
 
@@ -124,9 +118,7 @@ def _plot_lens(lens: Any) -> Any:
 
 
 def _check_plot_path(path: Path) -> None:
-    from matplotlib.backend_bases import FigureCanvasBase
-
-    if path.suffix.lstrip(".").lower() not in FigureCanvasBase.get_supported_filetypes():
+    if path.suffix.lstrip(".").lower() not in picture_formats():
         msg = f"--plot must name a picture such as FILE.png, got {path}"
         raise ValueError(msg)
     if not os.access(path.parent, os.W_OK) or path.is_dir():

@@ -31,8 +31,8 @@ def total_variation(predicted: NDArray[np.float64], observed: NDArray[np.float64
     Examples
     --------
     >>> import numpy as np
-    >>> float(total_variation(np.array([0.1, 0.3, 0.6]), np.array([0.2, 0.2, 0.6])))
-    0.1
+    >>> float(total_variation(np.array([0.25, 0.25, 0.5]), np.array([0.5, 0.0, 0.5])))
+    0.25
     """
     return 0.5 * np.abs(observed - predicted).sum(axis=-1)
 

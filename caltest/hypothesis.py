@@ -11,6 +11,7 @@ from caltest._naming import describe
 from caltest._result import CalibrationTestResult, ComponentResult
 from caltest._sample import Region, Sample, make_sample
 from caltest._validation import SeedLike, validate_choice
+from caltest.laws import Law, ResampledLaw, Tail
 from caltest.lenses import Canonical, Lens
 from caltest.resampling import Consistency, Draws
 from caltest.statistics import ECE, Omnibus, Statistic, TemperatureScore
@@ -20,6 +21,8 @@ from caltest.statistics.omnibus import combine_pvalues, tail_pvalues
 _SPARSE_ROWS = 10  # statistics.md, section 2: cells of fewer rows make resampled predictions misleading
 _TOLERATED = 0.05
 _REFITS = 100
+_UNUSUALLY_SMALL = 0.01
+_SMALLEST_PVALUE = float(np.finfo(np.float64).tiny)
 
 
 class CalibrationWarning(UserWarning):
@@ -130,9 +133,10 @@ def calibration_test(
     resampling : Consistency, optional
         ``Consistency()`` by default: predictions fixed, outcomes redrawn.
     n_resamples : int
-        Number of draws B; the smallest attainable p-value is 1 / (B + 1).
+        Number of draws B; the smallest attainable p-value is 1 / (B + 1). Not used by an exact law.
     method : {"auto", "exact", "monte-carlo"}
-        How the null law is found. No exact law is available yet, "auto" is "monte-carlo".
+        How the null law is found: "exact" computes it without drawing anything, for `ECE` and `MCE` behind two-outcome
+        lenses with predictions fixed; "auto" does so where it can.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
@@ -171,12 +175,19 @@ def calibration_test(
     """
     chosen = _validate_statistic(Omnibus() if statistic is None else statistic)
     scheme = _validate_resampling(Consistency() if resampling is None else resampling)
-    if validate_choice(method, "method", ("auto", "exact", "monte-carlo")) == "exact":
-        msg = f'method="exact" is not available yet for {chosen}; use method="monte-carlo".'
-        raise ValueError(msg)
+    validate_choice(method, "method", ("auto", "exact", "monte-carlo"))
     sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
     sample = scheme.under_null(sample)
     draws = scheme.draws(n_resamples, rng)
+    found = None if method == "monte-carlo" or scheme.resample_predictions else chosen.exact(sample)
+    if found is not None:
+        return conclude_exactly(chosen, sample, found, resampling=scheme, lens=lens)
+    if method == "exact":
+        msg = (
+            'method="exact" needs ECE or MCE behind a two-outcome lens such as Confidence(), predictions fixed; '
+            f"got {chosen} with {sample.n_outcomes} outcomes, {scheme}."
+        )
+        raise ValueError(msg)
     observed = evaluate_components(chosen, sample)
     null = draws.map(lambda part: _null(chosen, sample, part), workers)
     return conclude(chosen, sample, observed, null, resampling=scheme, lens=lens, draws=draws)
@@ -201,13 +212,13 @@ def conclude(
     parts = statistic.components
     part_pvalues, pvalues = rank_pvalues(sample, observed, null)
     components = tuple(
-        ComponentResult(str(part), float(value), float(p), draw)
+        ComponentResult(str(part), float(value), float(p), ResampledLaw(draw))
         for part, value, p, draw in zip(parts, observed, part_pvalues[:, 0], null, strict=True)
     )
     if len(parts) == 1:
         value, distribution = float(observed[0]), null[0]
     else:
-        smallest = -np.log10(part_pvalues.min(axis=0))
+        smallest = 0.0 - np.log10(part_pvalues.min(axis=0))  # never -0
         value, distribution = float(smallest[0]), smallest[1:]
     score, direction = _direction(parts, components, sample)
     notes = (
@@ -219,19 +230,51 @@ def conclude(
         str(statistic),
         value,
         float(pvalues[0]),
-        distribution,
-        lens=describe(Canonical() if lens is None else lens),
-        n_samples=sample.n_samples,
-        n_outcomes=sample.n_outcomes,
+        ResampledLaw(distribution),
         components=components,
-        hypothesis=_hypothesis(resampling),
+        method="monte-carlo",
+        accuracy=ResampledLaw(distribution).accuracy,
         null_law=_null_law(resampling, draws),
-        conditions=_conditions(resampling),
         score=score,
         direction=direction,
-        impossible_rows=sample.impossible,
         notes=notes,
+        **_context(sample, resampling, lens),
     )
+
+
+def conclude_exactly(
+    statistic: Statistic, sample: Sample, found: tuple[Law, Tail], *, resampling: Consistency, lens: Lens | None
+) -> CalibrationTestResult:
+    """Turn an exact null law and the observed tail into a result."""
+    law, tail = found
+    value = float(statistic.evaluate(sample, sample.outcome))
+    # What was excluded has probability 0 under the hypothesis; a p-value is never reported as 0.
+    pvalue = 0.0 if sample.impossible.size else tail.probability
+    component = ComponentResult(str(statistic), value, max(pvalue, _SMALLEST_PVALUE), law)
+    return CalibrationTestResult(
+        component.name,
+        value,
+        component.pvalue,
+        law,
+        components=(component,),
+        method="exact",
+        accuracy=str(tail),
+        null_law="law of the statistic computed, predictions fixed (no Monte Carlo error, valid at every n)",
+        notes=(*_scatter_notes([statistic], [component]), *_impossible_notes(sample)),
+        **_context(sample, resampling, lens),
+    )
+
+
+def _context(sample: Sample, resampling: Consistency, lens: Lens | None) -> dict[str, Any]:
+    """Return what a result says of the problem, however its law was found."""
+    return {
+        "lens": describe(Canonical() if lens is None else lens),
+        "n_samples": sample.n_samples,
+        "n_outcomes": sample.n_outcomes,
+        "hypothesis": _hypothesis(resampling),
+        "conditions": _conditions(resampling),
+        "impossible_rows": sample.impossible,
+    }
 
 
 def rank_pvalues(
@@ -312,7 +355,9 @@ def _scatter_notes(parts: Sequence[Statistic], components: Sequence[ComponentRes
         f"{component.name} lies below the 1 % quantile of its null: less scatter than the predictions claim, that is "
         "under-confidence, or rows that are not independent."
         for part, component in zip(parts, components, strict=True)
-        if part.measures_scatter and component.statistic < np.quantile(component.null_distribution, 0.01)
+        if part.measures_scatter
+        and component.pvalue > 1 - _UNUSUALLY_SMALL
+        and component.null.cdf(component.statistic) < _UNUSUALLY_SMALL
     ]
 
 

@@ -1,17 +1,23 @@
-r"""Null laws that need no sampling.
+r"""Null laws: what a statistic does under the hypothesis, known exactly or from draws.
 
-With predictions fixed, the number of events in a cell is a sum of independent indicators with known probabilities: a
-Poisson-binomial variable (Bröcker & Smith 2007).
+With predictions fixed, the number of events in a cell of a two-outcome problem is a sum of independent indicators with
+known probabilities, a Poisson-binomial variable (Bröcker & Smith 2007).
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._kernels.poisson_binomial import add_indicators, characteristic_function
+
+TIE_TOLERANCE = 1e-12
+"""Values within this relative distance are ties: the same counts may be summed in another order."""
+
 _LOG_NEGLIGIBLE = 18 * math.log(10) + math.log(2)  # mass outside the window: 2 exp(-this) = 1e-18
-_SLACK = 1e-12
+_BLOCK = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,9 +27,9 @@ class PoissonBinomial:
     Attributes
     ----------
     first : int
-        Smallest count of the window that holds all but 1e-18 of the mass.
+        Smallest count of the window.
     pmf : array of shape (n_counts,)
-        ``P(K = first), P(K = first + 1), ...``, with an absolute error of about 1e-15.
+        ``P(K = first), P(K = first + 1), ...``
     """
 
     first: int
@@ -31,13 +37,13 @@ class PoissonBinomial:
 
     @classmethod
     def of(cls, probabilities: NDArray[np.float64]) -> "PoissonBinomial":
-        r"""Return the law for probabilities ``(n,)``, from its characteristic function.
+        r"""Return the law for probabilities ``(n,)``, with an absolute error of about 1e-15.
 
         .. math:: \phi(\omega) = \prod_i (1 - p_i + p_i e^{i \omega}), \qquad
-                  |\phi(\omega)|^2 \le e^{-2 V (1 - \cos\omega)}, \quad V = \sum_i p_i (1 - p_i)
+                  |\phi(\omega)| \le e^{-V (1 - \cos\omega)}, \quad V = \sum_i p_i (1 - p_i)
 
         On a window of W counts the law is the discrete Fourier transform of W frequencies; all but about 30 of them
-        are negligible, whatever n is. The window follows from Bernstein's inequality.
+        are negligible, whatever n is. The window, by Bernstein's inequality, leaves out less than 1e-18.
 
         Examples
         --------
@@ -54,17 +60,38 @@ class PoissonBinomial:
         n_counts = min(len(p), math.ceil(mean + half_width)) - first + 1
         frequency = 2 * math.pi * np.arange(n_counts // 2 + 1) / n_counts
         frequency = frequency[variance * (1 - np.cos(frequency)) <= _LOG_NEGLIGIBLE + 4]
+        likely = p > 0.5  # counted down from certain, so that phases stay small
+        real, imag = characteristic_function(np.where(likely, p - 1, p), frequency)
         spectrum = np.zeros(n_counts // 2 + 1, dtype=complex)
-        # Likely events are counted by their complements and phases are centred: what is summed stays small and exact.
-        likely = p > 0.5
-        rest, sign = np.where(likely, 1 - p, p), np.where(likely, 1.0, -1.0)
-        with np.errstate(divide="ignore"):  # a factor of 0 belongs to p = 1/2 at frequency pi
-            for j, w in enumerate(frequency):
-                log_size = 0.5 * np.log1p(-2 * rest * (1 - rest) * (1 - math.cos(w))).sum()
-                phase = np.arctan2(rest * math.sin(w), 1 - rest * (1 - math.cos(w))) - w * rest
-                spectrum[j] = np.exp(log_size + 1j * ((sign * phase).sum() + w * (first - mean)))
+        spectrum[: len(frequency)] = (real - 1j * imag) * np.exp(1j * frequency * (first - likely.sum()))
         pmf = np.clip(np.fft.irfft(spectrum, n_counts), 0.0, None)
         return cls(first, pmf / pmf.sum())
+
+    @classmethod
+    def with_tails(cls, probabilities: NDArray[np.float64]) -> "PoissonBinomial":
+        """Return the law for probabilities ``(n,)`` with a small relative error down to 1e-300.
+
+        Blocks of indicators are added one by one and joined pairwise by direct convolution: sums of positive numbers
+        lose no digits, however small they are. Slower than `of`, and needed for tails below 1e-10 only.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> law = PoissonBinomial.with_tails(np.full(100, 0.001))
+        >>> f"{law.pmf[100]:.6e}"
+        '1.000000e-300'
+        """
+        p = np.clip(probabilities, 0.0, 1.0)
+        parts = []
+        for start in range(0, len(p), _BLOCK):
+            block = np.empty(min(_BLOCK, len(p) - start) + 1)
+            add_indicators(p[start : start + _BLOCK], block)
+            parts.append(_trim(0, block))
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=False)
+            joined = [_trim(a + b, np.convolve(x, y)) for (a, x), (b, y) in pairs]
+            parts = joined + parts[len(joined) * 2 :]
+        return cls(*parts[0])
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -80,7 +107,116 @@ class PoissonBinomial:
         >>> PoissonBinomial.of(np.full(100, 0.5)).central_interval(0.9)
         (42, 58)
         """
-        tail = (1 - level) / 2 + _SLACK
+        tail = (1 - level) / 2 + TIE_TOLERANCE
         below = np.cumsum(self.pmf)
         above = np.append(np.cumsum(self.pmf[::-1])[::-1][1:], 0.0)
         return self.first + int(np.argmax(below > tail)), self.first + int(np.argmax(above <= tail))
+
+
+def _trim(first: int, pmf: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
+    kept = np.flatnonzero(pmf > 1e-305)
+    return first + int(kept[0]), pmf[kept[0] : kept[-1] + 1]
+
+
+@dataclass(frozen=True)
+class Tail:
+    """A tail probability with what is known of its error.
+
+    Attributes
+    ----------
+    probability : float
+        P(T >= x).
+    relative_error : float
+        Estimated relative error: of rounding and left-out atoms, or between two grids.
+    method : str
+        How it was computed.
+    """
+
+    probability: float
+    relative_error: float
+    method: str
+
+    def __str__(self) -> str:
+        if self.relative_error == math.inf:
+            return f"upper bound: {self.method}"
+        return f"exact: {self.method}, relative error about {self.relative_error:.0e}"
+
+
+class Law(ABC):
+    """The law of a statistic under the null hypothesis: one interface for exact and resampled ones."""
+
+    @property
+    @abstractmethod
+    def mean(self) -> float:
+        """Expected value: the noise floor."""
+
+    @property
+    @abstractmethod
+    def std(self) -> float:
+        """Standard deviation."""
+
+    @property
+    @abstractmethod
+    def accuracy(self) -> str:
+        """How the law was found, and how exact it is, in words."""
+
+    @abstractmethod
+    def sf(self, x: float) -> float:
+        """Return P(T >= x); values within a relative 1e-12 of x count as ties."""
+
+    def cdf(self, x: float) -> float:
+        """Return P(T <= x), as 1 - P(T >= just above x)."""
+        return 1.0 - self.sf(x + 1e-9 * (abs(x) + self.std) + 1e-300)
+
+    @abstractmethod
+    def quantile(self, q: float) -> float:
+        """Return the smallest value t with P(T <= t) >= q, as near as the accuracy allows."""
+
+
+@dataclass(frozen=True, eq=False)
+class ResampledLaw(Law):
+    """The law of B draws; tail probabilities count the observed data too, ``(1 + #{T_b >= x}) / (1 + B)``.
+
+    Attributes
+    ----------
+    values : array of shape (n_resamples,)
+        The statistic of every draw.
+    """
+
+    values: NDArray[np.float64]
+
+    @property
+    def _finite(self) -> NDArray[np.float64]:
+        return self.values[np.isfinite(self.values)]
+
+    @property
+    def mean(self) -> float:
+        """Mean of the finite draws."""
+        return float(self._finite.mean()) if self._finite.size else math.inf
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the finite draws."""
+        return float(self._finite.std()) if self._finite.size else 0.0
+
+    @property
+    def accuracy(self) -> str:
+        """Monte Carlo, with the number of draws."""
+        return f"Monte Carlo, {len(self.values)} draws"
+
+    def sf(self, x: float) -> float:
+        """Return ``(1 + #{T_b >= x}) / (1 + B)``, ties counted."""
+        return float((1 + np.count_nonzero(self.values >= tie_floor(x))) / (1 + len(self.values)))
+
+    def cdf(self, x: float) -> float:
+        """Return the share of the draws that are at most x."""
+        return float(np.mean(tie_floor(1.0) * self.values <= x))
+
+    def quantile(self, q: float) -> float:
+        """Return the smallest drawn value t with at least a share q of the draws at or below it."""
+        return float(np.quantile(self.values, q, method="inverted_cdf"))
+
+
+def tie_floor(x: float) -> float:
+    """Return the smallest value that ties with x."""
+    return x - TIE_TOLERANCE * abs(x) if math.isfinite(x) else x

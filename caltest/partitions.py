@@ -340,7 +340,8 @@ def _grow(feature: NDArray[np.float64], cut: _Cut, max_cells: int) -> _Tree:
     def offer(node: int, row: NDArray[np.int64]) -> None:
         if len(row) >= cut.min_rows:
             variance = feature[row].var(axis=0)
-            heapq.heappush(heap, (-variance.max(), node, int(variance.argmax()), row))
+            largest = float(f"{variance.max():.12g}")  # rounding, which depends on row order, shall decide nothing
+            heapq.heappush(heap, (-largest, node, int(np.argmax(variance >= largest * (1 - 1e-11))), row))
 
     offer(0, np.arange(len(feature)))
     n_cells = 1
@@ -364,10 +365,14 @@ def fit_partition(partition: Any, prob: NDArray[np.float64]) -> Assignment:
     """Return the fitted assignment of a `Partition` or of a plain function from probabilities to labels."""
     if isinstance(partition, Partition):
         return partition.fit(prob)
-    if callable(partition) and not isinstance(partition, type):
-        return lambda new: _checked_labels(partition(new), len(new))
-    msg = f"`partition` must be a partition such as EqualWidth(15) or a function of probabilities, got {partition!r}."
-    raise ValueError(msg)
+    return lambda new: _checked_labels(partition(new), len(new))
+
+
+def validate_partition(partition: Any) -> None:
+    """Raise ValueError unless ``partition`` is a `Partition` or a function."""
+    if isinstance(partition, type) or not (isinstance(partition, Partition) or callable(partition)):
+        msg = f"`partition` must be a partition such as EqualWidth(15) or a function, got {partition!r}."
+        raise ValueError(msg)
 
 
 def _checked_labels(label: Any, n_samples: int) -> NDArray[np.int64]:

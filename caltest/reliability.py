@@ -196,7 +196,7 @@ def reliability_curve(
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> curve = caltest.reliability_curve(y_true, y_prob)
     >>> curve.n_cells, int(curve.outside.sum())
-    (11, 9)
+    (11, 6)
     """
     validate_choice(bars, "bars", ("consistency", "confidence"))
     level = validate_level(confidence_level, "confidence_level")
@@ -243,7 +243,7 @@ def reliability_curve(
 
 def _consistency_bars(sample: Sample, cells: Cells, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     event = sample.null_prob[:, 1] / np.clip(sample.null_prob, 0.0, None).sum(axis=1)
-    laws = [PoissonBinomial.of(event[cells.index == b]) for b in range(cells.n_cells)]
+    laws = [PoissonBinomial.of(event[cells.rows(b)]) for b in range(cells.n_cells)]
     ends = np.array([law.central_interval(level) for law in laws]) / cells.count[:, None]
     return ends[:, 0], ends[:, 1]
 
@@ -277,5 +277,5 @@ def _cell_ends(sample: Sample, cells: Cells) -> tuple[NDArray[np.float64], NDArr
     if isinstance(cells.assign, Intervals):
         ends = np.concatenate([[0.0], cells.assign.edges, [1.0]])
         return ends[cells.label], ends[cells.label + 1]
-    members = [sample.event[cells.index == b] for b in range(cells.n_cells)]
+    members = [sample.event[cells.rows(b)] for b in range(cells.n_cells)]
     return np.array([m.min() for m in members]), np.array([m.max() for m in members])

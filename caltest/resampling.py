@@ -74,6 +74,16 @@ class Consistency:
         return Draws(outcome_seed, row_seed if self.resample_predictions else None, 0, count)
 
 
+def _threads(workers: int) -> int:
+    if workers == -1:
+        return os.cpu_count() or 1
+    try:
+        return validate_count(workers, "workers")
+    except ValueError:
+        msg = f"`workers` must be an integer >= 1, or -1 for all processors, got {workers!r}."
+        raise ValueError(msg) from None
+
+
 @dataclass(frozen=True)
 class Draws:
     """The generator states of a range of replicates: what makes every null distribution, and makes it repeatable.
@@ -108,7 +118,7 @@ class Draws:
     ) -> NDArray[np.float64]:
         """Return ``evaluate(part)`` joined along the last axis over parts of the replicates, on ``workers`` threads."""
         parts = self.slices(_BLOCK_REPLICATES[1])
-        threads = (os.cpu_count() or 1) if workers == -1 else validate_count(workers, "workers")
+        threads = _threads(workers)
         values = []
         with ThreadPoolExecutor(threads) as pool:
             for part, value in zip(parts, pool.map(evaluate, parts), strict=True):

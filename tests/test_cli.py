@@ -233,7 +233,7 @@ def bad_files(folder):
         (["--resamples", "0"], "`n_resamples` must be an integer >= 1, got 0"),
         (["--resamples", "many"], "argument --resamples: invalid int value"),
         (["--seed", "-1"], "`rng` must be None, an integer >= 0"),
-        (["--workers", "0"], "`workers` must be an integer >= 1, got 0"),
+        (["--workers", "0"], "`workers` must be an integer >= 1, or -1 for all processors, got 0"),
         (["--plot", "no/such/folder.png"], "--plot: cannot write to no/such/folder.png"),
         (["--plot", "picture.doc"], "--plot must name a picture such as FILE.png, got picture.doc"),
     ],

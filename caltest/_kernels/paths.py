@@ -20,6 +20,14 @@ def _trailing_zeros(typing_context, x):
     return types.uint64(types.uint64), generate
 
 
+@intrinsic
+def _ones(typing_context, x):
+    def generate(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
 @njit(nogil=True, cache=True)
 def largest_excursion(outcomes, before, after):
     """Return ``(n_replicates,)``: max |sum of (event - probability)| for two outcomes, rows sorted by score."""
@@ -50,13 +58,35 @@ def largest_excursion(outcomes, before, after):
 
 
 @njit(nogil=True, cache=True)
-def largest_excursions(outcomes, rank, before, after):
+def word_extremes(before, after):
+    """Return ``(2, n_outcomes, n_words)``: max of ``i + 1 - after[i]``, min of ``i - before[i]`` in words of 64 places.
+
+    What a path would reach there if every row so far were an event: see `largest_excursions`.
+    """
+    n_outcomes, n_samples = before.shape
+    n_words = (n_samples + 63) // 64
+    extremes = np.empty((2, n_outcomes, n_words))
+    for c in range(n_outcomes):
+        for w in range(n_words):
+            high = -np.inf
+            low = np.inf
+            for i in range(64 * w, min(64 * w + 64, n_samples)):
+                high = max(high, i + 1 - after[c, i])
+                low = min(low, i - before[c, i])
+            extremes[0, c, w] = high
+            extremes[1, c, w] = low
+    return extremes
+
+
+@njit(nogil=True, cache=True)
+def largest_excursions(outcomes, rank, before, after, extremes):
     """Return ``(n_replicates, n_outcomes)``: for each class the largest excursion of its own path.
 
     ``rank (n_samples, n_outcomes)`` is the place of a row when sorted by a class's probability; ``before`` and
-    ``after (n_outcomes, n_samples)`` are in that order. Between two rows that fall to class c its path only
-    decreases, so extremes occur at those rows alone: n_samples visits serve all classes. A bitmap per class sorts
-    them.
+    ``after (n_outcomes, n_samples)`` are in that order, ``extremes`` is made from them by `word_extremes`. Between two
+    rows that fall to class c its path only decreases, so extremes occur at those rows alone: n_samples visits serve
+    all classes. A bitmap per class sorts them, and a word of 64 places is skipped where counting its events, or its
+    other rows, shows that the path sets no new extreme there.
     """
     n_replicates, n_samples = outcomes.shape
     n_outcomes = rank.shape[1]
@@ -76,9 +106,20 @@ def largest_excursions(outcomes, rank, before, after):
             count = 0.0
             for w in range(n_words):
                 word = bitmap[c * n_words + w]
+                if word == 0:
+                    continue
                 bitmap[c * n_words + w] = 0
+                first = 64 * w
+                last = min(first + 63, n_samples - 1)
+                events = float(_ones(word))
+                others = first - count  # rows of other classes so far
+                highest = min(count + events - after[c, first], extremes[0, c, w] - others)
+                lowest = max(count - before[c, last], extremes[1, c, w] - others - (last + 1 - first - events))
+                if highest <= high and lowest >= low:
+                    count += events
+                    continue
                 while word:
-                    j = uint64(w) * uint64(64) + _trailing_zeros(word)
+                    j = uint64(first) + _trailing_zeros(word)
                     word &= word - uint64(1)
                     low = min(low, count - before[c, j])
                     count += 1.0

@@ -1,5 +1,6 @@
 """The reliability diagram in both styles of figure 4 of Vaicenavicius et al. (2019)."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,6 +84,33 @@ def plot_reliability(curve: ReliabilityCurve, ax: "Axes | None" = None, style: s
     # Below the axes: bars reach everywhere inside.
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, fontsize="small", frameon=False)
     return ax
+
+
+def save_reliability(curve: ReliabilityCurve, path: Path) -> None:
+    """Write a picture with both styles side by side, and what may be said about its bars.
+
+    Parameters
+    ----------
+    curve : ReliabilityCurve
+        From `caltest.reliability_curve`.
+    path : Path
+        File name; its suffix decides the format.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 5.4), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
+    plot_reliability(curve, left)
+    plot_reliability(curve, right, style="classical")
+    figure.supxlabel(curve.reading, fontsize="small")
+    figure.savefig(path, dpi=150)
+
+
+def picture_formats() -> set[str]:
+    """Return the suffixes of the pictures that can be written, without the dot."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    return set(FigureCanvasBase.get_supported_filetypes())
 
 
 def _bar_ends(curve: ReliabilityCurve) -> np.ndarray:

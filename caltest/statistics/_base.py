@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from caltest._naming import describe
 from caltest._sample import Sample
+from caltest.laws import Law, Tail
 from caltest.resampling import Draws
 
 
@@ -34,6 +35,10 @@ class Statistic(ABC):
     def null(self, sample: Sample, draws: Draws) -> NDArray[np.float64]:
         """Return the statistic on every draw, ``(n_resamples,)``; may be overridden to be faster, never to differ."""
         return joint_null([self], sample, draws)[0]
+
+    def exact(self, sample: Sample) -> tuple[Law, Tail] | None:
+        """Return the exact null law and the tail at the observed outcomes; None where no exact law is known."""
+        return None
 
     def __str__(self) -> str:
         return describe(self)

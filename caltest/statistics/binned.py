@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from caltest._sample import CellSums, Sample
 from caltest.distances import Distance, total_variation
+from caltest.exact import CellLaw, MaximumLaw, SumLaw
+from caltest.laws import Law, PoissonBinomial, Tail
 from caltest.partitions import Partition, VarianceTree
 from caltest.statistics._base import Statistic
 
@@ -54,7 +56,18 @@ class ECE(Statistic):
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         sums = CellSums.of(sample, sample.cells(self.partition), outcomes)
-        return cell_distances(sums, self.distance) @ sums.share
+        # Not a matrix product: its rounding would depend on how many draws are evaluated at once.
+        return (cell_distances(sums, self.distance) * sums.share).sum(axis=-1)
+
+    def exact(self, sample: Sample) -> tuple[Law, Tail] | None:
+        """Return the law of the sum over cells and the observed tail, for two outcomes without weights."""
+        if sample.n_outcomes != 2 or sample.weight is not None:
+            return None
+        cells = _ExactCells(sample, self.partition, self.distance)
+        shares = cells.sums.share
+        law = SumLaw(cells.laws(shares), lambda: cells.laws(shares, tails=True), cells.spacing, cells.unit)
+        contributions = cell_distances(cells.sums, self.distance) * shares
+        return law, law.tail(float(contributions.sum()), contributions)
 
 
 @dataclass(frozen=True)
@@ -90,9 +103,21 @@ class MCE(Statistic):
         distances = cell_distances(sums, self.distance)
         return np.where(sums.count > 0, distances, 0.0).max(axis=-1)
 
+    def exact(self, sample: Sample) -> tuple[Law, Tail] | None:
+        """Return the law of the largest distance and the observed tail, for two outcomes without weights."""
+        if sample.n_outcomes != 2 or sample.weight is not None:
+            return None
+        cells = _ExactCells(sample, self.partition, self.distance)
+        one = np.ones(len(cells.sums.count))
+        law = MaximumLaw(cells.laws(one), lambda: cells.laws(one, tails=True))
+        return law, law.tail(float(cell_distances(cells.sums, self.distance).max()))
+
 
 def cell_distances(sums: CellSums, distance: Distance) -> NDArray[np.float64]:
     """Return the distance ``(..., n_cells)`` in each cell; checks what a user's function returns."""
+    if not callable(distance):
+        msg = f"`distance` must be a function of (predicted, observed), got {distance!r}."
+        raise ValueError(msg)
     distances = np.asarray(distance(sums.predicted, sums.observed), dtype=np.float64)
     if distances.shape != sums.observed.shape[:-1]:
         msg = (
@@ -101,3 +126,55 @@ def cell_distances(sums: CellSums, distance: Distance) -> NDArray[np.float64]:
         )
         raise ValueError(msg)
     return distances
+
+
+class _ExactCells:
+    """Laws of the distance in each cell of a two-outcome problem, predictions fixed."""
+
+    def __init__(self, sample: Sample, partition: Any, distance: Distance) -> None:
+        self._sample = sample
+        self._distance = distance
+        self._cells = sample.cells(partition)
+        self._probability = sample.null_prob[:, 1] / np.clip(sample.null_prob, 0.0, None).sum(axis=1)
+        self.sums = CellSums.of(sample, self._cells, sample.outcome)
+        farthest = distance(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))
+        self.spacing = float(np.asarray(farthest)[0]) / sample.n_samples
+        """What one more event adds, for distances that are proportional to the deviation."""
+
+    def laws(self, scale: NDArray[np.float64], *, tails: bool = False) -> list[CellLaw]:
+        """Return the law of ``scale[b] * distance`` in each cell b."""
+        make = PoissonBinomial.with_tails if tails else PoissonBinomial.of
+        laws = []
+        for b in range(self._cells.n_cells):
+            count = make(self._probability[self._cells.rows(b)])
+            frequency = count.counts / self.sums.count[b]
+            observed = np.column_stack([1 - frequency, frequency])
+            values = np.asarray(self._distance(self.sums.predicted[b], observed)) * scale[b]
+            possible = count.pmf > 0
+            laws.append(CellLaw.of(values[possible], count.pmf[possible]))
+        return laws
+
+    @property
+    def unit(self) -> float | None:
+        """Step of the lattice on which all contributions to a sum lie, if the predictions are multiples of 1 / q."""
+        q = _common_denominator(np.sort(self._probability))
+        if q is None:
+            return None
+        unit = self.spacing / q
+        atoms = np.concatenate([law.values for law in self.laws(self.sums.share)]) / unit
+        return unit if np.all(np.abs(atoms - np.rint(atoms)) < _ON_LATTICE) else None
+
+
+_ON_LATTICE = 1e-6
+_LARGEST_DENOMINATOR = 1000
+
+
+def _common_denominator(p: NDArray[np.float64]) -> int | None:
+    """Return the smallest q up to 1000 such that all of increasing p are multiples of 1 / q, if there is one."""
+    distinct = p[np.append(True, np.diff(p) > 0)]
+    if len(distinct) > _LARGEST_DENOMINATOR + 1:
+        return None
+    q = np.arange(1, _LARGEST_DENOMINATOR + 1)
+    product = distinct[:, None] * q
+    whole = np.all(np.abs(product - np.rint(product)) < 1e-9, axis=0)
+    return int(q[np.argmax(whole)]) if whole.any() else None

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._kernels.paths import largest_excursion, largest_excursions
+from caltest._kernels.paths import largest_excursion, largest_excursions, word_extremes
 from caltest._sample import Sample
 from caltest.statistics._base import Statistic
 
@@ -73,8 +73,8 @@ class ClasswiseKS(Statistic):
             excursion = _class_excursions(sample, outcomes)
         variance = sample.once(_class_variances)
         scale = np.sqrt(np.where(variance > 0, variance, 1.0))
-        # Without variance the path is flat, but for rounding, unless an outcome happened that was excluded.
-        contradicted = np.where(excursion > 0.5, np.inf, 0.0)
+        # Without variance the path stays at 0, unless an outcome happened that was excluded.
+        contradicted = np.where(excursion > 0, np.inf, 0.0)
         return np.where(variance > 0, excursion / scale, contradicted).max(axis=-1)
 
 
@@ -86,30 +86,36 @@ def _class_variances(sample: Sample) -> NDArray[np.float64]:
     return variance[1:] if sample.n_outcomes == 2 else variance
 
 
+def _expected(sample: Sample) -> NDArray[np.float64]:
+    """Return null probabilities, free of drift in classes whose probabilities are all 0 or 1: their paths stay at 0."""
+    clipped = np.clip(sample.null_prob, 0.0, 1.0)
+    return np.where((clipped * (1 - clipped)).any(axis=0), sample.null_prob, clipped)
+
+
 def _class_excursions(sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
     """Return max |cumulative residual| of each class in the order of its probability, ``(..., n_outcomes)``."""
     if sample.weight is not None:
         paths = [
-            _excursion(sample.prob[:, k], sample.null_prob[:, k], outcomes == k, sample.weight)
+            _excursion(sample.prob[:, k], sample.once(_expected)[:, k], outcomes == k, sample.weight)
             for k in range(sample.n_outcomes)
         ]
         return np.stack(paths, axis=-1)
-    rank, before, after = sample.once(_class_paths)
+    rank, before, after, extremes = sample.once(_class_paths)
     flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-    return largest_excursions(flat, rank, before, after).reshape(*outcomes.shape[:-1], sample.n_outcomes)
+    return largest_excursions(flat, rank, before, after, extremes).reshape(*outcomes.shape[:-1], sample.n_outcomes)
 
 
 def _event_excursion(sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
     """Return max |cumulative residual| of the event, ``(...)``."""
     if sample.weight is not None:
-        return _excursion(sample.event, sample.null_prob[:, 1], outcomes, sample.weight)
+        return _excursion(sample.event, sample.once(_expected)[:, 1], outcomes, sample.weight)
     before, after = sample.once(_event_path)
     flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
     return largest_excursion(flat, before, after).reshape(outcomes.shape[:-1])
 
 
 def _event_path(sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return _block_sums(sample.event, sample.null_prob[:, 1])
+    return _block_sums(sample.event, sample.once(_expected)[:, 1])
 
 
 def _block_sums(
@@ -120,15 +126,16 @@ def _block_sums(
     return total[np.searchsorted(score, score, side="left")], total[np.searchsorted(score, score, side="right")]
 
 
-def _class_paths(sample: Sample) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
-    """Return ranks ``(n_samples, n_outcomes)`` and block sums ``(n_outcomes, n_samples)`` of every class."""
+def _class_paths(sample: Sample) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return ranks ``(n_samples, n_outcomes)``, block sums ``(n_outcomes, n_samples)`` and extremes of every class."""
     order = np.argsort(sample.prob, axis=0, kind="stable")
     rank = np.empty(order.shape, dtype=np.int32)
     np.put_along_axis(rank, order, np.arange(sample.n_samples, dtype=np.int32)[:, None], axis=0)
     score = np.take_along_axis(sample.prob, order, axis=0)
-    expected = np.take_along_axis(sample.null_prob, order, axis=0)
+    expected = np.take_along_axis(sample.once(_expected), order, axis=0)
     sums = [_block_sums(score[:, k], expected[:, k]) for k in range(sample.n_outcomes)]
-    return rank, np.stack([before for before, _ in sums]), np.stack([after for _, after in sums])
+    before, after = np.stack([one for one, _ in sums]), np.stack([other for _, other in sums])
+    return rank, before, after, word_extremes(before, after)
 
 
 def _excursion(

@@ -7,13 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._sample import Sample
+from caltest.laws import TIE_TOLERANCE
 from caltest.statistics._base import Statistic
 from caltest.statistics.binned import ECE
 from caltest.statistics.cumulative import ClasswiseKS
 from caltest.statistics.score import TemperatureScore
-
-TIE_TOLERANCE = 1e-12
-"""Values within this relative distance are ties: the same outcome counts may be summed in another order."""
 
 
 def _default_parts() -> tuple[Statistic, ...]:
@@ -76,18 +74,16 @@ class Omnibus(Statistic):
 def tail_pvalues(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return for every value ``(..., n)`` the share of the values on its last axis that are at least as large.
 
-    Values within a relative 1e-12 are ties and count. With the observed value among the n = B + 1 this is
+    Values that differ by less than 1e-12 of the largest are ties and count: relative to the values alone, rounding
+    would decide among those that cancel to 0. With the observed value among the n = B + 1 this is
     ``(1 + #{null >= observed}) / (1 + B)``.
     """
     n = values.shape[-1]
-    finite = np.isfinite(values)
-    slack = np.where(finite, values, 0.0)
-    lowest_tie = np.where(finite, slack - TIE_TOLERANCE * np.abs(slack), values)
-    pvalue = [
-        (n - np.searchsorted(np.sort(row), lowest, side="left")) / n
-        for row, lowest in zip(values.reshape(-1, n), lowest_tie.reshape(-1, n), strict=True)
-    ]
-    return np.reshape(pvalue, values.shape)
+    pvalues = np.empty(values.shape)
+    for row, out in zip(values.reshape(-1, n), pvalues.reshape(-1, n), strict=True):
+        slack = TIE_TOLERANCE * np.abs(row[np.isfinite(row)]).max(initial=0.0)
+        out[:] = (n - np.searchsorted(np.sort(row), row - slack, side="left")) / n
+    return pvalues
 
 
 def combine_pvalues(pvalues: NDArray[np.float64]) -> NDArray[np.float64]:

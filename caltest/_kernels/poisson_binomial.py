@@ -1,0 +1,59 @@
+"""The law of a sum of independent indicators: its characteristic function, and its mass function summed directly."""
+
+import numpy as np
+from numba import njit
+
+_BATCH = 64
+
+
+@njit(nogil=True, cache=True)
+def characteristic_function(p, frequency):
+    """Return ``(2, n_frequencies)``: real and imaginary part of ``prod_i (1 + |p_i| (exp(i w sign p_i) - 1))``.
+
+    A negative p stands for an event that is counted down from certain, by its complement.
+
+    The frequencies are the inner, vectorised loop. Factors are multiplied in batches as ``(1 + z)(1 + Z) = 1 + (z + Z +
+    z Z)``, so that the 1 is rounded once a batch: for small p a plain product loses digits in step with n.
+    """
+    n_frequencies = frequency.size
+    cosine = np.cos(frequency) - 1.0
+    sine = np.sin(frequency)
+    real = np.ones(n_frequencies)
+    imag = np.zeros(n_frequencies)
+    batch_real = np.empty(n_frequencies)
+    batch_imag = np.empty(n_frequencies)
+    for start in range(0, p.size, _BATCH):
+        batch_real[:] = 0.0
+        batch_imag[:] = 0.0
+        for i in range(start, min(start + _BATCH, p.size)):
+            q = p[i]
+            for j in range(n_frequencies):
+                a = abs(q) * cosine[j]
+                b = q * sine[j]
+                x = batch_real[j]
+                y = batch_imag[j]
+                batch_real[j] = x + (a + (x * a - y * b))
+                batch_imag[j] = y + (b + (x * b + y * a))
+        for j in range(n_frequencies):
+            a = 1.0 + batch_real[j]
+            b = batch_imag[j]
+            x = real[j]
+            real[j] = x * a - imag[j] * b
+            imag[j] = x * b + imag[j] * a
+    out = np.empty((2, n_frequencies))
+    out[0] = real
+    out[1] = imag
+    return out
+
+
+@njit(nogil=True, cache=True)
+def add_indicators(p, pmf):
+    """Fill ``pmf (p.size + 1,)`` by adding indicators one by one: positive sums, so that tails keep their digits."""
+    pmf[:] = 0.0
+    pmf[0] = 1.0
+    for i in range(p.size):
+        q = p[i]
+        r = 1.0 - q
+        for k in range(i + 1, 0, -1):
+            pmf[k] = pmf[k] * r + pmf[k - 1] * q
+        pmf[0] *= r

@@ -1,0 +1,345 @@
+"""Small problems, and every lens, partition, distance and statistic of the package, found rather than listed.
+
+A test that asks for ``any_view``, ``any_partition``, ``any_distance`` or ``any_statistic`` runs over all of them. A
+new class of the package needs an example below; the tests that ask for ``lens_classes`` and its kin fail without.
+"""
+
+import os
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caltest
+import caltest.lenses
+from caltest._naming import describe
+
+SHARED = Path(__file__).parents[2] / "shared" / "data"
+"""Real predictions that may not be bundled."""
+
+
+# Problems.
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Predictions, labels that may have followed them, and weights of which some are 0."""
+
+    name: str
+    y_prob: np.ndarray
+    y_true: np.ndarray
+
+    @property
+    def n_classes(self) -> int:
+        return self.y_prob.shape[1]
+
+    @cached_property
+    def weight(self) -> np.ndarray:
+        rng = np.random.default_rng(len(self.y_true))
+        return np.maximum(rng.exponential(size=len(self.y_true)) - 0.2, 0.0) + (len(self.y_true) == 1)
+
+
+def draw_labels(prob: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Labels that follow the predictions; never one of probability 0."""
+    cumulative = np.cumsum(prob, axis=1)
+    u = rng.random((len(prob), 1)) * cumulative[:, -1:]
+    return np.asarray((u >= cumulative).sum(axis=1))
+
+
+def follow(name: str, prob: np.ndarray, seed: int) -> Problem:
+    """A problem whose labels follow the predictions."""
+    return Problem(name, prob, draw_labels(prob.astype(float), np.random.default_rng(seed)))
+
+
+def make_dirichlet(n: int, n_classes: int) -> Problem:
+    """Sharp and vague predictions without ties."""
+    prob = np.random.default_rng(n).dirichlet(np.full(n_classes, 0.5), size=n)
+    return follow(f"dirichlet_{n_classes}", prob, n)
+
+
+def make_ties() -> Problem:
+    """Multiples of 1/8: sums are exact, ties abound, in a row and between rows."""
+    prob = np.random.default_rng(5).multinomial(8, [0.4, 0.3, 0.2, 0.1], size=48) / 8
+    return follow("ties_4", prob, 6)
+
+
+def make_zeros_and_ones() -> Problem:
+    """Certain, half-certain and vague predictions."""
+    corner = [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.5, 0.5, 0], [0, 0.25, 0.75], [0.375, 0.25, 0.375]]
+    return follow("zeros_and_ones_3", np.repeat(np.array(corner, dtype=float), 6, axis=0), 7)
+
+
+def make_float32() -> Problem:
+    """What a network hands out: rows miss 1 by some 1e-7, and the rest of a lens may lie below 0."""
+    logits = np.random.default_rng(8).normal(scale=12, size=(60, 5)).astype(np.float32)
+    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return follow("float32_5", odds / odds.sum(axis=1, keepdims=True), 9)
+
+
+def make_impossible() -> Problem:
+    """Labels that had been given probability 0: in the first, a middle and the last class."""
+    prob = np.random.default_rng(10).dirichlet(np.ones(4), size=30)
+    label = draw_labels(prob, np.random.default_rng(11))
+    for row, k in [(3, 0), (11, 2), (20, 3)]:
+        prob[row, k] = 0
+        prob[row] /= prob[row].sum()
+        label[row] = k
+    return Problem("impossible_4", prob, label)
+
+
+def make_certain() -> Problem:
+    """Certainties, one of which is contradicted; class 2 is excluded everywhere and never happens."""
+    label = np.tile([0, 1], 6)
+    prob = np.eye(3)[label]
+    label[4] = 1
+    return Problem("certain_3", prob, label)
+
+
+def make_constant() -> Problem:
+    """The same prediction in every row."""
+    return follow("constant_3", np.tile([0.5, 0.375, 0.125], (20, 1)), 12)
+
+
+def make_single_row() -> Problem:
+    """One row."""
+    return Problem("one_row_3", np.array([[0.25, 0.125, 0.625]]), np.array([1]))
+
+
+PROBLEMS = [
+    make_dirichlet(37, 2),
+    make_dirichlet(50, 3),
+    make_dirichlet(60, 10),
+    make_ties(),
+    make_zeros_and_ones(),
+    make_float32(),
+    make_impossible(),
+    make_certain(),
+    make_constant(),
+    make_single_row(),
+]
+
+
+# One example or more of every class.
+
+
+def reverse(prob: np.ndarray, outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A user's lens: the classes in reverse order."""
+    return prob[:, ::-1], prob.shape[1] - 1 - outcome
+
+
+def thirds(prob: np.ndarray) -> np.ndarray:
+    """A user's partition: by the last probability, with labels that are neither dense nor positive."""
+    return np.floor(3 * prob[:, -1]).astype(int) * 7 - 5
+
+
+def hellinger(predicted: np.ndarray, observed: np.ndarray) -> np.ndarray:
+    """A user's distance."""
+    return np.sqrt(np.square(np.sqrt(np.clip(predicted, 0, None)) - np.sqrt(observed)).sum(axis=-1) / 2)
+
+
+LENSES: dict[type, Callable[[int], list[Any]]] = {
+    caltest.Canonical: lambda n: [caltest.Canonical()],
+    caltest.Confidence: lambda n: [caltest.Confidence()],
+    caltest.TopK: lambda n: [caltest.TopK(k) for k in (1, 2) if k < n],
+    caltest.TopRank: lambda n: [caltest.TopRank(2)],
+    caltest.WithinTop: lambda n: [caltest.WithinTop(min(2, n - 1))],
+    caltest.ClassWise: lambda n: [caltest.ClassWise(0), caltest.ClassWise(n - 1)],
+    caltest.Groups: lambda n: [
+        caltest.Groups([range(1, n), [0]]),
+        *([caltest.Groups([[0, n - 1], [2], [1, *range(3, n - 1)]])] if n > 3 else []),
+    ],
+}
+
+PARTITIONS: dict[type, list[Any]] = {
+    caltest.EqualWidth: [
+        caltest.EqualWidth(10),
+        caltest.EqualWidth(3, closed="right"),
+        caltest.EqualWidth(4, axes="all"),
+        caltest.EqualWidth(8, axes="all", closed="right"),
+    ],
+    caltest.EqualMass: [caltest.EqualMass(5), caltest.EqualMass(1000)],
+    caltest.VarianceTree: [
+        caltest.VarianceTree(),
+        caltest.VarianceTree(min_leaf=3),
+        caltest.VarianceTree(min_split=5),
+        caltest.VarianceTree(split="mean", min_split=5),
+        caltest.VarianceTree(min_leaf=2, max_cells=6),
+        caltest.VarianceTree(min_split=2, max_cells=5),
+        caltest.VarianceTree(max_cells=3),
+    ],
+    caltest.Edges: [caltest.Edges([0.25, 0.5, 0.875]), caltest.Edges([0.25, 0.5, 0.875], closed="right")],
+}
+
+STATISTICS: dict[type, Callable[..., list[Any]]] = {
+    caltest.ECE: lambda: binned(caltest.ECE),
+    caltest.MCE: lambda: binned(caltest.MCE),
+    caltest.TemperatureScore: lambda: [caltest.TemperatureScore()],
+    caltest.KS: lambda: [caltest.KS()],
+    caltest.ClasswiseKS: lambda: [caltest.ClasswiseKS()],
+    caltest.Omnibus: list,  # a combination, without a value of its own
+}
+
+
+def binned(kind: type) -> list[Any]:
+    """A binned statistic with every partition and every distance."""
+    return [
+        *(kind(partition) for partition in [*flat(PARTITIONS), thirds]),
+        *(kind(caltest.EqualWidth(4), distance) for distance in [*distances(), hellinger]),
+    ]
+
+
+def flat(examples: dict[type, list[Any]]) -> list[Any]:
+    """All examples in one list."""
+    return [example for several in examples.values() for example in several]
+
+
+def subclasses(kind: type) -> list[type]:
+    """Concrete classes of the package below a base class, whether it names them in public or not."""
+    below = [found for child in kind.__subclasses__() for found in (child, *subclasses(child))]
+    return [found for found in below if found.__module__.startswith("caltest.") and not inspect.isabstract(found)]
+
+
+def defined_in(module: Any, what: Callable[[Any], bool]) -> list[Any]:
+    """Public things that a module defines."""
+    members = inspect.getmembers(module, what)
+    return [found for name, found in members if found.__module__ == module.__name__ and not name.startswith("_")]
+
+
+def distances() -> list[Any]:
+    """Every distance of the package."""
+    return defined_in(caltest.distances, inspect.isfunction)
+
+
+@pytest.fixture
+def lens_classes() -> dict[type, bool]:
+    """Every lens class, and whether it has an example."""
+    return {kind: kind in LENSES for kind in defined_in(caltest.lenses, inspect.isclass)}
+
+
+@pytest.fixture
+def partition_classes() -> dict[type, bool]:
+    """Every partition class, and whether it has an example."""
+    return {kind: kind in PARTITIONS for kind in subclasses(caltest.Partition)}
+
+
+@pytest.fixture
+def statistic_classes() -> dict[type, bool]:
+    """Every statistic class, and whether it has an example."""
+    return {kind: kind in STATISTICS for kind in subclasses(caltest.Statistic)}
+
+
+# The parametrised fixtures.
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A problem through a lens."""
+
+    problem: Problem
+    lens: Any
+
+    def __str__(self) -> str:
+        return f"{self.problem.name}-{describe(self.lens)}"
+
+    @property
+    def y_true(self) -> np.ndarray:
+        return self.problem.y_true
+
+    @property
+    def y_prob(self) -> np.ndarray:
+        return self.problem.y_prob
+
+    @cached_property
+    def induced(self) -> tuple[np.ndarray, np.ndarray]:
+        """What is seen, in the caller's order."""
+        prob, outcome = self.lens(self.y_prob.astype(float), self.y_true)
+        return np.asarray(prob), np.asarray(outcome)
+
+
+def simple_statistics() -> list[Any]:
+    """Examples of every statistic that has a value of its own."""
+    return [example for make in STATISTICS.values() for example in make()]
+
+
+def default_statistics() -> list[Any]:
+    """Every statistic with its defaults."""
+    return [kind() for kind in subclasses(caltest.Statistic)]
+
+
+def components_of(statistics: list[Any]) -> list[Any]:
+    """Those that have a value of their own."""
+    return [statistic for statistic in statistics if statistic.components == (statistic,)]
+
+
+VIEWS = [
+    View(problem, lens)
+    for problem in PROBLEMS
+    for lens in [*(lens for make in LENSES.values() for lens in make(problem.n_classes)), reverse]
+]
+
+
+@pytest.fixture(params=PROBLEMS, ids=lambda problem: problem.name)
+def any_problem(request: pytest.FixtureRequest) -> Problem:
+    """Every problem."""
+    return request.param
+
+
+@pytest.fixture
+def views(any_problem: Problem) -> list[View]:
+    """Every problem, one at a time, through all lenses."""
+    return [view for view in VIEWS if view.problem is any_problem]
+
+
+@pytest.fixture(params=VIEWS, ids=str)
+def any_view(request: pytest.FixtureRequest) -> View:
+    """Every problem through every lens."""
+    return request.param
+
+
+@pytest.fixture(params=[*flat(PARTITIONS), thirds], ids=describe)
+def any_partition(request: pytest.FixtureRequest) -> Any:
+    """Every partition, a user's function among them."""
+    return request.param
+
+
+@pytest.fixture(params=[*distances(), hellinger], ids=describe)
+def any_distance(request: pytest.FixtureRequest) -> Any:
+    """Every distance, a user's function among them."""
+    return request.param
+
+
+@pytest.fixture(params=simple_statistics(), ids=describe)
+def any_statistic(request: pytest.FixtureRequest) -> Any:
+    """Every statistic that has a value, with every partition and every distance."""
+    return request.param
+
+
+@pytest.fixture(
+    params=[*components_of(default_statistics()), caltest.ECE(caltest.EqualWidth(4)), caltest.MCE(thirds, hellinger)],
+    ids=describe,
+)
+def any_simple_statistic(request: pytest.FixtureRequest) -> Any:
+    """Every statistic that has a value, with its defaults, and two more of the binned ones."""
+    return request.param
+
+
+@pytest.fixture(params=default_statistics(), ids=describe)
+def any_default_statistic(request: pytest.FixtureRequest) -> Any:
+    """Every statistic with its defaults, combinations among them."""
+    return request.param
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The folder of real predictions beside the repository."""
+    if not SHARED.is_dir():
+        pytest.skip(f"real predictions that are not bundled: {SHARED} is absent")
+    return SHARED

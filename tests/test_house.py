@@ -1,0 +1,374 @@
+"""The house rules of the package: who imports whom, what an import may cost, and what is documented."""
+
+import ast
+import importlib
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import caltest
+
+PACKAGE = Path(caltest.__file__).parent
+ROOT = PACKAGE.parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+FLOORS = [
+    {"_kernels", "_validation", "_naming", "datasets"},
+    {"_sample", "lenses", "partitions", "distances", "resampling", "laws", "exact"},
+    {"statistics"},
+    {"_result", "hypothesis", "table", "regression", "reliability"},
+    {"plotting"},
+    {"_files", "cli"},
+]
+"""A module imports its own floor or below; `caltest/__init__.py` stands above them all, but for the command line."""
+
+LAZY = {"matplotlib", "statsmodels", "pandas", "polars", "pyarrow", "scipy", "sklearn", "rich", "joblib", "torch"}
+"""Imported inside functions only: what does not need them does not wait for them."""
+
+ONLY_IN = {"numba": "_kernels", "llvmlite": "_kernels", "matplotlib": "plotting"}
+
+MAX_LINES = 400
+LONGER: dict[str, str] = {}
+"""Files that may be longer, each with its reason."""
+
+MADE_BY = {
+    "CalibrationTable": caltest.calibration_table,
+    "CalibrationTestResult": caltest.calibration_test,
+    "HistogramRegression": caltest.histogram_regression,
+    "ReliabilityCurve": caltest.reliability_curve,
+}
+"""Results: users read them, so that their attributes are documented, and the example is that of the function."""
+
+
+class Import(NamedTuple):
+    file: Path
+    line: int
+    module: str
+    in_function: bool
+
+    @property
+    def head(self) -> str:
+        return self.module.split(".")[0]
+
+    def __str__(self) -> str:
+        return f"{self.file.relative_to(ROOT)}:{self.line} imports {self.module}"
+
+
+def imports_of(file: Path) -> list[Import]:
+    return [
+        Import(file, node.lineno, module, in_function)
+        for node, in_function in statements(ast.parse(file.read_text()))
+        for module in modules_of(node)
+    ]
+
+
+def statements(node: ast.AST, in_function: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node that is run, and whether it stands in a function; imports for type checkers are not run."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        inside = in_function or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield child, inside
+        yield from statements(child, inside)
+
+
+def modules_of(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "imports are absolute"
+        if node.module == "caltest":
+            return [f"caltest.{alias.name}" for alias in node.names]
+        return [str(node.module)]
+    return []
+
+
+def part_of(file: Path) -> str:
+    """The part of the package that a file belongs to: a folder or a module on the first level."""
+    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def floor_of(part: str) -> int:
+    """Number of the floor; what has none stands on the roof, where nobody may import it."""
+    return next((i for i, floor in enumerate(FLOORS) if part in floor), len(FLOORS))
+
+
+IMPORTS = [found for file in FILES for found in imports_of(file)]
+
+
+def test_the_reader_of_imports_reads():
+    """Guards the rules below: a reader that finds nothing would let everything pass."""
+    source = (
+        "import numba\nif TYPE_CHECKING:\n    import pandas\nclass A:\n    import rich\n"
+        "def f():\n    from scipy.stats import norm\n"
+    )
+    found = [(m, inside) for node, inside in statements(ast.parse(source)) for m in modules_of(node)]
+    assert found == [("numba", False), ("rich", False), ("scipy.stats", True)]
+    assert {"caltest._validation", "numba", "numpy", "statsmodels.stats.proportion"} <= {i.module for i in IMPORTS}
+
+
+def test_every_module_has_a_floor():
+    known = {"__init__", "__main__"}.union(*FLOORS)
+    assert [file for file in FILES if part_of(file) not in known] == []
+
+
+def test_imports_stay_on_their_floor_or_below():
+    wrong = []
+    for found in IMPORTS:
+        part = part_of(found.file)
+        if found.head != "caltest" or part in {"__init__", "__main__"}:
+            continue
+        if found.module == "caltest":  # the package itself, hence all of it
+            wrong += [] if part == "cli" else [str(found)]
+        elif floor_of(found.module.split(".")[1]) > floor_of(part):
+            wrong.append(str(found))
+    assert wrong == []
+
+
+def test_kernel_files_stand_alone():
+    """Numba's cache does not see an edit in another file and would return stale results."""
+    assert [str(i) for i in IMPORTS if part_of(i.file) == "_kernels" and i.head == "caltest"] == []
+
+
+@pytest.mark.parametrize("library", ONLY_IN)
+def test_a_library_has_one_home(library):
+    assert [str(i) for i in IMPORTS if i.head == library and part_of(i.file) != ONLY_IN[library]] == []
+
+
+def test_heavy_libraries_are_imported_inside_functions():
+    assert [str(i) for i in IMPORTS if i.head in LAZY and not i.in_function] == []
+
+
+@pytest.mark.parametrize("file", sorted((PACKAGE / "_kernels").glob("*.py")), ids=lambda file: file.stem)
+def test_kernels_draw_from_their_own_generator(file):
+    """np.random in compiled code is slower than NumPy and depends on threads."""
+    tree = ast.parse(file.read_text())
+    used = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert not {name for name in used if name.startswith(("np.random", "numpy.random"))}
+    assert not [i for i in imports_of(file) if i.module.startswith(("numpy.random", "random"))]
+
+
+def test_kernels_are_compiled_when_called_and_release_the_lock():
+    decorators = [
+        decorator
+        for file in (PACKAGE / "_kernels").glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+        if "jit" in ast.unparse(decorator)
+    ]
+    wanted = {"njit(nogil=True, cache=True)", "njit(inline='always')"}
+    assert {ast.unparse(decorator) for decorator in decorators} <= wanted
+    assert len(decorators) > 5
+
+
+def in_fresh_process(code: str) -> str:
+    """What code prints in a process of its own, warnings being errors."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def test_importing_loads_nothing_heavy():
+    """Nothing beyond what numba loads: it looks at SciPy's version, which costs a few of SciPy's own modules."""
+    code = "import sys, numba; before = set(sys.modules); import caltest; print(*(set(sys.modules) - before))"
+    loaded = in_fresh_process(code).split()
+    assert "caltest.statistics" in loaded
+    assert [name for name in loaded if name.split(".")[0] in LAZY] == []
+
+
+COUNT_SIGNATURES = """
+import importlib, json, pkgutil
+from caltest import _kernels
+def signatures():
+    modules = [importlib.import_module("caltest._kernels." + m.name) for m in pkgutil.iter_modules(_kernels.__path__)]
+    return {
+        f"{module.__name__}.{name}": [str(s) for s in kernel.signatures]
+        for module in modules
+        for name, kernel in vars(module).items()
+        if hasattr(kernel, "signatures")
+    }
+"""
+
+RUN_ON_ALL_KINDS = """
+import numpy as np
+import caltest
+from caltest import Confidence, Consistency, ECE, EqualWidth, KS, TopK
+rng = np.random.default_rng(0)
+prob = (rng.multinomial(61, [0.5, 0.25, 0.25], size=120) + 1) / 64
+label = rng.integers(3, size=120)
+frozen = np.asfortranarray(prob)
+frozen.flags.writeable = False
+label_frozen = label.astype(np.int32)
+label_frozen.flags.writeable = False
+kinds = [prob, prob.astype(np.float32), frozen, np.repeat(prob, 2, axis=0)[::2], prob.tolist()]
+for y_prob in kinds:
+    for y_true in (label, label_frozen, label.astype(float), label.tolist()):
+        for lens in (None, Confidence(), TopK(2)):
+            caltest.calibration_test(y_true, y_prob, lens=lens, n_resamples=19, rng=0)
+            for weight in (None, np.ones(120), np.ones(120, dtype=np.float32)):
+                caltest.calibration_error(y_true, y_prob, lens=lens, sample_weight=weight)
+    event = np.asarray(y_prob)[:, 1]
+    for y_true in (label == 1, (label == 1).tolist(), (label == 1).astype(np.uint8)):
+        caltest.calibration_test(y_true, event, n_resamples=300, rng=0, workers=2, region=lambda p: p[:, 1] > 0.1)
+        caltest.calibration_test(y_true, event, statistic=KS(), n_resamples=19, rng=np.random.default_rng(1))
+        caltest.calibration_error(y_true, event, statistic=ECE(EqualWidth(15)))
+    caltest.calibration_table(label, y_prob, n_resamples=19, rng=0)
+    caltest.calibration_test(event < 0.5, event, statistic=ECE(EqualWidth(2)))
+    caltest.calibration_test(label, y_prob, lens=Confidence(), statistic=ECE(EqualWidth(5)), n_resamples=19)
+    caltest.reliability_curve(label, y_prob)
+    caltest.reliability_curve(label == 1, event, simultaneous=True)
+    rho = Consistency(calibration_function=lambda p: p[:, [0, 2, 1]])
+    caltest.calibration_test(label, y_prob, resampling=rho, n_resamples=19, rng=0)
+    refit = Consistency(resample_predictions=True)
+    statistic = ECE(EqualWidth(2))
+    caltest.calibration_test(label, y_prob, lens=Confidence(), statistic=statistic, resampling=refit, n_resamples=19)
+caltest.reliability_curve(*caltest.datasets.load_cifar10_vgg16())  # cells of thousands of rows
+"""
+
+
+def test_importing_compiles_nothing():
+    signatures = json.loads(in_fresh_process(f"{COUNT_SIGNATURES}\nimport caltest\nprint(json.dumps(signatures()))"))
+    assert len(signatures) > 5
+    assert {name for name, compiled in signatures.items() if compiled} == set()
+
+
+def test_kernels_are_compiled_once_whatever_is_passed():
+    """Validation hands every kernel one type of array: another dtype, order or flag would compile it again.
+
+    A new kernel needs a call in RUN_ON_ALL_KINDS that reaches it.
+    """
+    signatures = json.loads(
+        in_fresh_process(f"{RUN_ON_ALL_KINDS}\n{COUNT_SIGNATURES}\nprint(json.dumps(signatures()))")
+    )
+    assert len(signatures) > 5
+    called = {name: compiled for name, compiled in signatures.items() if not name.split(".")[-1].startswith("_")}
+    assert {name: compiled for name, compiled in called.items() if len(compiled) != 1} == {}
+    # Kernels that only kernels call come compiled into their callers, once the cache is warm.
+    assert {name: compiled for name, compiled in signatures.items() if len(compiled) > 1} == {}
+
+
+def public() -> dict[str, object]:
+    """What users call: the public names, and the functions of public modules."""
+    found = {}
+    for name in caltest.__all__:
+        thing = getattr(caltest, name)
+        if not inspect.ismodule(thing):
+            found[name] = thing
+            continue
+        for inner, value in vars(thing).items():
+            if inspect.isfunction(value) and value.__module__ == thing.__name__ and not inner.startswith("_"):
+                found[f"{name}.{inner}"] = value
+    return found
+
+
+PUBLIC = public()
+CALLED = {
+    name: thing
+    for name, thing in PUBLIC.items()
+    if name not in MADE_BY
+    and not inspect.isabstract(thing)
+    and not (isinstance(thing, type) and issubclass(thing, Warning))
+}
+
+
+def documented(thing: object, section: str) -> list[str]:
+    """Names that a section of a NumPy docstring describes."""
+    lines = (inspect.getdoc(thing) or "").splitlines()
+    headers = [i for i, below in enumerate(lines[1:]) if re.fullmatch("-{3,}", below)]
+    names: list[str] = []
+    for i in headers:
+        if lines[i] == section:
+            end = min((later for later in headers if later > i), default=len(lines))
+            entries = [line for line in lines[i + 2 : end] if line and not line.startswith(" ")]
+            names += [name for entry in entries for name in entry.split(" : ")[0].split(", ")]
+    return names
+
+
+def test_all_is_sorted_and_true():
+    assert len(set(caltest.__all__)) == len(caltest.__all__)
+    assert [name for name in caltest.__all__ if not hasattr(caltest, name)] == []
+    assert {"calibration_test", "datasets.load_digits_predictions"} <= set(CALLED)
+    assert len(CALLED) > 20
+
+
+@pytest.mark.parametrize("name", caltest.__all__)
+def test_public_names_have_a_docstring(name):
+    assert len(inspect.getdoc(getattr(caltest, name)) or "") > 20
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_public_names_have_an_example(name):
+    assert ">>> " in (inspect.getdoc(CALLED[name]) or "")
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_documented_parameters_are_those_of_the_signature(name):
+    assert documented(CALLED[name], "Parameters") == list(inspect.signature(CALLED[name]).parameters)
+
+
+@pytest.mark.parametrize("name", [name for name in CALLED if inspect.isfunction(CALLED[name])])
+def test_functions_say_what_they_return(name):
+    assert re.search("^Returns\n-------$", inspect.getdoc(CALLED[name]) or "", flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", MADE_BY)
+def test_results_document_their_attributes(name):
+    result, maker = PUBLIC[name], MADE_BY[name]
+    assert inspect.get_annotations(maker, eval_str=True)["return"] is result
+    assert is_dataclass(result)
+    assert result.__dataclass_params__.frozen
+    stated = documented(result, "Attributes")
+    assert sorted(set(stated)) == sorted(stated)
+    missing = {field.name for field in fields(result) if not field.name.startswith("_")} - set(stated)
+    unknown = {attribute for attribute in stated if attribute not in dir(result)} - {f.name for f in fields(result)}
+    assert (missing, unknown) == (set(), set())
+
+
+def test_every_module_says_what_it_is_for():
+    silent = [
+        str(file.relative_to(ROOT))
+        for file in FILES
+        if not ast.get_docstring(ast.parse(file.read_text())) and file.name != "__main__.py"
+    ]
+    assert silent == []
+
+
+def test_files_are_short():
+    length = {str(file.relative_to(PACKAGE)): len(file.read_text().splitlines()) for file in FILES}
+    assert {file: n for file, n in length.items() if n > MAX_LINES and file not in LONGER} == {}
+    assert {file for file in LONGER if length.get(file, 0) <= MAX_LINES} == set()
+
+
+def test_no_path_of_one_machine():
+    """What works for its author only."""
+    machine = re.compile(r"(?<![\w.:/-])/(?:work|farm|root|home|Users|mnt)/\w")
+    texts = [
+        file
+        for folder in ("caltest", "tests", "benchmarks", "docs")
+        for file in (ROOT / folder).rglob("*")
+        if file.suffix in {".py", ".md", ".toml", ".txt", ".sh"} and file.is_file()
+    ] + [file for file in ROOT.iterdir() if file.suffix in {".md", ".toml"}]
+    assert len(texts) > len(FILES)
+    wrong = [
+        f"{file.relative_to(ROOT)}:{number}"
+        for file in texts
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if machine.search(line)
+    ]
+    assert wrong == []
+
+
+def test_every_module_can_be_imported_alone():
+    names = [".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for file in FILES]
+    assert [name for name in names if importlib.import_module(name).__name__ != name] == []
