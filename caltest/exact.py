@@ -14,63 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.laws import TIE_TOLERANCE, Law, Tail, tie_floor
+from caltest.laws import TIE_TOLERANCE, CellLaw, Law, Tail, tie_floor
 
 _NEGLIGIBLE = 1e-19  # statistics.md, section 5
 _MOST_ATOMS = 10**6
 _FOURIER_FLOOR = 1e-8
-_SMALLEST_GRID, _LARGEST_GRID = 2**14, 2**18
+_SMALLEST_GRID, _LARGEST_GRID, _LARGEST_LATTICE = 2**14, 2**18, 2**20
 _AGREEMENT, _FAR_AGREEMENT = 2e-4, 1e-2
 _ALIGNED = 1e-6
 _PRODUCT = "product of the cells' distribution functions"
 _LARGEST_ERROR = 0.1
 
 _Atoms = tuple[NDArray[np.int64], NDArray[np.float64]]
-
-
-@dataclass(frozen=True, eq=False)
-class CellLaw:
-    """What one cell can contribute to a statistic, and how probable that is.
-
-    Attributes
-    ----------
-    values : array of shape (n_atoms,)
-        Contributions, increasing and distinct.
-    mass : array of shape (n_atoms,)
-        Their probabilities.
-    """
-
-    values: NDArray[np.float64]
-    mass: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, values: NDArray[np.float64], mass: NDArray[np.float64]) -> "CellLaw":
-        """Sort atoms and merge those that tie."""
-        order = np.argsort(values, kind="stable")
-        values, mass = values[order], mass[order]
-        new = np.append(True, np.diff(values) > TIE_TOLERANCE * values[1:])
-        start = np.flatnonzero(new)
-        return cls(values[start], np.add.reduceat(mass, start))
-
-    @property
-    def mean(self) -> float:
-        """Expected contribution."""
-        return float(self.values @ self.mass)
-
-    @property
-    def variance(self) -> float:
-        """Variance of the contribution."""
-        return float(np.square(self.values - self.mean) @ self.mass)
-
-    def heavier_than(self, negligible: float) -> "CellLaw":
-        """Return the law without the atoms of less mass."""
-        kept = self.mass > negligible
-        return CellLaw(self.values[kept], self.mass[kept])
-
-    def plus(self, other: "CellLaw") -> "CellLaw":
-        """Return the law of the sum of two independent contributions, its atoms not sorted."""
-        values = np.add.outer(self.values, other.values).ravel()
-        return CellLaw(values, np.multiply.outer(self.mass, other.mass).ravel())
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +153,7 @@ class SumLaw(Law):
         floor = tie_floor(x)
         if floor <= sum(cell.values[0] for cell in self.cells):
             return Tail(1.0, 0.0, "the whole law")
-        if self.unit is not None:
+        if self._has_lattice:
             tail = _on_lattice(self.cells, self.unit, floor)
         elif self._halves is not None:
             tail = _from_atoms(self._halves, floor)
@@ -233,6 +188,10 @@ class SumLaw(Law):
         pmf = _convolve([_split(cell.values, cell.mass, step) for cell in self.cells], _SMALLEST_GRID)
         return np.arange(_SMALLEST_GRID) * step, np.cumsum(pmf)
 
+    @property
+    def _has_lattice(self) -> bool:
+        return self.unit is not None and sum(cell.values[-1] for cell in self.cells) < self.unit * _LARGEST_LATTICE
+
     @cached_property
     def _halves(self) -> "tuple[CellLaw, CellLaw] | None":
         return _meet_in_the_middle(self.cells)
@@ -248,8 +207,8 @@ class SumLaw(Law):
         theta, log_bound = _tilt(cells, floor)
         bound = Tail(math.exp(log_bound) or 5e-324, math.inf, "Chernoff's inequality")
         tilted = [CellLaw(cell.values, _tilted(cell, theta)).heavier_than(_NEGLIGIBLE) for cell in cells]
-        halves = None if self.unit is not None else _meet_in_the_middle(tilted)
-        if self.unit is not None:
+        halves = None if self._has_lattice else _meet_in_the_middle(tilted)
+        if self._has_lattice:
             tail = _on_lattice(tilted, self.unit, floor, theta)
         elif halves is not None:
             tail = _from_atoms(halves, floor, theta)
@@ -296,8 +255,8 @@ def _split(values: NDArray[np.float64], mass: NDArray[np.float64], step: float) 
 
 def _convolve(cells: Sequence[_Atoms], size: int) -> NDArray[np.float64]:
     """Return the law of the sum on grid points ``0 .. size - 1``; what lies above is gathered at the last."""
-    mass = np.stack([np.bincount(np.minimum(point, size - 1), weights, minlength=size) for point, weights in cells])
-    return np.clip(np.fft.irfft(np.fft.rfft(mass, axis=1).prod(axis=0), size), 0.0, None)
+    spectra = (np.fft.rfft(np.bincount(np.minimum(point, size - 1), mass, minlength=size)) for point, mass in cells)
+    return np.clip(np.fft.irfft(reduce(np.multiply, spectra), size), 0.0, None)
 
 
 def _top(cells: Sequence[CellLaw]) -> float:
@@ -306,9 +265,9 @@ def _top(cells: Sequence[CellLaw]) -> float:
     return min(sum(cell.values[-1] for cell in cells), mean + 14 * std) * (1 + 1e-9) + 1e-300
 
 
-def _on_lattice(cells: Sequence[CellLaw], unit: float, floor: float, theta: float = 0.0) -> Tail:
+def _on_lattice(cells: Sequence[CellLaw], unit: Any, floor: float, theta: float = 0.0) -> Tail:
     atoms = [(np.rint(cell.values / unit).astype(np.int64), cell.mass) for cell in cells]
-    size = 1 + sum(int(point[-1]) for point, _ in atoms)
+    size = 1 << sum(int(point[-1]) for point, _ in atoms).bit_length()
     pmf = _convolve(atoms, size)
     first = math.ceil(floor / unit - 1e-6)
     probability = float(pmf[first:] @ np.exp(-theta * (unit * np.arange(first, size) - floor)))

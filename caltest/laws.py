@@ -217,6 +217,51 @@ class ResampledLaw(Law):
         return float(np.quantile(self.values, q, method="inverted_cdf"))
 
 
+@dataclass(frozen=True, eq=False)
+class CellLaw:
+    """What one cell can contribute to a statistic, and how probable that is.
+
+    Attributes
+    ----------
+    values : array of shape (n_atoms,)
+        Contributions, increasing and distinct.
+    mass : array of shape (n_atoms,)
+        Their probabilities.
+    """
+
+    values: NDArray[np.float64]
+    mass: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64], mass: NDArray[np.float64]) -> "CellLaw":
+        """Sort atoms and merge those that tie."""
+        order = np.argsort(values, kind="stable")
+        values, mass = values[order], mass[order]
+        new = np.append(True, np.diff(values) > TIE_TOLERANCE * values[1:])
+        start = np.flatnonzero(new)
+        return cls(values[start], np.add.reduceat(mass, start))
+
+    @property
+    def mean(self) -> float:
+        """Expected contribution."""
+        return float(self.values @ self.mass)
+
+    @property
+    def variance(self) -> float:
+        """Variance of the contribution."""
+        return float(np.square(self.values - self.mean) @ self.mass)
+
+    def heavier_than(self, negligible: float) -> "CellLaw":
+        """Return the law without the atoms of less mass."""
+        kept = self.mass > negligible
+        return CellLaw(self.values[kept], self.mass[kept])
+
+    def plus(self, other: "CellLaw") -> "CellLaw":
+        """Return the law of the sum of two independent contributions, its atoms not sorted."""
+        values = np.add.outer(self.values, other.values).ravel()
+        return CellLaw(values, np.multiply.outer(self.mass, other.mass).ravel())
+
+
 def tie_floor(x: float) -> float:
     """Return the smallest value that ties with x."""
     return x - TIE_TOLERANCE * abs(x) if math.isfinite(x) else x

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import caltest as ct
 from caltest import exact
 from caltest._sample import make_sample
-from caltest.exact import CellLaw, MaximumLaw, SumLaw
-from caltest.laws import PoissonBinomial, ResampledLaw
+from caltest.exact import MaximumLaw, SumLaw
+from caltest.laws import CellLaw, PoissonBinomial, ResampledLaw
 
 FOUR_SE = 4.0
 DISTANCES = [ct.total_variation, ct.euclidean, ct.squared_euclidean, ct.chebyshev]

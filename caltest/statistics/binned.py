@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from caltest._sample import CellSums, Sample
 from caltest.distances import Distance, total_variation
-from caltest.exact import CellLaw, MaximumLaw, SumLaw
-from caltest.laws import Law, PoissonBinomial, Tail
+from caltest.exact import MaximumLaw, SumLaw
+from caltest.laws import CellLaw, Law, PoissonBinomial, Tail
 from caltest.partitions import Partition, VarianceTree
 from caltest.statistics._base import Statistic
 
@@ -65,7 +65,8 @@ class ECE(Statistic):
             return None
         cells = _ExactCells(sample, self.partition, self.distance)
         shares = cells.sums.share
-        law = SumLaw(cells.laws(shares), lambda: cells.laws(shares, tails=True), cells.spacing, cells.unit)
+        laws = cells.laws(shares)
+        law = SumLaw(laws, lambda: cells.laws(shares, tails=True), cells.spacing, cells.unit(laws))
         contributions = cell_distances(cells.sums, self.distance) * shares
         return law, law.tail(float(contributions.sum()), contributions)
 
@@ -154,14 +155,13 @@ class _ExactCells:
             laws.append(CellLaw.of(values[possible], count.pmf[possible]))
         return laws
 
-    @property
-    def unit(self) -> float | None:
-        """Step of the lattice on which all contributions to a sum lie, if the predictions are multiples of 1 / q."""
+    def unit(self, laws: list[CellLaw]) -> float | None:
+        """Return the step of the lattice on which all contributions lie, if the predictions are multiples of 1 / q."""
         q = _common_denominator(np.sort(self._probability))
         if q is None:
             return None
         unit = self.spacing / q
-        atoms = np.concatenate([law.values for law in self.laws(self.sums.share)]) / unit
+        atoms = np.concatenate([law.values for law in laws]) / unit
         return unit if np.all(np.abs(atoms - np.rint(atoms)) < _ON_LATTICE) else None
 
 
