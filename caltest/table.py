@@ -12,7 +12,7 @@ from caltest._kernels.selection import map_outcomes
 from caltest._result import CalibrationTestResult
 from caltest._sample import Sample, apply_lens, induce
 from caltest._validation import SeedLike, validate_problem
-from caltest.hypothesis import conclude, evaluate_components, rank_pvalues
+from caltest.hypothesis import conclude, conclude_exactly, evaluate_components, rank_pvalues
 from caltest.lenses import Canonical, ClassWise, Confidence, Lens
 from caltest.resampling import Consistency, Draws
 from caltest.statistics import Omnibus, Statistic
@@ -102,7 +102,7 @@ def calibration_table(
 
     The class of every row is drawn from the whole prediction and looked at through each lens, so that one draw serves
     all rows. Each row is exact under its own hypothesis; Holm's correction over the rows needs no assumption, and the
-    global p-value is an exact min-p that uses their dependence.
+    global p-value is an exact min-p that uses their dependence. A single row with an exact law is not drawn at all.
 
     Parameters
     ----------
@@ -154,6 +154,10 @@ def calibration_table(
     base = induce(prob, outcome)
     views = [_View.of(lens, prob, outcome, base) for lens in looks]
     scheme = Consistency()
+    found = chosen.exact(views[0].sample) if len(views) == 1 else None
+    if found is not None:  # several rows need draws in common, one row does not
+        row = conclude_exactly(chosen, views[0].sample, found, resampling=scheme, lens=looks[0])
+        return CalibrationTable((row,), row.pvalue)
     draws = scheme.draws(n_resamples, rng)
     observed = [evaluate_components(chosen, view.sample) for view in views]
     null = draws.map(lambda part: _null(views, chosen, base, part), workers, progress)

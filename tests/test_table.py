@@ -60,7 +60,7 @@ def test_a_row_agrees_with_its_own_test(problem):
     n_resamples = 4000
     statistic = ct.ECE(ct.EqualWidth(5))
     table = ct.calibration_table(
-        *problem, lenses=[ct.Confidence()], statistic=statistic, n_resamples=n_resamples, rng=1
+        *problem, lenses=[ct.Confidence(), ct.ClassWise(0)], statistic=statistic, n_resamples=n_resamples, rng=1
     )
     alone = ct.calibration_test(
         *problem, lens=ct.Confidence(), statistic=statistic, n_resamples=n_resamples, method="monte-carlo", rng=2
@@ -120,6 +120,14 @@ def test_impossible_label_makes_every_affected_row_smallest():
     assert canonical.pvalue == first.pvalue == table.pvalue == 0.01
     assert canonical.impossible_rows.tolist() == first.impossible_rows.tolist() == [0]
     assert confidence.impossible_rows.size == 0
+
+
+def test_a_single_row_has_its_exact_law(problem):
+    statistic = ct.ECE(ct.EqualWidth(5))
+    table = ct.calibration_table(*problem, lenses=[ct.Confidence()], statistic=statistic)
+    alone = ct.calibration_test(*problem, lens=ct.Confidence(), statistic=statistic)
+    assert table.rows[0].method == alone.method == "exact"
+    assert table.pvalue == table.pvalue_corrected[0] == alone.pvalue
 
 
 def test_no_lens_is_refused(problem):
