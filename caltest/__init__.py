@@ -7,16 +7,18 @@ predicted and what happened, and compare it with what a perfectly calibrated mod
 
 from caltest import datasets
 from caltest._result import CalibrationTestResult
+from caltest._words import CalibrationWarning
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
-from caltest.hypothesis import CalibrationWarning, calibration_error, calibration_test
+from caltest.hypothesis import calibration_error, calibration_test
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
-from caltest.partitions import Edges, EqualMass, EqualWidth, Partition, VarianceTree
+from caltest.partitions import Edges, EqualMass, EqualWidth, Partition
 from caltest.plotting import plot_reliability
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.resampling import Consistency
 from caltest.statistics import ECE, KS, MCE, ClasswiseKS, Omnibus, Statistic, TemperatureScore
 from caltest.table import CalibrationTable, calibration_table
+from caltest.trees import VarianceTree
 
 __version__ = "0.1.0"
 

@@ -1,5 +1,6 @@
 """Read predictions and labels from a file, and say which columns were taken for what."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +73,7 @@ def read_predictions(path: Path, label: str | None = None, prob: Sequence[str] |
     try:
         frame = readers[suffix](path)
     except ImportError:
-        msg = f"{path}: reading Parquet needs pyarrow: pip install 'caltest[parquet]'"
+        msg = f"{path}: reading Parquet needs pyarrow: pip install pyarrow"
         raise ValueError(msg) from None
     except (OSError, ValueError) as error:
         msg = f"{path}: cannot be read: {error}"
@@ -151,6 +152,9 @@ def _guess_prob(path: Path, frame: "pd.DataFrame", label: str) -> tuple[str, ...
 def _classes(y_true: NDArray[Any], columns: Sequence[str]) -> list[Any] | None:
     """Return the labels of the columns, read off their names, where the labels themselves are no indices."""
     bare = [_without_prefix(name) for name in columns]
+    numbered = [re.fullmatch(r"[^0-9]*([0-9]+)", name) for name in columns]
+    if all(numbered):  # p0, class_0, y0
+        bare = [match[1] for match in numbered if match]
     if y_true.dtype.kind in "iu":
         numbers = [int(name) for name in bare if name.isdecimal()]
         return numbers if len(numbers) == len(bare) > 1 and set(y_true.tolist()) <= set(numbers) else None
@@ -158,7 +162,7 @@ def _classes(y_true: NDArray[Any], columns: Sequence[str]) -> list[Any] | None:
         return None
     seen = sorted({str(value) for value in y_true.tolist()})
     for names in (list(columns), bare):
-        if len(names) > 1 and set(seen) <= set(names):
+        if len(names) > 1 and set(seen) & set(names):
             return list(names)
         if len(names) == 1 and names[0] in seen and len(seen) == 2:
             return [value for value in seen if value != names[0]] + names

@@ -121,7 +121,7 @@ class CalibrationTestResult(ComponentResult):
     @property
     def interpretation(self) -> str:
         """What the p-value says, in one sentence."""
-        return _interpretation(self.pvalue, self.direction)
+        return _interpretation(self.pvalue, self.direction, self.n_samples)
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.statistic, self.pvalue))
@@ -207,12 +207,14 @@ def _row(label: str, part: ComponentResult) -> tuple[str, str, str, str, str]:
     return label, f"{part.statistic:.4g}", f"{part.noise_floor:.4g}", f"{low:.4g} to {high:.4g}", f"{part.pvalue:.4g}"
 
 
-def _interpretation(pvalue: float, direction: str | None) -> str:
+def _interpretation(pvalue: float, direction: str | None, n_samples: int) -> str:
     towards = f"; the model is {direction}" if direction else ""
     if pvalue <= 0.001:
-        return f"Very strong evidence against calibration: the probabilities may not be taken at their word{towards}."
+        return (
+            f"Very strong evidence against calibration: the probabilities should not be taken at their word{towards}."
+        )
     if pvalue <= 0.01:
         return f"Strong evidence against calibration{towards}."
     if pvalue <= 0.05:
         return f"Evidence against calibration{towards}."
-    return "No evidence against calibration, which is no proof of it: small samples hide much."
+    return f"No evidence against calibration in these {n_samples} rows, which is no proof of it."

@@ -164,9 +164,9 @@ class CellSums:
 
     Attributes
     ----------
-    count : array of shape (n_cells,)
-        Rows (weights) in each cell.
-    predicted_sum : array of shape (n_cells, n_outcomes)
+    count : array of shape (..., n_cells)
+        Rows (weights) in each cell; leading axes are resamples of the rows, where there are any.
+    predicted_sum : array of shape (..., n_cells, n_outcomes)
         Sum of what the null hypothesis says of each outcome: the predictions, unless a calibration function is given.
     observed_count : array of shape (..., n_cells, n_outcomes)
         Rows (weights) that fell to each outcome; leading axes are replicates.
@@ -192,6 +192,9 @@ class CellSums:
 
     def __add__(self, other: "CellSums") -> "CellSums":
         """Return the sums over the rows of both; both must speak of the same cells."""
+        if self.count.shape != other.count.shape:
+            msg = f"cell sums must speak of the same cells, got {self.count.shape} and {other.count.shape}."
+            raise ValueError(msg)
         return CellSums(
             self.count + other.count,
             self.predicted_sum + other.predicted_sum,
@@ -201,17 +204,17 @@ class CellSums:
     @property
     def share(self) -> NDArray[np.float64]:
         r"""Proportion of rows (weights) in each cell, :math:`\hat p^{(i)}`, ``(n_cells,)``."""
-        return self.count / self.count.sum()
+        return self.count / self.count.sum(axis=-1, keepdims=True)
 
     @property
     def predicted(self) -> NDArray[np.float64]:
         r"""Average prediction of each cell, :math:`\hat g^{(i)}`, ``(n_cells, n_outcomes)``; 0 where empty."""
-        return self.predicted_sum / np.where(self.count > 0, self.count, 1.0)[:, None]
+        return self.predicted_sum / np.where(self.count > 0, self.count, 1.0)[..., None]
 
     @property
     def observed(self) -> NDArray[np.float64]:
         r"""Observed frequencies, :math:`\hat r^{(i)}`, ``(..., n_cells, n_outcomes)``; 0 where empty."""
-        return self.observed_count / np.where(self.count > 0, self.count, 1.0)[:, None]
+        return self.observed_count / np.where(self.count > 0, self.count, 1.0)[..., None]
 
 
 def make_sample(
@@ -303,6 +306,11 @@ def apply_lens(
         raise ValueError(msg)
     if not np.isfinite(induced).all():
         msg = f"`lens` must return finite probabilities, got {induced[~np.isfinite(induced)][0]}."
+        raise ValueError(msg)
+    total = induced.sum(axis=1)
+    if np.any(np.abs(total - 1) > 2 * SUM_TOLERANCE):
+        row = int(np.argmax(np.abs(total - 1)))
+        msg = f"`lens` must return probabilities that sum to 1, got {total[row]:.9g} in row {row}."
         raise ValueError(msg)
     return induced, seen
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import caltest
-from caltest import distances, lenses, partitions, statistics
+from caltest import distances, lenses, partitions, statistics, trees
 from caltest._files import PredictionFile, read_predictions
 from caltest.datasets import load_cifar10_vgg16
 from caltest.plotting.reliability import picture_formats, save_reliability
@@ -39,11 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         _run_test(options)
-    except ValueError as error:
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (ValueError, OSError) as error:
         print(f"caltest: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
@@ -51,7 +51,7 @@ def _run_test(options: argparse.Namespace) -> None:
     if options.plot is not None:
         _check_plot_path(options.plot)
     data = _load(options)
-    ece = statistics.ECE(options.partition or partitions.VarianceTree(), options.distance)
+    ece = statistics.ECE(options.partition or trees.VarianceTree(), options.distance)
     chosen = _STATISTICS[options.statistic](ece)
     with _Progress() as progress:
         table = calibration_table(
@@ -74,11 +74,10 @@ def _run_test(options: argparse.Namespace) -> None:
 def _as_text(table: CalibrationTable, data: PredictionFile, source: str) -> str:
     guessed = " (guessed)" if data.label_guessed else ""
     shown = ", ".join(data.prob) if len(data.prob) <= 3 else f"{data.prob[0]} to {data.prob[-1]} ({len(data.prob)})"
-    lines = [
-        f"data: {source}, {len(data.y_true)} rows",
-        f"label column: {data.label}{guessed}; probabilities: {shown}",
-        "",
-    ]
+    lines = [f"data: {source}, {len(data.y_true)} rows", f"label column: {data.label}{guessed}; probabilities: {shown}"]
+    if data.classes is not None:
+        lines.append("labels of the columns, in their order: " + ", ".join(map(str, data.classes)))
+    lines.append("")
     return "\n".join([*lines, str(table.rows[0] if len(table.rows) == 1 else table)])
 
 
@@ -105,6 +104,8 @@ def _load(options: argparse.Namespace) -> PredictionFile:
 
 def _plot(options: argparse.Namespace, data: PredictionFile) -> None:
     lens = _plot_lens(options.lens)
+    if options.lens is not None and lens is None:
+        print("the diagram shows the confidence (or the event): this lens may have more outcomes", file=sys.stderr)
     curve = reliability_curve(data.y_true, data.y_prob, classes=data.classes, lens=lens, partition=options.partition)
     save_reliability(curve, options.plot)
     print(f"reliability diagram written to {options.plot}", file=sys.stderr)
@@ -121,7 +122,7 @@ def _check_plot_path(path: Path) -> None:
     if path.suffix.lstrip(".").lower() not in picture_formats():
         msg = f"--plot must name a picture such as FILE.png, got {path}"
         raise ValueError(msg)
-    if not os.access(path.parent, os.W_OK) or path.is_dir():
+    if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
         msg = f"--plot: cannot write to {path}"
         raise ValueError(msg)
 
@@ -194,9 +195,9 @@ _LENSES: _Words = {
     "groups:0,1/2,3": _groups,
 }
 _PARTITIONS: _Words = {
-    "tree": partitions.VarianceTree,
-    "tree-min-leaf:100": lambda n: partitions.VarianceTree(min_leaf=int(n)),
-    "tree-min-split:100": lambda n: partitions.VarianceTree(min_split=int(n)),
+    "tree": trees.VarianceTree,
+    "tree-min-leaf:100": lambda n: trees.VarianceTree(min_leaf=int(n)),
+    "tree-min-split:100": lambda n: trees.VarianceTree(min_split=int(n)),
     "equal-width:15": lambda n: partitions.EqualWidth(int(n)),
     "equal-mass:15": lambda n: partitions.EqualMass(int(n)),
     "edges:0.5,0.9": lambda text: partitions.Edges(float(edge) for edge in text.split(",")),

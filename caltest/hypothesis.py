@@ -1,6 +1,5 @@
 """The main job: an error of calibration, and the test of perfect calibration."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,15 @@ from caltest._naming import describe
 from caltest._result import CalibrationTestResult, ComponentResult
 from caltest._sample import Region, Sample, make_sample
 from caltest._validation import SeedLike, validate_choice
+from caltest._words import (
+    conditions_text,
+    constant_notes,
+    hypothesis_text,
+    impossible_notes,
+    null_law_text,
+    scatter_notes,
+    sparsity_notes,
+)
 from caltest.laws import Law, ResampledLaw, Tail
 from caltest.lenses import Canonical, Lens
 from caltest.resampling import Consistency, Draws
@@ -18,15 +26,8 @@ from caltest.statistics import ECE, Omnibus, Statistic, TemperatureScore
 from caltest.statistics._base import joint_null
 from caltest.statistics.omnibus import combine_pvalues, tail_pvalues
 
-_SPARSE_ROWS = 10  # statistics.md, section 2: cells of fewer rows make resampled predictions misleading
-_TOLERATED = 0.05
-_REFITS = 100
-_UNUSUALLY_SMALL = 0.01
+DIRECTION_LEVEL = 0.05  # the temperature score names a direction only where it is significant itself
 _SMALLEST_PVALUE = float(np.finfo(np.float64).tiny)
-
-
-class CalibrationWarning(UserWarning):
-    """A result that must be read with care."""
 
 
 def calibration_error(
@@ -222,9 +223,10 @@ def conclude(
         value, distribution = float(smallest[0]), smallest[1:]
     score, direction = _direction(parts, components, sample)
     notes = (
-        *_sparsity_notes(parts, sample, draws),
-        *_scatter_notes(parts, components),
-        *_impossible_notes(sample),
+        *sparsity_notes(parts, sample, draws),
+        *constant_notes(components),
+        *scatter_notes(parts, components),
+        *impossible_notes(sample),
     )
     return CalibrationTestResult(
         str(statistic),
@@ -234,7 +236,7 @@ def conclude(
         components=components,
         method="monte-carlo",
         accuracy=ResampledLaw(distribution).accuracy,
-        null_law=_null_law(resampling, draws),
+        null_law=null_law_text(resampling, draws),
         score=score,
         direction=direction,
         notes=notes,
@@ -260,7 +262,11 @@ def conclude_exactly(
         method="exact",
         accuracy=str(tail),
         null_law="law of the statistic computed, predictions fixed (no Monte Carlo error, valid at every n)",
-        notes=(*_scatter_notes([statistic], [component]), *_impossible_notes(sample)),
+        notes=(
+            *constant_notes([component]),
+            *scatter_notes([statistic], [component]),
+            *impossible_notes(sample),
+        ),
         **_context(sample, resampling, lens),
     )
 
@@ -271,8 +277,8 @@ def _context(sample: Sample, resampling: Consistency, lens: Lens | None) -> dict
         "lens": describe(Canonical() if lens is None else lens),
         "n_samples": sample.n_samples,
         "n_outcomes": sample.n_outcomes,
-        "hypothesis": _hypothesis(resampling),
-        "conditions": _conditions(resampling),
+        "hypothesis": hypothesis_text(resampling),
+        "conditions": conditions_text(resampling),
         "impossible_rows": sample.impossible,
     }
 
@@ -317,78 +323,5 @@ def _direction(
         if isinstance(part, TemperatureScore):
             score = float(part.signed(sample, sample.outcome))
             word = "over-confident" if score < 0 else "under-confident"
-            return score, word if component.pvalue <= _TOLERATED and score != 0 else None
+            return score, word if component.pvalue <= DIRECTION_LEVEL and score != 0 else None
     return None, None
-
-
-def _sparsity_notes(parts: Sequence[Statistic], sample: Sample, draws: Draws) -> list[str]:
-    """Warn where copies of a row that share a cell make resampled predictions misleading."""
-    if draws.row_seed is None:
-        return []
-    notes = []
-    for part in parts:
-        partition = getattr(part, "partition", None)
-        if partition is None:
-            continue
-        cells = sample.cells(partition)
-        rows = np.bincount(cells.index)
-        sparse = rows[rows < _SPARSE_ROWS].sum() / sample.n_samples
-        refitted = [drawn.cells(partition).n_cells for drawn, _ in draws.slices(_REFITS)[0].blocks(sample)]
-        change = np.mean(refitted) / cells.n_cells - 1
-        if sparse > _TOLERATED:
-            notes.append(
-                f"{sparse:.0%} of the rows lie in cells of {part} with fewer than {_SPARSE_ROWS} rows; the p-value "
-                "from resampled predictions is not valid there."
-            )
-        if abs(change) > _TOLERATED:
-            notes.append(
-                f"re-fitted partitions of {part} have {np.mean(refitted):.1f} cells on average, the observed one "
-                f"{cells.n_cells}; the p-value from resampled predictions is not valid."
-            )
-    for note in notes:
-        warnings.warn(note, CalibrationWarning, stacklevel=4)
-    return notes
-
-
-def _scatter_notes(parts: Sequence[Statistic], components: Sequence[ComponentResult]) -> list[str]:
-    return [
-        f"{component.name} lies below the 1 % quantile of its null: less scatter than the predictions claim, that is "
-        "under-confidence, or rows that are not independent."
-        for part, component in zip(parts, components, strict=True)
-        if part.measures_scatter
-        and component.pvalue > 1 - _UNUSUALLY_SMALL
-        and component.null.cdf(component.statistic) < _UNUSUALLY_SMALL
-    ]
-
-
-def _impossible_notes(sample: Sample) -> list[str]:
-    rows = sample.impossible
-    if not rows.size:
-        return []
-    shown = ", ".join(map(str, rows[:5])) + (", ..." if rows.size > 5 else "")
-    return [
-        f"{rows.size} label(s) had been given probability 0 through this lens (row {shown}): impossible under the "
-        "hypothesis, so the p-value is the smallest attainable."
-    ]
-
-
-def _hypothesis(resampling: Consistency) -> str:
-    if resampling.calibration_function is None:
-        return "P(Y = . | g(X)) = g(X) through the lens: outcomes follow the predictions"
-    return f"P(Y = . | g(X)) = {describe(resampling.calibration_function)}(g(X)) through the lens"
-
-
-def _null_law(resampling: Consistency, draws: Draws) -> str:
-    if resampling.resample_predictions:
-        return f"{draws.n_resamples} resamples of rows and outcomes, partitions re-fitted (asymptotic)"
-    return f"{draws.n_resamples} redraws of the outcomes, predictions fixed (valid at every sample size)"
-
-
-def _conditions(resampling: Consistency) -> tuple[str, ...]:
-    made = "the predictions, any recalibration and the region were made without these labels"
-    if resampling.calibration_function is not None:
-        made = made.replace("the region", "the calibration function")
-    sound = f"rows are independent, and {made} (not pooled cross-validation folds)."
-    if resampling.resample_predictions:
-        return (sound, "cells hold many rows: this p-value is asymptotic; prefer fixed predictions.")
-    return (sound,)

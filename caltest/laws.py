@@ -177,6 +177,8 @@ class Law(ABC):
 class ResampledLaw(Law):
     """The law of B draws; tail probabilities count the observed data too, ``(1 + #{T_b >= x}) / (1 + B)``.
 
+    Values that differ by less than 1e-12 of the largest are ties.
+
     Attributes
     ----------
     values : array of shape (n_resamples,)
@@ -184,6 +186,9 @@ class ResampledLaw(Law):
     """
 
     values: NDArray[np.float64]
+
+    def _slack(self, x: float) -> float:
+        return TIE_TOLERANCE * np.abs(self._finite).max(initial=abs(x) if math.isfinite(x) else 0.0)
 
     @property
     def _finite(self) -> NDArray[np.float64]:
@@ -206,11 +211,11 @@ class ResampledLaw(Law):
 
     def sf(self, x: float) -> float:
         """Return ``(1 + #{T_b >= x}) / (1 + B)``, ties counted."""
-        return float((1 + np.count_nonzero(self.values >= tie_floor(x))) / (1 + len(self.values)))
+        return float((1 + np.count_nonzero(self.values >= x - self._slack(x))) / (1 + len(self.values)))
 
     def cdf(self, x: float) -> float:
         """Return the share of the draws that are at most x."""
-        return float(np.mean(tie_floor(1.0) * self.values <= x))
+        return float(np.mean(self.values <= x + self._slack(x)))
 
     def quantile(self, q: float) -> float:
         """Return the smallest drawn value t with at least a share q of the draws at or below it."""

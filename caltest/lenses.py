@@ -6,8 +6,9 @@ A lens maps a classification problem to an induced, smaller one (Vaicenavicius e
 
 Every lens is a function ``lens(prob, outcome) -> (prob, outcome)`` from ``(n_samples, n_classes)`` probabilities and
 ``(n_samples,)`` class indices to ``(n_samples, n_outcomes)`` and indices again; user functions of this form are
-lenses too. A lens may choose by predictions, never by outcomes. A two-outcome lens returns two columns, of which
-column 1 is the event. "The rest" is 1 minus the others. Ties in a ranking go to the smaller class index.
+lenses too. What a lens looks at may depend on the predictions, never on the outcomes, and it keeps every row. A
+two-outcome lens returns two columns, of which column 1 is the event. "The rest" is 1 minus the others. Ties in a
+ranking go to the smaller class index.
 """
 
 from collections.abc import Callable, Iterable

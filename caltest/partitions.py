@@ -9,11 +9,10 @@ Partitions look at predictions, never at outcomes. For two outcomes every partit
 (column 1) alone.
 """
 
-import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +29,26 @@ class Partition(ABC):
     def fit(self, prob: NDArray[np.float64]) -> Assignment:
         """Return the function from probabilities ``(n_samples, n_outcomes)`` to cell labels ``(n_samples,)``."""
 
+    refits: ClassVar[bool] = False
+    """Whether `refit` is defined; otherwise resampled rows are copied and `fit` is called."""
+
+    def refit(self, event: NDArray[np.float64], rows: NDArray[np.uint16]) -> NDArray[np.int64]:
+        """Return the cells of every resample of a two-outcome problem.
+
+        Parameters
+        ----------
+        event : array of shape (n_samples,)
+            The event's probabilities, increasing.
+        rows : array of shape (n_replicates, n_samples)
+            How often each row was drawn.
+
+        Returns
+        -------
+        array of shape (n_replicates, n_cells + 1)
+            Cell b of replicate r holds the rows ``[r, b] : [r, b + 1]``; it may be empty.
+        """
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class Intervals:
@@ -44,6 +63,11 @@ class Intervals:
     def __call__(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the interval of each row's event probability, 0 to ``len(edges)``."""
         return np.searchsorted(self.edges, prob[:, 1], side=_side(self.closed))
+
+    def starts(self, event: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return where each interval starts among increasing probabilities, ``(n_cells + 1,)``."""
+        inner = np.searchsorted(event, self.edges, side="left" if self.closed == "left" else "right")
+        return np.concatenate([[0], inner, [len(event)]])
 
 
 def _side(closed: str) -> Literal["left", "right"]:
@@ -85,6 +109,8 @@ class EqualWidth(Partition):
     axes: str = "free"
     closed: str = "left"
 
+    refits = True
+
     def __post_init__(self) -> None:
         validate_count(self.n_cells, "n_cells")
         validate_choice(self.axes, "axes", ("free", "all"))
@@ -99,6 +125,10 @@ class EqualWidth(Partition):
         side = _side(self.closed)
         n_axes = n_outcomes if self.axes == "all" else n_outcomes - 1
         return _Grid(lambda p: np.searchsorted(edges, p[:, :n_axes].T, side=side), self.n_cells, prob)
+
+    def refit(self, event: NDArray[np.float64], rows: NDArray[np.uint16]) -> NDArray[np.int64]:
+        """Return the same cells for every resample."""
+        return np.tile(Intervals(np.arange(1, self.n_cells) / self.n_cells, self.closed).starts(event), (len(rows), 1))
 
 
 class _Grid:
@@ -163,6 +193,8 @@ class Edges(Partition):
     edges: tuple[float, ...]
     closed: str = "left"
 
+    refits = True
+
     def __init__(self, edges: Iterable[float], closed: str = "left") -> None:
         values = tuple(float(edge) for edge in edges)
         if not values or not all(np.diff((0.0, *values, 1.0)) > 0):
@@ -175,6 +207,10 @@ class Edges(Partition):
         """Return the assignment of probabilities to the given intervals."""
         _require_two_outcomes(prob, "Edges")
         return Intervals(np.array(self.edges), self.closed)
+
+    def refit(self, event: NDArray[np.float64], rows: NDArray[np.uint16]) -> NDArray[np.int64]:
+        """Return the same cells for every resample."""
+        return np.tile(Intervals(np.array(self.edges), self.closed).starts(event), (len(rows), 1))
 
 
 @dataclass(frozen=True)
@@ -205,6 +241,8 @@ class EqualMass(Partition):
 
     n_cells: int
 
+    refits = True
+
     def __post_init__(self) -> None:
         validate_count(self.n_cells, "n_cells")
 
@@ -212,153 +250,18 @@ class EqualMass(Partition):
         """Return the assignment to intervals that start at the fitted rows' cut values."""
         _require_two_outcomes(prob, "EqualMass")
         event = np.sort(prob[:, 1])
+        starts = self.refit(event, np.ones((1, len(event)), dtype=np.uint16))[0, 1:-1]
+        return Intervals(np.unique(event[starts[starts < len(event)]]))
+
+    def refit(self, event: NDArray[np.float64], rows: NDArray[np.uint16]) -> NDArray[np.int64]:
+        """Cut every resample anew: a cell starts at the first block of ties that begins at or after its cut."""
         size, larger = divmod(len(event), self.n_cells)
         cut = np.cumsum(np.where(np.arange(self.n_cells) < larger, size + 1, size))[:-1]
-        # A cell starts at the first block of ties that begins at or after its cut.
-        start = np.searchsorted(event, event, side="left")
-        begins = np.flatnonzero(start == np.arange(len(event)))
-        first = np.searchsorted(begins, cut)
-        return Intervals(np.unique(event[begins[first[first < len(begins)]]]))
-
-
-@dataclass(frozen=True)
-class VarianceTree(Partition):
-    r"""The data-dependent tree: a node is split on the class whose probability varies most in it.
-
-    The paper's data-dependent scheme (appendix B; Nobel 1996), with both stopping rules found in practice. The left
-    child takes the rows with probability below the threshold t.
-
-    * ``min_leaf`` given: t is the upper median ``sorted(x)[n // 2]``; a node is split if both children keep at least
-      ``min_leaf`` rows, else it is a leaf; no other class is tried (CalibrationErrors.jl).
-    * ``min_split`` given: every node of at least that many rows is split, at its mean or median (the average of the
-      two middle values for even n), unless one side would be empty (uu-sml/calibration).
-    * neither given: ``max_cells`` = 2 ** round(0.3 log2 n) unless given, and ``min_leaf`` = max(1, int(0.7 n /
-      max_cells)).
-
-    Parameters
-    ----------
-    split : {"median", "mean"}
-        Where a node is cut; "mean" needs ``min_split``.
-    min_leaf, min_split : int, optional
-        Fewest rows of a leaf; fewest rows of a node that is split. At most one of the two.
-    max_cells : int, optional
-        At most this many cells; the node of largest variance is split first.
-
-    Raises
-    ------
-    ValueError
-        If both minima are given, if ``split="mean"`` comes without ``min_split``, or a number is not positive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> event = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8])
-    >>> prob = np.column_stack([1 - event, event])
-    >>> VarianceTree(min_leaf=2).fit(prob)(prob)
-    array([0, 0, 1, 1, 2, 2, 3, 3])
-    """
-
-    split: str = "median"
-    min_leaf: int | None = None
-    min_split: int | None = None
-    max_cells: int | None = None
-
-    def __post_init__(self) -> None:
-        validate_choice(self.split, "split", ("median", "mean"))
-        for name in ("min_leaf", "min_split", "max_cells"):
-            if getattr(self, name) is not None:
-                validate_count(getattr(self, name), name)
-        if self.min_leaf is not None and self.min_split is not None:
-            msg = f"`min_leaf` and `min_split` exclude each other, got {self.min_leaf} and {self.min_split}."
-            raise ValueError(msg)
-        if self.split == "mean" and self.min_split is None:
-            msg = 'split="mean" needs `min_split`, got None.'
-            raise ValueError(msg)
-
-    def fit(self, prob: NDArray[np.float64]) -> Assignment:
-        """Grow the tree on ``prob (n_samples, n_outcomes)`` and return the assignment of rows to its leaves."""
-        feature = prob[:, 1:] if prob.shape[1] == 2 else prob
-        min_leaf, max_cells = self.min_leaf, self.max_cells
-        if min_leaf is None and self.min_split is None:
-            max_cells = max_cells or 2 ** round(0.3 * np.log2(len(prob)))
-            min_leaf = max(1, int(0.7 * len(prob) / max_cells))
-        tree = _grow(feature, self._cut(min_leaf), max_cells or len(prob))
-        if prob.shape[1] == 2:
-            return Intervals(np.sort(tree.threshold[tree.left >= 0]))
-        return tree
-
-    def _cut(self, min_leaf: int | None) -> "_Cut":
-        if min_leaf is not None:
-            return _Cut(min_rows=2 * min_leaf, min_leaf=min_leaf, middle=_upper_median)
-        middle = np.mean if self.split == "mean" else np.median
-        return _Cut(min_rows=self.min_split or 1, min_leaf=1, middle=middle)
-
-
-def _upper_median(values: NDArray[np.float64]) -> Any:
-    return np.partition(values, len(values) // 2)[len(values) // 2]
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """When and where a node is split: at least ``min_rows`` rows, at least ``min_leaf`` on either side."""
-
-    min_rows: int
-    min_leaf: int
-    middle: Callable[[NDArray[np.float64]], Any]
-
-    def __call__(self, values: NDArray[np.float64]) -> float | None:
-        if len(values) < self.min_rows:
-            return None
-        threshold = float(self.middle(values))
-        below = np.count_nonzero(values < threshold)
-        return threshold if min(below, len(values) - below) >= self.min_leaf else None
-
-
-@dataclass
-class _Tree:
-    """Nodes as arrays: axis, threshold and children of inner nodes (left < 0 marks a leaf)."""
-
-    axis: NDArray[np.int64]
-    threshold: NDArray[np.float64]
-    left: NDArray[np.int64]
-
-    def __call__(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
-        node = np.zeros(len(prob), dtype=np.int64)
-        row = np.arange(len(prob))
-        while len(row):
-            row = row[self.left[node[row]] >= 0]
-            at = node[row]
-            node[row] = self.left[at] + (prob[row, self.axis[at]] >= self.threshold[at])
-        return node
-
-
-def _grow(feature: NDArray[np.float64], cut: _Cut, max_cells: int) -> _Tree:
-    """Split the node of largest variance until no node can be split or there are ``max_cells`` leaves."""
-    axis, threshold, left = [0], [0.0], [-1]
-    heap: list[tuple[float, int, int, NDArray[np.int64]]] = []
-
-    def offer(node: int, row: NDArray[np.int64]) -> None:
-        if len(row) >= cut.min_rows:
-            variance = feature[row].var(axis=0)
-            largest = float(f"{variance.max():.12g}")  # rounding, which depends on row order, shall decide nothing
-            heapq.heappush(heap, (-largest, node, int(np.argmax(variance >= largest * (1 - 1e-11))), row))
-
-    offer(0, np.arange(len(feature)))
-    n_cells = 1
-    while heap and n_cells < max_cells:
-        _, node, split_axis, row = heapq.heappop(heap)
-        values = feature[row, split_axis]
-        at = cut(values)
-        if at is None:
-            continue
-        axis[node], threshold[node], left[node] = split_axis, at, len(left)
-        axis += [0, 0]
-        threshold += [0.0, 0.0]
-        left += [-1, -1]
-        offer(left[node], row[values < at])
-        offer(left[node] + 1, row[values >= at])
-        n_cells += 1
-    return _Tree(np.array(axis), np.array(threshold), np.array(left))
+        block = np.flatnonzero(np.append(True, np.diff(event) > 0))
+        before = np.cumsum(rows, axis=1, dtype=np.int64) - rows
+        ends = np.append(block, len(event))
+        inner = [ends[np.searchsorted(position[block], cut)] for position in before]
+        return np.pad(np.reshape(inner, (len(rows), -1)), ((0, 0), (1, 1)), constant_values=(0, len(event)))
 
 
 def fit_partition(partition: Any, prob: NDArray[np.float64]) -> Assignment:
@@ -373,6 +276,11 @@ def validate_partition(partition: Any) -> None:
     if isinstance(partition, type) or not (isinstance(partition, Partition) or callable(partition)):
         msg = f"`partition` must be a partition such as EqualWidth(15) or a function, got {partition!r}."
         raise ValueError(msg)
+    try:
+        hash(partition)
+    except TypeError:
+        msg = f"`partition` must be hashable, such as a frozen dataclass, got {partition!r}."
+        raise ValueError(msg) from None
 
 
 def _checked_labels(label: Any, n_samples: int) -> NDArray[np.int64]:

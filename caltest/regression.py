@@ -12,7 +12,8 @@ from caltest._sample import Cells, CellSums, Region, apply_lens, make_sample
 from caltest._validation import validate_prob
 from caltest.distances import Distance, total_variation
 from caltest.lenses import Canonical, Lens
-from caltest.partitions import Partition, VarianceTree
+from caltest.partitions import Partition
+from caltest.trees import VarianceTree
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,6 +111,9 @@ class ReliabilityCurve:
 
         names = ("lower", "upper", "count", "predicted", "expected", "observed", "deviation", "bar_low", "bar_high")
         return pd.DataFrame({name: getattr(self, name) for name in (*names, "outside")})
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         head = f"{'cell':>17} {'rows':>8} {'predicted':>10} {'observed':>10} {'bar':>19}"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._kernels.draws import draw_outcomes, draw_rows
+from caltest._kernels.draws import draw_multiplicities, draw_outcomes, draw_rows
 from caltest._sample import CalibrationFunction, Sample, outcome_dtype, with_calibration_function
 from caltest._validation import SeedLike, validate_count, validate_rng
 
@@ -138,10 +138,22 @@ class Draws:
             for part in self.slices(1):
                 row = np.empty(sample.n_samples, dtype=np.int64)
                 draw_rows(self.row_seed, part.first, row)
-                resampled = sample.take(np.sort(row))
-                yield resampled, part._outcomes(resampled)
+                outcomes = part._outcomes(sample, np.ascontiguousarray(sample.thresholds[:, row]))
+                order = np.argsort(row, kind="stable")
+                yield sample.take(row[order]), outcomes[:, order]
 
-    def _outcomes(self, sample: Sample) -> NDArray[Any]:
+    def multiplicities(self, sample: Sample) -> Iterator[tuple[NDArray[np.uint16], NDArray[np.uint16]]]:
+        """Yield how often each row was drawn, and how often with the event, ``(n_replicates, n_samples)`` each.
+
+        The same draws as `blocks`, for resampled predictions and two outcomes, without copies of rows.
+        """
+        for part in self.slices(max(_BLOCK_BYTES // (4 * sample.n_samples), 1)):
+            rows = np.empty((part.n_resamples, sample.n_samples), dtype=np.uint16)
+            events = np.empty_like(rows)
+            draw_multiplicities(sample.thresholds[0], self.row_seed, self.outcome_seed, part.first, rows, events)
+            yield rows, events
+
+    def _outcomes(self, sample: Sample, thresholds: NDArray[np.uint32] | None = None) -> NDArray[Any]:
         out = np.empty((self.n_resamples, sample.n_samples), dtype=outcome_dtype(sample.n_outcomes))
-        draw_outcomes(sample.thresholds, self.outcome_seed, self.first, out)
+        draw_outcomes(sample.thresholds if thresholds is None else thresholds, self.outcome_seed, self.first, out)
         return out

@@ -1,9 +1,11 @@
 """One model through several lenses, on one set of draws: corrected p-values and one global exact p-value."""
 
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +19,9 @@ from caltest.lenses import Canonical, ClassWise, Confidence, Lens
 from caltest.resampling import Consistency, Draws
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics.omnibus import combine_pvalues
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LEVEL = 0.05
 """Level at which the closing sentence counts rejections."""
@@ -53,12 +58,29 @@ class CalibrationTable:
         rejected = int((self.pvalue_corrected <= LEVEL).sum())
         share = f"{rejected} of {len(self.rows)} rows are rejected at {LEVEL:.0%} after Holm's correction"
         if self.pvalue > LEVEL:
+            n_samples = self.rows[0].n_samples
             return (
-                f"No evidence against calibration (global p-value {self.pvalue:.4g}), which is no proof of it; {share}."
+                f"No evidence against calibration in these {n_samples} rows, which is no proof of it "
+                f"(global p-value {self.pvalue:.4g}): {share}."
             )
         direction = self.rows[0].direction
         towards = f"; the model is {direction}" if direction else ""
-        return f"The probabilities may not be taken at their word (global p-value {self.pvalue:.4g}): {share}{towards}."
+        told = f"The probabilities should not be taken at their word (global p-value {self.pvalue:.4g})"
+        return f"{told}: {share}{towards}."
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know beyond the numbers: the notes of every row, and whether draws are too few."""
+        notes = [f"{row.lens}: {note}" for row in self.rows for note in row.notes]
+        n_resamples = self.rows[0].n_resamples
+        smallest = len(self.rows) / (n_resamples + 1)
+        if n_resamples and smallest > LEVEL:
+            needed = round(len(self.rows) / LEVEL)
+            notes.append(
+                f"{n_resamples} draws are too few: no corrected p-value can be below {smallest:.2g}; "
+                f"take {needed} draws or more."
+            )
+        return tuple(notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return rows, corrected p-values, global p-value and conclusion as plain Python objects, ready for JSON."""
@@ -66,7 +88,24 @@ class CalibrationTable:
             {**row.to_dict(), "pvalue_corrected": float(corrected)}
             for row, corrected in zip(self.rows, self.pvalue_corrected, strict=True)
         ]
-        return {"rows": rows, "correction": "holm", "pvalue": self.pvalue, "conclusion": self.conclusion}
+        return {
+            "rows": rows,
+            "correction": "holm",
+            "pvalue": self.pvalue,
+            "conclusion": self.conclusion,
+            "notes": list(self.notes),
+        }
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return lens, statistic, noise floor, p-value and corrected p-value of every row as a pandas frame."""
+        import pandas as pd
+
+        names = ("lens", "statistic", "noise_floor", "pvalue", "direction")
+        frame = pd.DataFrame([{name: getattr(row, name) for name in names} for row in self.rows])
+        return frame.assign(pvalue_corrected=self.pvalue_corrected)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         first = self.rows[0].components[0]
@@ -82,7 +121,15 @@ class CalibrationTable:
                 f"{row.pvalue:>9.4g} {corrected:>9.4g}"
             )
         lines += ["", *(_details(self.rows[0]) if combined else [])]
-        lines += [f"global p-value (min-p over the rows, same draws): {self.pvalue:.4g}", self.conclusion]
+        if combined:
+            parts = ", ".join(part.name.partition("(")[0] for part in self.rows[0].components)
+            lines += [
+                f"statistic: -log10 of the smallest p-value of {parts}",
+                f"score: direction of the temperature score, where its own p-value is at most {LEVEL}",
+            ]
+        lines += [f"global p-value (min-p over the rows, same draws): {self.pvalue:.4g}"]
+        for words in (self.conclusion, *(f"Note: {note}" for note in self.notes)):
+            lines += textwrap.wrap(words, width=100, subsequent_indent="  ")
         return "\n".join(lines)
 
 
@@ -147,6 +194,9 @@ def calibration_table(
     """
     prob, outcome = validate_problem(y_true, y_prob, classes)
     chosen = Omnibus() if statistic is None else statistic
+    if lenses is not None and not isinstance(lenses, list | tuple):
+        msg = f"`lenses` must be a list of lenses, got {lenses!r}."
+        raise ValueError(msg)
     looks = list(_default_lenses(prob.shape[1]) if lenses is None else lenses)
     if not looks:
         msg = "`lenses` must hold at least one lens, got none."

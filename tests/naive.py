@@ -430,21 +430,16 @@ def evaluate(statistic, prob, outcome, weight=None, expected=None):
 # P-values.
 
 
-def reaches(value, observed):
-    """value >= observed, ties read with the relative tolerance of the package."""
-    if np.isinf(observed):
-        return value == observed
-    return value >= observed - TIE_TOLERANCE * abs(observed)
-
-
 def pvalue(observed, null):
     """(1 + #{null >= observed}) / (1 + B)."""
-    return (1 + sum(reaches(value, observed) for value in null)) / (1 + len(null))
+    return tail_pvalues([observed, *null])[0]
 
 
 def tail_pvalues(values):
-    """For every value the share of all values that reach it, itself included."""
-    return [sum(reaches(other, value) for other in values) / len(values) for value in values]
+    """For every value the share of all values that reach it, itself included; within 1e-12 of the largest is a tie."""
+    finite = [abs(value) for value in values if np.isfinite(value)]
+    tolerance = TIE_TOLERANCE * max(finite, default=0.0)
+    return [sum(other >= value - tolerance for other in values) / len(values) for value in values]
 
 
 def combine_pvalues(pvalues):

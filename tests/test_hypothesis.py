@@ -299,9 +299,7 @@ def test_never_zero(any_default_statistic):
 
 @pytest.mark.parametrize("n", [4, 20, 100])
 def test_a_score_of_zero_is_reached_by_every_draw(n):
-    """Three of four events at 0.75: U is 0, but for rounding, and so |U| >= 0 everywhere."""
-    # FAILS for n > 4 while ties are read relative to |U| alone: rounding decides among values that are all 0, and
-    # the p-value depends on the order of the labels.
+    """Three of four events at 0.75: U is 0, but for rounding, which shall not decide among values that are all 0."""
     y_true = np.tile([1, 1, 0, 1], n // 4)
     for seed in range(5):
         labels = np.random.default_rng(seed).permutation(y_true)
@@ -408,7 +406,6 @@ def test_impossible_with_resampled_rows():
 @pytest.mark.parametrize("lens", [caltest.WithinTop(2), caltest.TopK(2)], ids=repr)
 def test_impossible_where_rows_sum_to_a_little_more_than_one(any_default_statistic, lens):
     """A drift of 1e-5 in every row, a class that is excluded everywhere, and one label in it."""
-    # FAILS for ClasswiseKS and Omnibus while drift makes a path without variance "contradicted" on every draw.
     if isinstance(any_default_statistic, caltest.KS):
         lens = caltest.WithinTop(2)
     y_prob = np.tile([0.6, 0.40001, 0.0], (60_000, 1))
@@ -534,14 +531,14 @@ def test_an_empty_region_is_refused():
 
 @pytest.mark.parametrize("method", ["auto", "monte-carlo"])
 def test_predictions_of_zero_and_one_that_come_true(any_default_statistic, method):
-    """Observed and null values are all 0: p is 1, and nothing scatters too little."""
-    # FAILS where the note reads p > 0.99 as "below the 1 % quantile": ties count for p, P(null <= observed) is 1 here.
+    """Observed and null values are all 0: p is 1, nothing scatters too little, and the result says that it is idle."""
     y_true = np.arange(12) % 3
     lens = lens_for(any_default_statistic)
     result = run(y_true, np.eye(3)[y_true], any_default_statistic, lens=lens, method=method)
     assert result.pvalue == 1
     assert result.components[0].statistic == 0
-    assert result.notes == ()
+    assert [note for note in result.notes if "the same value on every draw" not in note] == []
+    assert len(result.notes) == len(result.components)
     assert "p-value 1 " in words(result)
     json.dumps(result.to_dict(), allow_nan=False)
 
@@ -558,7 +555,6 @@ def test_a_constant_predictor(any_default_statistic):
 @pytest.mark.parametrize("method", ["auto", "monte-carlo"])
 @pytest.mark.parametrize("y_prob", [[0.25], [[0.25, 0.75]], [[0.25, 0.5, 0.25]], [[0.0, 1.0]]])
 def test_one_row(any_default_statistic, y_prob, method):
-    # FAILS for ECE, [[0, 1]] and method "auto" while the quantile of an exact law that is 0 throughout divides by 0.
     lens = lens_for(any_default_statistic)
     result = run([1], y_prob, any_default_statistic, lens=lens, method=method)
     assert 1 / 200 <= result.pvalue <= 1

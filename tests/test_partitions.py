@@ -334,13 +334,21 @@ def test_default_number_of_cells(n, n_cells, n_classes):
 )
 def test_ties_of_the_variance_go_to_the_first_class_in_any_row_order(n, tree):
     """Every order of the same three numbers: all classes have the same variance, and the first is split."""
-    # FAILS while the variance of a class is summed in row order: rounding then breaks the ties, another way for
-    # another row order. So does one case of test_new_rows_fall_to_the_cells_of_the_fitted (ties_4, min_split=5).
     prob = np.repeat(list(permutations([0.1, 0.2, 0.7])), n // 6, axis=0)
     expected = naive.cells(tree, prob)
     for seed in range(20):
         order = np.random.default_rng(seed).permutation(n)
         assert_same_cells(labels(tree, prob[order]), [expected[i] for i in order])
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
+def test_a_value_at_the_mean_lies_above_it_in_any_row_order(order):
+    """The mean of 0.1, 0.2 and 0.3 is 0.2; summed one after the other it is a little more or a little less."""
+    # FAILS while VarianceTree(split="mean") takes numpy.mean of the rows in their order; math.fsum has none.
+    prob = np.array([[0.1, 0.45, 0.45], [0.2, 0.4, 0.4], [0.3, 0.35, 0.35]])[list(order)]
+    tree = caltest.VarianceTree(split="mean", min_split=3)
+    assert_same_cells(labels(tree, prob), naive.cells(tree, prob))
+    assert_same_cells(labels(tree, prob), prob[:, 0] >= 0.2)
 
 
 # Edge cases of all.

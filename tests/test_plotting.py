@@ -72,6 +72,24 @@ def test_one_cell_and_everything_inside(bars):
     assert len(drawn_points(ax)) == 1
 
 
+def test_sparse_cells_do_not_set_the_scale():
+    """One row in 400 lies 0.7 off; it is an arrow head at the edge, and the other points keep their resolution."""
+    rng = np.random.default_rng(0)
+    p = np.append(rng.uniform(0.6, 1, 400), 0.3)
+    y = np.append(rng.random(400) < p[:-1], True)
+    curve = ct.reliability_curve(y, p, partition=ct.EqualWidth(5))
+    ax = ct.plot_reliability(curve, Figure(layout="constrained").subplots())
+    assert ax.get_ylim()[1] < 0.5
+    (arrow,) = [line for line in ax.get_lines() if line.get_marker() == "^"]
+    assert arrow.get_xdata() == pytest.approx([0.3])
+    assert arrow.get_ydata()[0] < ax.get_ylim()[1]
+
+
+def test_without_legend(curve):
+    ax = ct.plot_reliability(curve, Figure(layout="constrained").subplots(), legend=False)
+    assert ax.get_legend() is None
+
+
 def test_bad_arguments(curve):
     with pytest.raises(ValueError, match="`style` must be one of 'deviation', 'classical', got 'pie'"):
         ct.plot_reliability(curve, style="pie")

@@ -10,6 +10,7 @@ from conftest import draw_labels
 import caltest
 from caltest import resampling
 from caltest._sample import make_sample
+from caltest.statistics._base import joint_null
 
 STANDARD_ERRORS = 4
 
@@ -79,8 +80,6 @@ def test_blocks_do_not_matter(any_default_statistic, scheme, monkeypatch, n_byte
 @pytest.mark.filterwarnings("ignore::caltest.CalibrationWarning")
 @pytest.mark.parametrize("n_resamples", [1, 17, 257])
 def test_fewer_draws_are_the_first_of_more(any_simple_statistic, scheme, n_resamples):
-    # FAILS for ECE while its average over cells is a matrix product, whose last bits depend on the number of rows; so
-    # does test_blocks_do_not_matter.
     lens = caltest.Confidence() if isinstance(any_simple_statistic, caltest.KS) else None
     options = {"lens": lens, "resampling": scheme}
     many, few = (null_of(*problem(40, 3), any_simple_statistic, n_resamples=n, **options) for n in (270, n_resamples))
@@ -472,3 +471,53 @@ def test_not_even_users_functions_reach_the_callers_arrays():
     )
     assert y_true.tolist() == [0, 1, 1]
     assert y_prob.tolist() == [[0.25, 0.75], [0.5, 0.5], [0.125, 0.875]]
+
+
+# Resampled rows as multiplicities: the fast path of binned statistics for two outcomes.
+
+PROBLEMS = {
+    "spread": lambda rng: rng.random(400),
+    "ties": lambda rng: rng.integers(0, 21, 300) / 20,
+    "sharp": lambda rng: 1 / (1 + np.exp(-6 * rng.normal(size=500))),
+    "few": lambda rng: rng.random(7),
+    "constant": lambda _: np.full(50, 0.3),
+    "one": lambda _: np.array([0.4]),
+}
+REFITTED = [
+    caltest.EqualWidth(10),
+    caltest.EqualWidth(7, closed="right"),
+    caltest.Edges([0.2, 0.5], closed="right"),
+    caltest.EqualMass(8),
+    caltest.VarianceTree(),
+    caltest.VarianceTree(min_leaf=20),
+    caltest.VarianceTree(min_split=30),
+    caltest.VarianceTree(min_leaf=5, max_cells=6),
+]
+
+
+@pytest.mark.parametrize("partition", REFITTED, ids=repr)
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("statistic_type", [caltest.ECE, caltest.MCE])
+def test_multiplicities_equal_copied_rows(partition, problem, statistic_type):
+    """The same draws, partitions re-fitted: fast and general path agree to 1e-12."""
+    rng = np.random.default_rng(0)
+    p = PROBLEMS[problem](rng)
+    sample = make_sample(rng.random(len(p)) < p, p)
+    draws = caltest.Consistency(resample_predictions=True).draws(40, rng=1)
+    statistic = statistic_type(partition)
+    assert partition.refits
+    general = joint_null([statistic], sample, draws)[0]
+    np.testing.assert_allclose(statistic.null(sample, draws), general, rtol=0, atol=1e-12)
+
+
+def test_multiplicities_count_rows_and_events():
+    rng = np.random.default_rng(2)
+    p = rng.random(3000)
+    sample = make_sample(rng.random(3000) < p, p)
+    draws = caltest.Consistency(resample_predictions=True).draws(3, rng=1)
+    blocks = [(drawn.row, outcomes[0]) for drawn, outcomes in draws.blocks(sample)]
+    counted = [pair for rows, events in draws.multiplicities(sample) for pair in zip(rows, events, strict=True)]
+    place = np.argsort(sample.row)
+    for (row, outcome), (rows, events) in zip(blocks, counted, strict=True):
+        np.testing.assert_array_equal(np.bincount(place[row], minlength=3000), rows)
+        np.testing.assert_array_equal(np.bincount(place[row], weights=outcome, minlength=3000), events)

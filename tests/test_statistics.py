@@ -173,7 +173,6 @@ def test_a_path_without_variance_is_flat_or_infinite():
 
 
 def test_a_contradiction_is_infinite_whatever_its_weight():
-    # FAILS while a contradiction is recognised by an excursion above 0.5, although weights scale the excursion.
     value = caltest.calibration_error([1, 1], [0.0, 1.0], statistic=caltest.ClasswiseKS(), sample_weight=[0.25, 0.25])
     assert value == np.inf
 

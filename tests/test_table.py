@@ -130,6 +130,33 @@ def test_a_single_row_has_its_exact_law(problem):
     assert table.pvalue == table.pvalue_corrected[0] == alone.pvalue
 
 
+def test_notes_of_the_rows_stand_under_the_table():
+    prob = np.array([[0.0, 0.5, 0.5], [0.2, 0.3, 0.5]] * 20)
+    table = ct.calibration_table(np.array([0, 1] + [1, 2] * 19), prob, n_resamples=99, rng=0)
+    assert any("Canonical(): 1 label(s) had been given probability 0" in note for note in table.notes)
+    assert "had been given probability 0" in str(table)
+    assert table.to_dict()["notes"] == list(table.notes)
+
+
+def test_too_few_draws_are_said(problem):
+    table = ct.calibration_table(*problem, n_resamples=99, rng=0)
+    assert "99 draws are too few: no corrected p-value can be below 0.06; take 120 draws or more." in table.notes
+    assert not ct.calibration_table(*problem, n_resamples=119, rng=0).notes
+
+
+def test_frame_and_html(problem):
+    table = ct.calibration_table(*problem, n_resamples=119, rng=0)
+    frame = table.to_frame()
+    assert frame["pvalue"].tolist() == [row.pvalue for row in table]
+    assert frame["pvalue_corrected"].tolist() == table.pvalue_corrected.tolist()
+    assert "<pre>" in table._repr_html_()
+
+
+def test_lenses_must_be_a_list(problem):
+    with pytest.raises(ValueError, match=r"`lenses` must be a list of lenses, got Confidence\(\)"):
+        ct.calibration_table(*problem, lenses=ct.Confidence())
+
+
 def test_no_lens_is_refused(problem):
     with pytest.raises(ValueError, match="`lenses` must hold at least one lens"):
         ct.calibration_table(*problem, lenses=[])

@@ -1,6 +1,7 @@
 """What may be passed, and what is refused: each kind of input and each refusal is one case."""
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import polars as pl
 import pytest
 
 import caltest
-from caltest import ECE, Confidence, Consistency, EqualMass, EqualWidth
+from caltest import ECE, Confidence, Consistency, EqualMass, EqualWidth, Partition
 from caltest._validation import SUM_TOLERANCE, validate_level
 
 N = 60
@@ -468,6 +469,16 @@ REFUSED_LABELS = {
 }
 STATISTIC_WANTED = "`statistic` must be a Statistic such as ECE() or Omnibus(), got "
 LENS_WANTED = "`lens` must be a lens such as Confidence() or a function of (prob, outcome), got "
+
+
+@dataclass
+class UnhashablePartition(Partition):
+    """A dataclass that is not frozen."""
+
+    def fit(self, prob):
+        return lambda new: np.zeros(len(new), dtype=int)
+
+
 PARTITION_WANTED = "`partition` must be a partition such as EqualWidth(15) or a function, got "
 REFUSED_OPTIONS = {
     "statistic a string": ({"statistic": "ece"}, STATISTIC_WANTED + "'ece'."),
@@ -487,12 +498,24 @@ REFUSED_OPTIONS = {
         {"lens": lambda prob, outcome: None},
         "`lens` must return a pair (prob, outcome), got NoneType.",
     ),
+    "lens whose rows do not sum to 1": (
+        {"lens": lambda prob, outcome: (prob * 2, outcome)},
+        "`lens` must return probabilities that sum to 1, got 2",
+    ),
     "lens that returns NaN": (
         {"lens": lambda prob, outcome: (prob * np.nan, outcome)},
         "`lens` must return finite probabilities, got nan.",
     ),
     "region no function": ({"region": 5}, "`region` must be a function of probabilities, got 5."),
     "partition a list": ({"statistic": ECE(partition=[0.5])}, PARTITION_WANTED + "[0.5]."),
+    "partition unhashable": (
+        {"statistic": ECE(partition=UnhashablePartition())},
+        "`partition` must be hashable, such as a frozen dataclass, got",
+    ),
+    "distance that returns NaN": (
+        {"statistic": ECE(distance=lambda predicted, observed: (observed * np.nan).sum(axis=-1))},
+        "`distance` must return numbers, got nan.",
+    ),
     "distance no function": (
         {"statistic": ECE(distance="l1")},
         "`distance` must be a function of (predicted, observed), got 'l1'.",

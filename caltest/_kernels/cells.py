@@ -1,10 +1,12 @@
 """Counting outcomes in cells: the sums from which every binned statistic is made."""
 
 import numpy as np
-from numba import njit, uint32
+from numba import uint32
+
+from caltest._kernels._compile import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def count_outcomes(outcomes, cell, n_cells, n_outcomes):
     """Return ``(n_replicates, n_cells, n_outcomes) int64``: rows of each cell that fell to each outcome.
 
@@ -30,7 +32,7 @@ def count_outcomes(outcomes, cell, n_cells, n_outcomes):
     return counts.reshape(n_replicates, n_cells, n_outcomes)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def count_events(outcomes, start):
     """Return ``(n_replicates, n_cells) int64``: events (outcome 1) in the rows ``start[b] : start[b + 1]``.
 
@@ -49,7 +51,7 @@ def count_events(outcomes, start):
     return counts
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def weigh_outcomes(outcomes, cell, weight, n_cells, n_outcomes):
     """Return ``(n_replicates, n_cells, n_outcomes) float64``: as `count_outcomes`, each row counting its weight."""
     n_replicates, n_samples = outcomes.shape
@@ -58,3 +60,39 @@ def weigh_outcomes(outcomes, cell, weight, n_cells, n_outcomes):
         for i in range(n_samples):
             sums[r, cell[i], outcomes[r, i]] += weight[i]
     return sums
+
+
+@kernel
+def sum_multiplicities(rows, events, prob, start):
+    """Return counts, sums of ``prob`` and outcome counts in the cells of every resample of a two-outcome problem.
+
+    Shapes ``(n_replicates, n_cells)``, ``(n_replicates, n_cells, 2)`` twice. ``rows`` and ``events (n_replicates,
+    n_samples)`` are multiplicities, ``prob (n_samples, 2)``; replicate r has its own cells, the rows ``start[r, b] :
+    start[r, b + 1]``.
+    """
+    n_replicates = rows.shape[0]
+    n_cells = start.shape[1] - 1
+    counts = np.empty((n_replicates, n_cells))
+    sums = np.empty((n_replicates, n_cells, 2))
+    observed = np.empty((n_replicates, n_cells, 2))
+    for r in range(n_replicates):
+        row = rows[r]
+        event = events[r]
+        for b in range(n_cells):
+            count = 0
+            happened = 0
+            for i in range(start[r, b], start[r, b + 1]):
+                count += row[i]
+                happened += event[i]
+            first = 0.0
+            second = 0.0
+            for i in range(start[r, b], start[r, b + 1]):
+                times = float(row[i])
+                first += times * prob[i, 0]
+                second += times * prob[i, 1]
+            counts[r, b] = count
+            sums[r, b, 0] = first
+            sums[r, b, 1] = second
+            observed[r, b, 0] = count - happened
+            observed[r, b, 1] = happened
+    return counts, sums, observed

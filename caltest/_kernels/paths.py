@@ -8,8 +8,10 @@ large for the second. Ties cost nothing, and the predicted sums are computed onc
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types, uint64
+from numba import types, uint64
 from numba.extending import intrinsic
+
+from caltest._kernels._compile import kernel
 
 
 @intrinsic
@@ -28,7 +30,7 @@ def _ones(typing_context, x):
     return types.uint64(types.uint64), generate
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def largest_excursion(outcomes, before, after):
     """Return ``(n_replicates,)``: max |sum of (event - probability)| for two outcomes, rows sorted by score."""
     n_replicates, n_samples = outcomes.shape
@@ -57,7 +59,7 @@ def largest_excursion(outcomes, before, after):
     return largest
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def word_extremes(before, after):
     """Return ``(2, n_outcomes, n_words)``: max of ``i + 1 - after[i]``, min of ``i - before[i]`` in words of 64 places.
 
@@ -78,7 +80,7 @@ def word_extremes(before, after):
     return extremes
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def largest_excursions(outcomes, rank, before, after, extremes):
     """Return ``(n_replicates, n_outcomes)``: for each class the largest excursion of its own path.
 

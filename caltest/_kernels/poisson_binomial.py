@@ -1,12 +1,13 @@
 """The law of a sum of independent indicators: its characteristic function, and its mass function summed directly."""
 
 import numpy as np
-from numba import njit
+
+from caltest._kernels._compile import kernel
 
 _BATCH = 64
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def characteristic_function(p, frequency):
     """Return ``(2, n_frequencies)``: real and imaginary part of ``prod_i (1 + |p_i| (exp(i w sign p_i) - 1))``.
 
@@ -46,7 +47,7 @@ def characteristic_function(p, frequency):
     return out
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def add_indicators(p, pmf):
     """Fill ``pmf (p.size + 1,)`` by adding indicators one by one: positive sums, so that tails keep their digits."""
     pmf[:] = 0.0

@@ -1,10 +1,11 @@
 """Per-row look-ups by outcome."""
 
 import numpy as np
-from numba import njit
+
+from caltest._kernels._compile import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sum_selected(outcomes, table):
     """Return ``(n_replicates,)``: the sum over rows of ``table[i, outcome[i]]``.
 
@@ -30,7 +31,7 @@ def sum_selected(outcomes, table):
     return sums
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def map_outcomes(outcomes, table, row):
     """Return ``out[r, i] = table[i, outcomes[r, row[i]]]``: drawn classes behind a lens, in its row order."""
     n_replicates = outcomes.shape[0]

@@ -1,7 +1,7 @@
 """The reliability diagram in both styles of figure 4 of Vaicenavicius et al. (2019)."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,11 +21,14 @@ _WORDS = {
 }
 
 
-def plot_reliability(curve: ReliabilityCurve, ax: "Axes | None" = None, style: str = "deviation") -> "Axes":
+def plot_reliability(
+    curve: ReliabilityCurve, ax: "Axes | None" = None, style: str = "deviation", *, legend: bool = True
+) -> "Axes":
     """Draw a reliability curve.
 
     Points are observed frequencies, filled where their bar speaks against calibration; bars are the quantiles under
-    calibration (or confidence intervals); the pale columns at the foot are the distribution of the predictions.
+    calibration (or confidence intervals); the pale columns at the foot are the distribution of the predictions. Cells
+    with less than 1 % of the rows do not set the scale of deviations: what leaves it is an arrow head at the edge.
 
     Parameters
     ----------
@@ -37,6 +40,8 @@ def plot_reliability(curve: ReliabilityCurve, ax: "Axes | None" = None, style: s
     style : {"deviation", "classical"}
         Frequency minus prediction against prediction, as the paper prefers; or frequency against prediction, with
         square axes.
+    legend : bool
+        Whether to draw the legend, which among small subplots is better drawn once.
 
     Returns
     -------
@@ -67,7 +72,7 @@ def plot_reliability(curve: ReliabilityCurve, ax: "Axes | None" = None, style: s
         _, ax = plt.subplots(figsize=(5.2, 5.2) if style == "classical" else (6.4, 4.4), layout="constrained")
     base = curve.expected if style == "deviation" else np.zeros(curve.n_cells)
     _draw_density(curve, ax, square=style == "classical")
-    _draw_cells(curve, ax, base)
+    _draw_cells(curve, ax, base, np.inf if style == "classical" else 0.96 * _reach(curve))
     ax.set_xlim(-0.02, 1.02)
     ax.set_xlabel("predicted probability")
     ax.set_title(f"{curve.lens}, {curve.count.sum():,} rows", fontsize="medium")
@@ -78,11 +83,11 @@ def plot_reliability(curve: ReliabilityCurve, ax: "Axes | None" = None, style: s
         ax.set_box_aspect(1)
     else:
         ax.axhline(0, color=_LINE, linewidth=1, linestyle=(0, (4, 3)), zorder=2, label="calibrated")
-        reach = 1.15 * max(np.abs(curve.deviation).max(), np.abs(_bar_ends(curve) - base).max(), 0.01)
+        reach = _reach(curve)
         ax.set_ylim(-reach, reach)
         ax.set_ylabel("observed - predicted")
-    # Below the axes: bars reach everywhere inside.
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, fontsize="small", frameon=False)
+    if legend:  # below the axes: bars reach everywhere inside
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, fontsize="small", frameon=False)
     return ax
 
 
@@ -117,8 +122,15 @@ def _bar_ends(curve: ReliabilityCurve) -> np.ndarray:
     return np.stack([curve.bar_low, curve.bar_high])
 
 
-def _draw_cells(curve: ReliabilityCurve, ax: "Axes", base: np.ndarray) -> None:
-    """Draw bars and points as heights above ``base (n_cells,)``."""
+def _reach(curve: ReliabilityCurve) -> float:
+    """Return the largest deviation shown: cells with less than 1 % of the rows do not set the scale."""
+    full = curve.count >= min(0.01 * curve.count.sum(), curve.count.max())
+    ends = np.abs(_bar_ends(curve) - curve.expected)
+    return 1.2 * max(np.abs(curve.deviation[full]).max(), ends[:, full].max(), 0.01)
+
+
+def _draw_cells(curve: ReliabilityCurve, ax: "Axes", base: np.ndarray, limit: float) -> None:
+    """Draw bars and points as heights above ``base (n_cells,)``; points beyond the limit become arrow heads at it."""
     low, high = _bar_ends(curve) - base
     whole = ", all cells at once" if curve.simultaneous else ""
     bars = f"{curve.confidence_level:.0%} {curve.bars} bars{whole}"
@@ -127,18 +139,15 @@ def _draw_cells(curve: ReliabilityCurve, ax: "Axes", base: np.ndarray) -> None:
         ax.plot(curve.predicted, end, linestyle="none", marker="_", markersize=9, color=_BAR, zorder=3)
     hit, miss = _WORDS[curve.bars]
     for chosen, face, label in ((curve.outside, _POINT, miss), (~curve.outside, "white", hit)):
+        look: dict[str, Any] = {"linestyle": "none", "markersize": 5.5, "color": _POINT, "markerfacecolor": face}
+        height = curve.observed - base
+        shown = chosen & (np.abs(height) <= limit)
         if chosen.any():
-            ax.plot(
-                curve.predicted[chosen],
-                (curve.observed - base)[chosen],
-                linestyle="none",
-                marker="o",
-                markersize=5.5,
-                color=_POINT,
-                markerfacecolor=face,
-                zorder=4,
-                label=label,
-            )
+            ax.plot(curve.predicted[shown], height[shown], marker="o", zorder=4, label=label, **look)
+        for marker, beyond, edge in (("^", height > limit, limit), ("v", height < -limit, -limit)):
+            at = curve.predicted[chosen & beyond]
+            if at.size:
+                ax.plot(at, np.full(at.size, edge), marker=marker, zorder=4, **look)
 
 
 def _draw_density(curve: ReliabilityCurve, ax: "Axes", *, square: bool) -> None:

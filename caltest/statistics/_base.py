@@ -20,7 +20,7 @@ class Statistic(ABC):
     labels and the redrawn ones. Large values speak against calibration.
     """
 
-    measures_scatter: ClassVar[bool] = True
+    measures_scatter: ClassVar[bool] = False
     """Whether an unusually small value means that outcomes scatter less than predicted."""
 
     @property

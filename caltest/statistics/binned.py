@@ -1,17 +1,21 @@
 r"""Errors made from cells: how far observed frequencies lie from predictions, on average (ECE) or at worst (MCE)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._kernels.cells import sum_multiplicities
 from caltest._sample import CellSums, Sample
 from caltest.distances import Distance, total_variation
 from caltest.exact import MaximumLaw, SumLaw
 from caltest.laws import CellLaw, Law, PoissonBinomial, Tail
-from caltest.partitions import Partition, VarianceTree
+from caltest.partitions import Partition
+from caltest.resampling import Draws
 from caltest.statistics._base import Statistic
+from caltest.trees import VarianceTree
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,18 @@ class ECE(Statistic):
     partition: Partition | Any = VarianceTree()
     distance: Distance = total_variation
 
+    measures_scatter = True
+
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
-        sums = CellSums.of(sample, sample.cells(self.partition), outcomes)
+        return self._average(CellSums.of(sample, sample.cells(self.partition), outcomes))
+
+    def null(self, sample: Sample, draws: Draws) -> NDArray[np.float64]:
+        """Return the error on every draw, ``(n_resamples,)``; resampled rows of two outcomes are not copied."""
+        resampled = resampled_sums(sample, self.partition, draws)
+        return super().null(sample, draws) if resampled is None else np.concatenate([*map(self._average, resampled)])
+
+    def _average(self, sums: CellSums) -> NDArray[np.float64]:
         # Not a matrix product: its rounding would depend on how many draws are evaluated at once.
         return (cell_distances(sums, self.distance) * sums.share).sum(axis=-1)
 
@@ -98,11 +111,19 @@ class MCE(Statistic):
     partition: Partition | Any = VarianceTree()
     distance: Distance = total_variation
 
+    measures_scatter = True
+
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
-        sums = CellSums.of(sample, sample.cells(self.partition), outcomes)
-        distances = cell_distances(sums, self.distance)
-        return np.where(sums.count > 0, distances, 0.0).max(axis=-1)
+        return self._worst(CellSums.of(sample, sample.cells(self.partition), outcomes))
+
+    def null(self, sample: Sample, draws: Draws) -> NDArray[np.float64]:
+        """Return the error on every draw, ``(n_resamples,)``; resampled rows of two outcomes are not copied."""
+        resampled = resampled_sums(sample, self.partition, draws)
+        return super().null(sample, draws) if resampled is None else np.concatenate([*map(self._worst, resampled)])
+
+    def _worst(self, sums: CellSums) -> NDArray[np.float64]:
+        return np.where(sums.count > 0, cell_distances(sums, self.distance), 0.0).max(axis=-1)
 
     def exact(self, sample: Sample) -> tuple[Law, Tail] | None:
         """Return the law of the largest distance and the observed tail, for two outcomes without weights."""
@@ -112,6 +133,18 @@ class MCE(Statistic):
         one = np.ones(len(cells.sums.count))
         law = MaximumLaw(cells.laws(one), lambda: cells.laws(one, tails=True))
         return law, law.tail(float(cell_distances(cells.sums, self.distance).max()))
+
+
+def resampled_sums(sample: Sample, partition: Any, draws: Draws) -> Iterator[CellSums] | None:
+    """Return the cell sums of resampled rows, partition re-fitted; None where rows have to be copied for that."""
+    if draws.row_seed is None or sample.n_outcomes != 2 or sample.weight is not None:
+        return None
+    if not isinstance(partition, Partition) or not partition.refits:
+        return None
+    return (
+        CellSums(*sum_multiplicities(rows, events, sample.null_prob, partition.refit(sample.event, rows)))
+        for rows, events in draws.multiplicities(sample)
+    )
 
 
 def cell_distances(sums: CellSums, distance: Distance) -> NDArray[np.float64]:
@@ -125,6 +158,9 @@ def cell_distances(sums: CellSums, distance: Distance) -> NDArray[np.float64]:
             f"`distance` must reduce the last axis of arrays (..., n_outcomes): expected shape "
             f"{sums.observed.shape[:-1]}, got {distances.shape}."
         )
+        raise ValueError(msg)
+    if np.isnan(distances).any():
+        msg = "`distance` must return numbers, got nan."
         raise ValueError(msg)
     return distances
 

@@ -38,6 +38,8 @@ class KS(Statistic):
     0.125
     """
 
+    measures_scatter = True
+
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         if sample.n_outcomes != 2:
@@ -64,6 +66,8 @@ class ClasswiseKS(Statistic):
     >>> caltest.calibration_error([0, 0, 1, 2], y_prob, statistic=caltest.ClasswiseKS())
     0.0
     """
+
+    measures_scatter = True
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""

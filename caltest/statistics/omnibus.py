@@ -48,8 +48,6 @@ class Omnibus(Statistic):
 
     parts: tuple[Statistic, ...] = field(default_factory=_default_parts)
 
-    measures_scatter = False
-
     def __post_init__(self) -> None:
         parts = tuple(self.parts)
         simple = all(isinstance(part, Statistic) and part.components == (part,) for part in parts)

@@ -1,7 +1,7 @@
 """The score of temperature scaling: is the model over- or under-confident?"""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,6 @@ class TemperatureScore(Statistic):
     >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.TemperatureScore()), 4)
     6.5917
     """
-
-    measures_scatter: ClassVar[bool] = False
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return :math:`|U|`, ``(...)``, of outcomes ``(..., n_samples)``."""

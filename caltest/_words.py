@@ -1,0 +1,103 @@
+"""What a result says in words: its hypothesis, its conditions, and what the reader should know beyond the numbers."""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from caltest._naming import describe
+from caltest._result import ComponentResult
+from caltest._sample import Sample
+from caltest.laws import TIE_TOLERANCE
+from caltest.resampling import Consistency, Draws
+from caltest.statistics import Statistic
+
+_SPARSE_ROWS = 10  # cells of fewer rows make resampled predictions misleading: copies of a row share a cell
+_TOLERATED = 0.05
+_REFITS = 100
+_UNUSUALLY_SMALL = 0.01
+
+
+class CalibrationWarning(UserWarning):
+    """A result that must be read with care."""
+
+
+def sparsity_notes(parts: Sequence[Statistic], sample: Sample, draws: Draws) -> list[str]:
+    """Warn where copies of a row that share a cell make resampled predictions misleading."""
+    if draws.row_seed is None:
+        return []
+    notes = []
+    for part in parts:
+        partition = getattr(part, "partition", None)
+        if partition is None:
+            continue
+        cells = sample.cells(partition)
+        rows = np.bincount(cells.index)
+        sparse = rows[rows < _SPARSE_ROWS].sum() / sample.n_samples
+        refitted = [drawn.cells(partition).n_cells for drawn, _ in draws.slices(_REFITS)[0].blocks(sample)]
+        change = np.mean(refitted) / cells.n_cells - 1
+        if sparse > _TOLERATED:
+            notes.append(
+                f"{sparse:.0%} of the rows lie in cells of {part} with fewer than {_SPARSE_ROWS} rows; the p-value "
+                "from resampled predictions is not valid there."
+            )
+        if abs(change) > _TOLERATED:
+            notes.append(
+                f"re-fitted partitions of {part} have {np.mean(refitted):.1f} cells on average, the observed one "
+                f"{cells.n_cells}; the p-value from resampled predictions is not valid."
+            )
+    for note in notes:
+        warnings.warn(note, CalibrationWarning, stacklevel=4)
+    return notes
+
+
+def scatter_notes(parts: Sequence[Statistic], components: Sequence[ComponentResult]) -> list[str]:
+    return [
+        f"{component.name} lies below the 1 % quantile of its null: less scatter than the predictions claim, that is "
+        "under-confidence, or rows that are not independent."
+        for part, component in zip(parts, components, strict=True)
+        if part.measures_scatter
+        and component.pvalue > 1 - _UNUSUALLY_SMALL
+        and component.null.cdf(component.statistic) < _UNUSUALLY_SMALL
+    ]
+
+
+def constant_notes(components: Sequence[ComponentResult]) -> list[str]:
+    return [
+        f"{component.name} has the same value on every draw: here it tests nothing but impossible labels."
+        for component in components
+        if component.null.std <= TIE_TOLERANCE * abs(component.null.mean)
+    ]
+
+
+def impossible_notes(sample: Sample) -> list[str]:
+    rows = sample.impossible
+    if not rows.size:
+        return []
+    shown = ", ".join(map(str, rows[:5])) + (", ..." if rows.size > 5 else "")
+    return [
+        f"{rows.size} label(s) had been given probability 0 through this lens (row {shown}): impossible under the "
+        "hypothesis, so the p-value is the smallest attainable."
+    ]
+
+
+def hypothesis_text(resampling: Consistency) -> str:
+    if resampling.calibration_function is None:
+        return "P(Y = . | g(X)) = g(X) through the lens: outcomes follow the predictions"
+    return f"P(Y = . | g(X)) = {describe(resampling.calibration_function)}(g(X)) through the lens"
+
+
+def null_law_text(resampling: Consistency, draws: Draws) -> str:
+    if resampling.resample_predictions:
+        return f"{draws.n_resamples} resamples of rows and outcomes, partitions re-fitted (asymptotic)"
+    return f"{draws.n_resamples} redraws of the outcomes, predictions fixed (valid at every sample size)"
+
+
+def conditions_text(resampling: Consistency) -> tuple[str, ...]:
+    made = "the predictions, any recalibration and the region were made without these labels"
+    if resampling.calibration_function is not None:
+        made = made.replace("the region", "the calibration function")
+    sound = f"rows are independent, and {made} (not pooled cross-validation folds)."
+    if resampling.resample_predictions:
+        return (sound, "cells hold many rows: this p-value is asymptotic; prefer fixed predictions.")
+    return (sound,)
