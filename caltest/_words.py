@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from caltest._naming import describe
 from caltest._result import ComponentResult
 from caltest._sample import Sample
 from caltest.laws import TIE_TOLERANCE
+from caltest.lenses import Canonical, ClassWise, Lens
 from caltest.resampling import Consistency, Draws
 from caltest.statistics import Statistic
 
@@ -79,6 +81,12 @@ def impossible_notes(sample: Sample) -> list[str]:
         f"{rows.size} label(s) had been given probability 0 through this lens (row {shown}): impossible under the "
         "hypothesis, so the p-value is the smallest attainable."
     ]
+
+
+def lens_text(lens: Lens | None, classes: Sequence[Any] | None) -> str:
+    """Return the name of a lens, with that of the class where one is looked at and has a name."""
+    name = describe(Canonical() if lens is None else lens)
+    return f"{name} {classes[lens.k]}" if isinstance(lens, ClassWise) and classes is not None else name
 
 
 def hypothesis_text(resampling: Consistency) -> str:

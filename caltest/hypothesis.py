@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest._naming import describe
 from caltest._result import CalibrationTestResult, ComponentResult
 from caltest._sample import Region, Sample, make_sample
 from caltest._validation import SeedLike, validate_choice
@@ -15,12 +14,13 @@ from caltest._words import (
     constant_notes,
     hypothesis_text,
     impossible_notes,
+    lens_text,
     null_law_text,
     scatter_notes,
     sparsity_notes,
 )
 from caltest.laws import Law, ResampledLaw, Tail
-from caltest.lenses import Canonical, Lens
+from caltest.lenses import Lens
 from caltest.resampling import Consistency, Draws
 from caltest.statistics import ECE, Omnibus, Statistic, TemperatureScore
 from caltest.statistics._base import joint_null
@@ -182,7 +182,7 @@ def calibration_test(
     draws = scheme.draws(n_resamples, rng)
     found = None if method == "monte-carlo" or scheme.resample_predictions else chosen.exact(sample)
     if found is not None:
-        return conclude_exactly(chosen, sample, found, resampling=scheme, lens=lens)
+        return conclude_exactly(chosen, sample, found, resampling=scheme, lens=lens_text(lens, classes))
     if method == "exact":
         msg = (
             'method="exact" needs ECE or MCE behind a two-outcome lens such as Confidence(), predictions fixed; '
@@ -191,7 +191,7 @@ def calibration_test(
         raise ValueError(msg)
     observed = evaluate_components(chosen, sample)
     null = draws.map(lambda part: _null(chosen, sample, part), workers)
-    return conclude(chosen, sample, observed, null, resampling=scheme, lens=lens, draws=draws)
+    return conclude(chosen, sample, observed, null, resampling=scheme, lens=lens_text(lens, classes), draws=draws)
 
 
 def evaluate_components(statistic: Statistic, sample: Sample) -> NDArray[np.float64]:
@@ -206,7 +206,7 @@ def conclude(
     null: NDArray[np.float64],
     *,
     resampling: Consistency,
-    lens: Lens | None,
+    lens: str,
     draws: Draws,
 ) -> CalibrationTestResult:
     """Turn observed values ``(n_components,)`` and null values ``(n_components, n_resamples)`` into a result."""
@@ -245,7 +245,7 @@ def conclude(
 
 
 def conclude_exactly(
-    statistic: Statistic, sample: Sample, found: tuple[Law, Tail], *, resampling: Consistency, lens: Lens | None
+    statistic: Statistic, sample: Sample, found: tuple[Law, Tail], *, resampling: Consistency, lens: str
 ) -> CalibrationTestResult:
     """Turn an exact null law and the observed tail into a result."""
     law, tail = found
@@ -271,10 +271,10 @@ def conclude_exactly(
     )
 
 
-def _context(sample: Sample, resampling: Consistency, lens: Lens | None) -> dict[str, Any]:
+def _context(sample: Sample, resampling: Consistency, lens: str) -> dict[str, Any]:
     """Return what a result says of the problem, however its law was found."""
     return {
-        "lens": describe(Canonical() if lens is None else lens),
+        "lens": lens,
         "n_samples": sample.n_samples,
         "n_outcomes": sample.n_outcomes,
         "hypothesis": hypothesis_text(resampling),

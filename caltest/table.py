@@ -14,6 +14,7 @@ from caltest._kernels.selection import map_outcomes
 from caltest._result import CalibrationTestResult
 from caltest._sample import Sample, apply_lens, induce
 from caltest._validation import SeedLike, validate_problem
+from caltest._words import lens_text
 from caltest.hypothesis import conclude, conclude_exactly, evaluate_components, rank_pvalues
 from caltest.lenses import Canonical, ClassWise, Confidence, Lens
 from caltest.resampling import Consistency, Draws
@@ -206,13 +207,13 @@ def calibration_table(
     scheme = Consistency()
     found = chosen.exact(views[0].sample) if len(views) == 1 else None
     if found is not None:  # several rows need draws in common, one row does not
-        row = conclude_exactly(chosen, views[0].sample, found, resampling=scheme, lens=looks[0])
+        row = conclude_exactly(chosen, views[0].sample, found, resampling=scheme, lens=lens_text(looks[0], classes))
         return CalibrationTable((row,), row.pvalue)
     draws = scheme.draws(n_resamples, rng)
     observed = [evaluate_components(chosen, view.sample) for view in views]
     null = draws.map(lambda part: _null(views, chosen, base, part), workers, progress)
     rows = tuple(
-        conclude(chosen, view.sample, values, null[i], resampling=scheme, lens=lens, draws=draws)
+        conclude(chosen, view.sample, values, null[i], resampling=scheme, lens=lens_text(lens, classes), draws=draws)
         for i, (view, values, lens) in enumerate(zip(views, observed, looks, strict=True))
     )
     ranked = np.stack([rank_pvalues(view.sample, observed[i], null[i])[1] for i, view in enumerate(views)])

@@ -138,6 +138,13 @@ def test_notes_of_the_rows_stand_under_the_table():
     assert table.to_dict()["notes"] == list(table.notes)
 
 
+def test_classes_are_named(problem):
+    y, prob = problem
+    names = np.array(["ant", "bee", "cat", "dog"])
+    table = ct.calibration_table(names[y], prob, classes=names, n_resamples=119, rng=0)
+    assert [row.lens for row in table][2:] == [f"ClassWise(k={k}) {name}" for k, name in enumerate(names)]
+
+
 def test_too_few_draws_are_said(problem):
     table = ct.calibration_table(*problem, n_resamples=99, rng=0)
     assert "99 draws are too few: no corrected p-value can be below 0.06; take 120 draws or more." in table.notes
