@@ -1,6 +1,6 @@
 r"""Errors made from cells: how far observed frequencies lie from predictions, on average (ECE) or at worst (MCE)."""
 
-from collections.abc import Iterator
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,46 @@ from caltest.trees import VarianceTree
 
 
 @dataclass(frozen=True)
-class ECE(Statistic):
+class Binned(Statistic):
+    """A statistic made from the distances in the cells of a partition; subclasses say how, by `reduce` and `law`."""
+
+    partition: Partition | Any = VarianceTree()
+    distance: Distance = total_variation
+
+    measures_scatter = True
+
+    @abstractmethod
+    def reduce(self, sums: CellSums) -> NDArray[np.float64]:
+        """Return the statistic ``(...)`` of cell sums with leading axes ``(...)``."""
+
+    @abstractmethod
+    def law(self, cells: "ExactCells") -> tuple[Law, Tail]:
+        """Return the exact null law and the observed tail, for two outcomes."""
+
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
+        return self.reduce(CellSums.of(sample, sample.cells(self.partition), outcomes))
+
+    def null(self, sample: Sample, draws: Draws) -> NDArray[np.float64]:
+        """Return the statistic on every draw, ``(n_resamples,)``; resampled rows of two outcomes are not copied."""
+        two_outcomes = sample.n_outcomes == 2 and sample.weight is None
+        if draws.row_seed is None or not two_outcomes or not getattr(self.partition, "refits", False):
+            return super().null(sample, draws)
+        return np.concatenate([
+            self.reduce(CellSums(*sum_multiplicities(rows, events, sample.null_prob, start)))
+            for rows, events in draws.multiplicities(sample)
+            for start in [self.partition.refit(sample.event, rows)]
+        ])  # fmt: skip
+
+    def exact(self, sample: Sample) -> tuple[Law, Tail] | None:
+        """Return the exact null law and the observed tail, for two outcomes without weights."""
+        if sample.n_outcomes != 2 or sample.weight is not None:
+            return None
+        return self.law(ExactCells(sample, self.partition, self.distance))
+
+
+@dataclass(frozen=True)
+class ECE(Binned):
     r"""Expected calibration error, equation 6 of Vaicenavicius et al. (2019).
 
     .. math:: \hat\eta_d = \sum_{i=1}^L \hat p^{(i)} \, d(\hat g^{(i)}, \hat r^{(i)})
@@ -54,29 +93,13 @@ class ECE(Statistic):
     0.003
     """
 
-    partition: Partition | Any = VarianceTree()
-    distance: Distance = total_variation
-
-    measures_scatter = True
-
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
-        return self._average(CellSums.of(sample, sample.cells(self.partition), outcomes))
-
-    def null(self, sample: Sample, draws: Draws) -> NDArray[np.float64]:
-        """Return the error on every draw, ``(n_resamples,)``; resampled rows of two outcomes are not copied."""
-        resampled = resampled_sums(sample, self.partition, draws)
-        return super().null(sample, draws) if resampled is None else np.concatenate([*map(self._average, resampled)])
-
-    def _average(self, sums: CellSums) -> NDArray[np.float64]:
+    def reduce(self, sums: CellSums) -> NDArray[np.float64]:
+        """Return the average distance, weighted by the shares of the cells."""
         # Not a matrix product: its rounding would depend on how many draws are evaluated at once.
         return (cell_distances(sums, self.distance) * sums.share).sum(axis=-1)
 
-    def exact(self, sample: Sample) -> tuple[Law, Tail] | None:
-        """Return the law of the sum over cells and the observed tail, for two outcomes without weights."""
-        if sample.n_outcomes != 2 or sample.weight is not None:
-            return None
-        cells = _ExactCells(sample, self.partition, self.distance)
+    def law(self, cells: "ExactCells") -> tuple[Law, Tail]:
+        """Return the law of the sum over cells and the observed tail."""
         shares = cells.sums.share
         laws = cells.laws(shares)
         law = SumLaw(laws, lambda: cells.laws(shares, tails=True), cells.spacing, cells.unit(laws))
@@ -85,7 +108,7 @@ class ECE(Statistic):
 
 
 @dataclass(frozen=True)
-class MCE(Statistic):
+class MCE(Binned):
     r"""Maximum calibration error: the distance in the worst occupied cell.
 
     .. math:: \max_i d(\hat g^{(i)}, \hat r^{(i)})
@@ -108,43 +131,15 @@ class MCE(Statistic):
     0.25
     """
 
-    partition: Partition | Any = VarianceTree()
-    distance: Distance = total_variation
-
-    measures_scatter = True
-
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
-        return self._worst(CellSums.of(sample, sample.cells(self.partition), outcomes))
-
-    def null(self, sample: Sample, draws: Draws) -> NDArray[np.float64]:
-        """Return the error on every draw, ``(n_resamples,)``; resampled rows of two outcomes are not copied."""
-        resampled = resampled_sums(sample, self.partition, draws)
-        return super().null(sample, draws) if resampled is None else np.concatenate([*map(self._worst, resampled)])
-
-    def _worst(self, sums: CellSums) -> NDArray[np.float64]:
+    def reduce(self, sums: CellSums) -> NDArray[np.float64]:
+        """Return the largest distance of an occupied cell."""
         return np.where(sums.count > 0, cell_distances(sums, self.distance), 0.0).max(axis=-1)
 
-    def exact(self, sample: Sample) -> tuple[Law, Tail] | None:
-        """Return the law of the largest distance and the observed tail, for two outcomes without weights."""
-        if sample.n_outcomes != 2 or sample.weight is not None:
-            return None
-        cells = _ExactCells(sample, self.partition, self.distance)
+    def law(self, cells: "ExactCells") -> tuple[Law, Tail]:
+        """Return the law of the largest distance and the observed tail."""
         one = np.ones(len(cells.sums.count))
         law = MaximumLaw(cells.laws(one), lambda: cells.laws(one, tails=True))
-        return law, law.tail(float(cell_distances(cells.sums, self.distance).max()))
-
-
-def resampled_sums(sample: Sample, partition: Any, draws: Draws) -> Iterator[CellSums] | None:
-    """Return the cell sums of resampled rows, partition re-fitted; None where rows have to be copied for that."""
-    if draws.row_seed is None or sample.n_outcomes != 2 or sample.weight is not None:
-        return None
-    if not isinstance(partition, Partition) or not partition.refits:
-        return None
-    return (
-        CellSums(*sum_multiplicities(rows, events, sample.null_prob, partition.refit(sample.event, rows)))
-        for rows, events in draws.multiplicities(sample)
-    )
+        return law, law.tail(float(self.reduce(cells.sums)))
 
 
 def cell_distances(sums: CellSums, distance: Distance) -> NDArray[np.float64]:
@@ -165,7 +160,7 @@ def cell_distances(sums: CellSums, distance: Distance) -> NDArray[np.float64]:
     return distances
 
 
-class _ExactCells:
+class ExactCells:
     """Laws of the distance in each cell of a two-outcome problem, predictions fixed."""
 
     def __init__(self, sample: Sample, partition: Any, distance: Distance) -> None:
