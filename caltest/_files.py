@@ -1,6 +1,8 @@
 """Read predictions and labels from a file, and say which columns were taken for what."""
 
 import re
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
+_BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
 _LABEL_NAMES = ("label", "labels", "y_true", "y", "target", "true", "truth", "class", "outcome", "actual")
 _PROB_NAMES = ("y_prob", "prob", "probs", "proba", "probabilities", "softmax", "predictions", "scores", "p")
 _PREFIXES = ("probability_", "proba_", "prob_", "p_", "y_prob_")
@@ -75,7 +78,7 @@ def read_predictions(path: Path, label: str | None = None, prob: Sequence[str] |
     except ImportError:
         msg = f"{path}: reading Parquet needs pyarrow: pip install pyarrow"
         raise ValueError(msg) from None
-    except (OSError, ValueError) as error:
+    except _BROKEN as error:
         msg = f"{path}: cannot be read: {error}"
         raise ValueError(msg) from None
     return _from_frame(path, frame, label, prob)
@@ -175,9 +178,9 @@ def _without_prefix(name: str) -> str:
 
 def _from_arrays(path: Path, label: str | None, prob: Sequence[str] | None) -> PredictionFile:
     try:
-        with np.load(path) as data:
+        with path.open("rb") as stream, np.load(stream) as data:
             arrays = {name: data[name] for name in data.files}
-    except (OSError, ValueError) as error:
+    except _BROKEN as error:
         msg = f"{path}: cannot be read: {error}"
         raise ValueError(msg) from None
     key = label or _guess_key(path, arrays, _LABEL_NAMES, 1, "--label")

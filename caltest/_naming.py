@@ -10,7 +10,7 @@ def describe(thing: Any) -> str:
         parts = [
             f"{field.name}={describe(getattr(thing, field.name))}"
             for field in fields(thing)
-            if field.repr and getattr(thing, field.name) != _default(field)
+            if field.repr and not _equal(getattr(thing, field.name), _default(field))
         ]
         return f"{type(thing).__name__}({', '.join(parts)})"
     if isinstance(thing, tuple):
@@ -18,6 +18,13 @@ def describe(thing: Any) -> str:
     if callable(thing):
         return getattr(thing, "__name__", type(thing).__name__)
     return repr(thing)
+
+
+def _equal(value: Any, default: Any) -> bool:
+    try:
+        return bool(value == default)
+    except ValueError:  # arrays
+        return False
 
 
 def _default(field: Any) -> Any:

@@ -59,6 +59,7 @@ def scatter_notes(parts: Sequence[Statistic], components: Sequence[ComponentResu
         "under-confidence, or rows that are not independent."
         for part, component in zip(parts, components, strict=True)
         if part.measures_scatter
+        and component.null.std > TIE_TOLERANCE * abs(component.null.mean)
         and component.pvalue > 1 - _UNUSUALLY_SMALL
         and component.null.cdf(component.statistic) < _UNUSUALLY_SMALL
     ]
@@ -86,7 +87,7 @@ def impossible_notes(sample: Sample) -> list[str]:
 def lens_text(lens: Lens | None, classes: Sequence[Any] | None) -> str:
     """Return the name of a lens, with that of the class where one is looked at and has a name."""
     name = describe(Canonical() if lens is None else lens)
-    return f"{name} {classes[lens.k]}" if isinstance(lens, ClassWise) and classes is not None else name
+    return f"{name} {list(classes)[lens.k]}" if isinstance(lens, ClassWise) and classes is not None else name
 
 
 def hypothesis_text(resampling: Consistency) -> str:
@@ -104,7 +105,7 @@ def null_law_text(resampling: Consistency, draws: Draws) -> str:
 def conditions_text(resampling: Consistency) -> tuple[str, ...]:
     made = "the predictions, any recalibration and the region were made without these labels"
     if resampling.calibration_function is not None:
-        made = made.replace("the region", "the calibration function")
+        made = made.replace("the region", "the region and the calibration function")
     sound = f"rows are independent, and {made} (not pooled cross-validation folds)."
     if resampling.resample_predictions:
         return (sound, "cells hold many rows: this p-value is asymptotic; prefer fixed predictions.")

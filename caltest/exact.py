@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.laws import TIE_TOLERANCE, CellLaw, Law, Tail, tie_floor
+from caltest.laws import TIE_TOLERANCE, CellLaw, Law, Tail
 
 _NEGLIGIBLE = 1e-19  # statistics.md, section 5
 _MOST_ATOMS = 10**6
@@ -45,7 +45,11 @@ class MaximumLaw(Law):
     def _law(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Possible values, increasing, and the probability of each value or a larger one."""
         values = np.unique(np.concatenate([cell.values for cell in self.cells]))
-        return values, np.array([_maximum_tail(self.cells, value) for value in values])
+        return values, _maximum_tail(self.cells, values - self._slack)
+
+    @property
+    def _slack(self) -> float:
+        return TIE_TOLERANCE * max(float(cell.values[-1]) for cell in self.cells)
 
     @property
     def _mass(self) -> NDArray[np.float64]:
@@ -61,15 +65,15 @@ class MaximumLaw(Law):
         """Standard deviation."""
         return float(math.sqrt(np.square(self._law[0] - self.mean) @ self._mass))
 
-    @property
-    def accuracy(self) -> str:
-        """Exact to rounding."""
-        return f"exact: {_PRODUCT}"
-
     def sf(self, x: float) -> float:
         r"""Return :math:`-\mathrm{expm1} \sum_b \log(1 - P(d_b \ge x))`, which keeps its digits in the tail."""
-        probability = _maximum_tail(self.cells, x)
-        return probability if probability > _FOURIER_FLOOR else _maximum_tail(self.with_tails(), x)
+        floor = np.array(x - self._slack)
+        probability = float(_maximum_tail(self.cells, floor))
+        return probability if probability > _FOURIER_FLOOR else float(_maximum_tail(self.with_tails(), floor))
+
+    def cdf(self, x: float) -> float:
+        """Return P(T <= x), ties counted."""
+        return 1.0 - float(_maximum_tail(self.cells, np.array(x + self._slack)))
 
     def tail(self, x: float) -> Tail:
         """Return P(T >= x), ties counted, with its method and error."""
@@ -82,11 +86,14 @@ class MaximumLaw(Law):
         return float(values[np.argmax(below >= q - TIE_TOLERANCE)])
 
 
-def _maximum_tail(cells: Sequence[CellLaw], x: float) -> float:
-    floor = tie_floor(x)
-    tails = np.array([cell.mass[np.searchsorted(cell.values, floor) :].sum() for cell in cells])
+def _maximum_tail(cells: Sequence[CellLaw], floor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probability that one cell at least reaches each of the floors ``(...)``."""
+    log_below = np.zeros(floor.shape)
     with np.errstate(divide="ignore"):
-        return float(-np.expm1(np.log1p(-np.minimum(tails, 1.0)).sum()))
+        for cell in cells:
+            above = np.append(np.cumsum(cell.mass[::-1])[::-1], 0.0)
+            log_below += np.log1p(-np.minimum(above[np.searchsorted(cell.values, floor)], 1.0))
+    return -np.expm1(log_below)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,14 +137,17 @@ class SumLaw(Law):
         """Standard deviation."""
         return math.sqrt(sum(cell.variance for cell in self.cells))
 
-    @property
-    def accuracy(self) -> str:
-        """How tail probabilities of moderate size are found."""
-        return str(self.tail(self.mean))
-
     def sf(self, x: float) -> float:
         """Return P(T >= x), ties counted."""
         return self.tail(x).probability
+
+    @property
+    def _slack(self) -> float:
+        return TIE_TOLERANCE * sum(float(cell.values[-1]) for cell in self.cells)
+
+    def cdf(self, x: float) -> float:
+        """Return P(T <= x), ties counted."""
+        return 1.0 - self.sf(x + self.unit / 2) if self._has_lattice and self.unit else super().cdf(x)
 
     def tail(self, x: float, contributions: NDArray[np.float64] | None = None) -> Tail:
         """Return P(T >= x), ties counted, with its method and error.
@@ -150,7 +160,7 @@ class SumLaw(Law):
             What each cell contributed to an observed x. An observed value is itself an atom of the law, which a grid
             would count by half; known contributions let it count in full.
         """
-        floor = tie_floor(x)
+        floor = x - self._slack
         if floor <= sum(cell.values[0] for cell in self.cells):
             return Tail(1.0, 0.0, "the whole law")
         if self._has_lattice:
@@ -166,7 +176,7 @@ class SumLaw(Law):
 
         They are absolute: below 1e-12 the upper one is rounding noise.
         """
-        floor, top = tie_floor(x), _top(self.cells)
+        floor, top = x - self._slack, _top(self.cells)
         step = top / _LARGEST_GRID
         above = []
         for moved in (np.floor, np.ceil):
@@ -254,15 +264,24 @@ def _split(values: NDArray[np.float64], mass: NDArray[np.float64], step: float) 
 
 
 def _convolve(cells: Sequence[_Atoms], size: int) -> NDArray[np.float64]:
-    """Return the law of the sum on grid points ``0 .. size - 1``; what lies above is gathered at the last."""
+    """Return the law of the sum on grid points ``0 .. size - 1``; what lies above must be negligible."""
     spectra = (np.fft.rfft(np.bincount(np.minimum(point, size - 1), mass, minlength=size)) for point, mass in cells)
     return np.clip(np.fft.irfft(reduce(np.multiply, spectra), size), 0.0, None)
 
 
 def _top(cells: Sequence[CellLaw]) -> float:
-    """Return where a grid may end: the largest possible sum, or what is exceeded with negligible probability."""
+    """Return where a grid may end: the largest possible sum, or what is exceeded with probability below 1e-18.
+
+    Splitting may move an atom up by one step per cell; the grid has room for that, as what leaves it would wrap.
+    """
+    cells = [cell.heavier_than(_NEGLIGIBLE) for cell in cells]
     mean, std = sum(cell.mean for cell in cells), math.sqrt(sum(cell.variance for cell in cells))
-    return min(sum(cell.values[-1] for cell in cells), mean + 14 * std) * (1 + 1e-9) + 1e-300
+    top = largest = sum(cell.values[-1] for cell in cells)
+    for width in (14, 20, 30, 50, 80, 120):
+        if mean + width * std < largest and _tilt(cells, mean + width * std)[1] < math.log(1e-18):
+            top = mean + width * std
+            break
+    return top * (1 + 2 * (len(cells) + 2) / _SMALLEST_GRID) + 1e-300
 
 
 def _on_lattice(cells: Sequence[CellLaw], unit: Any, floor: float, theta: float = 0.0) -> Tail:
@@ -349,7 +368,7 @@ def _tilt(cells: Sequence[CellLaw], x: float) -> tuple[float, float]:
         if abs(mean - x) <= 1e-3 * math.sqrt(variance):
             break
         low, high = (theta, high) if mean < x else (low, theta)
-        newton = theta + (x - mean) / variance
+        newton = theta + (x - mean) / variance if variance > 0 else math.nan  # NaN bisects
         theta = newton if low < newton < high else (low + high) / 2 if math.isfinite(high) else 2 * theta + 1
     log_moments = [
         theta * cell.values[-1] + math.log(np.exp(theta * (cell.values - cell.values[-1]) + np.log(cell.mass)).sum())

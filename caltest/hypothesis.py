@@ -27,6 +27,7 @@ from caltest.statistics._base import joint_null
 from caltest.statistics.omnibus import combine_pvalues, tail_pvalues
 
 DIRECTION_LEVEL = 0.05  # the temperature score names a direction only where it is significant itself
+LARGEST_ERROR, FAR_TAIL = 0.05, 1e-8  # a less exact tail is left to draws, unless no draw would reach it
 _SMALLEST_PVALUE = float(np.finfo(np.float64).tiny)
 
 
@@ -88,7 +89,7 @@ def calibration_error(
     0.0397800669
     """
     sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region, sample_weight=sample_weight)
-    chosen = _validate_statistic(ECE() if statistic is None else statistic)
+    chosen = validate_statistic(ECE() if statistic is None else statistic)
     return float(chosen.evaluate(sample, sample.outcome))
 
 
@@ -174,16 +175,16 @@ def calibration_test(
     >>> result.direction
     'over-confident'
     """
-    chosen = _validate_statistic(Omnibus() if statistic is None else statistic)
+    chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     scheme = _validate_resampling(Consistency() if resampling is None else resampling)
     validate_choice(method, "method", ("auto", "exact", "monte-carlo"))
     sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
     sample = scheme.under_null(sample)
     draws = scheme.draws(n_resamples, rng)
     found = None if method == "monte-carlo" or scheme.resample_predictions else chosen.exact(sample)
-    if found is not None:
+    if found is not None and (method == "exact" or _is_accurate(found[1])):
         return conclude_exactly(chosen, sample, found, resampling=scheme, lens=lens_text(lens, classes))
-    if method == "exact":
+    if found is None and method == "exact":
         msg = (
             'method="exact" needs ECE or MCE behind a two-outcome lens such as Confidence(), predictions fixed; '
             f"got {chosen} with {sample.n_outcomes} outcomes, {scheme}."
@@ -192,6 +193,10 @@ def calibration_test(
     observed = evaluate_components(chosen, sample)
     null = draws.map(lambda part: _null(chosen, sample, part), workers)
     return conclude(chosen, sample, observed, null, resampling=scheme, lens=lens_text(lens, classes), draws=draws)
+
+
+def _is_accurate(tail: Tail) -> bool:
+    return tail.relative_error <= LARGEST_ERROR or tail.probability < FAR_TAIL
 
 
 def evaluate_components(statistic: Statistic, sample: Sample) -> NDArray[np.float64]:
@@ -251,7 +256,7 @@ def conclude_exactly(
     law, tail = found
     value = float(statistic.evaluate(sample, sample.outcome))
     # What was excluded has probability 0 under the hypothesis; a p-value is never reported as 0.
-    pvalue = 0.0 if sample.impossible.size else tail.probability
+    pvalue = 0.0 if sample.impossible.size else min(tail.probability, 1.0)
     component = ComponentResult(str(statistic), value, max(pvalue, _SMALLEST_PVALUE), law)
     return CalibrationTestResult(
         component.name,
@@ -302,7 +307,8 @@ def _null(statistic: Statistic, sample: Sample, draws: Draws) -> NDArray[np.floa
     return parts[0].null(sample, draws)[None] if len(parts) == 1 else joint_null(parts, sample, draws)
 
 
-def _validate_statistic(statistic: Any) -> Statistic:
+def validate_statistic(statistic: Any) -> Statistic:
+    """Return ``statistic`` if it is one."""
     if isinstance(statistic, Statistic):
         return statistic
     msg = f"`statistic` must be a Statistic such as ECE() or Omnibus(), got {statistic!r}."
@@ -323,5 +329,6 @@ def _direction(
         if isinstance(part, TemperatureScore):
             score = float(part.signed(sample, sample.outcome))
             word = "over-confident" if score < 0 else "under-confident"
-            return score, word if component.pvalue <= DIRECTION_LEVEL and score != 0 else None
+            own_pvalue = component.null.sf(component.statistic)  # not the one that an excluded label forces
+            return score, word if own_pvalue <= DIRECTION_LEVEL and score != 0 else None
     return None, None

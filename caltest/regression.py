@@ -42,6 +42,7 @@ class HistogramRegression:
     _cells: Cells = field(repr=False)
     _lens: Lens = field(repr=False)
     _region: Region | None = field(repr=False)
+    _n_classes: int = field(repr=False)
 
     @property
     def n_cells(self) -> int:
@@ -76,6 +77,9 @@ class HistogramRegression:
             region, where nothing is estimated.
         """
         prob = validate_prob(y_prob)
+        if prob.shape[1] != self._n_classes:
+            msg = f"`y_prob` must have the {self._n_classes} classes of the fitted predictions, got {prob.shape[1]}."
+            raise ValueError(msg)
         prob, _ = apply_lens(self._lens, prob, np.zeros(len(prob), dtype=np.int64))
         label = self._cells.assign(prob)
         cell = np.minimum(np.searchsorted(self._cells.label, label), self.n_cells - 1)
@@ -142,10 +146,11 @@ def histogram_regression(
     >>> fit.observed[:, 1].tolist(), fit.predict([0.2, 0.7])[:, 1].tolist()
     ([0.5, 1.0], [0.5, 1.0])
     """
-    sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
+    prob = validate_prob(y_prob)
+    sample = make_sample(y_true, prob, classes=classes, lens=lens, region=region)
     cells = sample.cells(VarianceTree() if partition is None else partition)
     sums = CellSums.of(sample, cells, sample.outcome)
     chosen = Canonical() if lens is None else lens
     return HistogramRegression(
-        sums.count, sums.share, sums.predicted, sums.observed, describe(chosen), cells, chosen, region
+        sums.count, sums.share, sums.predicted, sums.observed, describe(chosen), cells, chosen, region, prob.shape[1]
     )

@@ -102,7 +102,7 @@ class ReliabilityCurve:
         chance = 1 - self.confidence_level
         return (
             f"If the model were calibrated through this lens, each bar would hold its point with probability at least "
-            f"{level}; about {chance:.0%} of the cells fall outside by chance{made}."
+            f"{level}; at most about {chance:.0%} of the cells fall outside by chance{made}."
         )
 
     def to_frame(self) -> "pd.DataFrame":

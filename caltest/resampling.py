@@ -117,8 +117,8 @@ class Draws:
         progress: Callable[[int, int], None] | None = None,
     ) -> NDArray[np.float64]:
         """Return ``evaluate(part)`` joined along the last axis over parts of the replicates, on ``workers`` threads."""
-        parts = self.slices(_BLOCK_REPLICATES[1])
         threads = _threads(workers)
+        parts = self.slices(min(_BLOCK_REPLICATES[1], -(-self.n_resamples // (4 * threads))))
         values = []
         with ThreadPoolExecutor(threads) as pool:
             for part, value in zip(parts, pool.map(evaluate, parts), strict=True):

@@ -15,7 +15,7 @@ from caltest._result import CalibrationTestResult
 from caltest._sample import Sample, apply_lens, induce
 from caltest._validation import SeedLike, validate_problem
 from caltest._words import lens_text
-from caltest.hypothesis import conclude, conclude_exactly, evaluate_components, rank_pvalues
+from caltest.hypothesis import conclude, conclude_exactly, evaluate_components, rank_pvalues, validate_statistic
 from caltest.lenses import Canonical, ClassWise, Confidence, Lens
 from caltest.resampling import Consistency, Draws
 from caltest.statistics import Omnibus, Statistic
@@ -194,11 +194,12 @@ def calibration_table(
     (0.01, [0.02, 0.02])
     """
     prob, outcome = validate_problem(y_true, y_prob, classes)
-    chosen = Omnibus() if statistic is None else statistic
+    chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     if lenses is not None and not isinstance(lenses, list | tuple):
         msg = f"`lenses` must be a list of lenses, got {lenses!r}."
         raise ValueError(msg)
-    looks = list(_default_lenses(prob.shape[1]) if lenses is None else lenses)
+    given = _default_lenses(prob.shape[1]) if lenses is None else lenses
+    looks: list[Lens] = [Canonical() if lens is None else lens for lens in given]
     if not looks:
         msg = "`lenses` must hold at least one lens, got none."
         raise ValueError(msg)
@@ -217,7 +218,8 @@ def calibration_table(
         for i, (view, values, lens) in enumerate(zip(views, observed, looks, strict=True))
     )
     ranked = np.stack([rank_pvalues(view.sample, observed[i], null[i])[1] for i, view in enumerate(views)])
-    return CalibrationTable(rows, float(combine_pvalues(ranked)[0]))
+    excluded = any(view.sample.impossible.size for view in views)
+    return CalibrationTable(rows, 1 / (1 + n_resamples) if excluded else float(combine_pvalues(ranked)[0]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -196,6 +196,8 @@ def bad_files(folder):
     (folder / "odd.xyz").write_text("?")
     (folder / "broken.npz").write_text("no zip")
     (folder / "broken.parquet").write_text("no parquet")
+    (folder / "empty.npy").write_bytes(b"")
+    (folder / "cut.npz").write_bytes(b"PK\x03\x04 cut short")
     np.savez(folder / "keys.npz", a=np.zeros(3), b=np.zeros(3))
 
 
@@ -216,6 +218,8 @@ def bad_files(folder):
         (["odd.xyz"], "expected a file ending in .csv"),
         (["broken.npz"], "cannot be read"),
         (["broken.parquet"], "cannot be read"),
+        (["empty.npy"], "cannot be read"),
+        (["cut.npz"], "cannot be read"),
         (["keys.npz"], "cannot choose among the arrays a, b; name one with --label"),
         (["sums.csv", "--label", "c"], "no column 'c'; the columns are label, a, b"),
         (["sums.csv", "--prob", "a,x"], "no column 'x'"),

@@ -291,6 +291,86 @@ def test_calibration_function_and_region():
     assert inside.pvalue == pytest.approx(alone.pvalue, rel=1e-12)
 
 
+def chi_squared(predicted, observed):
+    return (np.square(observed - predicted) / predicted).sum(axis=-1)
+
+
+@pytest.mark.parametrize("n_cells", [10, 30, 60])
+def test_distances_that_are_infinite_in_the_corner(n_cells):
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.02, 0.6, 400)
+    y = rng.random(400) < p
+    statistic = ct.ECE(ct.EqualWidth(n_cells), chi_squared)
+    law = ct.calibration_test(y, p, statistic=statistic, method="exact")
+    drawn = ct.calibration_test(y, p, statistic=statistic, method="monte-carlo", rng=0)
+    assert abs(law.pvalue - drawn.pvalue) < FOUR_SE * 0.5 / math.sqrt(9999)
+
+
+def test_one_sided_distance():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.02, 0.6, 11)
+    statistic = ct.ECE(ct.EqualWidth(3), lambda g, r: np.maximum(g - r, 0)[..., 1])
+    values, masses = enumerate_law(statistic, p)
+    result = ct.calibration_test(rng.random(11) < p, p, statistic=statistic, method="exact")
+    assert result.pvalue == pytest.approx(tail(values, masses, result.statistic), rel=1e-9, abs=0)
+
+
+def test_overwhelming_evidence_from_few_rows():
+    """Three events of 100 at 1e-5: P(K >= 3), where the tilted law all but degenerates."""
+    result = ct.calibration_test([1] * 3 + [0] * 97, [1e-5] * 100, statistic=ct.ECE(ct.EqualWidth(15)))
+    expected = sum(math.comb(100, k) * 1e-5**k * (1 - 1e-5) ** (100 - k) for k in range(3, 10))
+    assert result.pvalue == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+def test_a_cell_that_carries_most_of_the_variance_fits_the_grid():
+    """Squared distances: one cell near 1/2, fourteen cells of rare events; the law is far from normal."""
+    rng = np.random.default_rng(0)
+    p = np.concatenate([rng.uniform(0.47, 0.5, 2000), rng.uniform(0, 0.007, 20_000)])
+    partition = ct.Edges([*np.linspace(0.0005, 0.0065, 13), 0.1])
+    result = ct.calibration_test(rng.random(len(p)) < p, p, statistic=ct.ECE(partition, ct.squared_euclidean))
+    n_draws = 400_000
+    drawn = np.zeros(n_draws)
+    cells = partition.fit(np.column_stack([1 - p, p]))(np.column_stack([1 - p, p]))
+    for cell in np.unique(cells):
+        q = p[cells == cell]
+        count = PoissonBinomial.of(q)
+        deviation = rng.choice(count.counts, n_draws, p=count.pmf) / len(q) - q.mean()
+        drawn += 2 * deviation**2 * len(q) / len(p)
+    for level in (0.1, 0.01, 0.001, 0.0001):
+        x = np.quantile(drawn, 1 - level)
+        share = np.mean(drawn >= x)
+        assert abs(result.null.sf(x) - share) < FOUR_SE * math.sqrt(share / n_draws) + 1e-3 * share
+        low, high = result.null.bounds(x)
+        assert low <= result.null.sf(x) <= high
+
+
+@pytest.mark.parametrize("statistic_type", [ct.ECE, ct.MCE])
+@pytest.mark.parametrize(("events", "n"), [(2, 6), (10_001, 30_000)])
+def test_deviations_of_opposite_sign_tie(statistic_type, events, n):
+    """P(|K - n / 3| >= observed) of a binomial count: both sides, though 1/3 is rounded."""
+    result = ct.calibration_test(np.arange(n) < events, np.full(n, 1 / 3), statistic=statistic_type(ct.EqualWidth(5)))
+    count = PoissonBinomial.of(np.full(n, 1 / 3))
+    reach = abs(events - n / 3) - 1e-6
+    expected = count.pmf[np.abs(count.counts - n / 3) >= reach].sum()
+    assert result.pvalue == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(("y", "p"), [([0, 1], [0.5, 0.5]), ([1] + [0] * 9, [0.1] * 10)])
+@pytest.mark.parametrize("statistic_type", [ct.ECE, ct.MCE])
+def test_the_smallest_possible_value_is_not_unusually_small(y, p, statistic_type):
+    """P(T <= 0) is a half and more: a lattice has mass at its end."""
+    result = ct.calibration_test(y, p, statistic=statistic_type(ct.EqualWidth(1)))
+    assert result.notes == ()
+    assert result.null.cdf(result.statistic) >= 0.3
+
+
+def test_quantiles_stay_inside_the_possible_values():
+    low, high = ct.calibration_test(
+        [0, 1, 0, 1], [0.25, 0.25, 0.5, 1.0], statistic=ct.ECE(ct.EqualWidth(4))
+    ).noise_interval
+    assert 0.249 < low <= high < 0.501
+
+
 def test_laws_by_hand():
     coin = CellLaw(np.array([0.0, 1.0]), np.array([0.5, 0.5]))
     assert SumLaw([coin, coin], lambda: [coin, coin], 1.0, 1.0).sf(1.0) == pytest.approx(0.75)

@@ -67,6 +67,12 @@ def test_predict_looks_through_the_lens(problem):
     assert fit.predict(prob)[top >= 0.5][0, 1] == pytest.approx(right[top >= 0.5].mean())
 
 
+def test_predictions_of_other_models_are_refused(problem):
+    fit = ct.histogram_regression(*problem)
+    with pytest.raises(ValueError, match="`y_prob` must have the 3 classes of the fitted predictions, got 4"):
+        fit.predict(np.full((2, 4), 0.25))
+
+
 def test_region_restricts_the_shares(problem):
     y, prob = problem
     fit = ct.histogram_regression(y, prob, region=lambda p: p[:, 0] > 0.5)

@@ -510,6 +510,17 @@ def test_multiplicities_equal_copied_rows(partition, problem, statistic_type):
     np.testing.assert_allclose(statistic.null(sample, draws), general, rtol=0, atol=1e-12)
 
 
+def test_distances_never_see_an_empty_cell():
+    """Resampled rows leave cells empty, where chi-squared would divide by 0."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.4, 0.6, 300)
+    statistic = caltest.ECE(caltest.EqualWidth(10), lambda g, r: (np.square(r - g) / g).sum(axis=-1))
+    sample = make_sample(rng.random(300) < p, p)
+    draws = caltest.Consistency(resample_predictions=True).draws(30, rng=1)
+    general = joint_null([statistic], sample, draws)[0]
+    np.testing.assert_allclose(statistic.null(sample, draws), general, rtol=0, atol=1e-12)
+
+
 def test_multiplicities_count_rows_and_events():
     rng = np.random.default_rng(2)
     p = rng.random(3000)

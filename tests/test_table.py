@@ -164,6 +164,13 @@ def test_lenses_must_be_a_list(problem):
         ct.calibration_table(*problem, lenses=ct.Confidence())
 
 
+def test_a_statistic_is_required_and_none_means_canonical(problem):
+    with pytest.raises(ValueError, match=r"`statistic` must be a Statistic such as ECE\(\) or Omnibus\(\), got 'ece'"):
+        ct.calibration_table(*problem, statistic="ece")
+    table = ct.calibration_table(*problem, lenses=[None, ct.Confidence()], n_resamples=119, rng=0)
+    assert table.rows[0].lens == "Canonical()"
+
+
 def test_no_lens_is_refused(problem):
     with pytest.raises(ValueError, match="`lenses` must hold at least one lens"):
         ct.calibration_table(*problem, lenses=[])

@@ -133,7 +133,7 @@ class MCE(Binned):
 
     def reduce(self, sums: CellSums) -> NDArray[np.float64]:
         """Return the largest distance of an occupied cell."""
-        return np.where(sums.count > 0, cell_distances(sums, self.distance), 0.0).max(axis=-1)
+        return cell_distances(sums, self.distance).max(axis=-1)
 
     def law(self, cells: "ExactCells") -> tuple[Law, Tail]:
         """Return the law of the largest distance and the observed tail."""
@@ -147,7 +147,11 @@ def cell_distances(sums: CellSums, distance: Distance) -> NDArray[np.float64]:
     if not callable(distance):
         msg = f"`distance` must be a function of (predicted, observed), got {distance!r}."
         raise ValueError(msg)
-    distances = np.asarray(distance(sums.predicted, sums.observed), dtype=np.float64)
+    # Resampled rows leave cells empty; a distance never sees them.
+    empty = (sums.count <= 0)[..., None]
+    even = 1 / sums.predicted.shape[-1]
+    predicted, observed = np.where(empty, even, sums.predicted), np.where(empty, even, sums.observed)
+    distances = np.asarray(distance(predicted, observed), dtype=np.float64)
     if distances.shape != sums.observed.shape[:-1]:
         msg = (
             f"`distance` must reduce the last axis of arrays (..., n_outcomes): expected shape "
@@ -157,7 +161,7 @@ def cell_distances(sums: CellSums, distance: Distance) -> NDArray[np.float64]:
     if np.isnan(distances).any():
         msg = "`distance` must return numbers, got nan."
         raise ValueError(msg)
-    return distances
+    return np.where(empty[..., 0], 0.0, distances)
 
 
 class ExactCells:
@@ -169,9 +173,14 @@ class ExactCells:
         self._cells = sample.cells(partition)
         self._probability = sample.null_prob[:, 1] / np.clip(sample.null_prob, 0.0, None).sum(axis=1)
         self.sums = CellSums.of(sample, self._cells, sample.outcome)
-        farthest = distance(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))
-        self.spacing = float(np.asarray(farthest)[0]) / sample.n_samples
-        """What one more event adds, for distances that are proportional to the deviation."""
+        if not callable(distance):
+            msg = f"`distance` must be a function of (predicted, observed), got {distance!r}."
+            raise ValueError(msg)
+        with np.errstate(all="ignore"):
+            farthest = float(np.asarray(distance(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])))[0])
+        proportional = 0 < farthest < np.inf
+        self.spacing = farthest / sample.n_samples if proportional else np.nan
+        """What one more event adds, for distances that are proportional to the deviation; NaN where none can be."""
 
     def laws(self, scale: NDArray[np.float64], *, tails: bool = False) -> list[CellLaw]:
         """Return the law of ``scale[b] * distance`` in each cell b."""
@@ -179,8 +188,8 @@ class ExactCells:
         laws = []
         for b in range(self._cells.n_cells):
             count = make(self._probability[self._cells.rows(b)])
-            frequency = count.counts / self.sums.count[b]
-            observed = np.column_stack([1 - frequency, frequency])
+            n = self.sums.count[b]
+            observed = np.column_stack([(n - count.counts) / n, count.counts / n])
             values = np.asarray(self._distance(self.sums.predicted[b], observed)) * scale[b]
             possible = count.pmf > 0
             laws.append(CellLaw.of(values[possible], count.pmf[possible]))
@@ -189,7 +198,7 @@ class ExactCells:
     def unit(self, laws: list[CellLaw]) -> float | None:
         """Return the step of the lattice on which all contributions lie, if the predictions are multiples of 1 / q."""
         q = _common_denominator(np.sort(self._probability))
-        if q is None:
+        if q is None or not self.spacing > 0:
             return None
         unit = self.spacing / q
         atoms = np.concatenate([law.values for law in laws]) / unit
