@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -94,9 +95,10 @@ def _as_json(table: CalibrationTable, data: PredictionFile, source: str) -> str:
 
 def _load(options: argparse.Namespace) -> PredictionFile:
     if options.file is not None:
-        return read_predictions(options.file, options.label, options.prob)
-    if options.label or options.prob:
-        msg = "--label and --prob need a FILE"
+        data = read_predictions(options.file, options.label, options.prob)
+        return data if options.classes is None else replace(data, classes=_labels(options.classes))
+    if options.label or options.prob or options.classes:
+        msg = "--label, --prob and --classes need a FILE"
         raise ValueError(msg)
     y_true, y_prob = load_cifar10_vgg16()
     return PredictionFile(y_true, y_prob, None, "labels", False, ("probs",))
@@ -168,6 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     add("file", nargs="?", type=Path, metavar="FILE", help="CSV or TSV with a header, Parquet, NPZ or NPY")
     add("--label", metavar="NAME", help="label column (guessed otherwise)")
     add("--prob", metavar="NAMES", type=_names, help="probability columns, separated by commas")
+    add("--classes", metavar="NAMES", type=_names, help="labels of these columns, in their order (0, 1, ... otherwise)")
     add("--lens", type=_lens, metavar="LENS", help=f"test through one lens: {', '.join(_LENSES)}")
     add("--statistic", choices=_STATISTICS, default="omnibus", help="test statistic (default: %(default)s)")
     add("--partition", type=_partition, metavar="CELLS", help=f"cells: {', '.join(_PARTITIONS)} (default: tree)")
@@ -247,6 +250,11 @@ def _distance(text: str) -> Any:
         return _DISTANCES[text]
     msg = f"{text!r} is none of {', '.join(_DISTANCES)}"
     raise argparse.ArgumentTypeError(msg)
+
+
+def _labels(names: list[str]) -> list[Any]:
+    """Return labels as they stand in a file: numbers where all are."""
+    return [int(name) for name in names] if all(name.lstrip("-").isdecimal() for name in names) else names
 
 
 def _names(text: str) -> list[str]:

@@ -94,14 +94,14 @@ class ReliabilityCurve:
         if self.bars == "confidence":
             each = "all bars hold" if self.simultaneous else "each bar holds"
             return f"With probability at least {level} {each} the average calibration function of its cell."
+        known = np.array_equal(self.expected, self.predicted)
+        held = "the model were calibrated" if known else "the given calibration function were the true one"
         made = "" if self.exact else " (bars from resampled rows: approximate)"
         if self.simultaneous:
-            return (
-                f"If the model were calibrated, all points would lie in their bars in at least {level} of cases{made}."
-            )
+            return f"If {held}, all points would lie in their bars in at least {level} of cases{made}."
         chance = 1 - self.confidence_level
         return (
-            f"If the model were calibrated through this lens, each bar would hold its point with probability at least "
+            f"If {held} through this lens, each bar would hold its point with probability at least "
             f"{level}; at most about {chance:.0%} of the cells fall outside by chance{made}."
         )
 

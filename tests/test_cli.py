@@ -91,6 +91,17 @@ def test_text_labels_are_matched_to_columns(tmp_path, problem, capsys):
     assert answer["pvalue"] == ct.calibration_table(*problem, n_resamples=99, rng=0).pvalue
 
 
+@pytest.mark.parametrize(("labels", "words"), [(["no", "yes"], "no,yes"), ([-1, 1], "-1,1")])
+def test_labels_that_no_column_names(tmp_path, labels, words, capsys):
+    rng = np.random.default_rng(2)
+    p = rng.random(50)
+    happened = rng.random(50) < p
+    path = tmp_path / "labels.csv"
+    pd.DataFrame({"y": np.array(labels)[happened.astype(int)], "p": p}).to_csv(path, index=False)
+    answer = as_json(capsys, path, f"--classes={words}")
+    assert answer["pvalue"] == ct.calibration_table(happened, p, n_resamples=99, rng=0).pvalue
+
+
 def test_classes_numbered_from_one(tmp_path, problem, capsys):
     y, prob = problem
     path = tmp_path / "one.csv"
@@ -223,7 +234,7 @@ def bad_files(folder):
         (["keys.npz"], "cannot choose among the arrays a, b; name one with --label"),
         (["sums.csv", "--label", "c"], "no column 'c'; the columns are label, a, b"),
         (["sums.csv", "--prob", "a,x"], "no column 'x'"),
-        (["--label", "y"], "--label and --prob need a FILE"),
+        (["--label", "y"], "--label, --prob and --classes need a FILE"),
         (["--lens", "top"], "argument --lens: 'top' is none of canonical, confidence"),
         (["--lens", "class"], "argument --lens: 'class' is none of"),
         (["--lens", "class:x"], "argument --lens: 'class:x'"),

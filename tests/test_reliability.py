@@ -195,6 +195,7 @@ def test_calibration_function_moves_the_expectation():
     cell = np.floor(5 * p)
     np.testing.assert_allclose(curve.predicted, [p[cell == b].mean() for b in range(5)])
     np.testing.assert_allclose(curve.expected, [(p[cell == b] ** 2).mean() for b in range(5)])
+    assert curve.reading.startswith("If the given calibration function were the true one")
     assert np.all(np.abs(curve.deviation) < 4 * 0.5 / np.sqrt(curve.count))
 
 
