@@ -1,5 +1,7 @@
 """Read predictions and labels from a file, and say which columns were taken for what."""
 
+from __future__ import annotations
+
 import re
 import zipfile
 import zlib
@@ -84,19 +86,19 @@ def read_predictions(path: Path, label: str | None = None, prob: Sequence[str] |
     return _from_frame(path, frame, label, prob)
 
 
-def _read_csv(path: Path) -> "pd.DataFrame":
+def _read_csv(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     return pd.read_csv(path, sep="\t" if path.suffix.lower() == ".tsv" else ",")
 
 
-def _read_parquet(path: Path) -> "pd.DataFrame":
+def _read_parquet(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     return pd.read_parquet(path)
 
 
-def _read_npy(path: Path) -> "pd.DataFrame":
+def _read_npy(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     array = np.load(path)
@@ -110,7 +112,7 @@ def _read_npy(path: Path) -> "pd.DataFrame":
     return pd.DataFrame({name: v.astype(np.int64) if whole[name] else v for name, v in columns.items()})
 
 
-def _from_frame(path: Path, frame: "pd.DataFrame", label: str | None, prob: Sequence[str] | None) -> PredictionFile:
+def _from_frame(path: Path, frame: pd.DataFrame, label: str | None, prob: Sequence[str] | None) -> PredictionFile:
     frame = frame.rename(columns=str)
     names = list(frame.columns)
     missing = [name for name in (*([label] if label else []), *(prob or [])) if name not in names]
@@ -131,7 +133,7 @@ def _from_frame(path: Path, frame: "pd.DataFrame", label: str | None, prob: Sequ
     )
 
 
-def _guess_label(path: Path, frame: "pd.DataFrame", prob: Sequence[str] | None) -> str:
+def _guess_label(path: Path, frame: pd.DataFrame, prob: Sequence[str] | None) -> str:
     free = [name for name in frame.columns if name not in (prob or ())]
     by_name = [name for known in _LABEL_NAMES for name in free if name.lower() == known]
     by_type = [name for name in free if frame[name].dtype.kind != "f"]
@@ -143,7 +145,7 @@ def _guess_label(path: Path, frame: "pd.DataFrame", prob: Sequence[str] | None) 
     raise ValueError(msg)
 
 
-def _guess_prob(path: Path, frame: "pd.DataFrame", label: str) -> tuple[str, ...]:
+def _guess_prob(path: Path, frame: pd.DataFrame, label: str) -> tuple[str, ...]:
     floats = [name for name in frame.columns if name != label and frame[name].dtype.kind == "f"]
     prefixed = [name for name in floats if name.lower().startswith(_PREFIXES)]
     if not floats:

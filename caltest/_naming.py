@@ -1,5 +1,7 @@
 """How objects of the package call themselves in reports: ``Name(field=value)``, defaults left out."""
 
+from __future__ import annotations
+
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Results of a test: frozen, printable in plain words, ready for JSON."""
 
+from __future__ import annotations
+
 import math
 import textwrap
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """The induced problem: predictions and outcomes behind a lens, and their sums over cells."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -74,20 +76,20 @@ class Sample:
         stated = np.take_along_axis(self.null_prob, self.outcome[:, None].astype(np.int64), axis=1)[:, 0]
         return np.sort(self.row[stated <= 0])
 
-    def cells(self, partition: Any) -> "Cells":
+    def cells(self, partition: Any) -> Cells:
         """Return the cells of a partition fitted to these predictions; fitted once."""
         validate_partition(partition)
         if partition not in self._derived:
             self._derived[partition] = Cells.fit(partition, self)
         return self._derived[partition]
 
-    def once(self, derive: Callable[["Sample"], Derived]) -> Derived:
+    def once(self, derive: Callable[[Sample], Derived]) -> Derived:
         """Return ``derive(self)``, computed at the first call: what depends on predictions alone serves every draw."""
         if derive not in self._derived:
             self._derived[derive] = derive(self)
         return self._derived[derive]
 
-    def take(self, row: NDArray[np.int64]) -> "Sample":
+    def take(self, row: NDArray[np.int64]) -> Sample:
         """Return the sample of the given rows (increasing, repeats allowed)."""
         return Sample(
             self.prob[row],
@@ -127,7 +129,7 @@ class Cells:
     start: NDArray[np.int64] | None
 
     @classmethod
-    def fit(cls, partition: Any, sample: Sample) -> "Cells":
+    def fit(cls, partition: Any, sample: Sample) -> Cells:
         """Fit a partition to the predictions of a sample."""
         assign = fit_partition(partition, sample.prob)
         labels = assign(sample.prob)
@@ -177,7 +179,7 @@ class CellSums:
     observed_count: NDArray[np.float64]
 
     @classmethod
-    def of(cls, sample: Sample, cells: Cells, outcomes: NDArray[Any]) -> "CellSums":
+    def of(cls, sample: Sample, cells: Cells, outcomes: NDArray[Any]) -> CellSums:
         """Sum outcomes ``(..., n_samples)`` of a sample over cells."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         if sample.weight is not None:
@@ -190,7 +192,7 @@ class CellSums:
         shape = outcomes.shape[:-1] + counted.shape[1:]
         return cls(cells.count, cells.null_sum, counted.reshape(shape).astype(np.float64))
 
-    def __add__(self, other: "CellSums") -> "CellSums":
+    def __add__(self, other: CellSums) -> CellSums:
         """Return the sums over the rows of both; both must speak of the same cells."""
         if self.count.shape != other.count.shape:
             msg = f"cell sums must speak of the same cells, got {self.count.shape} and {other.count.shape}."

@@ -1,5 +1,7 @@
 """Turn what users pass into what the package trusts; a refusal names the argument, the value and what is allowed."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What a result says in words: its hypothesis, its conditions, and what the reader should know beyond the numbers."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from typing import Any

@@ -1,5 +1,7 @@
 """The command line: ``caltest test [FILE]``."""
 
+from __future__ import annotations
+
 import argparse
 import json
 import os

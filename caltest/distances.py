@@ -4,6 +4,8 @@ A distance is any NumPy function ``d(predicted, observed)`` of arrays ``(..., n_
 leading axes broadcast, so that one call serves all cells of all resamples.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import numpy as np

@@ -5,6 +5,8 @@ Poisson-binomial variables. A sum over cells has a convolution as its law, a max
 functions.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -203,7 +205,7 @@ class SumLaw(Law):
         return self.unit is not None and sum(cell.values[-1] for cell in self.cells) < self.unit * _LARGEST_LATTICE
 
     @cached_property
-    def _halves(self) -> "tuple[CellLaw, CellLaw] | None":
+    def _halves(self) -> tuple[CellLaw, CellLaw] | None:
         return _meet_in_the_middle(self.cells)
 
     def _far_tail(self, floor: float, contributions: NDArray[np.float64] | None) -> Tail:

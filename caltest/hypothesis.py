@@ -1,5 +1,7 @@
 """The main job: an error of calibration, and the test of perfect calibration."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

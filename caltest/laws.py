@@ -4,6 +4,8 @@ With predictions fixed, the number of events in a cell of a two-outcome problem 
 known probabilities, a Poisson-binomial variable (Bröcker & Smith 2007).
 """
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -36,7 +38,7 @@ class PoissonBinomial:
     pmf: NDArray[np.float64]
 
     @classmethod
-    def of(cls, probabilities: NDArray[np.float64]) -> "PoissonBinomial":
+    def of(cls, probabilities: NDArray[np.float64]) -> PoissonBinomial:
         r"""Return the law for probabilities ``(n,)``, with an absolute error below 1e-11, as a rule about 1e-15.
 
         .. math:: \phi(\omega) = \prod_i (1 - p_i + p_i e^{i \omega}), \qquad
@@ -68,7 +70,7 @@ class PoissonBinomial:
         return cls(first, pmf / pmf.sum())
 
     @classmethod
-    def with_tails(cls, probabilities: NDArray[np.float64]) -> "PoissonBinomial":
+    def with_tails(cls, probabilities: NDArray[np.float64]) -> PoissonBinomial:
         """Return the law for probabilities ``(n,)`` with a small relative error down to 1e-300.
 
         Blocks of indicators are added one by one and joined pairwise by direct convolution: sums of positive numbers
@@ -233,7 +235,7 @@ class CellLaw:
     mass: NDArray[np.float64]
 
     @classmethod
-    def of(cls, values: NDArray[np.float64], mass: NDArray[np.float64]) -> "CellLaw":
+    def of(cls, values: NDArray[np.float64], mass: NDArray[np.float64]) -> CellLaw:
         """Sort atoms and merge those that tie."""
         order = np.argsort(values, kind="stable")
         values, mass = values[order], mass[order]
@@ -251,12 +253,12 @@ class CellLaw:
         """Variance of the contribution."""
         return float(np.square(self.values - self.mean) @ self.mass)
 
-    def heavier_than(self, negligible: float) -> "CellLaw":
+    def heavier_than(self, negligible: float) -> CellLaw:
         """Return the law without the atoms of less mass."""
         kept = self.mass > negligible
         return CellLaw(self.values[kept], self.mass[kept])
 
-    def plus(self, other: "CellLaw") -> "CellLaw":
+    def plus(self, other: CellLaw) -> CellLaw:
         """Return the law of the sum of two independent contributions, its atoms not sorted."""
         values = np.add.outer(self.values, other.values).ravel()
         return CellLaw(values, np.multiply.outer(self.mass, other.mass).ravel())

@@ -11,6 +11,8 @@ two-outcome lens returns two columns, of which column 1 is the event. "The rest"
 ranking go to the smaller class index.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -9,6 +9,8 @@ Partitions look at predictions, never at outcomes. For two outcomes every partit
 (column 1) alone.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

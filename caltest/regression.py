@@ -1,5 +1,7 @@
 """Histogram regression: the calibration function, estimated cell by cell."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

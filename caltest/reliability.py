@@ -1,5 +1,7 @@
 """The reliability curve: observed frequencies against predictions, with bars that say what chance explains."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -105,7 +107,7 @@ class ReliabilityCurve:
             f"{level}; at most about {chance:.0%} of the cells fall outside by chance{made}."
         )
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return one row per cell as a pandas frame."""
         import pandas as pd
 

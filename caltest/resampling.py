@@ -4,6 +4,8 @@ r"""Where null distributions come from: how outcomes, and perhaps predictions, a
 al. (2019); what is held fixed decides when the p-value is valid.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -67,7 +69,7 @@ class Consistency:
             return sample
         return with_calibration_function(sample, self.calibration_function)
 
-    def draws(self, n_resamples: int, rng: SeedLike = None) -> "Draws":
+    def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
         """Return ``n_resamples`` draws; all randomness of a test enters here."""
         outcome_seed, row_seed = validate_rng(rng).integers(2**64, size=2, dtype=np.uint64)
         count = validate_count(n_resamples, "n_resamples")
@@ -103,7 +105,7 @@ class Draws:
     first: int
     n_resamples: int
 
-    def slices(self, size: int) -> list["Draws"]:
+    def slices(self, size: int) -> list[Draws]:
         """Cut into consecutive parts of at most ``size`` replicates."""
         return [
             replace(self, first=self.first + start, n_resamples=min(size, self.n_resamples - start))
@@ -112,7 +114,7 @@ class Draws:
 
     def map(
         self,
-        evaluate: Callable[["Draws"], NDArray[np.float64]],
+        evaluate: Callable[[Draws], NDArray[np.float64]],
         workers: int = 1,
         progress: Callable[[int, int], None] | None = None,
     ) -> NDArray[np.float64]:

@@ -1,5 +1,7 @@
 """One model through several lenses, on one set of draws: corrected p-values and one global exact p-value."""
 
+from __future__ import annotations
+
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -97,7 +99,7 @@ class CalibrationTable:
             "notes": list(self.notes),
         }
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """Return lens, statistic, noise floor, p-value and corrected p-value of every row as a pandas frame."""
         import pandas as pd
 
@@ -231,7 +233,7 @@ class _View:
     seen: NDArray[Any] | None
 
     @classmethod
-    def of(cls, lens: Lens, prob: NDArray[np.float64], outcome: NDArray[np.int64], base: Sample) -> "_View":
+    def of(cls, lens: Lens, prob: NDArray[np.float64], outcome: NDArray[np.int64], base: Sample) -> _View:
         if isinstance(lens, Canonical):
             return cls(base, np.arange(base.n_samples), None)
         sample = induce(prob, outcome, lens=lens)

@@ -1,5 +1,7 @@
 """The data-dependent partition of the paper: a tree that splits where predictions vary most."""
 
+from __future__ import annotations
+
 import heapq
 import math
 from collections.abc import Callable
@@ -97,7 +99,7 @@ class VarianceTree(Partition):
             min_leaf = max(1, int(0.7 * n_samples / max_cells))
         return min_leaf, max_cells or n_samples
 
-    def _cut(self, min_leaf: int | None) -> "_Cut":
+    def _cut(self, min_leaf: int | None) -> _Cut:
         if min_leaf is not None:
             return _Cut(min_rows=2 * min_leaf, min_leaf=min_leaf, middle=_upper_median)
         middle = _mean if self.split == "mean" else np.median

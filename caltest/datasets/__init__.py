@@ -1,5 +1,7 @@
 """Real predictions that ship with the package."""
 
+from __future__ import annotations
+
 from importlib.resources import files
 from typing import NamedTuple
 

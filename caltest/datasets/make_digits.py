@@ -3,6 +3,8 @@
 Run ``python -m caltest.datasets.make_digits [FILE]``; it needs scikit-learn and a few seconds. Every seed is fixed.
 """
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,7 @@
 """The reliability diagram in both styles of figure 4 of Vaicenavicius et al. (2019)."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +24,8 @@ _WORDS = {
 
 
 def plot_reliability(
-    curve: ReliabilityCurve, ax: "Axes | None" = None, style: str = "deviation", *, legend: bool = True
-) -> "Axes":
+    curve: ReliabilityCurve, ax: Axes | None = None, style: str = "deviation", *, legend: bool = True
+) -> Axes:
     """Draw a reliability curve.
 
     Points are observed frequencies, filled where their bar speaks against calibration; bars are the quantiles under
@@ -129,7 +131,7 @@ def _reach(curve: ReliabilityCurve) -> float:
     return 1.2 * max(np.abs(curve.deviation[full]).max(), ends[:, full].max(), 0.01)
 
 
-def _draw_cells(curve: ReliabilityCurve, ax: "Axes", base: np.ndarray, limit: float) -> None:
+def _draw_cells(curve: ReliabilityCurve, ax: Axes, base: np.ndarray, limit: float) -> None:
     """Draw bars and points as heights above ``base (n_cells,)``; points beyond the limit become arrow heads at it."""
     low, high = _bar_ends(curve) - base
     whole = ", all cells at once" if curve.simultaneous else ""
@@ -150,7 +152,7 @@ def _draw_cells(curve: ReliabilityCurve, ax: "Axes", base: np.ndarray, limit: fl
                 ax.plot(at, np.full(at.size, edge), marker=marker, zorder=4, **look)
 
 
-def _draw_density(curve: ReliabilityCurve, ax: "Axes", *, square: bool) -> None:
+def _draw_density(curve: ReliabilityCurve, ax: Axes, *, square: bool) -> None:
     """Draw the distribution of the predictions behind everything, in the lowest quarter, with its own scale."""
     foot = ax.twinx()
     foot.bar(curve.density_edges[:-1], curve.density, width=np.diff(curve.density_edges), align="edge", color=_DENSITY)

@@ -1,5 +1,7 @@
 """The contract of a statistic: one number, large where predictions and outcomes disagree."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -24,7 +26,7 @@ class Statistic(ABC):
     """Whether an unusually small value means that outcomes scatter less than predicted."""
 
     @property
-    def components(self) -> tuple["Statistic", ...]:
+    def components(self) -> tuple[Statistic, ...]:
         """Statistics that are evaluated on the same draws; more than one are combined by min-p."""
         return (self,)
 

@@ -1,5 +1,7 @@
 r"""Errors made from cells: how far observed frequencies lie from predictions, on average (ECE) or at worst (MCE)."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +34,7 @@ class Binned(Statistic):
         """Return the statistic ``(...)`` of cell sums with leading axes ``(...)``."""
 
     @abstractmethod
-    def law(self, cells: "ExactCells") -> tuple[Law, Tail]:
+    def law(self, cells: ExactCells) -> tuple[Law, Tail]:
         """Return the exact null law and the observed tail, for two outcomes."""
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
@@ -98,7 +100,7 @@ class ECE(Binned):
         # Not a matrix product: its rounding would depend on how many draws are evaluated at once.
         return (cell_distances(sums, self.distance) * sums.share).sum(axis=-1)
 
-    def law(self, cells: "ExactCells") -> tuple[Law, Tail]:
+    def law(self, cells: ExactCells) -> tuple[Law, Tail]:
         """Return the law of the sum over cells and the observed tail."""
         shares = cells.sums.share
         laws = cells.laws(shares)
@@ -135,7 +137,7 @@ class MCE(Binned):
         """Return the largest distance of an occupied cell."""
         return cell_distances(sums, self.distance).max(axis=-1)
 
-    def law(self, cells: "ExactCells") -> tuple[Law, Tail]:
+    def law(self, cells: ExactCells) -> tuple[Law, Tail]:
         """Return the law of the largest distance and the observed tail."""
         one = np.ones(len(cells.sums.count))
         law = MaximumLaw(cells.laws(one), lambda: cells.laws(one, tails=True))

@@ -1,5 +1,7 @@
 """Errors without cells: the largest excursion of the cumulative residual in score order."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The default test: an exact min-p over statistics that see different kinds of miscalibration."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The score of temperature scaling: is the model over- or under-confident?"""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
