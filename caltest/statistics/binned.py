@@ -170,7 +170,6 @@ class ExactCells:
     """Laws of the distance in each cell of a two-outcome problem, predictions fixed."""
 
     def __init__(self, sample: Sample, partition: Any, distance: Distance) -> None:
-        self._sample = sample
         self._distance = distance
         self._cells = sample.cells(partition)
         self._probability = sample.null_prob[:, 1] / np.clip(sample.null_prob, 0.0, None).sum(axis=1)
