@@ -15,7 +15,7 @@ from caltest.partitions import Edges, EqualMass, EqualWidth, Partition
 from caltest.plotting import plot_reliability
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
-from caltest.resampling import Consistency
+from caltest.resampling import Bootstrap, Consistency
 from caltest.statistics import ECE, KS, MCE, ClasswiseKS, Omnibus, Statistic, TemperatureScore
 from caltest.table import CalibrationTable, calibration_table
 from caltest.trees import VarianceTree
@@ -26,6 +26,7 @@ __all__ = [
     "ECE",
     "KS",
     "MCE",
+    "Bootstrap",
     "CalibrationTable",
     "CalibrationTestResult",
     "CalibrationWarning",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import RLock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -44,6 +45,7 @@ class Sample:
     row: NDArray[np.int64]
     weight: NDArray[np.float64] | None = None
     _derived: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _lock: RLock = field(default_factory=RLock, repr=False)
 
     @property
     def n_samples(self) -> int:
@@ -61,14 +63,14 @@ class Sample:
         return self.prob[:, 1]
 
     @cached_property
-    def thresholds(self) -> NDArray[np.uint32]:
-        """Cumulative null probabilities times 2**32, ``(n_outcomes - 1, n_samples)``: what outcomes are drawn from.
+    def null_event(self) -> NDArray[np.float64]:
+        """Probability of outcome 1 under the null hypothesis, free of drift, ``(n_samples,)``."""
+        return self.null_prob[:, 1] / np.clip(self.null_prob, 0.0, None).sum(axis=1)
 
-        Here, and nowhere else, drift is normalised away and a slightly negative rest is clipped at 0.
-        """
-        cumulative = np.cumsum(np.clip(self.null_prob, 0.0, None), axis=1)
-        share = cumulative[:, :-1].T / cumulative[:, -1]
-        return np.ascontiguousarray(np.minimum(np.rint(share * 2.0**32), 2.0**32 - 1).astype(np.uint32))
+    @cached_property
+    def thresholds(self) -> NDArray[np.uint32]:
+        """What outcomes are drawn from under the null hypothesis, ``(n_outcomes - 1, n_samples)``."""
+        return outcome_thresholds(self.null_prob)
 
     @cached_property
     def impossible(self) -> NDArray[np.int64]:
@@ -79,15 +81,15 @@ class Sample:
     def cells(self, partition: Any) -> Cells:
         """Return the cells of a partition fitted to these predictions; fitted once."""
         validate_partition(partition)
-        if partition not in self._derived:
-            self._derived[partition] = Cells.fit(partition, self)
-        return self._derived[partition]
+        return self.once(Cells.of, partition)
 
-    def once(self, derive: Callable[[Sample], Derived]) -> Derived:
-        """Return ``derive(self)``, computed at the first call: what depends on predictions alone serves every draw."""
-        if derive not in self._derived:
-            self._derived[derive] = derive(self)
-        return self._derived[derive]
+    def once(self, derive: Callable[..., Derived], *arguments: Any) -> Derived:
+        """Return ``derive(self, *arguments)``, computed once: what depends on predictions alone serves every draw."""
+        key = (derive, *arguments)
+        with self._lock:  # threads that need the same thing wait for it
+            if key not in self._derived:
+                self._derived[key] = derive(self, *arguments)
+            return self._derived[key]
 
     def take(self, row: NDArray[np.int64]) -> Sample:
         """Return the sample of the given rows (increasing, repeats allowed)."""
@@ -98,6 +100,16 @@ class Sample:
             self.row[row],
             None if self.weight is None else self.weight[row],
         )
+
+
+def outcome_thresholds(prob: NDArray[np.float64]) -> NDArray[np.uint32]:
+    """Return cumulative probabilities times 2**32, ``(n_outcomes - 1, n_samples)``: what outcomes are drawn from.
+
+    Drift is normalised away and a slightly negative rest clipped at 0 where outcomes are drawn, and nowhere else.
+    """
+    cumulative = np.cumsum(np.clip(prob, 0.0, None), axis=1)
+    share = cumulative[:, :-1].T / cumulative[:, -1]
+    return np.ascontiguousarray(np.minimum(np.rint(share * 2.0**32), 2.0**32 - 1).astype(np.uint32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +141,7 @@ class Cells:
     start: NDArray[np.int64] | None
 
     @classmethod
-    def fit(cls, partition: Any, sample: Sample) -> Cells:
+    def of(cls, sample: Sample, partition: Any) -> Cells:
         """Fit a partition to the predictions of a sample."""
         assign = fit_partition(partition, sample.prob)
         labels = assign(sample.prob)
@@ -158,6 +170,10 @@ class Cells:
     def rows(self, cell: int) -> slice | NDArray[np.bool_]:
         """Return what selects the rows of a cell."""
         return self.index == cell if self.start is None else slice(self.start[cell], self.start[cell + 1])
+
+    def split(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return the values ``(n_samples,)`` of each cell."""
+        return [values[self.rows(cell)] for cell in range(self.n_cells)]
 
 
 @dataclass(frozen=True, eq=False)

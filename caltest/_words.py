@@ -11,9 +11,10 @@ import numpy as np
 from caltest._naming import describe
 from caltest._result import ComponentResult
 from caltest._sample import Sample
+from caltest.draws import Draws
 from caltest.laws import TIE_TOLERANCE
 from caltest.lenses import Canonical, ClassWise, Lens
-from caltest.resampling import Consistency, Draws
+from caltest.resampling import Consistency
 from caltest.statistics import Statistic
 
 _SPARSE_ROWS = 10  # cells of fewer rows make resampled predictions misleading: copies of a row share a cell
@@ -28,7 +29,7 @@ class CalibrationWarning(UserWarning):
 
 def sparsity_notes(parts: Sequence[Statistic], sample: Sample, draws: Draws) -> list[str]:
     """Warn where copies of a row that share a cell make resampled predictions misleading."""
-    if draws.row_seed is None:
+    if not draws.resample_rows:
         return []
     notes = []
     for part in parts:
@@ -38,7 +39,8 @@ def sparsity_notes(parts: Sequence[Statistic], sample: Sample, draws: Draws) -> 
         cells = sample.cells(partition)
         rows = np.bincount(cells.index)
         sparse = rows[rows < _SPARSE_ROWS].sum() / sample.n_samples
-        refitted = [drawn.cells(partition).n_cells for drawn, _ in draws.slices(_REFITS)[0].blocks(sample)]
+        drawn = draws.slices(_REFITS)[0].cell_sums(sample, partition)
+        refitted = np.concatenate([np.atleast_2d(sums.count > 0).sum(axis=1) for sums in drawn])
         change = np.mean(refitted) / cells.n_cells - 1
         if sparse > _TOLERATED:
             notes.append(

@@ -21,9 +21,10 @@ from caltest._words import (
     scatter_notes,
     sparsity_notes,
 )
+from caltest.draws import Draws
 from caltest.laws import Law, ResampledLaw, Tail
 from caltest.lenses import Lens
-from caltest.resampling import Consistency, Draws
+from caltest.resampling import Consistency
 from caltest.statistics import ECE, Omnibus, Statistic, TemperatureScore
 from caltest.statistics._base import joint_null
 from caltest.statistics.omnibus import combine_pvalues, tail_pvalues

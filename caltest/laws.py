@@ -22,6 +22,12 @@ _LOG_NEGLIGIBLE = 18 * math.log(10) + math.log(2)  # mass outside the window: 2 
 _BLOCK = 128
 
 
+def window_half_width(variance: float) -> float:
+    """Return the distance from the mean beyond which a sum of indicators has a probability below 1e-18 (Bernstein)."""
+    third = _LOG_NEGLIGIBLE / 3
+    return third + math.sqrt(third**2 + 2 * variance * _LOG_NEGLIGIBLE)
+
+
 @dataclass(frozen=True, eq=False)
 class PoissonBinomial:
     r"""Law of :math:`K = \sum_i Y_i` with independent :math:`Y_i \sim \mathrm{Bernoulli}(p_i)`.
@@ -56,8 +62,7 @@ class PoissonBinomial:
         """
         p = np.clip(probabilities, 0.0, 1.0)
         mean, variance = p.sum(), (p * (1 - p)).sum()
-        third = _LOG_NEGLIGIBLE / 3
-        half_width = third + math.sqrt(third**2 + 2 * variance * _LOG_NEGLIGIBLE)
+        half_width = window_half_width(variance)
         first = max(0, math.floor(mean - half_width))
         n_counts = min(len(p), math.ceil(mean + half_width)) - first + 1
         frequency = 2 * math.pi * np.arange(n_counts // 2 + 1) / n_counts

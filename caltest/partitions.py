@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._kernels.intervals import cut_equal_mass
 from caltest._validation import validate_choice, validate_count
 
 Assignment = Callable[[NDArray[np.float64]], NDArray[np.int64]]
@@ -31,18 +32,21 @@ class Partition(ABC):
     def fit(self, prob: NDArray[np.float64]) -> Assignment:
         """Return the function from probabilities ``(n_samples, n_outcomes)`` to cell labels ``(n_samples,)``."""
 
+    depends_on_rows: ClassVar[bool] = True
+    """Whether other rows may give other cells, so that it is fitted again to every resample of the rows."""
+
     refits: ClassVar[bool] = False
     """Whether `refit` is defined; otherwise resampled rows are copied and `fit` is called."""
 
-    def refit(self, event: NDArray[np.float64], rows: NDArray[np.uint16]) -> NDArray[np.int64]:
+    def refit(self, event: NDArray[np.float64], drawn: NDArray[np.uint16]) -> NDArray[np.int64]:
         """Return the cells of every resample of a two-outcome problem.
 
         Parameters
         ----------
         event : array of shape (n_samples,)
             The event's probabilities, increasing.
-        rows : array of shape (n_replicates, n_samples)
-            How often each row was drawn.
+        drawn : array of shape (n_replicates, n_samples)
+            How often each row was drawn, in the lower 8 bits.
 
         Returns
         -------
@@ -50,6 +54,11 @@ class Partition(ABC):
             Cell b of replicate r holds the rows ``[r, b] : [r, b + 1]``; it may be empty.
         """
         raise NotImplementedError
+
+
+def block_starts(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the first row of the block of ties of each row, for increasing values."""
+    return np.searchsorted(values, values)
 
 
 @dataclass(frozen=True)
@@ -65,11 +74,6 @@ class Intervals:
     def __call__(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the interval of each row's event probability, 0 to ``len(edges)``."""
         return np.searchsorted(self.edges, prob[:, 1], side=_side(self.closed))
-
-    def starts(self, event: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return where each interval starts among increasing probabilities, ``(n_cells + 1,)``."""
-        inner = np.searchsorted(event, self.edges, side="left" if self.closed == "left" else "right")
-        return np.concatenate([[0], inner, [len(event)]])
 
 
 def _side(closed: str) -> Literal["left", "right"]:
@@ -111,7 +115,7 @@ class EqualWidth(Partition):
     axes: str = "free"
     closed: str = "left"
 
-    refits = True
+    depends_on_rows = False
 
     def __post_init__(self) -> None:
         validate_count(self.n_cells, "n_cells")
@@ -127,10 +131,6 @@ class EqualWidth(Partition):
         side = _side(self.closed)
         n_axes = n_outcomes if self.axes == "all" else n_outcomes - 1
         return _Grid(lambda p: np.searchsorted(edges, p[:, :n_axes].T, side=side), self.n_cells, prob)
-
-    def refit(self, event: NDArray[np.float64], rows: NDArray[np.uint16]) -> NDArray[np.int64]:
-        """Return the same cells for every resample."""
-        return np.tile(Intervals(np.arange(1, self.n_cells) / self.n_cells, self.closed).starts(event), (len(rows), 1))
 
 
 class _Grid:
@@ -195,7 +195,7 @@ class Edges(Partition):
     edges: tuple[float, ...]
     closed: str = "left"
 
-    refits = True
+    depends_on_rows = False
 
     def __init__(self, edges: Iterable[float], closed: str = "left") -> None:
         values = tuple(float(edge) for edge in edges)
@@ -209,10 +209,6 @@ class Edges(Partition):
         """Return the assignment of probabilities to the given intervals."""
         _require_two_outcomes(prob, "Edges")
         return Intervals(np.array(self.edges), self.closed)
-
-    def refit(self, event: NDArray[np.float64], rows: NDArray[np.uint16]) -> NDArray[np.int64]:
-        """Return the same cells for every resample."""
-        return np.tile(Intervals(np.array(self.edges), self.closed).starts(event), (len(rows), 1))
 
 
 @dataclass(frozen=True)
@@ -255,15 +251,11 @@ class EqualMass(Partition):
         starts = self.refit(event, np.ones((1, len(event)), dtype=np.uint16))[0, 1:-1]
         return Intervals(np.unique(event[starts[starts < len(event)]]))
 
-    def refit(self, event: NDArray[np.float64], rows: NDArray[np.uint16]) -> NDArray[np.int64]:
+    def refit(self, event: NDArray[np.float64], drawn: NDArray[np.uint16]) -> NDArray[np.int64]:
         """Cut every resample anew: a cell starts at the first block of ties that begins at or after its cut."""
         size, larger = divmod(len(event), self.n_cells)
         cut = np.cumsum(np.where(np.arange(self.n_cells) < larger, size + 1, size))[:-1]
-        block = np.flatnonzero(np.append(True, np.diff(event) > 0))
-        before = np.cumsum(rows, axis=1, dtype=np.int64) - rows
-        ends = np.append(block, len(event))
-        inner = [ends[np.searchsorted(position[block], cut)] for position in before]
-        return np.pad(np.reshape(inner, (len(rows), -1)), ((0, 0), (1, 1)), constant_values=(0, len(event)))
+        return cut_equal_mass(block_starts(event), drawn, cut)
 
 
 def fit_partition(partition: Any, prob: NDArray[np.float64]) -> Assignment:

@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from caltest._naming import describe
 from caltest._sample import Cells, CellSums, Region, Sample, make_sample
 from caltest._validation import SeedLike, validate_choice, validate_level, validate_prob
+from caltest.draws import Draws
 from caltest.laws import PoissonBinomial
 from caltest.lenses import Canonical, Confidence, Lens
 from caltest.partitions import EqualWidth, Intervals, Partition
-from caltest.resampling import Consistency, Draws
+from caltest.resampling import Consistency
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -222,7 +223,7 @@ def reliability_curve(
     if bars == "confidence":
         low, high = _confidence_bars(sums, cell_level)
     elif scheme.resample_predictions:
-        low, high = _resampled_bars(sample, cells, sums, scheme.draws(n_resamples, rng), cell_level)
+        low, high = _resampled_bars(sample, cut, sums, scheme.draws(n_resamples, rng), cell_level)
     else:
         low, high = _consistency_bars(sample, cells, cell_level)
     lower, upper = _cell_ends(sample, cells)
@@ -248,23 +249,18 @@ def reliability_curve(
 
 
 def _consistency_bars(sample: Sample, cells: Cells, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    event = sample.null_prob[:, 1] / np.clip(sample.null_prob, 0.0, None).sum(axis=1)
-    laws = [PoissonBinomial.of(event[cells.rows(b)]) for b in range(cells.n_cells)]
+    laws = [PoissonBinomial.of(p) for p in cells.split(sample.null_event)]
     ends = np.array([law.central_interval(level) for law in laws]) / cells.count[:, None]
     return ends[:, 0], ends[:, 1]
 
 
 def _resampled_bars(
-    sample: Sample, cells: Cells, sums: CellSums, draws: Draws, level: float
+    sample: Sample, partition: Any, sums: CellSums, draws: Draws, level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    cell_of_row = np.empty(sample.row.max() + 1, dtype=np.int64)
-    cell_of_row[sample.row] = cells.index
-    deviation = np.full((draws.n_resamples, cells.n_cells), np.nan)
-    for r, (drawn, outcomes) in enumerate(draws.blocks(sample)):
-        cell = cell_of_row[drawn.row]
-        count = np.bincount(cell, minlength=cells.n_cells)
-        residual = np.bincount(cell, weights=outcomes[0] - drawn.null_prob[:, 1], minlength=cells.n_cells)
-        deviation[r] = np.divide(residual, count, where=count > 0, out=np.full(cells.n_cells, np.nan))
+    drawn = draws.sums_of_fixed_cells(sample, partition)
+    deviation = np.concatenate([
+        np.where(part.count > 0, part.observed[..., 1] - part.predicted[..., 1], np.nan) for part in drawn
+    ])  # fmt: skip
     expected = sums.predicted[:, 1]
     deviation[:, np.isnan(deviation).all(axis=0)] = 0.0
     low, high = np.nanquantile(deviation, [(1 - level) / 2, (1 + level) / 2], axis=0)
@@ -283,5 +279,5 @@ def _cell_ends(sample: Sample, cells: Cells) -> tuple[NDArray[np.float64], NDArr
     if isinstance(cells.assign, Intervals):
         ends = np.concatenate([[0.0], cells.assign.edges, [1.0]])
         return ends[cells.label], ends[cells.label + 1]
-    members = [sample.event[cells.rows(b)] for b in range(cells.n_cells)]
+    members = cells.split(sample.event)
     return np.array([m.min() for m in members]), np.array([m.max() for m in members])

@@ -17,9 +17,10 @@ from caltest._result import CalibrationTestResult
 from caltest._sample import Sample, apply_lens, induce
 from caltest._validation import SeedLike, validate_problem
 from caltest._words import lens_text
+from caltest.draws import Draws
 from caltest.hypothesis import conclude, conclude_exactly, evaluate_components, rank_pvalues, validate_statistic
 from caltest.lenses import Canonical, ClassWise, Confidence, Lens
-from caltest.resampling import Consistency, Draws
+from caltest.resampling import Consistency
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics.omnibus import combine_pvalues
 

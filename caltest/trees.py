@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._kernels.trees import fit_trees
+from caltest._kernels.intervals import fit_trees
 from caltest._validation import validate_choice, validate_count
-from caltest.partitions import Assignment, Intervals, Partition
+from caltest.partitions import Assignment, Intervals, Partition, block_starts
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,14 @@ class VarianceTree(Partition):
         """Whether `refit` is defined: for medians, which are values; rounding may move a mean across one."""
         return self.split == "median"
 
-    def refit(self, event: NDArray[np.float64], rows: NDArray[np.uint16]) -> NDArray[np.int64]:
+    def refit(self, event: NDArray[np.float64], drawn: NDArray[np.uint16]) -> NDArray[np.int64]:
         """Grow the tree anew on every resample, cut at medians."""
         min_leaf, max_cells = self._limits(len(event))
         cut = self._cut(min_leaf)
         cells = max(1, min(max_cells, len(event) // cut.min_leaf))
-        return fit_trees(np.ascontiguousarray(event), rows, cut.min_rows, cut.min_leaf, min_leaf is not None, cells)
+        values = np.ascontiguousarray(event)
+        limits = cut.min_rows, cut.min_leaf, min_leaf is not None, cells
+        return fit_trees(values, block_starts(values), drawn, *limits)
 
     def _limits(self, n_samples: int) -> tuple[int | None, int]:
         """Return the fewest rows of a leaf, if given or by default, and the most cells."""

@@ -23,7 +23,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS = [
     {"_kernels", "_validation", "_naming", "datasets"},
-    {"_sample", "lenses", "partitions", "trees", "distances", "resampling", "laws", "exact"},
+    {"_sample", "lenses", "partitions", "trees", "distances", "resampling", "draws", "strata", "laws", "exact"},
     {"statistics"},
     {"_result", "_words", "hypothesis", "table", "regression", "reliability"},
     {"plotting"},
@@ -166,9 +166,9 @@ def test_kernels_are_compiled_when_called_and_release_the_lock():
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.FunctionDef)
         for decorator in node.decorator_list
-        if "jit" in ast.unparse(decorator) or ast.unparse(decorator) == "kernel"
+        if "jit" in ast.unparse(decorator) or ast.unparse(decorator) in {"kernel", "reduction"}
     ]
-    assert {ast.unparse(decorator) for decorator in decorators} == {"kernel", "njit(inline='always')"}
+    assert {ast.unparse(decorator) for decorator in decorators} == {"kernel", "reduction", "njit(inline='always')"}
     assert len(decorators) > 5
     compiled = (PACKAGE / "_kernels" / "_compile.py").read_text()
     assert compiled.count("njit(nogil=True") == 2
@@ -232,7 +232,11 @@ for y_prob in kinds:
         rows = Consistency(resample_predictions=True)
         for statistic in (ECE(partition), caltest.MCE(partition)):
             caltest.calibration_test(label == 1, event, statistic=statistic, resampling=rows, n_resamples=19, rng=0)
+        caltest.calibration_test(label, y_prob, statistic=ECE(lambda p: p[:, 0] > 0.5), resampling=rows, n_resamples=19)
+    score = caltest.TemperatureScore()
+    caltest.calibration_test(label, y_prob, statistic=score, resampling=rows, n_resamples=19)
     caltest.calibration_test(event < 0.5, event, statistic=ECE(EqualWidth(2)))
+    caltest.calibration_test(event < 0.5, event, statistic=ECE(EqualWidth(2)), method="monte-carlo", n_resamples=19)
     caltest.calibration_test(label, y_prob, lens=Confidence(), statistic=ECE(EqualWidth(5)), n_resamples=19)
     caltest.reliability_curve(label, y_prob)
     caltest.reliability_curve(label == 1, event, simultaneous=True)

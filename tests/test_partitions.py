@@ -135,13 +135,13 @@ def test_cell_sums_of_parts_add_up(halves, weighted):
         prob, outcome = zip(*rows, strict=True)
         weight = np.arange(1.0, len(rows) + 1) if weighted else None
         sample = make_sample(outcome, prob, sample_weight=weight)
-        return CellSums.of(sample, Cells.fit(caltest.EqualWidth(2), sample), sample.outcome)
+        return CellSums.of(sample, Cells.of(sample, caltest.EqualWidth(2)), sample.outcome)
 
     def joined(rows):
         prob, outcome = zip(*rows, strict=True)
         weight = np.concatenate([np.arange(1.0, len(half) + 1) for half in halves]) if weighted else None
         sample = make_sample(outcome, prob, sample_weight=weight)
-        return CellSums.of(sample, Cells.fit(caltest.EqualWidth(2), sample), sample.outcome)
+        return CellSums.of(sample, Cells.of(sample, caltest.EqualWidth(2)), sample.outcome)
 
     together, whole = sums(halves[0]) + sums(halves[1]), joined(halves[0] + halves[1])
     for name in ("count", "predicted_sum", "observed_count", "share", "predicted", "observed"):

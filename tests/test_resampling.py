@@ -8,9 +8,11 @@ import pytest
 from conftest import draw_labels
 
 import caltest
-from caltest import resampling
+import caltest.draws
+from caltest._kernels.draws import draw_counts
 from caltest._sample import make_sample
 from caltest.statistics._base import joint_null
+from caltest.strata import AliasTables
 
 STANDARD_ERRORS = 4
 
@@ -72,8 +74,8 @@ def test_workers_do_not_matter(any_default_statistic, scheme, workers):
 @pytest.mark.parametrize(("n_bytes", "replicates"), [(1, (1, 1)), (2**21, (3, 7)), (2**30, (8, 1000))])
 def test_blocks_do_not_matter(any_default_statistic, scheme, monkeypatch, n_bytes, replicates):
     expected = null_by_one(any_default_statistic, scheme, 1)
-    monkeypatch.setattr(resampling, "_BLOCK_BYTES", n_bytes)
-    monkeypatch.setattr(resampling, "_BLOCK_REPLICATES", replicates)
+    monkeypatch.setattr(caltest.draws, "_BLOCK_BYTES", n_bytes)
+    monkeypatch.setattr(caltest.draws, "_BLOCK_REPLICATES", replicates)
     np.testing.assert_array_equal(null_by(any_default_statistic, scheme, 2), expected)
 
 
@@ -165,7 +167,7 @@ def test_rows_and_replicates_are_independent():
 
 
 def test_outcomes_and_rows_are_independent():
-    """Rows are drawn by another stream than the outcomes."""
+    """One 64-bit number draws a row and, with what is left of it, the outcome."""
     prob = np.column_stack([1 - np.linspace(0.1, 0.9, 400), np.linspace(0.1, 0.9, 400)])
     sample = make_sample(np.zeros(400, dtype=int), prob)
     blocks = caltest.Consistency(resample_predictions=True).draws(500, 2).blocks(sample)
@@ -484,9 +486,6 @@ PROBLEMS = {
     "one": lambda _: np.array([0.4]),
 }
 REFITTED = [
-    caltest.EqualWidth(10),
-    caltest.EqualWidth(7, closed="right"),
-    caltest.Edges([0.2, 0.5], closed="right"),
     caltest.EqualMass(8),
     caltest.VarianceTree(),
     caltest.VarianceTree(min_leaf=20),
@@ -510,15 +509,25 @@ def test_multiplicities_equal_copied_rows(partition, problem, statistic_type):
     np.testing.assert_allclose(statistic.null(sample, draws), general, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("partition", REFITTED, ids=repr)
+def test_bootstrapped_multiplicities_equal_copied_rows(partition):
+    p = PROBLEMS["ties"](np.random.default_rng(0))
+    sample = make_sample(np.random.default_rng(1).random(len(p)) < p**2, p)
+    draws = caltest.Bootstrap().draws(40, rng=1)
+    general = joint_null([caltest.ECE(partition)], sample, draws)[0]
+    np.testing.assert_allclose(caltest.ECE(partition).null(sample, draws), general, rtol=0, atol=1e-12)
+
+
 def test_distances_never_see_an_empty_cell():
     """Resampled rows leave cells empty, where chi-squared would divide by 0."""
     rng = np.random.default_rng(0)
-    p = rng.uniform(0.4, 0.6, 300)
-    statistic = caltest.ECE(caltest.EqualWidth(10), lambda g, r: (np.square(r - g) / g).sum(axis=-1))
-    sample = make_sample(rng.random(300) < p, p)
-    draws = caltest.Consistency(resample_predictions=True).draws(30, rng=1)
-    general = joint_null([statistic], sample, draws)[0]
-    np.testing.assert_allclose(statistic.null(sample, draws), general, rtol=0, atol=1e-12)
+    p = rng.uniform(0.4, 0.6, 60)
+    for partition in (caltest.EqualWidth(200), caltest.EqualMass(60)):
+        statistic = caltest.ECE(partition, lambda g, r: (np.square(r - g) / g).sum(axis=-1))
+        sample = make_sample(rng.random(60) < p, p)
+        draws = caltest.Consistency(resample_predictions=True).draws(30, rng=1)
+        assert any(np.any(sums.count == 0) for sums in draws.cell_sums(sample, partition))
+        assert np.all(np.isfinite(statistic.null(sample, draws)))
 
 
 def test_multiplicities_count_rows_and_events():
@@ -527,8 +536,139 @@ def test_multiplicities_count_rows_and_events():
     sample = make_sample(rng.random(3000) < p, p)
     draws = caltest.Consistency(resample_predictions=True).draws(3, rng=1)
     blocks = [(drawn.row, outcomes[0]) for drawn, outcomes in draws.blocks(sample)]
-    counted = [pair for rows, events in draws.multiplicities(sample) for pair in zip(rows, events, strict=True)]
     place = np.argsort(sample.row)
-    for (row, outcome), (rows, events) in zip(blocks, counted, strict=True):
-        np.testing.assert_array_equal(np.bincount(place[row], minlength=3000), rows)
-        np.testing.assert_array_equal(np.bincount(place[row], weights=outcome, minlength=3000), events)
+    for (row, outcome), drawn in zip(blocks, draws.multiplicities(sample), strict=True):
+        np.testing.assert_array_equal(np.bincount(place[row], minlength=3000), drawn & 255)
+        np.testing.assert_array_equal(np.bincount(place[row], weights=outcome, minlength=3000), drawn >> 8)
+
+
+# Cell sums drawn from their own laws: no outcome, no row is drawn one by one as in the general path.
+
+
+def labels_by_class(prob):
+    """A user's partition: no two classes share a cell."""
+    return np.argmax(prob, axis=1)
+
+
+FIXED = [caltest.EqualWidth(4), caltest.EqualWidth(5, axes="all"), labels_by_class]
+FULL_DRAWS = [caltest.Consistency(), caltest.Consistency(resample_predictions=True), caltest.Bootstrap()]
+
+
+def sums_of(draws, sample, partition, general):
+    """Share, predicted sums and outcome counts of one partition by either path, ``(n_resamples, ...)``."""
+    if not general:
+        parts = list(draws.cell_sums(sample, partition))
+    else:
+        cells = sample.cells(partition)
+        place = np.argsort(sample.row)
+        parts = []
+        for drawn, outcomes in draws.blocks(sample):
+            index = cells.index[place[drawn.row]]
+            for outcome in outcomes:
+                tables = [(1, 1), *((drawn.null_prob[:, k], outcome == k) for k in range(sample.n_outcomes))]
+                parts.append(
+                    [
+                        [np.bincount(index, np.broadcast_to(w, len(index)), cells.n_cells) for w in pair]
+                        for pair in tables
+                    ]
+                )
+        table = np.array(parts)  # replicate, outcome, predicted or observed, cell
+        return table[:, 0, 0], np.moveaxis(table[:, 1:, 0], 1, -1), np.moveaxis(table[:, 1:, 1], 1, -1)
+    observed = np.concatenate([part.observed_count for part in parts])
+
+    def joined(name, shape):
+        return np.concatenate([np.broadcast_to(getattr(p, name), (len(p.observed_count), *shape)) for p in parts])
+
+    return joined("count", observed.shape[1:2]), joined("predicted_sum", observed.shape[1:]), observed
+
+
+@pytest.mark.parametrize("scheme", FULL_DRAWS, ids=["labels", "rows", "bootstrap"])
+@pytest.mark.parametrize("partition", FIXED, ids=["4", "5", "user"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_drawn_cell_sums_follow_the_law_of_drawn_rows(scheme, partition, n_classes):
+    """Every projection of the sums has the law that rows drawn one by one give it."""
+    y_true, y_prob = problem(300, n_classes, seed=3)
+    sample = make_sample(y_true, y_prob)
+    fast = sums_of(scheme.draws(3000, rng=1), sample, partition, general=False)
+    slow = sums_of(scheme.draws(1000, rng=2), sample, partition, general=True)
+    np.testing.assert_allclose(fast[0].sum(axis=1), 300)
+    np.testing.assert_allclose(fast[1].sum(axis=(1, 2)), 300, rtol=1e-9)
+    np.testing.assert_allclose(fast[2].sum(axis=-1), fast[0])
+    weights = np.random.default_rng(5)
+    for _ in range(3):
+        a, b, c = (weights.normal(size=part.shape[1:]) for part in fast)
+        one, other = (
+            (count * a).sum(axis=1) + (predicted * b).sum(axis=(1, 2)) + (observed * c).sum(axis=(1, 2))
+            for count, predicted, observed in (fast, slow)
+        )
+        assert_same_law(one, other)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_rows_of_large_cells_are_drawn_in_strata(n_classes):
+    """A cell of more rows than a stratum holds: mean and variance of its sums are known."""
+    n, n_resamples = 5000, 2000
+    y_true, y_prob = problem(n, n_classes, seed=4)
+    sample = make_sample(y_true, y_prob)
+    prob = sample.prob[:, 1]
+    (count, predicted, observed) = sums_of(
+        caltest.Consistency(resample_predictions=True).draws(n_resamples, rng=3), sample, caltest.EqualWidth(1), False
+    )
+    np.testing.assert_array_equal(count, n)
+    for values, variance in ((predicted, prob.var()), (observed, prob.mean() * (1 - prob.mean()))):
+        assert_close(values[:, 0, 1].mean(), n * prob.mean(), np.sqrt(n * variance / n_resamples))
+        assert_close(values[:, 0, 1].var(), n * variance, n * variance * np.sqrt(2 / n_resamples))
+    residual = observed[:, 0, 1] - predicted[:, 0, 1]
+    variance = n * (prob * (1 - prob)).mean()
+    assert_close(residual.var(), variance, variance * np.sqrt(2 / n_resamples))
+
+
+@pytest.mark.parametrize("drift", [0.0, 1e-6])
+def test_probability_zero_is_never_drawn_in_a_stratum(drift):
+    event = np.repeat([0.0, 0.5, 1.0], 200)
+    sample = make_sample((event > 0.2).astype(int), np.column_stack([1 - event, event * (1 - drift * (event < 1))]))
+    draws = caltest.Consistency(resample_predictions=True).draws(200, rng=1)
+    _, predicted, observed = sums_of(draws, sample, caltest.EqualWidth(3), general=False)
+    for cell, outcome in ((0, 1), (2, 0)):
+        np.testing.assert_array_equal(observed[:, cell, outcome], 0)
+    np.testing.assert_allclose(predicted[:, 2, 1], observed[:, 2, 1], rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 17, 1000])
+def test_alias_tables_draw_their_law(size):
+    mass = np.random.default_rng(size).exponential(size=size) ** 4
+    if size > 2:
+        mass[1] = 0
+    tables = AliasTables.of([mass, np.array([0.0, 1.0])]).take(np.array([0, 1, 0]))
+    drawn = np.empty((40_000, 3), dtype=np.int64)
+    draw_counts(*tables.arrays, np.uint64(7), 0, drawn)
+    assert np.all(drawn[:, 1] == 1)
+    counts = np.bincount(drawn[:, [0, 2]].ravel(), minlength=size)
+    expected = 80_000 * mass / mass.sum()
+    assert not np.any(counts[mass == 0])
+    likely = expected > 5
+    assert_close(
+        (np.square(counts - expected)[likely] / expected[likely]).sum(), likely.sum(), np.sqrt(2 * likely.sum()) + 1
+    )
+
+
+# The bootstrap.
+
+
+def test_bootstrap_keeps_outcomes_with_their_predictions(any_simple_statistic):
+    """Against NumPy's own resampling of rows."""
+    lens = caltest.Confidence() if isinstance(any_simple_statistic, caltest.KS) else None
+    y_true, y_prob = problem(80, 3)
+    sample = make_sample(y_true, y_prob, lens=lens)
+    null = any_simple_statistic.null(sample, caltest.Bootstrap().draws(1000, rng=1))
+    rng = np.random.default_rng(9)
+    rows = rng.integers(80, size=(400, 80))
+    other = [
+        caltest.calibration_error(y_true[row], y_prob[row], lens=lens, statistic=any_simple_statistic) for row in rows
+    ]
+    assert_same_law(null, np.array(other))
+
+
+def test_bootstrap_gives_no_pvalue():
+    with pytest.raises(ValueError, match=r"`resampling` must be a Consistency.*got Bootstrap\(\)"):
+        null_of(*problem(20, 3), resampling=caltest.Bootstrap())

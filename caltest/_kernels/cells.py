@@ -3,7 +3,7 @@
 import numpy as np
 from numba import uint32
 
-from caltest._kernels._compile import kernel
+from caltest._kernels._compile import kernel, reduction
 
 
 @kernel
@@ -62,37 +62,38 @@ def weigh_outcomes(outcomes, cell, weight, n_cells, n_outcomes):
     return sums
 
 
-@kernel
-def sum_multiplicities(rows, events, prob, start):
-    """Return counts, sums of ``prob`` and outcome counts in the cells of every resample of a two-outcome problem.
+@reduction
+def _weigh(drawn, column):
+    total = 0.0
+    for i in range(column.size):
+        total += float(drawn[i] & np.uint16(255)) * column[i]
+    return total
 
-    Shapes ``(n_replicates, n_cells)``, ``(n_replicates, n_cells, 2)`` twice. ``rows`` and ``events (n_replicates,
-    n_samples)`` are multiplicities, ``prob (n_samples, 2)``; replicate r has its own cells, the rows ``start[r, b] :
-    start[r, b + 1]``.
+
+@kernel
+def sum_multiplicities(drawn, columns, start):
+    """Return counts, sums of probabilities and outcome counts in the cells of every resample of two outcomes.
+
+    Shapes ``(n_replicates, n_cells)``, ``(n_replicates, n_cells, 2)`` twice. ``drawn (n_replicates, n_samples)`` says
+    how often each row was drawn + 256 times how often with the event, ``columns (2, n_samples)`` are probabilities;
+    replicate r has its own cells, the rows ``start[r, b] : start[r, b + 1]``.
     """
-    n_replicates = rows.shape[0]
+    n_replicates = drawn.shape[0]
     n_cells = start.shape[1] - 1
     counts = np.empty((n_replicates, n_cells))
     sums = np.empty((n_replicates, n_cells, 2))
     observed = np.empty((n_replicates, n_cells, 2))
     for r in range(n_replicates):
-        row = rows[r]
-        event = events[r]
         for b in range(n_cells):
-            count = 0
-            happened = 0
-            for i in range(start[r, b], start[r, b + 1]):
-                count += row[i]
-                happened += event[i]
-            first = 0.0
-            second = 0.0
-            for i in range(start[r, b], start[r, b + 1]):
-                times = float(row[i])
-                first += times * prob[i, 0]
-                second += times * prob[i, 1]
+            cell = drawn[r, start[r, b] : start[r, b + 1]]
+            count = uint32(0)
+            happened = uint32(0)
+            for i in range(cell.size):
+                count += uint32(cell[i] & np.uint16(255))
+                happened += uint32(cell[i] >> np.uint16(8))
             counts[r, b] = count
-            sums[r, b, 0] = first
-            sums[r, b, 1] = second
+            for k in range(2):
+                sums[r, b, k] = _weigh(cell, columns[k, start[r, b] : start[r, b + 1]])
             observed[r, b, 0] = count - happened
             observed[r, b, 1] = happened
     return counts, sums, observed

@@ -8,10 +8,10 @@ whichever block or thread it falls to, and row ``i`` always receives the ``i``-t
 import numpy as np
 from numba import njit, uint8, uint32, uint64
 
-from caltest._kernels._compile import kernel
+from caltest._kernels._compile import kernel, reduction
 
 _LANES = 32
-_WORDS = 512  # 64-bit words a refill yields, 1,024 rows
+_WORDS = 512  # 64-bit words held at a time
 _GOLDEN = uint64(0x9E3779B97F4A7C15)
 
 
@@ -32,7 +32,7 @@ def _seed(seed, replicate, state):
 @kernel
 def _refill(state, words):
     # The four state words of a lane stand _LANES apart, so that the loop over lanes is one vector operation.
-    for step in range(_WORDS // _LANES):
+    for step in range(words.size // _LANES):
         offset = uint64(step * _LANES)
         for lane in range(_LANES):
             i = uint64(lane)
@@ -85,51 +85,301 @@ def draw_outcomes(thresholds, seed, first, out):
 
 
 @njit(inline="always")
-def _below(word, n):
-    """Return the upper half of the product of two 64-bit numbers: uniform on 0 .. n - 1, bias below n / 2**64."""
-    return ((word >> uint64(32)) * n + (((word & uint64(0xFFFFFFFF)) * n) >> uint64(32))) >> uint64(32)
+def _split(word, n):
+    """Return a number of 0 .. n - 1 in the upper 32 bits and a fraction, uniform given the number, in the lower ones.
+
+    The upper half of the product of the word and n < 2**32 (Lemire 2019), with a bias below n / 2**64: a row and its
+    outcome cost one word. In halves of 32 bits, because vectors multiply those.
+    """
+    return (word >> uint64(32)) * n + (((word & uint64(0xFFFFFFFF)) * n) >> uint64(32))
+
+
+@njit(inline="always")
+def _padded(size):
+    return (size + _LANES - 1) // _LANES * _LANES
+
+
+# Drawing, looking up and counting are loops of their own: the first is vectorised, and where a count goes is known long
+# before it goes there, so that it keeps no later load waiting.
 
 
 @kernel
-def draw_rows(seed, replicate, out):
-    """Fill ``out (n_samples,) int64`` with row numbers drawn uniformly with replacement (fewer than 2**32 rows)."""
-    n = uint64(out.size)
+def draw_rows(thresholds, seed, replicate, rows, outcomes):
+    """Draw rows with replacement and their outcomes: fills ``rows`` and ``outcomes (n_samples,)``."""
+    n = uint64(rows.size)
     state = np.empty(4 * _LANES, np.uint64)
     _seed(seed, replicate, state)
     words = np.empty(_WORDS, np.uint64)
-    for start in range(0, out.size, _WORDS):
+    for start in range(0, rows.size, _WORDS):
         _refill(state, words)
-        for i in range(min(_WORDS, out.size - start)):
-            out[start + i] = _below(words[i], n)
+        for i in range(min(_WORDS, rows.size - start)):
+            drawn = _split(words[i], n)
+            row = drawn >> uint64(32)
+            u = min(uint32(drawn), uint32(0xFFFFFFFE))
+            outcome = 0
+            for c in range(thresholds.shape[0]):
+                outcome += u >= thresholds[c, row]
+            rows[start + i] = row
+            outcomes[start + i] = outcome
 
 
 @kernel
-def draw_multiplicities(threshold, row_seed, outcome_seed, first, rows, events):
-    """Resample rows of a two-outcome problem: how often each was drawn, and how often with the event.
+def draw_multiplicities(threshold, seed, first, drawn):
+    """Fill ``drawn (n_replicates, n_samples) uint16``: how often each row was drawn + 256 times how often with event 1.
 
-    Fills ``rows`` and ``events (n_replicates, n_samples) uint16`` with what `draw_rows` and `draw_outcomes` draw, but
-    copies nothing: sorted rows stay sorted, whatever is drawn.
+    What `draw_rows` draws for two outcomes, but nothing is copied: sorted rows stay sorted, whatever is drawn. That a
+    row of more than 255 is drawn 256 times has a probability below 1e-500.
     """
-    n_replicates, n_samples = rows.shape
+    n_replicates, n_samples = drawn.shape
     n = uint64(n_samples)
-    row_state = np.empty(4 * _LANES, np.uint64)
-    outcome_state = np.empty(4 * _LANES, np.uint64)
+    state = np.empty(4 * _LANES, np.uint64)
     words = np.empty(_WORDS, np.uint64)
-    outcome_words = np.empty(_WORDS, np.uint64)
-    u = outcome_words.view(np.uint32)
+    place = np.empty(_WORDS, np.uint32)
+    u = np.empty(_WORDS, np.uint32)
     for r in range(n_replicates):
-        _seed(row_seed, first + r, row_state)
-        _seed(outcome_seed, first + r, outcome_state)
-        row = rows[r]
-        event = events[r]
+        _seed(seed, first + r, state)
+        row = drawn[r]
         row[:] = 0
-        event[:] = 0
         for start in range(0, n_samples, _WORDS):
-            half = start // _WORDS % 2 * _WORDS
-            if half == 0:
-                _refill(outcome_state, outcome_words)
-            _refill(row_state, words)
-            for i in range(min(_WORDS, n_samples - start)):
-                j = _below(words[i], n)
-                row[j] += np.uint16(1)
-                event[j] += np.uint16(min(u[half + i], uint32(0xFFFFFFFE)) >= threshold[j])
+            _refill(state, words)
+            size = min(_WORDS, n_samples - start)
+            for i in range(size):
+                split = _split(words[i], n)
+                place[i] = split >> uint64(32)
+                u[i] = min(uint32(split), uint32(0xFFFFFFFE))
+            for i in range(size):
+                u[i] = uint32(1) + (uint32(u[i] >= threshold[uint64(place[i])]) << uint32(8))
+            for i in range(size):
+                row[uint64(place[i])] += np.uint16(u[i])
+
+
+@kernel
+def _fill_table(mass, share, places, thresholds, alias):
+    # Vose's construction; `places` holds those below their share from the left, the others from the right.
+    size = mass.size
+    total = 0.0
+    for j in range(size):
+        total += max(mass[j], 0.0)
+    below = 0
+    above = size
+    for j in range(size):
+        thresholds[j] = 0
+        alias[j] = j  # unless it is given another
+        share[j] = max(mass[j], 0.0) * size / total
+        if share[j] < 1.0:
+            places[below] = j
+            below += 1
+        else:
+            above -= 1
+            places[above] = j
+    while below > 0 and above < size:
+        below -= 1
+        small = places[below]
+        large = places[above]
+        thresholds[small] = uint32(min(np.rint(share[small] * 2.0**32), 2.0**32 - 1))
+        alias[small] = large
+        share[large] -= 1.0 - share[small]
+        if share[large] < 1.0:
+            above += 1
+            places[below] = large
+            below += 1
+
+
+@kernel
+def alias_tables(mass, start):
+    """Return thresholds and aliases, ``(n_entries,) uint32``, for draws of j from ``mass[start[t] : start[t + 1]]``.
+
+    Walker's alias method: a uniform j is kept if a fraction of 32 bits lies below its threshold, else its alias,
+    counted from the start of the table, is taken. Probabilities are met within 2**-32; 0 stays 0.
+    """
+    thresholds = np.empty(mass.size, np.uint32)
+    alias = np.empty(mass.size, np.uint32)
+    longest = 0
+    for t in range(start.size - 1):
+        longest = max(longest, start[t + 1] - start[t])
+    share = np.empty(longest)
+    places = np.empty(longest, np.int64)
+    for t in range(start.size - 1):
+        a = start[t]
+        b = start[t + 1]
+        _fill_table(mass[a:b], share, places, thresholds[a:b], alias[a:b])
+    return thresholds, alias
+
+
+@kernel
+def class_records(prob, row):
+    """Return ``(n_samples * n_outcomes,) uint64``: the alias table of each row of ``prob``, in the order ``row``.
+
+    The threshold stands in the upper 32 bits of an entry, the alias in the next 16 and the outcome itself in the last.
+    """
+    n_samples, n_outcomes = prob.shape
+    records = np.empty(n_samples * n_outcomes, np.uint64)
+    share = np.empty(n_outcomes)
+    places = np.empty(n_outcomes, np.int64)
+    thresholds = np.empty(n_outcomes, np.uint32)
+    alias = np.empty(n_outcomes, np.uint32)
+    for i in range(n_samples):
+        _fill_table(prob[row[i]], share, places, thresholds, alias)
+        for k in range(n_outcomes):
+            record = (uint64(thresholds[k]) << uint64(32)) | (uint64(alias[k]) << uint64(16)) | uint64(k)
+            records[i * n_outcomes + k] = record
+    return records
+
+
+@njit(inline="always")
+def _look_up(word, thresholds, alias, begin, end):
+    split = _split(word, uint64(end - begin))
+    at = uint64(begin) + (split >> uint64(32))
+    return split >> uint64(32) if uint32(split) < thresholds[at] else uint64(alias[at])
+
+
+@kernel
+def draw_counts(thresholds, alias, begin, end, seed, first, counts):
+    """Fill ``counts (n_replicates, n_tables) int64``: table t is the entries ``begin[t] : end[t]`` of alias tables."""
+    n_tables = counts.shape[1]
+    state = np.empty(4 * _LANES, np.uint64)
+    words = np.empty(_WORDS, np.uint64)
+    for r in range(counts.shape[0]):
+        _seed(seed, first + r, state)
+        for t in range(n_tables):
+            if t % _WORDS == 0:
+                _refill(state, words[: _padded(min(_WORDS, n_tables - t))])
+            counts[r, t] = _look_up(words[t % _WORDS], thresholds, alias, begin[t], end[t])
+
+
+@kernel
+def _allocate(state, words, thresholds, alias, begin, end, n_samples, counts):
+    """Fill ``counts (n_strata,)`` with multinomial numbers of rows.
+
+    Poisson numbers, one from each table, whose mean falls a little short of n_samples in sum, are topped up one by one
+    from the last table: given their sum, independent Poisson numbers are multinomial.
+    """
+    n_strata = counts.size
+    total = n_samples + 1
+    while total > n_samples:
+        total = 0
+        for t in range(n_strata):
+            if t % _WORDS == 0:
+                _refill(state, words[: _padded(min(_WORDS, n_strata - t))])
+            counts[t] = _look_up(words[t % _WORDS], thresholds, alias, begin[t], end[t])
+            total += counts[t]
+    while total < n_samples:
+        size = min(_WORDS, n_samples - total)
+        _refill(state, words[: _padded(size)])
+        for i in range(size):
+            counts[_look_up(words[i], thresholds, alias, begin[n_strata], end[n_strata])] += 1
+        total += size
+
+
+@reduction
+def _sums(u, p):
+    total = 0.0
+    happened = 0.0
+    for i in range(u.size):
+        total += p[i]
+        happened += 1.0 if u[i] < p[i] else 0.0
+    return total, happened
+
+
+@reduction
+def _dot(x, y):
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * y[i]
+    return total
+
+
+@kernel
+def draw_events(raised, stratum, thresholds, alias, begin, end, seed, first, counts, predicted, events):
+    """Resample the rows of a two-outcome problem within strata, the rows ``stratum[b] : stratum[b + 1]``.
+
+    Fills, each ``(n_replicates, n_strata)``: ``counts`` of drawn rows, by `_allocate`; ``predicted``, the sum of their
+    event probabilities, of which ``raised (n_samples,)`` is 1 more; ``events``, how many of them fell to it. Strata are
+    the outer loop: one fits into the first-level cache.
+    """
+    n_replicates, n_strata = counts.shape
+    states = np.empty((n_replicates, 4 * _LANES), np.uint64)
+    words = np.empty(_WORDS, np.uint64)
+    place = np.empty(_WORDS, np.uint32)
+    bits = np.empty(_WORDS, np.uint64)
+    u = bits.view(np.float64)
+    p = np.empty(_WORDS)
+    for r in range(n_replicates):
+        _seed(seed, first + r, states[r])
+        _allocate(states[r], words, thresholds, alias, begin, end, raised.size, counts[r])
+    for b in range(n_strata):
+        rows = raised[stratum[b] : stratum[b + 1]]
+        n = uint64(rows.size)
+        for r in range(n_replicates):
+            total = 0.0
+            happened = 0.0
+            for at in range(0, counts[r, b], _WORDS):
+                size = min(_WORDS, counts[r, b] - at)
+                _refill(states[r], words[: _padded(size)])
+                for i in range(size):
+                    split = _split(words[i], n)
+                    place[i] = split >> uint64(32)
+                    # As the mantissa of a number between 1 and 2: vectors cannot convert integers of 64 bits.
+                    bits[i] = uint64(0x3FF0000000000000) | ((split & uint64(0xFFFFFFFF)) << uint64(20))
+                for i in range(size):
+                    p[i] = rows[uint64(place[i])]
+                one, other = _sums(u[:size], p[:size])
+                total += one
+                happened += other
+            predicted[r, b] = total - counts[r, b]
+            events[r, b] = happened
+
+
+@kernel
+def draw_classes(columns, records, stratum, thresholds, alias, begin, end, seed, first, counts, predicted, observed):
+    """Resample the rows of a problem of many outcomes within strata, the rows ``stratum[b] : stratum[b + 1]``.
+
+    Fills ``counts (n_replicates, n_strata) int64`` of drawn rows, ``predicted (n_replicates, n_strata, n_outcomes)``,
+    the sums of their ``columns (n_outcomes, n_samples)``, and ``observed``, of the same shape, their outcomes, drawn
+    from the ``records`` of `class_records`. Rows are counted while they are drawn, and their
+    predictions are added once, in order, not at every draw.
+    """
+    n_replicates, n_strata = counts.shape
+    n_outcomes = columns.shape[0]
+    states = np.empty((n_replicates, 4 * _LANES), np.uint64)
+    words = np.empty(_WORDS, np.uint64)
+    place = np.empty(_WORDS, np.uint32)
+    entry = np.empty(_WORDS, np.uint32)
+    u = np.empty(_WORDS, np.uint32)
+    longest = 0
+    for b in range(n_strata):
+        longest = max(longest, stratum[b + 1] - stratum[b])
+    times = np.empty(longest)
+    fallen = np.empty(4 * n_outcomes, np.int64)  # neighbours in different counters: an increment takes its time
+    for r in range(n_replicates):
+        _seed(seed, first + r, states[r])
+        _allocate(states[r], words, thresholds, alias, begin, end, columns.shape[1], counts[r])
+    for b in range(n_strata):
+        start = stratum[b]
+        stop = stratum[b + 1]
+        n = uint64(stop - start)
+        m = uint64(n_outcomes)
+        tables = records[start * n_outcomes : stop * n_outcomes]
+        for r in range(n_replicates):
+            times[: stop - start] = 0.0
+            fallen[:] = 0
+            for at in range(0, counts[r, b], _WORDS):
+                size = min(_WORDS, counts[r, b] - at)
+                _refill(states[r], words[: _padded(size)])
+                for i in range(size):
+                    split = _split(words[i], n)
+                    place[i] = split >> uint64(32)
+                    outcome = (split & uint64(0xFFFFFFFF)) * m
+                    entry[i] = (split >> uint64(32)) * m + (outcome >> uint64(32))
+                    u[i] = uint32(outcome)
+                for i in range(size):
+                    record = tables[uint64(entry[i])]
+                    alias_shift = uint64(u[i] >= uint32(record >> uint64(32))) << uint64(4)
+                    u[i] = uint32(record >> alias_shift) & uint32(0xFFFF)
+                for i in range(size):
+                    times[uint64(place[i])] += 1.0
+                for i in range(size):
+                    fallen[uint64(u[i]) * uint64(4) + uint64(i & 3)] += 1
+            for k in range(n_outcomes):
+                predicted[r, b, k] = _dot(times[: stop - start], columns[k, start:stop])
+                observed[r, b, k] = fallen[4 * k] + fallen[4 * k + 1] + fallen[4 * k + 2] + fallen[4 * k + 3]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from caltest._naming import describe
 from caltest._sample import Sample
+from caltest.draws import Draws
 from caltest.laws import Law, Tail
-from caltest.resampling import Draws
 
 
 class Statistic(ABC):

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._kernels.cells import sum_multiplicities
 from caltest._sample import CellSums, Sample
 from caltest.distances import Distance, total_variation
+from caltest.draws import Draws
 from caltest.exact import MaximumLaw, SumLaw
 from caltest.laws import CellLaw, Law, PoissonBinomial, Tail
 from caltest.partitions import Partition
-from caltest.resampling import Draws
 from caltest.statistics._base import Statistic
 from caltest.trees import VarianceTree
 
@@ -42,15 +41,8 @@ class Binned(Statistic):
         return self.reduce(CellSums.of(sample, sample.cells(self.partition), outcomes))
 
     def null(self, sample: Sample, draws: Draws) -> NDArray[np.float64]:
-        """Return the statistic on every draw, ``(n_resamples,)``; resampled rows of two outcomes are not copied."""
-        two_outcomes = sample.n_outcomes == 2 and sample.weight is None
-        if draws.row_seed is None or not two_outcomes or not getattr(self.partition, "refits", False):
-            return super().null(sample, draws)
-        return np.concatenate([
-            self.reduce(CellSums(*sum_multiplicities(rows, events, sample.null_prob, start)))
-            for rows, events in draws.multiplicities(sample)
-            for start in [self.partition.refit(sample.event, rows)]
-        ])  # fmt: skip
+        """Return the statistic on every draw, ``(n_resamples,)``, of drawn cell sums."""
+        return np.concatenate([self.reduce(sums) for sums in draws.cell_sums(sample, self.partition)])
 
     def exact(self, sample: Sample) -> tuple[Law, Tail] | None:
         """Return the exact null law and the observed tail, for two outcomes without weights."""
@@ -172,7 +164,7 @@ class ExactCells:
     def __init__(self, sample: Sample, partition: Any, distance: Distance) -> None:
         self._distance = distance
         self._cells = sample.cells(partition)
-        self._probability = sample.null_prob[:, 1] / np.clip(sample.null_prob, 0.0, None).sum(axis=1)
+        self._probability = sample.null_event
         self.sums = CellSums.of(sample, self._cells, sample.outcome)
         if not callable(distance):
             msg = f"`distance` must be a function of (predicted, observed), got {distance!r}."
@@ -187,8 +179,8 @@ class ExactCells:
         """Return the law of ``scale[b] * distance`` in each cell b."""
         make = PoissonBinomial.with_tails if tails else PoissonBinomial.of
         laws = []
-        for b in range(self._cells.n_cells):
-            count = make(self._probability[self._cells.rows(b)])
+        for b, probability in enumerate(self._cells.split(self._probability)):
+            count = make(probability)
             n = self.sums.count[b]
             observed = np.column_stack([(n - count.counts) / n, count.counts / n])
             values = np.asarray(self._distance(self.sums.predicted[b], observed)) * scale[b]

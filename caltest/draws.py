@@ -1,0 +1,246 @@
+"""Draws under a null hypothesis, or of the data: seeds and a range of replicates, from which everything is repeated."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._kernels.cells import sum_multiplicities
+from caltest._kernels.draws import (
+    class_records,
+    draw_classes,
+    draw_counts,
+    draw_events,
+    draw_multiplicities,
+    draw_outcomes,
+    draw_rows,
+)
+from caltest._sample import CellSums, Sample, outcome_dtype, outcome_thresholds
+from caltest._validation import validate_count
+from caltest.laws import TIE_TOLERANCE, PoissonBinomial
+from caltest.partitions import Partition
+from caltest.strata import AliasTables, Strata
+
+_BLOCK_BYTES = 2**21  # what is drawn at a time should stay in cache until every statistic has read it
+_BLOCK_REPLICATES = (8, 256)
+
+
+@dataclass(frozen=True)
+class Draws(ABC):
+    """A range of replicates: what makes every resampled distribution, and makes it repeatable.
+
+    Replicate r depends on the seed and on r alone, so a test may be cut into slices in any way.
+
+    Attributes
+    ----------
+    seed : numpy.uint64
+        Seed of all replicates.
+    first, n_resamples : int
+        The range of replicates.
+    """
+
+    seed: np.uint64
+    first: int
+    n_resamples: int
+
+    resample_rows = False
+    """Whether predictions are drawn too."""
+
+    @abstractmethod
+    def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
+        """Yield samples with outcomes ``(n_replicates, n_samples)`` drawn for them."""
+
+    def cell_sums(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
+        """Yield the cell sums of every draw; overridden where they can be drawn without outcomes in memory."""
+        for drawn, outcomes in self.blocks(sample):
+            yield CellSums.of(drawn, drawn.cells(partition), outcomes)
+
+    def sums_of_fixed_cells(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
+        """Yield the sums of every draw over the cells of the sample itself."""
+        return self.cell_sums(sample, partition)
+
+    def slices(self, size: int) -> list[Self]:
+        """Cut into consecutive parts of at most ``size`` replicates."""
+        return [
+            replace(self, first=self.first + start, n_resamples=min(size, self.n_resamples - start))
+            for start in range(0, self.n_resamples, size)
+        ]
+
+    def map(
+        self,
+        evaluate: Callable[[Draws], NDArray[np.float64]],
+        workers: int = 1,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> NDArray[np.float64]:
+        """Return ``evaluate(part)`` joined along the last axis over parts of the replicates, on ``workers`` threads."""
+        threads = _threads(workers)
+        parts = self.slices(min(_BLOCK_REPLICATES[1], -(-self.n_resamples // (4 * threads))))
+        values = []
+        with ThreadPoolExecutor(threads) as pool:
+            for part, value in zip(parts, pool.map(evaluate, parts), strict=True):
+                values.append(value)
+                if progress is not None:
+                    progress(part.first + part.n_resamples, self.n_resamples)
+        return np.concatenate(values, axis=-1)
+
+    def _blocks_of(self, bytes_each: int) -> list[Self]:
+        """Cut into parts that take some bytes for each replicate."""
+        low, high = _BLOCK_REPLICATES
+        return self.slices(min(max(_BLOCK_BYTES // bytes_each, low), high))
+
+
+@dataclass(frozen=True)
+class OutcomeDraws(Draws):
+    """Predictions fixed, outcomes drawn from their null probabilities."""
+
+    def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
+        """Yield the sample with outcomes ``(n_replicates, n_samples)`` drawn for it."""
+        for part in self._blocks_of(sample.n_samples):
+            out = np.empty((part.n_resamples, sample.n_samples), dtype=outcome_dtype(sample.n_outcomes))
+            draw_outcomes(sample.thresholds, self.seed, part.first, out)
+            yield sample, out
+
+    def cell_sums(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
+        """Yield the cell sums of every draw; for two outcomes the counts are drawn from their own laws."""
+        if sample.n_outcomes > 2 or sample.weight is not None:
+            yield from super().cell_sums(sample, partition)
+            return
+        cells = sample.cells(partition)
+        first, tables = sample.once(_count_tables, partition)
+        n_rows = np.bincount(cells.index)
+        for part in self._blocks_of(8 * cells.n_cells):
+            events = np.empty((part.n_resamples, cells.n_cells), dtype=np.int64)
+            draw_counts(*tables.arrays, self.seed, part.first, events)
+            events += first
+            yield CellSums(cells.count, cells.null_sum, np.stack([n_rows - events, events], axis=-1).astype(float))
+
+
+def _count_tables(sample: Sample, partition: Any) -> tuple[NDArray[np.int64], AliasTables]:
+    """Return the smallest event count of each cell and tables for what is more."""
+    laws = [PoissonBinomial.of(p) for p in sample.cells(partition).split(sample.null_event)]
+    return np.array([law.first for law in laws]), AliasTables.of([law.pmf for law in laws])
+
+
+def _null_law(sample: Sample) -> NDArray[np.float64]:
+    return sample.null_prob
+
+
+def _observed_law(sample: Sample) -> NDArray[np.float64]:
+    return np.eye(sample.n_outcomes)[sample.outcome]
+
+
+@dataclass(frozen=True)
+class RowDraws(Draws):
+    """Rows drawn with replacement, and for each an outcome from its null probabilities."""
+
+    resample_rows = True
+    _law = staticmethod(_null_law)
+
+    def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
+        """Yield one resample after the other, rows increasing, with its outcomes ``(1, n_samples)``."""
+        thresholds = sample.once(_thresholds, self._law)
+        for part in self.slices(1):
+            row = np.empty(sample.n_samples, dtype=np.int64)
+            outcome = np.empty(sample.n_samples, dtype=outcome_dtype(sample.n_outcomes))
+            draw_rows(thresholds, self.seed, part.first, row, outcome)
+            order = np.argsort(row, kind="stable")
+            yield sample.take(row[order]), outcome[None, order]
+
+    def cell_sums(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
+        """Yield the cell sums of every draw; rows are counted, not copied, where the partition allows."""
+        if sample.weight is not None:
+            return super().cell_sums(sample, partition)
+        if not getattr(partition, "depends_on_rows", not callable(partition)):
+            return self.sums_of_fixed_cells(sample, partition)
+        if sample.n_outcomes == 2 and partition.refits:
+            return self._sums_of_intervals(sample, partition)
+        return super().cell_sums(sample, partition)
+
+    def sums_of_fixed_cells(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
+        """Yield the sums of every draw over the cells of the sample itself, drawn stratum by stratum."""
+        strata = sample.once(_strata, partition)
+        n_strata, n_outcomes = len(strata.start) - 1, sample.n_outcomes
+        by_event = n_outcomes == 2 and self._law is _null_law and sample.once(_adds_to_one)
+        for part in self._blocks_of(16 * n_strata * n_outcomes):
+            shape = (part.n_resamples, n_strata)
+            counts = np.empty(shape, dtype=np.int64)
+            common = strata.start, *strata.tables.arrays, self.seed, part.first, counts
+            if by_event:
+                predicted, observed = np.empty(shape), np.empty(shape)
+                draw_events(sample.once(_raised, partition), *common, predicted, observed)
+                predicted, observed = (np.stack([counts - event, event], axis=-1) for event in (predicted, observed))
+            else:
+                predicted, observed = np.empty((*shape, n_outcomes)), np.empty((*shape, n_outcomes))
+                draw_classes(*sample.once(_class_tables, partition, self._law), *common, predicted, observed)
+            yield CellSums(*(strata.sum_by_cell(values) for values in (counts, predicted, observed)))
+
+    def _sums_of_intervals(self, sample: Sample, partition: Partition) -> Iterator[CellSums]:
+        columns = sample.once(_columns)
+        for part in self._blocks_of(2 * sample.n_samples):
+            drawn = part.multiplicities(sample)
+            yield CellSums(*sum_multiplicities(drawn, columns, partition.refit(sample.event, drawn)))
+
+    def multiplicities(self, sample: Sample) -> NDArray[np.uint16]:
+        """Return how often each row was drawn + 256 times how often with the event, ``(n_resamples, n_samples)``.
+
+        The same draws as `blocks`, for two outcomes, without copies of rows.
+        """
+        drawn = np.empty((self.n_resamples, sample.n_samples), dtype=np.uint16)
+        draw_multiplicities(sample.once(_thresholds, self._law)[0], self.seed, self.first, drawn)
+        return drawn
+
+
+@dataclass(frozen=True)
+class BootstrapDraws(RowDraws):
+    """Rows drawn with replacement, each with the outcome that it had."""
+
+    _law = staticmethod(_observed_law)
+
+
+Law = Callable[[Sample], NDArray[np.float64]]
+
+
+def _thresholds(sample: Sample, law: Law) -> NDArray[np.uint32]:
+    return sample.thresholds if law is _null_law else outcome_thresholds(law(sample))
+
+
+def _strata(sample: Sample, partition: Any) -> Strata:
+    cells = sample.cells(partition)
+    return Strata.of(cells.index, cells.n_cells)
+
+
+def _adds_to_one(sample: Sample) -> bool:
+    """Return whether either probability is 1 minus the other, rounding apart."""
+    return bool(np.all(np.abs(sample.null_prob.sum(axis=1) - 1) < TIE_TOLERANCE))
+
+
+def _raised(sample: Sample, partition: Any) -> NDArray[np.float64]:
+    """Return 1 + the event's null probability, rows in the order of the strata."""
+    return 1 + np.clip(sample.null_prob[sample.once(_strata, partition).row, 1], 0.0, 1.0)
+
+
+def _class_tables(sample: Sample, partition: Any, law: Law) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
+    """Return null probabilities ``(n_outcomes, n_samples)`` in the order of the strata, and alias tables."""
+    row = sample.once(_strata, partition).row
+    return np.ascontiguousarray(sample.null_prob[row].T), class_records(law(sample), row)
+
+
+def _columns(sample: Sample) -> NDArray[np.float64]:
+    return np.ascontiguousarray(sample.null_prob.T)
+
+
+def _threads(workers: int) -> int:
+    if workers == -1:
+        return os.cpu_count() or 1
+    try:
+        return validate_count(workers, "workers")
+    except ValueError:
+        msg = f"`workers` must be an integer >= 1, or -1 for all processors, got {workers!r}."
+        raise ValueError(msg) from None
