@@ -12,9 +12,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._kernels.alias import class_records
 from caltest._kernels.cells import sum_multiplicities
 from caltest._kernels.draws import (
-    class_records,
+    draw_class_rows,
     draw_classes,
     draw_counts,
     draw_events,
@@ -27,6 +28,7 @@ from caltest._validation import validate_count
 from caltest.laws import TIE_TOLERANCE, PoissonBinomial
 from caltest.partitions import Partition
 from caltest.strata import AliasTables, Strata
+from caltest.trees import Ranks, VarianceTree
 
 _BLOCK_BYTES = 2**21  # what is drawn at a time should stay in cache until every statistic has read it
 _BLOCK_REPLICATES = (8, 256)
@@ -145,13 +147,20 @@ class RowDraws(Draws):
 
     def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
         """Yield one resample after the other, rows increasing, with its outcomes ``(1, n_samples)``."""
-        thresholds = sample.once(_thresholds, self._law)
         for part in self.slices(1):
-            row = np.empty(sample.n_samples, dtype=np.int64)
-            outcome = np.empty(sample.n_samples, dtype=outcome_dtype(sample.n_outcomes))
-            draw_rows(thresholds, self.seed, part.first, row, outcome)
-            order = np.argsort(row, kind="stable")
-            yield sample.take(row[order]), outcome[None, order]
+            rows, outcomes = part.rows(sample)
+            order = np.argsort(rows[0], kind="stable")
+            yield sample.take(rows[0, order]), outcomes[:, order]
+
+    def rows(self, sample: Sample) -> tuple[NDArray[np.int32], NDArray[Any]]:
+        """Return the rows drawn and their outcomes, ``(n_resamples, n_samples)`` each."""
+        shape = self.n_resamples, sample.n_samples
+        rows, outcomes = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=outcome_dtype(sample.n_outcomes))
+        if sample.n_outcomes == 2:
+            draw_rows(sample.once(_thresholds, self._law)[0], self.seed, self.first, rows, outcomes)
+        else:
+            draw_class_rows(sample.once(_class_records, self._law), self.seed, self.first, rows, outcomes)
+        return rows, outcomes
 
     def cell_sums(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
         """Yield the cell sums of every draw; rows are counted, not copied, where the partition allows."""
@@ -159,9 +168,9 @@ class RowDraws(Draws):
             return super().cell_sums(sample, partition)
         if not getattr(partition, "depends_on_rows", not callable(partition)):
             return self.sums_of_fixed_cells(sample, partition)
-        if sample.n_outcomes == 2 and partition.refits:
-            return self._sums_of_intervals(sample, partition)
-        return super().cell_sums(sample, partition)
+        if not partition.refits:
+            return super().cell_sums(sample, partition)
+        return (self._sums_of_intervals if sample.n_outcomes == 2 else self._sums_of_leaves)(sample, partition)
 
     def sums_of_fixed_cells(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
         """Yield the sums of every draw over the cells of the sample itself, drawn stratum by stratum."""
@@ -186,6 +195,10 @@ class RowDraws(Draws):
         for part in self._blocks_of(2 * sample.n_samples):
             drawn = part.multiplicities(sample)
             yield CellSums(*sum_multiplicities(drawn, columns, partition.refit(sample.event, drawn)))
+
+    def _sums_of_leaves(self, sample: Sample, partition: VarianceTree) -> Iterator[CellSums]:
+        for part in self._blocks_of(5 * sample.n_samples):
+            yield CellSums(*partition.refit_classes(sample.once(_ranks), sample.null_prob, *part.rows(sample)))
 
     def multiplicities(self, sample: Sample) -> NDArray[np.uint16]:
         """Return how often each row was drawn + 256 times how often with the event, ``(n_resamples, n_samples)``.
@@ -230,6 +243,14 @@ def _class_tables(sample: Sample, partition: Any, law: Law) -> tuple[NDArray[np.
     """Return null probabilities ``(n_outcomes, n_samples)`` in the order of the strata, and alias tables."""
     row = sample.once(_strata, partition).row
     return np.ascontiguousarray(sample.null_prob[row].T), class_records(law(sample), row)
+
+
+def _class_records(sample: Sample, law: Law) -> NDArray[np.uint64]:
+    return class_records(law(sample), np.arange(sample.n_samples))
+
+
+def _ranks(sample: Sample) -> Ranks:
+    return Ranks.of(sample.prob)
 
 
 def _columns(sample: Sample) -> NDArray[np.float64]:

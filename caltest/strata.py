@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._kernels.draws import alias_tables
+from caltest._kernels.alias import alias_tables
 from caltest.laws import window_half_width
 
 _LARGEST_STRATUM = 2048  # rows: their probabilities stay in the first-level cache
@@ -27,7 +27,7 @@ class AliasTables:
     Attributes
     ----------
     thresholds, alias : arrays of shape (n_entries,)
-        See `_kernels.draws.alias_tables`.
+        See `_kernels.alias.alias_tables`.
     begin, end : arrays of shape (n_tables,)
         Entries of each table.
     """

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._kernels.intervals import fit_trees
+from caltest._kernels.trees import fit_class_trees
 from caltest._validation import validate_choice, validate_count
 from caltest.partitions import Assignment, Intervals, Partition, block_starts
 
@@ -93,6 +94,31 @@ class VarianceTree(Partition):
         limits = cut.min_rows, cut.min_leaf, min_leaf is not None, cells
         return fit_trees(values, block_starts(values), drawn, *limits)
 
+    def refit_classes(
+        self,
+        ranks: Ranks,
+        null_prob: NDArray[np.float64],
+        rows: NDArray[np.int32],
+        outcomes: NDArray[Any],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Grow the tree anew on rows drawn from many classes, ``(n_replicates, n_samples)``, and sum over its leaves.
+
+        Returns counts ``(n_replicates, n_cells)``, sums of ``null_prob (n_samples, n_outcomes)`` and outcome counts,
+        ``(n_replicates, n_cells, n_outcomes)``; cells may be empty.
+        """
+        min_leaf, max_cells = self._limits(len(ranks.prob))
+        cut = self._cut(min_leaf)
+        cells = max(1, min(max_cells, len(ranks.prob) // cut.min_leaf))
+        limits = cut.min_rows, cut.min_leaf, min_leaf is not None, cells
+        capacity = min(cells, 4 * len(ranks.prob) // cut.min_rows + 16)
+        while True:
+            shape = len(rows), capacity
+            sums = np.zeros(shape), np.zeros((*shape, null_prob.shape[1])), np.zeros((*shape, null_prob.shape[1]))
+            used = fit_class_trees(ranks.prob, null_prob, ranks.rank, ranks.values, rows, outcomes, *limits, *sums)
+            if used >= 0:
+                return sums[0][:, :used], sums[1][:, :used], sums[2][:, :used]
+            capacity = min(cells, 2 * capacity)  # ties cut off small leaves
+
     def _limits(self, n_samples: int) -> tuple[int | None, int]:
         """Return the fewest rows of a leaf, if given or by default, and the most cells."""
         min_leaf, max_cells = self.min_leaf, self.max_cells
@@ -106,6 +132,34 @@ class VarianceTree(Partition):
             return _Cut(min_rows=2 * min_leaf, min_leaf=min_leaf, middle=_upper_median)
         middle = _mean if self.split == "mean" else np.median
         return _Cut(min_rows=self.min_split or 1, min_leaf=1, middle=middle)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """Predictions with their order, made once for all resamples.
+
+    Attributes
+    ----------
+    prob : array of shape (n_samples, n_outcomes)
+        Predictions.
+    rank : array of shape (n_outcomes, n_samples)
+        Place of each prediction among the distinct values of its class.
+    values : array of shape (n_outcomes, n_samples)
+        Distinct values of each class, increasing; the rest is 0.
+    """
+
+    prob: NDArray[np.float64]
+    rank: NDArray[np.int32]
+    values: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, prob: NDArray[np.float64]) -> Ranks:
+        """Return the ranks of ``prob (n_samples, n_outcomes)``."""
+        rank, values = np.empty(prob.T.shape, dtype=np.int32), np.zeros(prob.T.shape)
+        for k, column in enumerate(prob.T):
+            distinct, rank[k] = np.unique(column, return_inverse=True)
+            values[k, : len(distinct)] = distinct
+        return cls(np.ascontiguousarray(prob), rank, values)
 
 
 def _mean(values: NDArray[np.float64]) -> float:

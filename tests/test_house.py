@@ -233,8 +233,11 @@ for y_prob in kinds:
         for statistic in (ECE(partition), caltest.MCE(partition)):
             caltest.calibration_test(label == 1, event, statistic=statistic, resampling=rows, n_resamples=19, rng=0)
         caltest.calibration_test(label, y_prob, statistic=ECE(lambda p: p[:, 0] > 0.5), resampling=rows, n_resamples=19)
+    tree = ECE(caltest.VarianceTree(min_leaf=40))
+    caltest.calibration_test(label, y_prob, statistic=tree, resampling=rows, n_resamples=19)
     score = caltest.TemperatureScore()
     caltest.calibration_test(label, y_prob, statistic=score, resampling=rows, n_resamples=19)
+    caltest.calibration_test(label == 1, event, statistic=score, resampling=rows, n_resamples=19)
     caltest.calibration_test(event < 0.5, event, statistic=ECE(EqualWidth(2)))
     caltest.calibration_test(event < 0.5, event, statistic=ECE(EqualWidth(2)), method="monte-carlo", n_resamples=19)
     caltest.calibration_test(label, y_prob, lens=Confidence(), statistic=ECE(EqualWidth(5)), n_resamples=19)

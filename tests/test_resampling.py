@@ -43,6 +43,8 @@ def assert_close(value, expected, standard_error):
     assert abs(value - expected) <= STANDARD_ERRORS * standard_error
 
 
+FULL_DRAWS = [caltest.Consistency(), caltest.Consistency(resample_predictions=True), caltest.Bootstrap()]
+
 # The same null whatever the work is cut into.
 
 SCHEMES = [caltest.Consistency(), caltest.Consistency(resample_predictions=True)]
@@ -518,6 +520,59 @@ def test_bootstrapped_multiplicities_equal_copied_rows(partition):
     np.testing.assert_allclose(caltest.ECE(partition).null(sample, draws), general, rtol=0, atol=1e-12)
 
 
+TREES = [
+    caltest.VarianceTree(),
+    caltest.VarianceTree(min_leaf=20),
+    caltest.VarianceTree(min_split=30),
+    caltest.VarianceTree(min_split=2),
+    caltest.VarianceTree(min_leaf=5, max_cells=6),
+    caltest.VarianceTree(max_cells=1),
+]
+CLASSES = {
+    "spread": lambda rng: rng.dirichlet(np.ones(4), size=400),
+    "ties": lambda rng: rng.multinomial(8, [0.4, 0.3, 0.2, 0.1], size=300) / 8,
+    "sharp": lambda rng: rng.dirichlet(np.full(10, 0.02), size=500),
+    "twins": lambda rng: np.repeat(rng.dirichlet(np.ones(3), size=200), 2, axis=1) / 2,  # equal columns
+    "few": lambda rng: rng.dirichlet(np.ones(3), size=6),
+    "constant": lambda _: np.tile([0.5, 0.25, 0.25], (40, 1)),
+    "one": lambda _: np.array([[0.5, 0.25, 0.25]]),
+}
+
+
+@pytest.mark.parametrize("scheme", FULL_DRAWS[1:], ids=["rows", "bootstrap"])
+@pytest.mark.parametrize("partition", TREES, ids=repr)
+@pytest.mark.parametrize("problem", CLASSES)
+def test_counted_leaves_equal_copied_rows(partition, problem, scheme):
+    """The same draws, trees re-fitted: fast and general path agree to 1e-12."""
+    prob = CLASSES[problem](np.random.default_rng(0))
+    sample = make_sample(draw_labels(prob[::-1], np.random.default_rng(1)), prob)
+    draws = scheme.draws(30, rng=1)
+    for statistic in (caltest.ECE(partition), caltest.MCE(partition)):
+        general = joint_null([statistic], sample, draws)[0]
+        np.testing.assert_allclose(statistic.null(sample, draws), general, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("problem", CLASSES)
+def test_counted_leaves_are_centred_on_the_calibration_function(problem):
+    scheme = caltest.Consistency(resample_predictions=True, calibration_function=sharper)
+    prob = CLASSES[problem](np.random.default_rng(0))
+    sample = scheme.under_null(make_sample(draw_labels(prob, np.random.default_rng(1)), prob))
+    draws = scheme.draws(20, rng=1)
+    statistic = caltest.ECE(caltest.VarianceTree(min_leaf=10))
+    general = joint_null([statistic], sample, draws)[0]
+    np.testing.assert_allclose(statistic.null(sample, draws), general, rtol=0, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_trees_of_more_rows_than_16_bits_count():
+    rng = np.random.default_rng(0)
+    for prob in (rng.dirichlet(np.ones(3), size=70_000), rng.random(70_000)):
+        sample = make_sample(np.zeros(70_000, dtype=int), prob)
+        draws = caltest.Consistency(resample_predictions=True).draws(3, rng=1)
+        general = joint_null([caltest.ECE()], sample, draws)[0]
+        np.testing.assert_allclose(caltest.ECE().null(sample, draws), general, rtol=0, atol=1e-12)
+
+
 def test_distances_never_see_an_empty_cell():
     """Resampled rows leave cells empty, where chi-squared would divide by 0."""
     rng = np.random.default_rng(0)
@@ -551,7 +606,6 @@ def labels_by_class(prob):
 
 
 FIXED = [caltest.EqualWidth(4), caltest.EqualWidth(5, axes="all"), labels_by_class]
-FULL_DRAWS = [caltest.Consistency(), caltest.Consistency(resample_predictions=True), caltest.Bootstrap()]
 
 
 def sums_of(draws, sample, partition, general):

@@ -104,23 +104,48 @@ def _padded(size):
 
 
 @kernel
-def draw_rows(thresholds, seed, replicate, rows, outcomes):
-    """Draw rows with replacement and their outcomes: fills ``rows`` and ``outcomes (n_samples,)``."""
-    n = uint64(rows.size)
+def draw_rows(threshold, seed, first, rows, outcomes):
+    """Draw rows of a two-outcome problem with replacement, and their outcomes: ``(n_replicates, n_samples)`` both."""
+    n_replicates, n_samples = rows.shape
+    n = uint64(n_samples)
     state = np.empty(4 * _LANES, np.uint64)
-    _seed(seed, replicate, state)
     words = np.empty(_WORDS, np.uint64)
-    for start in range(0, rows.size, _WORDS):
-        _refill(state, words)
-        for i in range(min(_WORDS, rows.size - start)):
-            drawn = _split(words[i], n)
-            row = drawn >> uint64(32)
-            u = min(uint32(drawn), uint32(0xFFFFFFFE))
-            outcome = 0
-            for c in range(thresholds.shape[0]):
-                outcome += u >= thresholds[c, row]
-            rows[start + i] = row
-            outcomes[start + i] = outcome
+    for r in range(n_replicates):
+        _seed(seed, first + r, state)
+        for start in range(0, n_samples, _WORDS):
+            _refill(state, words)
+            for i in range(min(_WORDS, n_samples - start)):
+                split = _split(words[i], n)
+                rows[r, start + i] = split >> uint64(32)
+                outcomes[r, start + i] = min(uint32(split), uint32(0xFFFFFFFE)) >= threshold[split >> uint64(32)]
+
+
+@kernel
+def draw_class_rows(records, seed, first, rows, outcomes):
+    """Draw rows with replacement and their outcomes, from `class_records`: ``(n_replicates, n_samples)`` both."""
+    n_replicates, n_samples = rows.shape
+    n = uint64(n_samples)
+    m = uint64(records.size // n_samples)
+    state = np.empty(4 * _LANES, np.uint64)
+    words = np.empty(_WORDS, np.uint64)
+    entry = np.empty(_WORDS, np.uint64)
+    u = np.empty(_WORDS, np.uint32)
+    for r in range(n_replicates):
+        _seed(seed, first + r, state)
+        for start in range(0, n_samples, _WORDS):
+            _refill(state, words)
+            size = min(_WORDS, n_samples - start)
+            drawn = rows[r, start : start + size]
+            for i in range(size):
+                split = _split(words[i], n)
+                outcome = (split & uint64(0xFFFFFFFF)) * m
+                drawn[i] = split >> uint64(32)
+                entry[i] = (split >> uint64(32)) * m + (outcome >> uint64(32))
+                u[i] = uint32(outcome)
+            for i in range(size):
+                record = records[entry[i]]
+                shift = uint64(u[i] >= uint32(record >> uint64(32))) << uint64(4)
+                outcomes[r, start + i] = (record >> shift) & uint64(0xFFFF)
 
 
 @kernel
@@ -151,79 +176,6 @@ def draw_multiplicities(threshold, seed, first, drawn):
                 u[i] = uint32(1) + (uint32(u[i] >= threshold[uint64(place[i])]) << uint32(8))
             for i in range(size):
                 row[uint64(place[i])] += np.uint16(u[i])
-
-
-@kernel
-def _fill_table(mass, share, places, thresholds, alias):
-    # Vose's construction; `places` holds those below their share from the left, the others from the right.
-    size = mass.size
-    total = 0.0
-    for j in range(size):
-        total += max(mass[j], 0.0)
-    below = 0
-    above = size
-    for j in range(size):
-        thresholds[j] = 0
-        alias[j] = j  # unless it is given another
-        share[j] = max(mass[j], 0.0) * size / total
-        if share[j] < 1.0:
-            places[below] = j
-            below += 1
-        else:
-            above -= 1
-            places[above] = j
-    while below > 0 and above < size:
-        below -= 1
-        small = places[below]
-        large = places[above]
-        thresholds[small] = uint32(min(np.rint(share[small] * 2.0**32), 2.0**32 - 1))
-        alias[small] = large
-        share[large] -= 1.0 - share[small]
-        if share[large] < 1.0:
-            above += 1
-            places[below] = large
-            below += 1
-
-
-@kernel
-def alias_tables(mass, start):
-    """Return thresholds and aliases, ``(n_entries,) uint32``, for draws of j from ``mass[start[t] : start[t + 1]]``.
-
-    Walker's alias method: a uniform j is kept if a fraction of 32 bits lies below its threshold, else its alias,
-    counted from the start of the table, is taken. Probabilities are met within 2**-32; 0 stays 0.
-    """
-    thresholds = np.empty(mass.size, np.uint32)
-    alias = np.empty(mass.size, np.uint32)
-    longest = 0
-    for t in range(start.size - 1):
-        longest = max(longest, start[t + 1] - start[t])
-    share = np.empty(longest)
-    places = np.empty(longest, np.int64)
-    for t in range(start.size - 1):
-        a = start[t]
-        b = start[t + 1]
-        _fill_table(mass[a:b], share, places, thresholds[a:b], alias[a:b])
-    return thresholds, alias
-
-
-@kernel
-def class_records(prob, row):
-    """Return ``(n_samples * n_outcomes,) uint64``: the alias table of each row of ``prob``, in the order ``row``.
-
-    The threshold stands in the upper 32 bits of an entry, the alias in the next 16 and the outcome itself in the last.
-    """
-    n_samples, n_outcomes = prob.shape
-    records = np.empty(n_samples * n_outcomes, np.uint64)
-    share = np.empty(n_outcomes)
-    places = np.empty(n_outcomes, np.int64)
-    thresholds = np.empty(n_outcomes, np.uint32)
-    alias = np.empty(n_outcomes, np.uint32)
-    for i in range(n_samples):
-        _fill_table(prob[row[i]], share, places, thresholds, alias)
-        for k in range(n_outcomes):
-            record = (uint64(thresholds[k]) << uint64(32)) | (uint64(alias[k]) << uint64(16)) | uint64(k)
-            records[i * n_outcomes + k] = record
-    return records
 
 
 @njit(inline="always")
