@@ -13,12 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest._kernels.cells import count_events, count_outcomes, weigh_outcomes
 from caltest._validation import SUM_TOLERANCE, validate_problem, validate_weight
-from caltest.lenses import Lens
+from caltest.lenses import BUILT_IN, Lens
 from caltest.partitions import Assignment, fit_partition, validate_partition
 
 CalibrationFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Region = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 Derived = TypeVar("Derived")
+
+_BLOCK_ROWS = 2**16  # what is made of many rows for a moment is made in parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +77,7 @@ class Sample:
     @cached_property
     def impossible(self) -> NDArray[np.int64]:
         """Caller's row numbers whose outcome has probability 0 under the null hypothesis, increasing."""
-        stated = np.take_along_axis(self.null_prob, self.outcome[:, None].astype(np.int64), axis=1)[:, 0]
+        stated = self.null_prob[np.arange(self.n_samples), self.outcome]
         return np.sort(self.row[stated <= 0])
 
     def cells(self, partition: Any) -> Cells:
@@ -107,9 +109,13 @@ def outcome_thresholds(prob: NDArray[np.float64]) -> NDArray[np.uint32]:
 
     Drift is normalised away and a slightly negative rest clipped at 0 where outcomes are drawn, and nowhere else.
     """
-    cumulative = np.cumsum(np.clip(prob, 0.0, None), axis=1)
-    share = cumulative[:, :-1].T / cumulative[:, -1]
-    return np.ascontiguousarray(np.minimum(np.rint(share * 2.0**32), 2.0**32 - 1).astype(np.uint32))
+    thresholds = np.empty((prob.shape[1] - 1, len(prob)), dtype=np.uint32)
+    for start in range(0, len(prob), _BLOCK_ROWS):
+        rows = slice(start, start + _BLOCK_ROWS)
+        cumulative = np.cumsum(np.clip(prob[rows], 0.0, None), axis=1)
+        share = cumulative[:, :-1].T / cumulative[:, -1]
+        thresholds[:, rows] = np.minimum(np.rint(share * 2.0**32), 2.0**32 - 1)
+    return thresholds
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +275,9 @@ def induce(
             raise ValueError(msg)
     if prob.shape[1] == 2:
         row = row[np.argsort(prob[row, 1], kind="stable")]
-    prob = np.ascontiguousarray(prob[row])
+    if region is not None or prob.shape[1] == 2:
+        prob = prob[row]
+    prob = np.ascontiguousarray(prob)
     return Sample(
         prob,
         outcome[row].astype(outcome_dtype(prob.shape[1])),
@@ -305,7 +313,8 @@ def apply_lens(
     if not callable(lens) or isinstance(lens, type):
         msg = f"`lens` must be a lens such as Confidence() or a function of (prob, outcome), got {lens!r}."
         raise ValueError(msg)
-    returned = lens(prob, outcome)
+    # What is not ours may write to its arguments.
+    returned = lens(prob, outcome) if isinstance(lens, BUILT_IN) else lens(prob.copy(), outcome.copy())
     if not isinstance(returned, tuple) or len(returned) != 2:
         msg = f"`lens` must return a pair (prob, outcome), got {type(returned).__name__}."
         raise ValueError(msg)

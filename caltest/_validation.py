@@ -45,7 +45,7 @@ def validate_prob(y_prob: ArrayLike) -> NDArray[np.float64]:
         msg = f"`y_prob` must not be empty, got shape {prob.shape}."
         raise ValueError(msg)
     _refuse_bad_values(prob)
-    prob = np.array(prob, dtype=np.float64, order="C")
+    prob = np.require(prob, np.float64, ["C", "W"])  # no copy where none is needed: nothing writes to it
     if prob.ndim == 1:
         return np.column_stack([1.0 - prob, prob])
     total = prob.sum(axis=1)
@@ -85,7 +85,7 @@ def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] |
             f"got {_shown(label, wrong[0])}; for other labels pass `classes`, the label of each column."
         )
         raise ValueError(msg)
-    return label.astype(np.int64)
+    return np.require(label, np.int64, ["C", "W"])
 
 
 def validate_problem(
@@ -178,7 +178,7 @@ def _as_float(values: NDArray[Any], name: str) -> NDArray[np.float64]:
         msg = f"`{name}` must hold real numbers, got {values.dtype} values."
         raise ValueError(msg)
     try:
-        return values.astype(np.float64)
+        return np.require(values, np.float64, ["C", "W"])
     except (ValueError, TypeError) as error:
         msg = f"`{name}` must hold real numbers: {error}."
         raise ValueError(msg) from None

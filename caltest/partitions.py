@@ -262,7 +262,7 @@ def fit_partition(partition: Any, prob: NDArray[np.float64]) -> Assignment:
     """Return the fitted assignment of a `Partition` or of a plain function from probabilities to labels."""
     if isinstance(partition, Partition):
         return partition.fit(prob)
-    return lambda new: _checked_labels(partition(new), len(new))
+    return lambda new: _checked_labels(partition(new.copy()), len(new))  # a user's function may write to it
 
 
 def validate_partition(partition: Any) -> None:

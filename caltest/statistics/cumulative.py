@@ -86,16 +86,16 @@ class ClasswiseKS(Statistic):
 
 def _class_variances(sample: Sample) -> NDArray[np.float64]:
     """Return the variance of each path's end, ``(n_outcomes,)``, or that of the event alone, ``(1,)``."""
-    squared = 1.0 if sample.weight is None else np.square(sample.weight)[:, None]
-    expected = np.clip(sample.null_prob, 0.0, 1.0)
-    variance = (squared * expected * (1 - expected)).sum(axis=0)
+    squared = np.ones(sample.n_samples) if sample.weight is None else np.square(sample.weight)
+    expected = (np.clip(column, 0.0, 1.0) for column in sample.null_prob.T)
+    variance = np.array([(squared * p * (1 - p)).sum() for p in expected])
     return variance[1:] if sample.n_outcomes == 2 else variance
 
 
 def _expected(sample: Sample) -> NDArray[np.float64]:
     """Return null probabilities, free of drift in classes whose probabilities are all 0 or 1: their paths stay at 0."""
-    clipped = np.clip(sample.null_prob, 0.0, 1.0)
-    return np.where((clipped * (1 - clipped)).any(axis=0), sample.null_prob, clipped)
+    varies = np.any((sample.null_prob > 0) & (sample.null_prob < 1), axis=0)
+    return sample.null_prob if varies.all() else np.where(varies, sample.null_prob, np.clip(sample.null_prob, 0.0, 1.0))
 
 
 def _class_excursions(sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
@@ -134,13 +134,14 @@ def _block_sums(
 
 def _class_paths(sample: Sample) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return ranks ``(n_samples, n_outcomes)``, block sums ``(n_outcomes, n_samples)`` and extremes of every class."""
-    order = np.argsort(sample.prob, axis=0, kind="stable")
-    rank = np.empty(order.shape, dtype=np.int32)
-    np.put_along_axis(rank, order, np.arange(sample.n_samples, dtype=np.int32)[:, None], axis=0)
-    score = np.take_along_axis(sample.prob, order, axis=0)
-    expected = np.take_along_axis(sample.once(_expected), order, axis=0)
-    sums = [_block_sums(score[:, k], expected[:, k]) for k in range(sample.n_outcomes)]
-    before, after = np.stack([one for one, _ in sums]), np.stack([other for _, other in sums])
+    shape = sample.n_outcomes, sample.n_samples
+    rank = np.empty(shape[::-1], dtype=np.int32)
+    before, after = np.empty(shape), np.empty(shape)
+    expected = sample.once(_expected)
+    for k in range(sample.n_outcomes):
+        order = np.argsort(sample.prob[:, k], kind="stable")
+        rank[order, k] = np.arange(sample.n_samples, dtype=np.int32)
+        before[k], after[k] = _block_sums(sample.prob[order, k], expected[order, k])
     return rank, before, after, word_extremes(before, after)
 
 

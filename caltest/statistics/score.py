@@ -46,11 +46,11 @@ class TemperatureScore(Statistic):
 
 def _terms(sample: Sample) -> NDArray[np.float64]:
     """Return the term of U for each row and outcome, ``(n_samples, n_outcomes)``; -inf where impossible."""
-    expected = np.clip(sample.null_prob, 0.0, None)
     # The floor matters only where a calibration function makes possible what the model excludes.
-    log_prob = np.log(np.maximum(sample.prob, np.finfo(np.float64).tiny))
-    terms = log_prob - (expected * log_prob).sum(axis=1, keepdims=True)
-    terms[(sample.prob <= 0) & (expected <= 0)] = -np.inf
+    terms = np.maximum(sample.prob, np.finfo(np.float64).tiny)
+    np.log(terms, out=terms)
+    terms -= np.einsum("ik,ik,ik->i", sample.null_prob > 0, sample.null_prob, terms)[:, None]
+    terms[(sample.prob <= 0) & (sample.null_prob <= 0)] = -np.inf
     if sample.weight is not None:
         terms = np.where(sample.weight[:, None] > 0, terms, 0.0) * sample.weight[:, None]
     return terms
