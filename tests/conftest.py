@@ -164,8 +164,15 @@ PARTITIONS: dict[type, list[Any]] = {
         caltest.EqualWidth(3, closed="right"),
         caltest.EqualWidth(4, axes="all"),
         caltest.EqualWidth(8, axes="all", closed="right"),
+        caltest.EqualWidth("sqrt"),
     ],
-    caltest.EqualMass: [caltest.EqualMass(5), caltest.EqualMass(1000)],
+    caltest.EqualMass: [
+        caltest.EqualMass(5),
+        caltest.EqualMass(1000),
+        caltest.EqualMass("sqrt"),
+        caltest.EqualMass(5, cut="halfway"),
+        caltest.EqualMass(1000, cut="halfway"),
+    ],
     caltest.VarianceTree: [
         caltest.VarianceTree(),
         caltest.VarianceTree(min_leaf=3),
@@ -184,8 +191,24 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     caltest.TemperatureScore: lambda: [caltest.TemperatureScore()],
     caltest.KS: lambda: [caltest.KS()],
     caltest.ClasswiseKS: lambda: [caltest.ClasswiseKS()],
+    caltest.ConvexECE: lambda: [
+        *(caltest.ConvexECE(partition) for partition in flat(PARTITIONS)),
+        *(caltest.ConvexECE(caltest.EqualWidth(4), distance=distance) for distance in [*distances(), hellinger]),
+        caltest.ConvexECE(caltest.EqualWidth(6), low=0.25),
+        caltest.ConvexECE(caltest.EqualMass(6, cut="halfway"), share="swapped"),
+    ],
+    caltest.MonotonicSweepECE: lambda: [caltest.MonotonicSweepECE(), caltest.MonotonicSweepECE(norm="l2")],
+    caltest.SquaredL2: lambda: [
+        caltest.SquaredL2(partition, estimator)
+        for partition in [*flat(PARTITIONS), thirds]
+        for estimator in ("unbiased", "t-cal", "kumar")
+    ],
     caltest.Omnibus: list,  # a combination, without a value of its own
 }
+
+
+TWO_OUTCOMES_ONLY = (caltest.KS, caltest.ConvexECE, caltest.MonotonicSweepECE)
+"""Statistics that look at one probability, whatever their parts."""
 
 
 def binned(kind: type) -> list[Any]:
