@@ -284,6 +284,13 @@ def test_scores_at_the_centres_make_the_ordinary_error():
         assert value == pytest.approx(error(y_true, y_prob, caltest.ECE(partition, distance)), rel=1e-12)
 
 
+def test_a_cell_full_of_events_has_no_other_outcomes():
+    """A distance that takes roots: rounding must not leave less than none."""
+    y_prob = np.random.default_rng(0).random(1000)
+    convex = caltest.ConvexECE(caltest.EqualWidth(7), distance=lambda p, q: np.sqrt(q).sum(axis=-1))
+    assert error(np.ones(1000, dtype=int), y_prob, convex) == pytest.approx(1, rel=1e-6)
+
+
 @PROFILE
 @given(seed=st.integers(0, 10**6), share=st.sampled_from(["linear", "swapped"]))
 def test_convex_error_is_at_least_the_overall_gap(seed, share):

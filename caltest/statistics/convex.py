@@ -30,11 +30,11 @@ class ConvexECE(Statistic):
 
     A row between the centres :math:`c_{b-1} < g_i \le c_b` of two neighbouring cells belongs to the upper one with
     share :math:`a_{ib} = (g_i - c_{b-1}) / (c_b - c_{b-1})`, to the lower one with the rest (linear binning, as in
-    kernel density estimates); beyond the outermost centres it belongs to the outermost cell. The estimate therefore
-    does not jump when a score crosses an edge. Its target is the miscalibration averaged within these overlapping
-    windows; like `ECE` it is biased upwards near calibration. With `EqualWidth` cells it is the convex estimator of
-    the paper, with `EqualMass` cells the adaptive convex one; the adaptive one is `ECE` with `EqualMass` cells.
-    Sample weights multiply the shares.
+    kernel density estimates); beyond the outermost centres it belongs to the outermost cell. With given edges the
+    estimate does not jump when a score crosses one. Its target is the miscalibration averaged within these
+    overlapping windows; like `ECE` it is biased upwards near calibration. With `EqualWidth` cells it is the convex
+    estimator of the paper, with `EqualMass` cells the adaptive convex one; the adaptive one is `ECE` with `EqualMass`
+    cells. Sample weights multiply the shares.
 
     Parameters
     ----------
@@ -89,7 +89,8 @@ class ConvexECE(Statistic):
         mapping = sample.once(self._map)
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         events = mapping.sum_events(flat).reshape(*outcomes.shape[:-1], -1)
-        observed = np.stack([mapping.count - events, events], axis=-1)
+        # Shares are summed in another order there: what is left of a cell full of events may be below 0 by rounding.
+        observed = np.stack([np.maximum(mapping.count - events, 0.0), events], axis=-1)
         sums = CellSums(mapping.count, mapping.predicted_sum, observed)
         return (cell_distances(sums, self.distance) * sums.share).sum(axis=-1)
 
