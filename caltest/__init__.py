@@ -16,7 +16,18 @@ from caltest.plotting import plot_reliability
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.resampling import Bootstrap, Consistency
-from caltest.statistics import ECE, KS, MCE, ClasswiseKS, Omnibus, Statistic, TemperatureScore
+from caltest.statistics import (
+    ECE,
+    KS,
+    MCE,
+    ClasswiseKS,
+    ConvexECE,
+    MonotonicSweepECE,
+    Omnibus,
+    SquaredL2,
+    Statistic,
+    TemperatureScore,
+)
 from caltest.table import CalibrationTable, calibration_table
 from caltest.trees import VarianceTree
 
@@ -35,14 +46,17 @@ __all__ = [
     "ClasswiseKS",
     "Confidence",
     "Consistency",
+    "ConvexECE",
     "Edges",
     "EqualMass",
     "EqualWidth",
     "Groups",
     "HistogramRegression",
+    "MonotonicSweepECE",
     "Omnibus",
     "Partition",
     "ReliabilityCurve",
+    "SquaredL2",
     "Statistic",
     "TemperatureScore",
     "TopK",

@@ -30,12 +30,15 @@ class ComponentResult:
         components.
     null : Law
         Its law under perfect calibration: mean, standard deviation, quantiles and tail probabilities.
+    derived : dict of str to float
+        Numbers that the statistic derives from its value, by name; empty for most.
     """
 
     name: str
     statistic: float
     pvalue: float
     null: Law = field(repr=False)
+    derived: dict[str, float] = field(default_factory=dict)
 
     @property
     def null_distribution(self) -> NDArray[np.float64] | None:
@@ -53,13 +56,14 @@ class ComponentResult:
         return self.null.quantile(0.05), self.null.quantile(0.95)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return name, statistic, noise floor, noise interval and p-value; an infinite statistic becomes None."""
+        """Return name, statistic, noise floor, noise interval, p-value and derived numbers; infinity becomes None."""
         return {
             "name": self.name,
             "statistic": _finite(self.statistic),
             "noise_floor": _finite(self.noise_floor),
             "noise_interval": [_finite(end) for end in self.noise_interval],
             "pvalue": self.pvalue,
+            "derived": {name: _finite(value) for name, value in self.derived.items()},
         }
 
 
@@ -69,7 +73,7 @@ class CalibrationTestResult(ComponentResult):
 
     Attributes
     ----------
-    name, statistic, pvalue, null
+    name, statistic, pvalue, null, derived
         Of the statistic; for `Omnibus` the statistic is -log10 of the smallest component p-value.
     lens : str
         What was looked at.
@@ -186,8 +190,10 @@ class CalibrationTestResult(ComponentResult):
         return [_row(combined, self), *(_row(f"  {part.name}", part) for part in self.components)]
 
     def _words(self) -> list[str]:
+        derived = [_derived_line(part) for part in self.components if part.derived]
         notes = [f"Note: {note}" for note in self.notes]
-        return [self._pvalue_line(), self.interpretation, *notes, *(f"Valid if {text}" for text in self.conditions)]
+        valid = [f"Valid if {text}" for text in self.conditions]
+        return [*derived, self._pvalue_line(), self.interpretation, *notes, *valid]
 
     def _pvalue_line(self) -> str:
         if self.method == "exact":
@@ -207,6 +213,11 @@ def _finite(value: float) -> float | None:
 def _row(label: str, part: ComponentResult) -> tuple[str, str, str, str, str]:
     low, high = part.noise_interval
     return label, f"{part.statistic:.4g}", f"{part.noise_floor:.4g}", f"{low:.4g} to {high:.4g}", f"{part.pvalue:.4g}"
+
+
+def _derived_line(part: ComponentResult) -> str:
+    numbers = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in part.derived.items())
+    return f"{part.name}: {numbers}."
 
 
 def _interpretation(pvalue: float, direction: str | None, n_samples: int) -> str:

@@ -203,8 +203,8 @@ _PARTITIONS: _Words = {
     "tree": trees.VarianceTree,
     "tree-min-leaf:100": lambda n: trees.VarianceTree(min_leaf=int(n)),
     "tree-min-split:100": lambda n: trees.VarianceTree(min_split=int(n)),
-    "equal-width:15": lambda n: partitions.EqualWidth(int(n)),
-    "equal-mass:15": lambda n: partitions.EqualMass(int(n)),
+    "equal-width:15": lambda n: partitions.EqualWidth(_n_cells(n)),
+    "equal-mass:15": lambda n: partitions.EqualMass(_n_cells(n)),
     "edges:0.5,0.9": lambda text: partitions.Edges(float(edge) for edge in text.split(",")),
 }
 _DISTANCES: _Words = {
@@ -231,6 +231,10 @@ def _lens(text: str) -> Any:
 def _partition(text: str) -> Any:
     """Return the partition that a word of the command line means, such as ``equal-width:15``."""
     return _parse(text, _PARTITIONS)
+
+
+def _n_cells(text: str) -> int | str:
+    return text if text == "sqrt" else int(text)
 
 
 def _parse(text: str, known: _Words) -> Any:

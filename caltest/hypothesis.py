@@ -220,9 +220,10 @@ def conclude(
     """Turn observed values ``(n_components,)`` and null values ``(n_components, n_resamples)`` into a result."""
     parts = statistic.components
     part_pvalues, pvalues = rank_pvalues(sample, observed, null)
+    laws = [ResampledLaw(draw) for draw in null]
     components = tuple(
-        ComponentResult(str(part), float(value), float(p), ResampledLaw(draw))
-        for part, value, p, draw in zip(parts, observed, part_pvalues[:, 0], null, strict=True)
+        ComponentResult(str(part), float(value), float(p), law, part.derived(float(value), law))
+        for part, value, p, law in zip(parts, observed, part_pvalues[:, 0], laws, strict=True)
     )
     if len(parts) == 1:
         value, distribution = float(observed[0]), null[0]
@@ -241,6 +242,7 @@ def conclude(
         value,
         float(pvalues[0]),
         ResampledLaw(distribution),
+        components[0].derived if len(parts) == 1 else {},
         components=components,
         method="monte-carlo",
         accuracy=ResampledLaw(distribution).accuracy,
@@ -260,12 +262,14 @@ def conclude_exactly(
     value = float(statistic.evaluate(sample, sample.outcome))
     # What was excluded has probability 0 under the hypothesis; a p-value is never reported as 0.
     pvalue = 0.0 if sample.impossible.size else min(tail.probability, 1.0)
-    component = ComponentResult(str(statistic), value, max(pvalue, _SMALLEST_PVALUE), law)
+    derived = statistic.derived(value, law)
+    component = ComponentResult(str(statistic), value, max(pvalue, _SMALLEST_PVALUE), law, derived)
     return CalibrationTestResult(
         component.name,
         value,
         component.pvalue,
         law,
+        derived,
         components=(component,),
         method="exact",
         accuracy=str(tail),

@@ -11,6 +11,7 @@ Partitions look at predictions, never at outcomes. For two outcomes every partit
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -89,8 +90,9 @@ class EqualWidth(Partition):
 
     Parameters
     ----------
-    n_cells : int
-        Cells on each axis.
+    n_cells : int or "sqrt"
+        Cells on each axis; "sqrt" makes the integer part of the square root of the number of rows (Posocco and
+        Bonnefoy 2021, section 4.5.1; they find that it grows somewhat too fast).
     axes : {"free", "all"}
         For more than two outcomes: the grid over all classes but the last, whose probability is determined by the
         others ("free", as in the paper's own code), or over all ("all", as in CalibrationErrors.jl).
@@ -111,26 +113,27 @@ class EqualWidth(Partition):
     array([0, 1, 2, 3, 9])
     """
 
-    n_cells: int
+    n_cells: int | str
     axes: str = "free"
     closed: str = "left"
 
     depends_on_rows = False
 
     def __post_init__(self) -> None:
-        validate_count(self.n_cells, "n_cells")
+        _validate_n_cells(self.n_cells)
         validate_choice(self.axes, "axes", ("free", "all"))
         validate_choice(self.closed, "closed", ("left", "right"))
 
     def fit(self, prob: NDArray[np.float64]) -> Assignment:
         """Return the assignment of probabilities to cells; nothing is learned from ``prob`` but its occupied cells."""
-        edges = np.arange(1, self.n_cells) / self.n_cells
+        n_cells = _resolve_n_cells(self.n_cells, len(prob))
+        edges = np.arange(1, n_cells) / n_cells
         n_outcomes = prob.shape[1]
         if n_outcomes == 2:
             return Intervals(edges, self.closed)
         side = _side(self.closed)
         n_axes = n_outcomes if self.axes == "all" else n_outcomes - 1
-        return _Grid(lambda p: np.searchsorted(edges, p[:, :n_axes].T, side=side), self.n_cells, prob)
+        return _Grid(lambda p: np.searchsorted(edges, p[:, :n_axes].T, side=side), n_cells, prob)
 
 
 class _Grid:
@@ -215,18 +218,27 @@ class Edges(Partition):
 class EqualMass(Partition):
     """Cells that hold the same number of rows, as far as ties allow; for two outcomes.
 
-    The sorted probabilities are cut where ``numpy.array_split`` cuts them; a block of tied values goes whole to the
-    cell of its first row, and cells left empty by that vanish. Row order never matters.
+    Row order never matters: a block of tied values goes whole to one cell, and cells left empty by that vanish.
 
     Parameters
     ----------
-    n_cells : int
-        Number of cells aimed at.
+    n_cells : int or "sqrt"
+        Number of cells aimed at; "sqrt" makes the integer part of the square root of the number of rows (Posocco and
+        Bonnefoy 2021, section 4.5.1; they find that it grows somewhat too fast).
+    cut : {"row", "halfway"}
+        "row" cuts the sorted rows where ``numpy.array_split`` cuts them, and a block of tied values belongs to the
+        cell of its first row. "halfway" (the adaptive binning of Posocco and Bonnefoy 2021, as released) cuts after
+        every ``n_samples // n_cells`` rows, halfway to the next value; a value equal to an edge belongs above it, the
+        last cell takes the remainder, and there are at most as many cells as rows.
 
     Raises
     ------
     ValueError
-        If ``n_cells`` is not a positive integer, or there are more than two outcomes when fitted.
+        If a parameter is not one of those allowed, or there are more than two outcomes when fitted.
+
+    References
+    ----------
+    N. Posocco and A. Bonnefoy (2021), Estimating expected calibration errors, ICANN, section 4.3.
 
     Examples
     --------
@@ -235,27 +247,53 @@ class EqualMass(Partition):
     >>> prob = np.column_stack([1 - event, event])
     >>> EqualMass(3).fit(prob)(prob)
     array([0, 0, 0, 0, 1, 1])
+    >>> EqualMass(3, cut="halfway").fit(prob)(prob)
+    array([0, 1, 1, 1, 2, 2])
     """
 
-    n_cells: int
-
-    refits = True
+    n_cells: int | str
+    cut: str = "row"
 
     def __post_init__(self) -> None:
-        validate_count(self.n_cells, "n_cells")
+        _validate_n_cells(self.n_cells)
+        validate_choice(self.cut, "cut", ("row", "halfway"))
 
     def fit(self, prob: NDArray[np.float64]) -> Assignment:
-        """Return the assignment to intervals that start at the fitted rows' cut values."""
+        """Return the assignment to intervals between the cuts of the fitted rows."""
         _require_two_outcomes(prob, "EqualMass")
         event = np.sort(prob[:, 1])
+        if self.cut == "halfway":
+            n_cells = min(_resolve_n_cells(self.n_cells, len(event)), len(event))
+            after = np.arange(1, n_cells) * (len(event) // n_cells)
+            return Intervals((event[after - 1] + event[after]) / 2)
         starts = self.refit(event, np.ones((1, len(event)), dtype=np.uint16))[0, 1:-1]
         return Intervals(np.unique(event[starts[starts < len(event)]]))
 
+    @property
+    def refits(self) -> bool:  # type: ignore[override]
+        """Whether `refit` is defined: for cuts at rows."""
+        return self.cut == "row"
+
     def refit(self, event: NDArray[np.float64], drawn: NDArray[np.uint16]) -> NDArray[np.int64]:
         """Cut every resample anew: a cell starts at the first block of ties that begins at or after its cut."""
-        size, larger = divmod(len(event), self.n_cells)
-        cut = np.cumsum(np.where(np.arange(self.n_cells) < larger, size + 1, size))[:-1]
+        n_cells = _resolve_n_cells(self.n_cells, len(event))
+        size, larger = divmod(len(event), n_cells)
+        cut = np.cumsum(np.where(np.arange(n_cells) < larger, size + 1, size))[:-1]
         return cut_equal_mass(block_starts(event), drawn, cut)
+
+
+def _validate_n_cells(n_cells: Any) -> None:
+    if isinstance(n_cells, str) and n_cells == "sqrt":
+        return
+    try:
+        validate_count(n_cells, "n_cells")
+    except ValueError:
+        msg = f'`n_cells` must be an integer >= 1 or "sqrt", got {n_cells!r}.'
+        raise ValueError(msg) from None
+
+
+def _resolve_n_cells(n_cells: int | str, n_samples: int) -> int:
+    return math.isqrt(n_samples) if isinstance(n_cells, str) else n_cells
 
 
 def fit_partition(partition: Any, prob: NDArray[np.float64]) -> Assignment:

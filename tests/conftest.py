@@ -164,8 +164,15 @@ PARTITIONS: dict[type, list[Any]] = {
         caltest.EqualWidth(3, closed="right"),
         caltest.EqualWidth(4, axes="all"),
         caltest.EqualWidth(8, axes="all", closed="right"),
+        caltest.EqualWidth("sqrt"),
     ],
-    caltest.EqualMass: [caltest.EqualMass(5), caltest.EqualMass(1000)],
+    caltest.EqualMass: [
+        caltest.EqualMass(5),
+        caltest.EqualMass(1000),
+        caltest.EqualMass("sqrt"),
+        caltest.EqualMass(5, cut="halfway"),
+        caltest.EqualMass(1000, cut="halfway"),
+    ],
     caltest.VarianceTree: [
         caltest.VarianceTree(),
         caltest.VarianceTree(min_leaf=3),
@@ -184,8 +191,23 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     caltest.TemperatureScore: lambda: [caltest.TemperatureScore()],
     caltest.KS: lambda: [caltest.KS()],
     caltest.ClasswiseKS: lambda: [caltest.ClasswiseKS()],
+    caltest.ConvexECE: lambda: [
+        *(caltest.ConvexECE(several[0]) for several in PARTITIONS.values()),
+        *(caltest.ConvexECE(caltest.EqualWidth(4), distance=distance) for distance in [*distances(), hellinger]),
+        caltest.ConvexECE(caltest.EqualWidth(6), low=0.25),
+        caltest.ConvexECE(caltest.EqualMass(6, cut="halfway"), share="swapped"),
+    ],
+    caltest.MonotonicSweepECE: lambda: [caltest.MonotonicSweepECE(), caltest.MonotonicSweepECE(norm="l2")],
+    caltest.SquaredL2: lambda: [
+        *(caltest.SquaredL2(partition) for partition in [*flat(PARTITIONS), thirds]),
+        *(caltest.SquaredL2(caltest.EqualWidth(4), estimator) for estimator in ("t-cal", "kumar")),
+    ],
     caltest.Omnibus: list,  # a combination, without a value of its own
 }
+
+
+TWO_OUTCOMES_ONLY = (caltest.KS, caltest.ConvexECE, caltest.MonotonicSweepECE)
+"""Statistics that look at one probability, whatever their parts."""
 
 
 def binned(kind: type) -> list[Any]:

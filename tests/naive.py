@@ -6,6 +6,7 @@ to a user's functions, nothing else. Variances and means are exact fractions, so
 
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -106,7 +107,13 @@ def equal_width(partition, prob):
     axes = range(n_outcomes if partition.axes == "all" else n_outcomes - 1)
     if n_outcomes == 2:
         axes = [1]
-    return lambda p: tuple(width_cell(p[k], partition.n_cells, partition.closed) for k in axes)
+    n_cells = number_of_cells(partition.n_cells, len(prob))
+    return lambda p: tuple(width_cell(p[k], n_cells, partition.closed) for k in axes)
+
+
+def number_of_cells(n_cells, n):
+    """The number itself, or the largest whole number whose square is at most n."""
+    return max(m for m in range(1, n + 1) if m * m <= n) if n_cells == "sqrt" else n_cells
 
 
 def edges(partition, prob):
@@ -123,7 +130,10 @@ def equal_mass(partition, prob):
     """Cut the sorted rows as numpy.array_split does; a block of ties goes to the cell of its first row."""
     require_two_outcomes(prob)
     values = sorted(p[1] for p in prob)
-    n, n_cells = len(values), partition.n_cells
+    n, n_cells = len(values), number_of_cells(partition.n_cells, len(prob))
+    if partition.cut == "halfway":
+        inner = halfway(values, n_cells)
+        return lambda p: sum(edge <= p[1] for edge in inner)
     split = []
     for cell in range(n_cells):
         split += [cell] * (n // n_cells + (cell < n % n_cells))
@@ -138,7 +148,28 @@ def equal_mass(partition, prob):
     return assign
 
 
+def halfway(values, n_cells):
+    """Edges after every n // n_cells sorted values, in the middle between the two neighbours."""
+    n_cells = min(n_cells, len(values))
+    size = len(values) // n_cells
+    return [(values[b * size - 1] + values[b * size]) / 2 for b in range(1, n_cells)]
+
+
 def variance_tree(partition, prob):
+    """The leaf that a row falls to."""
+    root, leaves = grow(partition, prob)
+
+    def assign(p):
+        node = root
+        while "left" in node:
+            axis, threshold = node["cut"]
+            node = node["left"] if feature(p)[axis] < threshold else node["right"]
+        return leaves.index(node)
+
+    return assign
+
+
+def grow(partition, prob):
     """Split leaves, that of largest variance first, on the class of largest variance, as long as the rule allows."""
     rule = settle(partition, len(prob))
     root = {"rows": list(range(len(prob)))}
@@ -157,15 +188,12 @@ def variance_tree(partition, prob):
         chosen["right"] = {"rows": [i for i in chosen["rows"] if feature(prob[i])[axis] >= threshold]}
         leaves.remove(chosen)
         leaves += [chosen["left"], chosen["right"]]
+    return root, leaves
 
-    def assign(p):
-        node = root
-        while "left" in node:
-            axis, threshold = node["cut"]
-            node = node["left"] if feature(p)[axis] < threshold else node["right"]
-        return leaves.index(node)
 
-    return assign
+def thresholds(node):
+    """The cuts below a node."""
+    return [node["cut"][1], *thresholds(node["left"]), *thresholds(node["right"])] if "left" in node else []
 
 
 def settle(partition, n):
@@ -412,12 +440,121 @@ def classwise_ks(_, prob, outcome, weight=None, expected=None):
     return max(values)
 
 
+def inner_edges(partition, prob):
+    """The edges of intervals, found from the definition or, for trees and equal mass, at the first rows of cells."""
+    values = sorted(p[1] for p in prob)
+    if type(partition) is caltest.EqualWidth:
+        n_cells = number_of_cells(partition.n_cells, len(prob))
+        return [b / n_cells for b in range(1, n_cells)]
+    if type(partition) is caltest.Edges:
+        return list(partition.edges)
+    if type(partition) is caltest.VarianceTree:
+        return sorted(thresholds(grow(partition, prob)[0]))
+    if partition.cut == "halfway":
+        return halfway(values, number_of_cells(partition.n_cells, len(prob)))
+    cell = {value: equal_mass(partition, prob)([1 - value, value]) for value in values}
+    return [min(v for v in values if cell[v] == b) for b in sorted(set(cell.values())) if b != cell[values[0]]]
+
+
+def convex_ece(statistic, prob, outcome, weight=None, expected=None):
+    """Every row belongs to the cells whose centres are its neighbours; the nearer one has the larger share."""
+    require_two_outcomes(prob)
+    scores = [(p[1] - statistic.low) / (1 - statistic.low) for p in prob]
+    edge = [0.0, *inner_edges(statistic.partition, [[1 - s, s] for s in scores]), 1.0]
+    centre = [(a + b) / 2 for a, b in pairwise(edge)]
+    sums = [[0.0, 0.0, 0.0, 0.0] for _ in centre]
+    for i, s in enumerate(scores):
+        shares = {0: 1.0} if s <= centre[0] else {len(centre) - 1: 1.0}
+        for b in range(1, len(centre)):
+            if centre[b - 1] < s <= centre[b]:
+                near = (s - centre[b - 1]) / (centre[b] - centre[b - 1])
+                near = 1 - near if statistic.share == "swapped" else near
+                shares = {b: near, b - 1: 1 - near}
+        for b, share in shares.items():
+            w = share if weight is None else share * float(weight[i])
+            q = (prob if expected is None else expected)[i]
+            for k, term in enumerate((w, w * q[0], w * q[1], w * outcome[i])):
+                sums[b][k] += term
+    total = sum(count for count, *_ in sums)
+    return sum(
+        count / total * distance_between(statistic.distance, [zero / count, one / count], [1 - y / count, y / count])
+        for count, zero, one, y in sums
+        if count > 0
+    )
+
+
+def monotonic_sweep(statistic, prob, outcome, weight=None, expected=None):
+    """One cell more, as long as the frequencies do not decrease from any cell to the next."""
+    require_two_outcomes(prob)
+    chosen = 1
+    while chosen < len(prob) and increasing(cell_gaps(chosen + 1, prob, outcome, weight, expected)):
+        chosen += 1
+    gaps = cell_gaps(chosen, prob, outcome, weight, expected)
+    total = sum(count for count, _, _ in gaps)
+    if statistic.norm == "l2":
+        return sum(count / total * gap**2 for count, _, gap in gaps) ** 0.5
+    return sum(count / total * gap for count, _, gap in gaps)
+
+
+def cell_gaps(n_cells, prob, outcome, weight, expected):
+    """Weight, frequency and absolute gap in each of the equal-mass cells that has weight, in order."""
+    labels = cells(caltest.EqualMass(n_cells), prob)
+    sums = cell_sums(labels, prob if expected is None else expected, outcome, weight)
+    return [
+        (count, observed[1] / count, abs(observed[1] - predicted[1]) / count)
+        for _, (count, predicted, observed) in sorted(sums.items())
+        if count > 0
+    ]
+
+
+def increasing(gaps):
+    """No frequency is below the one before; rounding aside."""
+    return all(later >= sooner - 1e-12 for (_, sooner, _), (_, later, _) in pairwise(gaps))
+
+
+def squared_l2(statistic, prob, outcome, weight=None, expected=None):
+    """Products of the residuals of all pairs of rows in a cell; cells of one row count nothing."""
+    members = {}
+    for i, label in enumerate(cells(statistic.partition, prob)):
+        if weight is None or weight[i] > 0:
+            members.setdefault(label, []).append(i)
+    w = [1.0] * len(prob) if weight is None else [float(value) for value in weight]
+    n_outcomes = len(prob[0])
+    looked_at = [1] if n_outcomes == 2 else range(n_outcomes)
+    residual = [
+        [(outcome[i] == k) - q[k] for k in looked_at] for i, q in enumerate(prob if expected is None else expected)
+    ]
+    total = 0.0
+    for rows in members.values():
+        if len(rows) < 2:
+            continue
+        mass = sum(w[i] for i in rows)
+        pairs = [(i, j) for i in rows for j in rows if i != j]
+        weight_of_pairs = sum(w[i] * w[j] for i, j in pairs)
+        products = sum(w[i] * w[j] * sum(map(float.__mul__, residual[i], residual[j])) for i, j in pairs)
+        if statistic.estimator == "unbiased":
+            squared = products / weight_of_pairs
+        elif statistic.estimator == "t-cal":
+            squared = products / mass**2
+        else:
+            squared = 0.0
+            for place, k in enumerate(looked_at):
+                gap = sum(w[i] * residual[i][place] for i in rows) / mass
+                frequency = sum(w[i] * (outcome[i] == k) for i in rows) / mass
+                squared += gap**2 - frequency * (1 - frequency) * sum(w[i] ** 2 for i in rows) / weight_of_pairs
+        total += mass * squared
+    return total / sum(w)
+
+
 STATISTICS = {
     caltest.ECE: ece,
     caltest.MCE: mce,
     caltest.TemperatureScore: temperature_score,
     caltest.KS: ks,
     caltest.ClasswiseKS: classwise_ks,
+    caltest.ConvexECE: convex_ece,
+    caltest.MonotonicSweepECE: monotonic_sweep,
+    caltest.SquaredL2: squared_l2,
 }
 
 

@@ -148,6 +148,7 @@ def test_lenses(tmp_path, problem, word, lens, capsys):
         ("tree-min-split:20", ct.VarianceTree(min_split=20)),
         ("equal-width:4", ct.EqualWidth(4)),
         ("equal-mass:4", ct.EqualMass(4)),
+        ("equal-mass:sqrt", ct.EqualMass("sqrt")),
         ("edges:0.5,0.7", ct.Edges([0.5, 0.7])),
     ],
 )
@@ -240,7 +241,7 @@ def bad_files(folder):
         (["--lens", "class:x"], "argument --lens: 'class:x'"),
         (["--lens", "class:10"], "`k` must be a class index 0 to 9, got 10"),
         (["--lens", "groups:0,1/1,2"], "`groups` must hold every class once"),
-        (["--partition", "equal-width:0"], "`n_cells` must be an integer >= 1, got 0"),
+        (["--partition", "equal-width:0"], "`n_cells` must be an integer >= 1 or .sqrt., got 0"),
         (["--partition", "equal-mass:5"], "`EqualMass` needs a two-outcome lens"),
         (["--distance", "l1"], "'l1' is none of total_variation"),
         (["--statistic", "best"], "argument --statistic: invalid choice: 'best'"),

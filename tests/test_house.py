@@ -227,6 +227,10 @@ for y_prob in kinds:
         caltest.calibration_test(y_true, event, n_resamples=300, rng=0, workers=2, region=lambda p: p[:, 1] > 0.1)
         caltest.calibration_test(y_true, event, statistic=KS(), n_resamples=19, rng=np.random.default_rng(1))
         caltest.calibration_error(y_true, event, statistic=ECE(EqualWidth(15)))
+        for statistic in (caltest.ConvexECE(), caltest.MonotonicSweepECE(), caltest.SquaredL2()):
+            caltest.calibration_test(y_true, event, statistic=statistic, n_resamples=19, rng=0)
+            caltest.calibration_error(y_true, event, statistic=statistic, sample_weight=np.ones(120))
+    caltest.calibration_test(label, y_prob, statistic=caltest.SquaredL2(), n_resamples=19, rng=0)
     caltest.calibration_table(label, y_prob, n_resamples=19, rng=0)
     for partition in (EqualWidth(2), caltest.EqualMass(2), caltest.VarianceTree(min_leaf=40)):
         rows = Consistency(resample_predictions=True)

@@ -406,13 +406,13 @@ def test_what_is_no_partition(partition, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: caltest.EqualWidth(0), r"`n_cells` must be an integer >= 1, got 0"),
-        (lambda: caltest.EqualWidth(10.0), r"`n_cells` must be an integer >= 1, got 10.0"),
-        (lambda: caltest.EqualWidth(True), r"`n_cells` must be an integer >= 1, got True"),
+        (lambda: caltest.EqualWidth(0), r'`n_cells` must be an integer >= 1 or "sqrt", got 0'),
+        (lambda: caltest.EqualWidth(10.0), r'`n_cells` must be an integer >= 1 or "sqrt", got 10.0'),
+        (lambda: caltest.EqualWidth(True), r'`n_cells` must be an integer >= 1 or "sqrt", got True'),
         (lambda: caltest.EqualWidth(10, axes="some"), r"`axes` must be one of 'free', 'all', got 'some'"),
         (lambda: caltest.EqualWidth(10, closed="both"), r"`closed` must be one of 'left', 'right', got 'both'"),
-        (lambda: caltest.EqualMass(0), r"`n_cells` must be an integer >= 1, got 0"),
-        (lambda: caltest.EqualMass("5"), r"`n_cells` must be an integer >= 1, got '5'"),
+        (lambda: caltest.EqualMass(0), r'`n_cells` must be an integer >= 1 or "sqrt", got 0'),
+        (lambda: caltest.EqualMass("5"), r'`n_cells` must be an integer >= 1 or "sqrt", got .5.'),
         (lambda: caltest.Edges([]), r"`edges` must be strictly increasing and strictly between 0 and 1, got \(\)"),
         (lambda: caltest.Edges([0.5, 0.5]), r"`edges` must be strictly increasing"),
         (lambda: caltest.Edges([0.5, 0.2]), r"`edges` must be strictly increasing"),

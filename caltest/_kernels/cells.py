@@ -5,6 +5,8 @@ from numba import uint32
 
 from caltest._kernels._compile import kernel, reduction
 
+_LANES = 32
+
 
 @kernel
 def count_outcomes(outcomes, cell, n_cells, n_outcomes):
@@ -49,6 +51,35 @@ def count_events(outcomes, start):
                 total += uint32(outcome[i])
             counts[r, b] = total
     return counts
+
+
+@kernel
+def sum_over_events(outcomes, value, start):
+    """Return ``(n_replicates, n_cells)``: the sum of ``value`` over the events in the rows ``start[b] : start[b + 1]``.
+
+    As `count_events`, each row counting its value. Every lane is summed in row order, so that the loop over lanes is
+    one vector operation.
+    """
+    n_replicates = outcomes.shape[0]
+    n_cells = start.size - 1
+    sums = np.empty((n_replicates, n_cells))
+    lanes = np.empty(_LANES)
+    for r in range(n_replicates):
+        for b in range(n_cells):
+            outcome = outcomes[r, start[b] : start[b + 1]]
+            term = value[start[b] : start[b + 1]]
+            lanes[:] = 0.0
+            full = outcome.size // _LANES * _LANES
+            for i in range(0, full, _LANES):
+                for lane in range(_LANES):
+                    lanes[lane] += outcome[i + lane] * term[i + lane]
+            for i in range(full, outcome.size):
+                lanes[i - full] += outcome[i] * term[i]
+            total = 0.0
+            for lane in range(_LANES):
+                total += lanes[lane]
+            sums[r, b] = total
+    return sums
 
 
 @kernel

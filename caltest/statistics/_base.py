@@ -38,6 +38,10 @@ class Statistic(ABC):
         """Return the statistic on every draw, ``(n_resamples,)``; may be overridden to be faster, never to differ."""
         return joint_null([self], sample, draws)[0]
 
+    def derived(self, value: float, null: Law) -> dict[str, float]:
+        """Return named numbers that follow from a value and its null law; a result carries and prints them."""
+        return {}
+
     def exact(self, sample: Sample) -> tuple[Law, Tail] | None:
         """Return the exact null law and the tail at the observed outcomes; None where no exact law is known."""
         return None
