@@ -274,7 +274,7 @@ def induce(
             msg = "`region` must hold at least one row (of positive weight), got none."
             raise ValueError(msg)
     if prob.shape[1] == 2:
-        row = row[np.argsort(prob[row, 1], kind="stable")]
+        row = row[np.argsort(prob[row, 1])]  # ties in any order: nothing may depend on it
     if region is not None or prob.shape[1] == 2:
         prob = prob[row]
     prob = np.ascontiguousarray(prob)
@@ -313,8 +313,9 @@ def apply_lens(
     if not callable(lens) or isinstance(lens, type):
         msg = f"`lens` must be a lens such as Confidence() or a function of (prob, outcome), got {lens!r}."
         raise ValueError(msg)
-    # What is not ours may write to its arguments.
-    returned = lens(prob, outcome) if isinstance(lens, BUILT_IN) else lens(prob.copy(), outcome.copy())
+    if isinstance(lens, BUILT_IN):
+        return lens(prob, outcome)
+    returned = lens(prob.copy(), outcome.copy())  # a user's function may write to them
     if not isinstance(returned, tuple) or len(returned) != 2:
         msg = f"`lens` must return a pair (prob, outcome), got {type(returned).__name__}."
         raise ValueError(msg)

@@ -48,7 +48,7 @@ def validate_prob(y_prob: ArrayLike) -> NDArray[np.float64]:
     prob = np.require(prob, np.float64, ["C", "W"])  # no copy where none is needed: nothing writes to it
     if prob.ndim == 1:
         return np.column_stack([1.0 - prob, prob])
-    total = prob.sum(axis=1)
+    total = np.einsum("ik->i", prob)
     wrong = np.flatnonzero(np.abs(total - 1.0) > SUM_TOLERANCE)
     if wrong.size:
         row = wrong[0]
@@ -185,10 +185,9 @@ def _as_float(values: NDArray[Any], name: str) -> NDArray[np.float64]:
 
 
 def _refuse_bad_values(prob: NDArray[Any]) -> None:
-    # NaN fails every comparison, so one pass finds all that is wrong.
-    wrong = np.argwhere(~((prob >= 0) & (prob <= 1)))
-    if not wrong.size:
+    if prob.min() >= 0 and prob.max() <= 1:  # NaN fails every comparison
         return
+    wrong = np.argwhere(~((prob >= 0) & (prob <= 1)))
     where = tuple(wrong[0])
     value = prob[where]
     place = f"row {where[0]}" + (f", column {where[1]}" if len(where) == 2 else "")

@@ -20,7 +20,9 @@ from caltest.laws import TIE_TOLERANCE, CellLaw, Law, Tail
 
 _NEGLIGIBLE = 1e-19  # statistics.md, section 5
 _MOST_ATOMS = 10**6
+_HOPELESS = 100  # estimates of their number are rough
 _FOURIER_FLOOR = 1e-8
+_LOG_SMALLEST = 80.0  # exp(-80) of what is nearest is nothing
 _SMALLEST_GRID, _LARGEST_GRID, _LARGEST_LATTICE = 2**14, 2**18, 2**20
 _AGREEMENT, _FAR_AGREEMENT = 2e-4, 1e-2
 _ALIGNED = 1e-6
@@ -165,6 +167,8 @@ class SumLaw(Law):
         floor = x - self._slack
         if floor <= sum(cell.values[0] for cell in self.cells):
             return Tail(1.0, 0.0, "the whole law")
+        if floor > self.mean and _tilt(self.cells, floor)[1] < math.log(_FOURIER_FLOOR):
+            return self._far_tail(floor, contributions)
         if self._has_lattice:
             tail = _on_lattice(self.cells, self.unit, floor)
         elif self._halves is not None:
@@ -235,7 +239,10 @@ class SumLaw(Law):
 def _meet_in_the_middle(cells: Sequence[CellLaw]) -> tuple[CellLaw, CellLaw] | None:
     """Return two laws whose sum is T, the second one sorted; None if they would have too many atoms."""
     halves = [CellLaw(np.zeros(1), np.ones(1)), CellLaw(np.zeros(1), np.ones(1))]
-    for cell in sorted((cell.heavier_than(_NEGLIGIBLE) for cell in cells), key=lambda cell: -len(cell.values)):
+    cells = sorted((cell.heavier_than(_NEGLIGIBLE) for cell in cells), key=lambda cell: -len(cell.values))
+    if min(_n_atoms(cells[::2]), _n_atoms(cells[1::2])) > _HOPELESS * _MOST_ATOMS:
+        return None
+    for cell in cells:
         halves.sort(key=lambda half: len(half.values))
         if len(halves[0].values) * len(cell.values) > 4 * _MOST_ATOMS:
             return None
@@ -244,6 +251,13 @@ def _meet_in_the_middle(cells: Sequence[CellLaw]) -> tuple[CellLaw, CellLaw] | N
         return None
     order = np.argsort(halves[1].values)
     return halves[0], CellLaw(halves[1].values[order], halves[1].mass[order])
+
+
+def _n_atoms(cells: Sequence[CellLaw]) -> float:
+    """Estimate how many atoms of a sum are not negligible: those of an ellipsoid inside the box of all."""
+    k = len(cells)
+    log_ball = k / 2 * math.log(math.pi) - math.lgamma(k / 2 + 1)
+    return math.exp(min(log_ball + sum(math.log(len(cell.values) / 2) for cell in cells), 700.0))
 
 
 def _from_atoms(halves: tuple[CellLaw, CellLaw], floor: float, theta: float = 0.0) -> Tail:
@@ -325,9 +339,13 @@ def _on_grid(
 
 def _share_above(point: NDArray[np.int64], floor: float, step: float, theta: float) -> NDArray[np.float64]:
     """Return the share of a grid point's mass that counts: it is spread over half a step on either side."""
-    low = np.maximum((point - 0.5) * step, floor) - floor
-    high = np.maximum((point + 0.5) * step, floor) - floor
-    return (high - low) / step if theta == 0 else (np.exp(-theta * low) - np.exp(-theta * high)) / (theta * step)
+    low, high = (np.maximum((point + half) * step - floor, 0.0) for half in (-0.5, 0.5))
+    if theta == 0:
+        return (high - low) / step
+    share = np.zeros(len(point))
+    counts = (high > 0) & (theta * low < _LOG_SMALLEST)
+    share[counts] = (np.exp(-theta * low[counts]) - np.exp(-theta * high[counts])) / (theta * step)
+    return share
 
 
 def _observed_mass(cells: Sequence[CellLaw], observed: NDArray[np.float64], spacing: float) -> float:

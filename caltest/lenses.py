@@ -95,7 +95,8 @@ class Confidence:
 
     def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> Problem:
         """Return the induced problem."""
-        return _event(prob.max(axis=1), outcome == prob.argmax(axis=1))
+        top = prob.argmax(axis=1)
+        return _event(prob[np.arange(len(prob)), top], outcome == top)
 
 
 @dataclass(frozen=True)
