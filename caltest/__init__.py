@@ -9,6 +9,7 @@ from caltest import datasets
 from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
+from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import Edges, EqualMass, EqualWidth, Partition
@@ -16,20 +17,42 @@ from caltest.plotting import plot_reliability
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.resampling import Consistency
-from caltest.statistics import ECE, KS, MCE, ClasswiseKS, Omnibus, Statistic, TemperatureScore
+from caltest.statistics import (
+    ACE,
+    ECE,
+    GCE,
+    KS,
+    MCE,
+    RMSCE,
+    SCE,
+    TACE,
+    UCE,
+    ClassConditionalECE,
+    ClasswiseKS,
+    Omnibus,
+    Statistic,
+    TemperatureScore,
+)
 from caltest.table import CalibrationTable, calibration_table
 from caltest.trees import VarianceTree
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ACE",
     "ECE",
+    "GCE",
     "KS",
     "MCE",
+    "RMSCE",
+    "SCE",
+    "TACE",
+    "UCE",
     "CalibrationTable",
     "CalibrationTestResult",
     "CalibrationWarning",
     "Canonical",
+    "ClassConditionalECE",
     "ClassWise",
     "ClasswiseKS",
     "Confidence",
@@ -37,6 +60,7 @@ __all__ = [
     "Edges",
     "EqualMass",
     "EqualWidth",
+    "GCETable",
     "Groups",
     "HistogramRegression",
     "Omnibus",
@@ -54,6 +78,7 @@ __all__ = [
     "chebyshev",
     "datasets",
     "euclidean",
+    "gce_table",
     "histogram_regression",
     "plot_reliability",
     "reliability_curve",

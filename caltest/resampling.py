@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._kernels.draws import draw_multiplicities, draw_outcomes, draw_rows
+from caltest._kernels.draws import count_drawn, draw_multiplicities, draw_outcomes, draw_rows
 from caltest._sample import CalibrationFunction, Sample, outcome_dtype, with_calibration_function
 from caltest._validation import SeedLike, validate_count, validate_rng
 
@@ -154,6 +154,18 @@ class Draws:
             events = np.empty_like(rows)
             draw_multiplicities(sample.thresholds[0], self.row_seed, self.outcome_seed, part.first, rows, events)
             yield rows, events
+
+    def counts(self, sample: Sample, cell: NDArray[Any], n_cells: int) -> Iterator[NDArray[np.int32]]:
+        """Yield ``(n_replicates, n_cells)``: rows that fall to an outcome whose entry lies in each cell.
+
+        The same draws as `blocks`, for fixed predictions, without storing outcomes. ``cell (n_samples, n_outcomes)``
+        is the cell of every entry of the predictions, 0 to ``n_cells - 1``.
+        """
+        low, high = _BLOCK_REPLICATES
+        for part in self.slices(min(max(_BLOCK_BYTES // (4 * n_cells), low), high)):
+            counted = np.empty((part.n_resamples, n_cells), dtype=np.int32)
+            count_drawn(sample.thresholds, cell, self.outcome_seed, part.first, counted)
+            yield counted
 
     def _outcomes(self, sample: Sample, thresholds: NDArray[np.uint32] | None = None) -> NDArray[Any]:
         out = np.empty((self.n_resamples, sample.n_samples), dtype=outcome_dtype(sample.n_outcomes))
