@@ -33,7 +33,7 @@ NAMES = {
     ("equal-mass", False, True, False, "l1"): "ACE",
     ("equal-mass", False, True, True, "l1"): "TACE",
 }
-"""What the paper calls some of them (appendix A): scheme, max_prob, class_conditional, thresholded, norm."""
+"""What the paper calls some of them (appendix C): scheme, max_prob, class_conditional, thresholded, norm."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ def gce_table(
 
     References
     ----------
-    J. Nixon et al. (2019), Measuring calibration in deep learning, CVPR workshops, appendix A.
+    J. Nixon et al. (2019), Measuring calibration in deep learning, CVPR workshops, appendix C.
 
     Examples
     --------

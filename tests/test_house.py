@@ -25,7 +25,7 @@ FLOORS = [
     {"_kernels", "_validation", "_naming", "datasets"},
     {"_sample", "lenses", "partitions", "trees", "distances", "resampling", "laws", "exact"},
     {"statistics"},
-    {"_result", "_words", "hypothesis", "table", "regression", "reliability"},
+    {"_result", "_words", "hypothesis", "table", "gce", "regression", "reliability"},
     {"plotting"},
     {"_files", "cli"},
 ]
@@ -43,6 +43,7 @@ LONGER: dict[str, str] = {}
 MADE_BY = {
     "CalibrationTable": caltest.calibration_table,
     "CalibrationTestResult": caltest.calibration_test,
+    "GCETable": caltest.gce_table,
     "HistogramRegression": caltest.histogram_regression,
     "ReliabilityCurve": caltest.reliability_curve,
 }
@@ -222,12 +223,17 @@ for y_prob in kinds:
             caltest.calibration_test(y_true, y_prob, lens=lens, n_resamples=19, rng=0)
             for weight in (None, np.ones(120), np.ones(120, dtype=np.float32)):
                 caltest.calibration_error(y_true, y_prob, lens=lens, sample_weight=weight)
+                caltest.calibration_error(y_true, y_prob, lens=lens, sample_weight=weight, statistic=caltest.SCE())
     event = np.asarray(y_prob)[:, 1]
     for y_true in (label == 1, (label == 1).tolist(), (label == 1).astype(np.uint8)):
         caltest.calibration_test(y_true, event, n_resamples=300, rng=0, workers=2, region=lambda p: p[:, 1] > 0.1)
         caltest.calibration_test(y_true, event, statistic=KS(), n_resamples=19, rng=np.random.default_rng(1))
         caltest.calibration_error(y_true, event, statistic=ECE(EqualWidth(15)))
     caltest.calibration_table(label, y_prob, n_resamples=19, rng=0)
+    caltest.gce_table(label, y_prob, n_resamples=19, rng=0)
+    for statistic in (caltest.GCE(), caltest.TACE(), caltest.UCE()):
+        for lens in (None, Confidence()):
+            caltest.calibration_test(label, y_prob, lens=lens, statistic=statistic, n_resamples=300, workers=2)
     for partition in (EqualWidth(2), caltest.EqualMass(2), caltest.VarianceTree(min_leaf=40)):
         rows = Consistency(resample_predictions=True)
         for statistic in (ECE(partition), caltest.MCE(partition)):

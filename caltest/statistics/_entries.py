@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from caltest._kernels.entries import count_entries, weigh_entries
 from caltest._sample import Sample
+from caltest.partitions import Intervals
 from caltest.resampling import Draws
 from caltest.statistics._base import Statistic
 
@@ -163,6 +164,26 @@ class Layout:
             "rows": lambda: total / (total.sum() or 1.0),
         }[self.class_weight]()
         return within * between[group]
+
+
+@dataclass(frozen=True)
+class AuthorsCells:
+    """Cells of one probability as in the code of Nixon et al.: a value of exactly 1 has a cell of its own.
+
+    Equal mass: edge r is the sorted value at index round(r n / n_cells), halves to even; ties stay together. With
+    fewer values than half of n_cells that code fails; here the index is at most n - 1.
+    """
+
+    scheme: str
+    n_cells: int
+
+    def fit(self, prob: NDArray[np.float64]) -> Intervals:
+        """Return the intervals for probabilities ``(n, 2)``, of which column 1 is cut."""
+        if self.scheme == "equal-width":
+            return Intervals(np.arange(1, self.n_cells + 1) / self.n_cells)
+        first = np.rint(np.linspace(0, len(prob), self.n_cells, endpoint=False)).astype(np.int64)[1:]
+        edges = np.sort(prob[:, 1])[np.minimum(first, len(prob) - 1)]
+        return Intervals(np.sort(np.append(edges, 1.0)))  # sums behind a lens may exceed 1 by rounding
 
 
 def sum_in_cells(cell: NDArray[np.int64], values: NDArray[np.float64], n_cells: int) -> NDArray[np.float64]:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest._sample import Sample
 from caltest._validation import validate_choice, validate_count
-from caltest.partitions import EqualMass, EqualWidth, Intervals
-from caltest.statistics._entries import EntryCells, EntryStatistic, Layout
+from caltest.partitions import EqualMass, EqualWidth
+from caltest.statistics._entries import AuthorsCells, EntryCells, EntryStatistic, Layout
 
 SCHEMES = ("equal-width", "equal-mass")
 
@@ -29,24 +28,6 @@ class OverClasses(EntryStatistic):
     def entry_cells(self, sample: Sample) -> EntryCells:
         """Return the cells of the entries of a sample; computed once."""
         return sample.once(self.layout(sample.n_samples))
-
-
-@dataclass(frozen=True)
-class AuthorsCells:
-    """Cells of one probability as in the code of Nixon et al.: a value of exactly 1 has a cell of its own.
-
-    Equal mass: edge r is the sorted value at index round(r n / n_cells), halves to even; ties stay together.
-    """
-
-    scheme: str
-    n_cells: int
-
-    def fit(self, prob: NDArray[np.float64]) -> Intervals:
-        """Return the intervals for probabilities ``(n, 2)``, of which column 1 is cut."""
-        if self.scheme == "equal-width":
-            return Intervals(np.arange(1, self.n_cells + 1) / self.n_cells)
-        first = np.rint(np.linspace(0, len(prob), self.n_cells, endpoint=False)).astype(np.int64)
-        return Intervals(np.append(np.sort(prob[:, 1])[first[1:]], 1.0))
 
 
 @dataclass(frozen=True)
@@ -93,7 +74,7 @@ class GCE(OverClasses):
 
     References
     ----------
-    J. Nixon et al. (2019), Measuring calibration in deep learning, CVPR workshops, sections 4 and 5.
+    J. Nixon et al. (2019), Measuring calibration in deep learning, CVPR workshops, section 4 and appendix C.
 
     Examples
     --------
@@ -147,7 +128,7 @@ class SCE(OverClasses):
     n_cells : int
         Cells L of each class.
     average : {"mean", "sum"}
-        Over the classes; the sum is the marginal error of Gupta & Ramdas' and other code.
+        Over the classes; some programs (ece-kde) add them up.
     closed : {"left", "right"}
         Which end of a cell belongs to it, as in `EqualWidth`.
 
@@ -158,7 +139,7 @@ class SCE(OverClasses):
 
     References
     ----------
-    J. Nixon et al. (2019), Measuring calibration in deep learning, section 3.2.
+    J. Nixon et al. (2019), Measuring calibration in deep learning, CVPR workshops, section 4.3.
     M. Kull et al. (2019), Beyond temperature scaling, NeurIPS.
 
     Examples
@@ -214,7 +195,7 @@ class ACE(OverClasses):
 
     References
     ----------
-    J. Nixon et al. (2019), Measuring calibration in deep learning, section 3.1.
+    J. Nixon et al. (2019), Measuring calibration in deep learning, CVPR workshops, section 4.2.
     L. Neumann, A. Zisserman and A. Vedaldi (2018), Relaxed softmax, NeurIPS workshop.
 
     Examples
@@ -222,7 +203,7 @@ class ACE(OverClasses):
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.ACE()), 6)
-    0.003891
+    0.003896
     """
 
     n_cells: int = 15
@@ -265,14 +246,14 @@ class TACE(OverClasses):
 
     References
     ----------
-    J. Nixon et al. (2019), Measuring calibration in deep learning, section 3.3.
+    J. Nixon et al. (2019), Measuring calibration in deep learning, CVPR workshops, section 4.5 and appendix A.1.
 
     Examples
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.TACE()), 6)
-    0.051489
+    0.051757
     """
 
     n_cells: int = 15
@@ -370,7 +351,7 @@ class ClassConditionalECE(OverClasses):
 
     References
     ----------
-    J. Nixon et al. (2019), Measuring calibration in deep learning, appendix A.
+    J. Nixon et al. (2019), Measuring calibration in deep learning, CVPR workshops, section 4.1 and appendix C.
     C. Gupta and A. Ramdas (2022), Top-label calibration and multiclass-to-binary reductions, ICLR.
 
     Examples
