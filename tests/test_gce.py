@@ -314,6 +314,15 @@ def test_resampled_rows_are_cut_anew(statistic):
     np.testing.assert_allclose(statistic.null(sample, draws), expected, rtol=1e-12, atol=1e-12)
 
 
+def test_resampled_rows_in_sparse_cells_are_warned_of():
+    rng = np.random.default_rng(8)
+    y_prob = rng.dirichlet(np.ones(3), size=30)
+    rows = caltest.Consistency(resample_predictions=True)
+    with pytest.warns(caltest.CalibrationWarning) as warned:
+        caltest.calibration_test(draw_labels(y_prob, rng), y_prob, statistic=SCE(), resampling=rows, n_resamples=19)
+    assert any("of the rows lie in cells of SCE() with fewer than 10 rows" in str(w.message) for w in warned)
+
+
 PREDICTIONS = {
     "sharp": lambda rng: rng.dirichlet(np.full(10, 0.005), size=2500),
     "vague": lambda rng: rng.dirichlet(np.ones(10), size=2500),
