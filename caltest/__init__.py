@@ -9,6 +9,7 @@ from caltest import datasets
 from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
+from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import Edges, EqualMass, EqualWidth, Partition
@@ -17,9 +18,16 @@ from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.resampling import Bootstrap, Consistency
 from caltest.statistics import (
+    ACE,
     ECE,
+    GCE,
     KS,
     MCE,
+    RMSCE,
+    SCE,
+    TACE,
+    UCE,
+    ClassConditionalECE,
     ClasswiseKS,
     ConvexECE,
     MonotonicSweepECE,
@@ -34,14 +42,21 @@ from caltest.trees import VarianceTree
 __version__ = "0.1.0"
 
 __all__ = [
+    "ACE",
     "ECE",
+    "GCE",
     "KS",
     "MCE",
+    "RMSCE",
+    "SCE",
+    "TACE",
+    "UCE",
     "Bootstrap",
     "CalibrationTable",
     "CalibrationTestResult",
     "CalibrationWarning",
     "Canonical",
+    "ClassConditionalECE",
     "ClassWise",
     "ClasswiseKS",
     "Confidence",
@@ -50,6 +65,7 @@ __all__ = [
     "Edges",
     "EqualMass",
     "EqualWidth",
+    "GCETable",
     "Groups",
     "HistogramRegression",
     "MonotonicSweepECE",
@@ -69,6 +85,7 @@ __all__ = [
     "chebyshev",
     "datasets",
     "euclidean",
+    "gce_table",
     "histogram_regression",
     "plot_reliability",
     "reliability_curve",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caltest._naming import describe
 from caltest._result import ComponentResult
@@ -16,6 +17,7 @@ from caltest.laws import TIE_TOLERANCE
 from caltest.lenses import Canonical, ClassWise, Lens
 from caltest.resampling import Consistency
 from caltest.statistics import Statistic
+from caltest.statistics._entries import EntryStatistic
 
 _SPARSE_ROWS = 10  # cells of fewer rows make resampled predictions misleading: copies of a row share a cell
 _TOLERATED = 0.05
@@ -33,15 +35,12 @@ def sparsity_notes(parts: Sequence[Statistic], sample: Sample, draws: Draws) -> 
         return []
     notes = []
     for part in parts:
-        partition = getattr(part, "partition", None)
-        if partition is None:
+        rows = _rows_in_cells(part, sample)
+        if not rows.size:
             continue
-        cells = sample.cells(partition)
-        rows = np.bincount(cells.index)
-        sparse = rows[rows < _SPARSE_ROWS].sum() / sample.n_samples
-        drawn = draws.slices(_REFITS)[0].cell_sums(sample, partition)
-        refitted = np.concatenate([np.atleast_2d(sums.count > 0).sum(axis=1) for sums in drawn])
-        change = np.mean(refitted) / cells.n_cells - 1
+        sparse = rows[rows < _SPARSE_ROWS].sum() / rows.sum()
+        refitted = np.mean(_refitted(part, sample, draws.slices(_REFITS)[0]))
+        change = refitted / len(rows) - 1
         if sparse > _TOLERATED:
             notes.append(
                 f"{sparse:.0%} of the rows lie in cells of {part} with fewer than {_SPARSE_ROWS} rows; the p-value "
@@ -49,12 +48,29 @@ def sparsity_notes(parts: Sequence[Statistic], sample: Sample, draws: Draws) -> 
             )
         if abs(change) > _TOLERATED:
             notes.append(
-                f"re-fitted partitions of {part} have {np.mean(refitted):.1f} cells on average, the observed one "
-                f"{cells.n_cells}; the p-value from resampled predictions is not valid."
+                f"re-fitted partitions of {part} have {refitted:.1f} cells on average, the observed one "
+                f"{len(rows)}; the p-value from resampled predictions is not valid."
             )
     for note in notes:
         warnings.warn(note, CalibrationWarning, stacklevel=4)
     return notes
+
+
+def _rows_in_cells(part: Statistic, sample: Sample) -> NDArray[Any]:
+    """Return how many rows, or entries, each occupied cell of a statistic holds; nothing if it has no cells."""
+    if isinstance(part, EntryStatistic):
+        count = part.entry_cells(sample).count
+        return count[count > 0]
+    partition = getattr(part, "partition", None)
+    return np.bincount([] if partition is None else sample.cells(partition).index)
+
+
+def _refitted(part: Statistic, sample: Sample, draws: Draws) -> NDArray[Any]:
+    """Return how many occupied cells a statistic has on each resample."""
+    if isinstance(part, EntryStatistic):
+        return np.array([len(_rows_in_cells(part, drawn)) for drawn, _ in draws.blocks(sample)])
+    drawn_sums = draws.cell_sums(sample, part.partition)  # type: ignore[attr-defined]
+    return np.concatenate([np.atleast_2d(sums.count > 0).sum(axis=1) for sums in drawn_sums])
 
 
 def scatter_notes(parts: Sequence[Statistic], components: Sequence[ComponentResult]) -> list[str]:

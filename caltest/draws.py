@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from caltest._kernels.alias import class_records
 from caltest._kernels.cells import sum_multiplicities
 from caltest._kernels.draws import (
+    count_drawn,
     draw_class_rows,
     draw_classes,
     draw_counts,
@@ -111,23 +112,51 @@ class OutcomeDraws(Draws):
 
     def cell_sums(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
         """Yield the cell sums of every draw; for two outcomes the counts are drawn from their own laws."""
-        if sample.n_outcomes > 2 or sample.weight is not None:
+        if sample.weight is not None:
             yield from super().cell_sums(sample, partition)
             return
         cells = sample.cells(partition)
-        first, tables = sample.once(_count_tables, partition)
-        n_rows = np.bincount(cells.index)
-        for part in self._blocks_of(8 * cells.n_cells):
-            events = np.empty((part.n_resamples, cells.n_cells), dtype=np.int64)
+        draw = self._event_counts if sample.n_outcomes == 2 else self._class_counts
+        for observed in draw(sample, partition):
+            yield CellSums(cells.count, cells.null_sum, observed.astype(np.float64))
+
+    def _event_counts(self, sample: Sample, partition: Any) -> Iterator[NDArray[np.int64]]:
+        first, n_rows, tables = sample.once(_count_tables, partition)
+        for part in self._blocks_of(8 * len(first)):
+            events = np.empty((part.n_resamples, len(first)), dtype=np.int64)
             draw_counts(*tables.arrays, self.seed, part.first, events)
-            events += first
-            yield CellSums(cells.count, cells.null_sum, np.stack([n_rows - events, events], axis=-1).astype(float))
+            yield np.stack([n_rows - first - events, first + events], axis=-1)
+
+    def _class_counts(self, sample: Sample, partition: Any) -> Iterator[NDArray[np.int32]]:
+        entry = sample.once(_entries, partition)
+        shape = sample.cells(partition).n_cells, sample.n_outcomes
+        for counted in self.counts(sample, entry, shape[0] * shape[1]):
+            yield counted.reshape(-1, *shape)
+
+    def counts(self, sample: Sample, cell: NDArray[Any], n_cells: int) -> Iterator[NDArray[np.int32]]:
+        """Yield ``(n_replicates, n_cells)``: rows that fall to an outcome whose entry lies in each cell.
+
+        The same draws as `blocks`, without storing outcomes. ``cell (n_samples, n_outcomes)`` is the cell of every
+        entry of the predictions, 0 to ``n_cells - 1``.
+        """
+        for part in self._blocks_of(4 * n_cells):
+            counted = np.empty((part.n_resamples, n_cells), dtype=np.int32)
+            count_drawn(sample.thresholds, cell, self.seed, part.first, counted)
+            yield counted
 
 
-def _count_tables(sample: Sample, partition: Any) -> tuple[NDArray[np.int64], AliasTables]:
-    """Return the smallest event count of each cell and tables for what is more."""
-    laws = [PoissonBinomial.of(p) for p in sample.cells(partition).split(sample.null_event)]
-    return np.array([law.first for law in laws]), AliasTables.of([law.pmf for law in laws])
+def _entries(sample: Sample, partition: Any) -> NDArray[Any]:
+    """Return a number for each cell and outcome, ``(n_samples, n_outcomes)``."""
+    cells = sample.cells(partition)
+    dtype = np.uint16 if cells.n_cells * sample.n_outcomes <= 2**16 else np.uint32
+    return (cells.index[:, None] * sample.n_outcomes + np.arange(sample.n_outcomes)).astype(dtype)
+
+
+def _count_tables(sample: Sample, partition: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], AliasTables]:
+    """Return the smallest event count of each cell, its rows, and tables for what is more than the smallest."""
+    cells = sample.cells(partition)
+    laws = [PoissonBinomial.of(p) for p in cells.split(sample.null_event)]
+    return np.array([law.first for law in laws]), np.bincount(cells.index), AliasTables.of([law.pmf for law in laws])
 
 
 def _null_law(sample: Sample) -> NDArray[np.float64]:

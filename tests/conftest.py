@@ -202,6 +202,35 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
         *(caltest.SquaredL2(partition) for partition in [*flat(PARTITIONS), thirds]),
         *(caltest.SquaredL2(caltest.EqualWidth(4), estimator) for estimator in ("t-cal", "kumar")),
     ],
+    caltest.GCE: lambda: [
+        caltest.GCE(),
+        caltest.GCE(norm="l2", threshold=0.2, n_cells=4),
+        caltest.GCE(max_prob=True, n_cells=3),
+        caltest.GCE(max_prob=True, class_conditional=False, norm="l2"),
+        caltest.GCE(class_conditional=False, threshold=0.01),
+        caltest.GCE("equal-mass"),
+        caltest.GCE("equal-mass", norm="l2", threshold=0.1, n_cells=4),
+        caltest.GCE("equal-mass", max_prob=True, norm="l2", n_cells=2),
+        caltest.GCE("equal-mass", class_conditional=False, n_cells=7),
+    ],
+    caltest.SCE: lambda: [caltest.SCE(), caltest.SCE(4, average="sum"), caltest.SCE(8, closed="right")],
+    caltest.ACE: lambda: [
+        caltest.ACE(),
+        caltest.ACE(4, cell_weight="rows"),
+        caltest.ACE(6, cell_weight="occupied"),
+        caltest.ACE(5, "equal-width", max_prob=True, cell_weight="occupied"),
+    ],
+    caltest.TACE: lambda: [
+        caltest.TACE(),
+        caltest.TACE(3, threshold=0.25, cell_weight="rows"),
+        caltest.TACE(50, threshold=0.5, cell_weight="occupied"),
+    ],
+    caltest.RMSCE: lambda: [caltest.RMSCE(), caltest.RMSCE(4, "equal-width"), caltest.RMSCE(rows_per_cell=7)],
+    caltest.ClassConditionalECE: lambda: [
+        caltest.ClassConditionalECE(),
+        caltest.ClassConditionalECE(3, class_weight="rows"),
+    ],
+    caltest.UCE: lambda: [caltest.UCE(), caltest.UCE(4)],
     caltest.Omnibus: list,  # a combination, without a value of its own
 }
 

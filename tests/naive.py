@@ -546,7 +546,149 @@ def squared_l2(statistic, prob, outcome, weight=None, expected=None):
     return total / sum(w)
 
 
+# Errors over entries: every pair of a row and a class is a prediction of its own.
+
+
+def entry_groups(prob, outcome, weight, expected, *, top, apart):
+    """Entries (value, happened, expected, weight) of each class, or of all in one group; of top predictions only."""
+    groups = [[] for _ in (prob[0] if apart else [0])]
+    for i, p in enumerate(prob):
+        for k in ranking(p)[:1] if top else range(len(p)):
+            q = (prob if expected is None else expected)[i][k]
+            w = 1.0 if weight is None else float(weight[i])
+            groups[k if apart else 0].append((p[k], outcome[i] == k, float(q), w))
+    return groups
+
+
+def gaps(group, cut):
+    """Weight and |frequency - expectation| of every cell that has weight; ``cut`` gives the cell of each value."""
+    sums = {}
+    for cell, (_, happened, expected, w) in zip(cut([value for value, *_ in group]), group, strict=True):
+        count, seen, predicted = sums.get(cell, (0.0, 0.0, 0.0))
+        sums[cell] = count + w, seen + w * happened, predicted + w * expected
+    return [(count, abs(seen - predicted) / count) for count, seen, predicted in sums.values() if count > 0]
+
+
+def by_rows(cells, power=1):
+    """Average over cells, weighted by rows; 0 without rows."""
+    return sum(count * gap**power for count, gap in cells) / (sum(count for count, _ in cells) or 1.0)
+
+
+def width_cut(n_cells, closed="left"):
+    """Equal cells, the end cells closed."""
+    return lambda values: [width_cell(x, n_cells, closed) for x in values]
+
+
+def mass_cut(n_cells):
+    """Cells of as many values each, ties together."""
+
+    def cut(values):
+        rows = [[1 - x, x] for x in values]
+        assign = equal_mass(caltest.EqualMass(n_cells), rows) if rows else None
+        return [assign(p) for p in rows]
+
+    return cut
+
+
+def scheme_cut(scheme, n_cells):
+    """By the name of the scheme."""
+    return width_cut(n_cells) if scheme == "equal-width" else mass_cut(n_cells)
+
+
+def authors_cut(scheme, n_cells):
+    """As in the code of Nixon et al.: the number of lower edges up to the value, 1 being an edge."""
+
+    def cut(values):
+        m, ordered = len(values), sorted(values)
+        if scheme == "equal-width":
+            lower = [j / n_cells for j in range(1, n_cells)]
+        else:
+            lower = [ordered[min(round(r * (m / n_cells)), m - 1)] for r in range(1, n_cells)] if m else []
+        return [sum(edge <= x for edge in [*lower, 1.0]) for x in values]
+
+    return cut
+
+
+def gce(statistic, prob, outcome, weight=None, expected=None):
+    """Average over the classes of the average over the cells of gap ** q, and the q-th root."""
+    power = {"l1": 1, "l2": 2}[statistic.norm]
+    cut = authors_cut(statistic.scheme, statistic.n_cells)
+    groups = entry_groups(prob, outcome, weight, expected, top=statistic.max_prob, apart=statistic.class_conditional)
+    errors = []
+    for group in groups:
+        kept = [entry for entry in group if entry[0] > statistic.threshold]
+        errors.append(by_rows(gaps(kept, cut), power))
+    return (sum(errors) / len(errors)) ** (1 / power)
+
+
+def sce(statistic, prob, outcome, weight=None, expected=None):
+    """The ECE of every class, averaged or added."""
+    groups = entry_groups(prob, outcome, weight, expected, top=False, apart=True)
+    total = sum(by_rows(gaps(group, width_cut(statistic.n_cells, statistic.closed))) for group in groups)
+    return total / len(groups) if statistic.average == "mean" else total
+
+
+def cell_average(cells, cell_weight, n_cells):
+    """Average over the cells in one of three ways."""
+    if cell_weight == "rows":
+        return by_rows(cells)
+    return sum(gap for _, gap in cells) / (n_cells if cell_weight == "cells" else len(cells) or 1)
+
+
+def ace(statistic, prob, outcome, weight=None, expected=None):
+    """Average over classes and cells; of top predictions over cells."""
+    top = statistic.max_prob
+    groups = entry_groups(prob, outcome, weight, expected, top=top, apart=not top)
+    cut = scheme_cut(statistic.scheme, statistic.n_cells)
+    return sum(cell_average(gaps(g, cut), statistic.cell_weight, statistic.n_cells) for g in groups) / len(groups)
+
+
+def tace(statistic, prob, outcome, weight=None, expected=None):
+    """The same over the values above the threshold."""
+    total = 0.0
+    groups = entry_groups(prob, outcome, weight, expected, top=False, apart=True)
+    for group in groups:
+        kept = [entry for entry in group if entry[0] > statistic.threshold]
+        total += cell_average(gaps(kept, mass_cut(statistic.n_cells)), statistic.cell_weight, statistic.n_cells)
+    return total / len(groups)
+
+
+def rmsce(statistic, prob, outcome, weight=None, expected=None):
+    """Root of the mean square over the cells of the top prediction."""
+    n_cells = statistic.n_cells
+    if statistic.rows_per_cell is not None:
+        n_cells = max(1, round(len(prob) / statistic.rows_per_cell))
+    [group] = entry_groups(prob, outcome, weight, expected, top=True, apart=False)
+    return by_rows(gaps(group, scheme_cut(statistic.scheme, n_cells)), 2) ** 0.5
+
+
+def class_conditional_ece(statistic, prob, outcome, weight=None, expected=None):
+    """The ECE of the rows that are predicted to be of each class."""
+    total, shares = 0.0, 0.0
+    for group in entry_groups(prob, outcome, weight, expected, top=True, apart=True):
+        share = 1.0 if statistic.class_weight == "equal" else sum(w for *_, w in group)
+        total += share * by_rows(gaps(group, width_cut(statistic.n_cells)))
+        shares += share
+    return total / shares
+
+
+def uce(statistic, prob, outcome, weight=None, expected=None):
+    """Normalised entropy against the error of the top prediction; a null hypothesis does not move its centre."""
+    entries = []
+    for i, p in enumerate(prob):
+        entropy = -sum(x * log(x) for x in p if x > 0) / log(len(p))
+        entries.append((entropy, outcome[i] != ranking(p)[0], entropy, 1.0 if weight is None else float(weight[i])))
+    return by_rows(gaps(entries, width_cut(statistic.n_cells, "right")))
+
+
 STATISTICS = {
+    caltest.ACE: ace,
+    caltest.ClassConditionalECE: class_conditional_ece,
+    caltest.GCE: gce,
+    caltest.RMSCE: rmsce,
+    caltest.SCE: sce,
+    caltest.TACE: tace,
+    caltest.UCE: uce,
     caltest.ECE: ece,
     caltest.MCE: mce,
     caltest.TemperatureScore: temperature_score,

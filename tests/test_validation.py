@@ -661,9 +661,9 @@ def test_weights_that_are_refused(case):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: EqualWidth(0), "`n_cells` must be an integer >= 1, got 0."),
-        (lambda: EqualWidth(2.0), "`n_cells` must be an integer >= 1, got 2.0."),
-        (lambda: EqualMass(True), "`n_cells` must be an integer >= 1, got True."),
+        (lambda: EqualWidth(0), '`n_cells` must be an integer >= 1 or "sqrt", got 0.'),
+        (lambda: EqualWidth(2.0), '`n_cells` must be an integer >= 1 or "sqrt", got 2.0.'),
+        (lambda: EqualMass(True), '`n_cells` must be an integer >= 1 or "sqrt", got True.'),
         (lambda: EqualWidth(10, closed="both"), "`closed` must be one of 'left', 'right', got 'both'."),
         (lambda: Consistency(resample_predictions=1), "`resample_predictions` must be True or False, got 1."),
         (

@@ -4,15 +4,24 @@ from caltest.statistics._base import Statistic
 from caltest.statistics.binned import ECE, MCE
 from caltest.statistics.convex import ConvexECE
 from caltest.statistics.cumulative import KS, ClasswiseKS
+from caltest.statistics.gce import ACE, GCE, RMSCE, SCE, TACE, ClassConditionalECE
 from caltest.statistics.omnibus import Omnibus
 from caltest.statistics.score import TemperatureScore
 from caltest.statistics.squared import SquaredL2
 from caltest.statistics.sweep import MonotonicSweepECE
+from caltest.statistics.uncertainty import UCE
 
 __all__ = [
+    "ACE",
     "ECE",
+    "GCE",
     "KS",
     "MCE",
+    "RMSCE",
+    "SCE",
+    "TACE",
+    "UCE",
+    "ClassConditionalECE",
     "ClasswiseKS",
     "ConvexECE",
     "MonotonicSweepECE",
