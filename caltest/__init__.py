@@ -12,11 +12,12 @@ from caltest.distances import chebyshev, euclidean, squared_euclidean, total_var
 from caltest.hypothesis import calibration_error, calibration_test
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import Edges, EqualMass, EqualWidth, Partition
-from caltest.plotting import plot_reliability
+from caltest.plotting import plot_reliability, plot_smooth_reliability
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.resampling import Consistency
-from caltest.statistics import ECE, KS, MCE, ClasswiseKS, Omnibus, Statistic, TemperatureScore
+from caltest.smooth_reliability import SmoothReliabilityCurve, smooth_reliability_curve
+from caltest.statistics import ECE, KS, MCE, ClasswiseKS, KDEError, Omnibus, SmoothECE, Statistic, TemperatureScore
 from caltest.table import CalibrationTable, calibration_table
 from caltest.trees import VarianceTree
 
@@ -39,9 +40,12 @@ __all__ = [
     "EqualWidth",
     "Groups",
     "HistogramRegression",
+    "KDEError",
     "Omnibus",
     "Partition",
     "ReliabilityCurve",
+    "SmoothECE",
+    "SmoothReliabilityCurve",
     "Statistic",
     "TemperatureScore",
     "TopK",
@@ -56,7 +60,9 @@ __all__ = [
     "euclidean",
     "histogram_regression",
     "plot_reliability",
+    "plot_smooth_reliability",
     "reliability_curve",
+    "smooth_reliability_curve",
     "squared_euclidean",
     "total_variation",
 ]

@@ -184,6 +184,13 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     caltest.TemperatureScore: lambda: [caltest.TemperatureScore()],
     caltest.KS: lambda: [caltest.KS()],
     caltest.ClasswiseKS: lambda: [caltest.ClasswiseKS()],
+    caltest.KDEError: lambda: [
+        caltest.KDEError(),
+        caltest.KDEError(0.1, reference="mean"),
+        caltest.KDEError(0.2, kernel="gaussian", grid=(-0.5, 1.5, 42)),
+        caltest.KDEError(0.05, grid=(-1.0, 2.0, 64)),
+    ],
+    caltest.SmoothECE: lambda: [caltest.SmoothECE(0.1, n_points=50), caltest.SmoothECE(n_points=32)],
     caltest.Omnibus: list,  # a combination, without a value of its own
 }
 
@@ -267,6 +274,10 @@ class View:
 def simple_statistics() -> list[Any]:
     """Examples of every statistic that has a value of its own."""
     return [example for make in STATISTICS.values() for example in make()]
+
+
+TWO_OUTCOMES_ONLY = caltest.KS | caltest.KDEError | caltest.SmoothECE
+"""Statistics that look at one probability."""
 
 
 def default_statistics() -> list[Any]:

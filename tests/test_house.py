@@ -23,9 +23,9 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS = [
     {"_kernels", "_validation", "_naming", "datasets"},
-    {"_sample", "lenses", "partitions", "trees", "distances", "resampling", "laws", "exact"},
+    {"_sample", "lenses", "partitions", "trees", "distances", "resampling", "laws", "exact", "smoothing"},
     {"statistics"},
-    {"_result", "_words", "hypothesis", "table", "regression", "reliability"},
+    {"_result", "_words", "hypothesis", "table", "regression", "reliability", "smooth_reliability"},
     {"plotting"},
     {"_files", "cli"},
 ]
@@ -45,6 +45,7 @@ MADE_BY = {
     "CalibrationTestResult": caltest.calibration_test,
     "HistogramRegression": caltest.histogram_regression,
     "ReliabilityCurve": caltest.reliability_curve,
+    "SmoothReliabilityCurve": caltest.smooth_reliability_curve,
 }
 """Results: users read them, so that their attributes are documented, and the example is that of the function."""
 
@@ -236,6 +237,9 @@ for y_prob in kinds:
     caltest.calibration_test(label, y_prob, lens=Confidence(), statistic=ECE(EqualWidth(5)), n_resamples=19)
     caltest.reliability_curve(label, y_prob)
     caltest.reliability_curve(label == 1, event, simultaneous=True)
+    caltest.smooth_reliability_curve(label == 1, event, n_resamples=19)
+    for statistic in (caltest.KDEError(), caltest.SmoothECE()):
+        caltest.calibration_test(label == 1, event, statistic=statistic, n_resamples=19)
     rho = Consistency(calibration_function=lambda p: p[:, [0, 2, 1]])
     caltest.calibration_test(label, y_prob, resampling=rho, n_resamples=19, rng=0)
     refit = Consistency(resample_predictions=True)

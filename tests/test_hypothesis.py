@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, replace
 import naive
 import numpy as np
 import pytest
-from conftest import default_statistics, draw_labels
+from conftest import TWO_OUTCOMES_ONLY, default_statistics, draw_labels
 from scipy.stats import binom
 
 import caltest
@@ -32,7 +32,7 @@ def blunted(true_prob, temperature):
 
 
 def lens_for(statistic):
-    return caltest.Confidence() if isinstance(statistic, caltest.KS) else None
+    return caltest.Confidence() if isinstance(statistic, TWO_OUTCOMES_ONLY) else None
 
 
 def run(y_true, y_prob, statistic=None, **options):
@@ -589,7 +589,7 @@ def level_statistics(n_outcomes):
         for statistic in default_statistics()
         if statistic.components == (statistic,)
         and statistic not in combined.parts
-        and (n_outcomes == 2 or not isinstance(statistic, caltest.KS))
+        and (n_outcomes == 2 or not isinstance(statistic, TWO_OUTCOMES_ONLY))
     ]
     return combined, caltest.Omnibus(others) if len(others) > 1 else others[0]
 

@@ -5,7 +5,7 @@ from functools import cache
 import naive
 import numpy as np
 import pytest
-from conftest import draw_labels
+from conftest import TWO_OUTCOMES_ONLY, draw_labels
 
 import caltest
 from caltest import resampling
@@ -53,7 +53,7 @@ def scheme(request):
 
 def null_by(statistic, scheme, workers):
     """The null of a statistic, more draws than a block holds."""
-    lens = caltest.Confidence() if isinstance(statistic, caltest.KS) else None
+    lens = caltest.Confidence() if isinstance(statistic, TWO_OUTCOMES_ONLY) else None
     n, n_resamples = (50, 260) if scheme.resample_predictions else (300, 600)
     return null_of(*problem(n, 3), statistic, lens=lens, resampling=scheme, n_resamples=n_resamples, workers=workers)
 

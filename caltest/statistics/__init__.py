@@ -5,5 +5,6 @@ from caltest.statistics.binned import ECE, MCE
 from caltest.statistics.cumulative import KS, ClasswiseKS
 from caltest.statistics.omnibus import Omnibus
 from caltest.statistics.score import TemperatureScore
+from caltest.statistics.smooth import KDEError, SmoothECE
 
-__all__ = ["ECE", "KS", "MCE", "ClasswiseKS", "Omnibus", "Statistic", "TemperatureScore"]
+__all__ = ["ECE", "KS", "MCE", "ClasswiseKS", "KDEError", "Omnibus", "SmoothECE", "Statistic", "TemperatureScore"]
