@@ -71,13 +71,7 @@ def plot_smooth_reliability(
     band = f"{curve.confidence_level:.0%} bootstrap band, point by point"
     ax.fill_between(point, low, high, color=BAR, alpha=0.4, linewidth=0, zorder=3, label=band)
     ax.plot(point, line, color=POINT, linewidth=1.5, zorder=4, label=f"observed, bandwidth {curve.bandwidth:.3g}")
-    dashed: dict[str, Any] = {
-        "color": LINE,
-        "linewidth": 1,
-        "linestyle": (0, (4, 3)),
-        "zorder": 2,
-        "label": "calibrated",
-    }
+    dashed: dict[str, Any] = {"color": LINE, "linewidth": 1, "linestyle": (0, (4, 3)), "zorder": 2}
     ax.set_xlim(-0.02, 1.02)
     ax.set_xlabel("predicted probability")
     ax.set_title(f"{curve.lens}, {curve.n_samples:,} rows", fontsize="medium")
