@@ -62,7 +62,7 @@ def test_smooth_ece_at_its_fixed_point(network):
     value = error(y_true, y_prob, ct.SmoothECE(), lens=ct.Confidence())
     assert value == pytest.approx(SMOOTH_ECE_FIXED_POINT[column], abs=5.1e-6)
     assert error(y_true, y_prob, ct.SmoothECE(value), lens=ct.Confidence()) == pytest.approx(value, rel=1e-12)
-    # The public implementation lets a prediction of exactly 1 count half.
+    # Unlike the public implementation, which lets a prediction of exactly 1 count half.
     assert abs(value / PUBLIC_IMPLEMENTATION[column] - 1) > 1e-3
 
 
@@ -115,11 +115,24 @@ def test_sums_are_exact(bandwidth):
 
 
 def test_certain_predictions_count_in_full():
-    """Two of ten are wrong at exactly 1; the public implementation says half of 0.2, for mass is lost at the end."""
+    """Two of ten are wrong at an end, where a kernel that is cut off instead of reflected loses half of its mass."""
     for p, wrong in ((1.0, 0), (0.0, 1)):
         y_true = [1 - wrong] * 8 + [wrong] * 2
         for bandwidth in (None, 0.01, 0.3, 1.0):
             assert error(y_true, [p] * 10, ct.SmoothECE(bandwidth)) == pytest.approx(0.2, abs=1e-14)
+
+
+@pytest.mark.parametrize("bandwidth", [None, 0.05, 0.5])
+def test_rows_at_one_have_their_whole_share(bandwidth):
+    """Half of the rows have gap 1/2, the other half lie at exactly 1 and have none.
+
+    The public implementation counts the latter half, in its sum and in the density that it divides by, and returns
+    0.329 at bandwidth 0.05: that is how a sharp model gets up to 36 % too much.
+    """
+    y_true, y_prob = [1] * 20, [0.5] * 10 + [1.0] * 10
+    assert error(y_true, y_prob, ct.SmoothECE(bandwidth)) == pytest.approx(0.25, abs=1e-14)
+    mirrored = error([0] * 20, [0.5] * 10 + [0.0] * 10, ct.SmoothECE(bandwidth))
+    assert mirrored == pytest.approx(0.25, abs=1e-14)
 
 
 def test_mass_at_one_cancels_what_it_should():
