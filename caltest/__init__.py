@@ -13,10 +13,11 @@ from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import Edges, EqualMass, EqualWidth, Partition
-from caltest.plotting import plot_reliability
+from caltest.plotting import plot_reliability, plot_smooth_reliability
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.resampling import Bootstrap, Consistency
+from caltest.smooth_reliability import SmoothReliabilityCurve, smooth_reliability_curve
 from caltest.statistics import (
     ACE,
     ECE,
@@ -30,8 +31,10 @@ from caltest.statistics import (
     ClassConditionalECE,
     ClasswiseKS,
     ConvexECE,
+    KDEError,
     MonotonicSweepECE,
     Omnibus,
+    SmoothECE,
     SquaredL2,
     Statistic,
     TemperatureScore,
@@ -68,10 +71,13 @@ __all__ = [
     "GCETable",
     "Groups",
     "HistogramRegression",
+    "KDEError",
     "MonotonicSweepECE",
     "Omnibus",
     "Partition",
     "ReliabilityCurve",
+    "SmoothECE",
+    "SmoothReliabilityCurve",
     "SquaredL2",
     "Statistic",
     "TemperatureScore",
@@ -88,7 +94,9 @@ __all__ = [
     "gce_table",
     "histogram_regression",
     "plot_reliability",
+    "plot_smooth_reliability",
     "reliability_curve",
+    "smooth_reliability_curve",
     "squared_euclidean",
     "total_variation",
 ]

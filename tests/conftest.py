@@ -231,11 +231,18 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
         caltest.ClassConditionalECE(3, class_weight="rows"),
     ],
     caltest.UCE: lambda: [caltest.UCE(), caltest.UCE(4)],
+    caltest.KDEError: lambda: [
+        caltest.KDEError(),
+        caltest.KDEError(0.1, reference="mean"),
+        caltest.KDEError(0.2, kernel="gaussian", grid=(-0.5, 1.5, 42)),
+        caltest.KDEError(0.05, grid=(-1.0, 2.0, 64)),
+    ],
+    caltest.SmoothECE: lambda: [caltest.SmoothECE(0.1, n_points=50), caltest.SmoothECE(n_points=32)],
     caltest.Omnibus: list,  # a combination, without a value of its own
 }
 
 
-TWO_OUTCOMES_ONLY = (caltest.KS, caltest.ConvexECE, caltest.MonotonicSweepECE)
+TWO_OUTCOMES_ONLY = caltest.KS, caltest.ConvexECE, caltest.MonotonicSweepECE, caltest.KDEError, caltest.SmoothECE
 """Statistics that look at one probability, whatever their parts."""
 
 

@@ -7,6 +7,7 @@ to a user's functions, nothing else. Variances and means are exact fractions, so
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise
+from math import exp, pi
 
 import numpy as np
 
@@ -681,6 +682,132 @@ def uce(statistic, prob, outcome, weight=None, expected=None):
     return by_rows(gaps(entries, width_cut(statistic.n_cells, "right")))
 
 
+def kde_error(statistic, prob, outcome, weight=None, expected=None):
+    """Average over the points g of a grid of |sum of k * (y - g)|, over the sum of k, the kernel being mirrored.
+
+    Linear binning: a row (or image) has two neighbours on the grid, and each of them a kernel.
+    """
+    if len(prob[0]) != 2:
+        raise ValueError("two outcomes")  # noqa: EM101
+    low, high = statistic.support
+    position = [min(max(p[1], low), high) for p in prob]
+    bandwidth = statistic.bandwidth
+    if bandwidth == "silverman":
+        bandwidth = max(silverman(position), 8 * (high - low) / 2**17)
+    start, step, n_points = grid_of(statistic, bandwidth)
+    half = int(np.ceil(KERNEL_ENDS[statistic.kernel] * bandwidth / step))
+    taps = [kernel_shape(statistic.kernel, distance * step / bandwidth) for distance in range(half + 1)]
+    gap, density = [0.0] * n_points, 0.0
+    for i, x in enumerate(position):
+        w = 1.0 if weight is None else float(weight[i])
+        p, y = prob[i][1], outcome[i]
+        q = p if expected is None else float(expected[i][1])
+        for image in images(x, low, high, (half + 1) * step):
+            below = int(np.floor((image - start) / step))
+            share = (image - start) / step - below
+            for node, part in ((below, 1 - share), (below + 1, share)):
+                for point in range(max(node - half, 0), min(node + half + 1, n_points)):
+                    g = start + point * step
+                    if low < g <= high:
+                        k = w * part * taps[abs(point - node)]
+                        density += k
+                        gap[point] += k * (y - q if statistic.reference == "mean" else y - g - (q - p))
+    return sum(abs(value) for value in gap) / density
+
+
+KERNEL_ENDS = {"triweight": 3.0, "gaussian": 8.5}
+
+
+def kernel_shape(kernel, z):
+    """Value at z standard deviations, up to a factor."""
+    return max(1 - z * z / 9, 0.0) ** 3 if kernel == "triweight" else float(np.exp(-z * z / 2))
+
+
+def grid_of(statistic, bandwidth):
+    """First point, distance and number of points: midpoints of at least 256 parts, 8 to a bandwidth, unless given."""
+    if statistic.grid is not None:
+        start, stop, n_points = statistic.grid
+        return start, (stop - start) / (n_points - 1), n_points
+    low, high = statistic.support
+    n_points = 256
+    while (high - low) / n_points > bandwidth / 8:
+        n_points *= 2
+    return low + (high - low) / n_points / 2, (high - low) / n_points, n_points
+
+
+def images(x, low, high, reach):
+    """x and its mirror images at both ends, and theirs, as far as the reach beyond the ends."""
+    found, turn = [], 0
+    while 2 * turn * (high - low) <= 2 * (high - low) + reach:
+        for shift in {2 * turn * (high - low), -2 * turn * (high - low)}:
+            found += [x + shift, 2 * low - x + shift]
+        turn += 1
+    return [image for image in found if low - reach <= image <= high + reach]
+
+
+def silverman(values):
+    """Silverman's rule with the smaller of standard deviation and interquartile range."""
+    n, ordered = len(values), sorted(values)
+    if n == 1:
+        return 0.0
+
+    def quantile(q):
+        place = q * (n - 1)
+        below = min(int(place), n - 2)
+        return ordered[below] + (place - below) * (ordered[below + 1] - ordered[below])
+
+    mean = sum(values) / n
+    deviation = (sum((x - mean) ** 2 for x in values) / (n - 1)) ** 0.5
+    spread = min(deviation, (quantile(0.75) - quantile(0.25)) / 1.3489795003921634)
+    if spread <= 0:
+        spread = (quantile(0.99) - quantile(0.01)) / 4.6526957480816815
+    return spread * (4 / (3 * n)) ** 0.2
+
+
+def smooth_ece(statistic, prob, outcome, weight=None, expected=None):
+    """The bandwidth that equals its own error, by bisection; at the smallest bandwidth if it is smaller than that."""
+    if len(prob[0]) != 2:
+        raise ValueError("two outcomes")  # noqa: EM101
+    total = len(prob) if weight is None else sum(float(w) for w in weight)
+    residual = {}
+    for i, p in enumerate(prob):
+        x = min(max(p[1], 0.0), 1.0)
+        w = 1.0 if weight is None else float(weight[i])
+        q = p[1] if expected is None else float(expected[i][1])
+        residual[x] = residual.get(x, 0.0) + w * (outcome[i] - q) / total
+
+    def error(sigma):
+        value = 0.0
+        for j in range(statistic.n_points):
+            t = (j + 0.5) / statistic.n_points
+            value += abs(sum(r * reflected(t, x, sigma) for x, r in residual.items())) / statistic.n_points
+        return value
+
+    if statistic.bandwidth is not None:
+        return error(statistic.bandwidth)
+    low = 3 / statistic.n_points
+    high = error(low)
+    if high <= low:
+        return high
+    while high - low > 1e-14:
+        middle = (low + high) / 2
+        low, high = (middle, high) if error(middle) > middle else (low, middle)
+    return (low + high) / 2
+
+
+def reflected(t, x, sigma):
+    """The Gaussian density around x at t, reflected at 0 and 1."""
+    value, turn = 0.0, 0
+    while 2 * turn <= 2 + 9 * sigma:
+        for shift in {2 * turn, -2 * turn}:
+            for image in (x + shift, -x + shift):
+                z = (t - image) / sigma
+                if abs(z) < 9:
+                    value += exp(-z * z / 2)
+        turn += 1
+    return value / (sigma * (2 * pi) ** 0.5)
+
+
 STATISTICS = {
     caltest.ACE: ace,
     caltest.ClassConditionalECE: class_conditional_ece,
@@ -697,6 +824,8 @@ STATISTICS = {
     caltest.ConvexECE: convex_ece,
     caltest.MonotonicSweepECE: monotonic_sweep,
     caltest.SquaredL2: squared_l2,
+    caltest.KDEError: kde_error,
+    caltest.SmoothECE: smooth_ece,
 }
 
 

@@ -26,6 +26,9 @@ FLOORS = [
     {"_sample", "lenses", "partitions", "trees", "distances", "resampling", "draws", "strata", "laws", "exact"},
     {"statistics"},
     {"_result", "_words", "hypothesis", "table", "gce", "regression", "reliability"},
+    {"_sample", "lenses", "partitions", "trees", "distances", "resampling", "laws", "exact", "smoothing"},
+    {"statistics"},
+    {"_result", "_words", "hypothesis", "table", "regression", "reliability", "smooth_reliability"},
     {"plotting"},
     {"_files", "cli"},
 ]
@@ -46,6 +49,7 @@ MADE_BY = {
     "GCETable": caltest.gce_table,
     "HistogramRegression": caltest.histogram_regression,
     "ReliabilityCurve": caltest.reliability_curve,
+    "SmoothReliabilityCurve": caltest.smooth_reliability_curve,
 }
 """Results: users read them, so that their attributes are documented, and the example is that of the function."""
 
@@ -253,6 +257,9 @@ for y_prob in kinds:
     caltest.calibration_test(label, y_prob, lens=Confidence(), statistic=ECE(EqualWidth(5)), n_resamples=19)
     caltest.reliability_curve(label, y_prob)
     caltest.reliability_curve(label == 1, event, simultaneous=True)
+    caltest.smooth_reliability_curve(label == 1, event, n_resamples=19)
+    for statistic in (caltest.KDEError(), caltest.SmoothECE()):
+        caltest.calibration_test(label == 1, event, statistic=statistic, n_resamples=19)
     rho = Consistency(calibration_function=lambda p: p[:, [0, 2, 1]])
     caltest.calibration_test(label, y_prob, resampling=rho, n_resamples=19, rng=0)
     refit = Consistency(resample_predictions=True)

@@ -345,7 +345,7 @@ def with_impossible(place, n=40):
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_an_impossible_label_gives_the_smallest_pvalue(any_default_statistic, place):
     y_true, y_prob = with_impossible(place)
-    # KS looks at the class itself.
+    # Statistics of one probability look at the class itself.
     lens = caltest.ClassWise(place) if isinstance(any_default_statistic, TWO_OUTCOMES_ONLY) else None
     result = run(y_true, y_prob, any_default_statistic, lens=lens)
     assert result.pvalue == 1 / 200
@@ -536,7 +536,8 @@ def test_predictions_of_zero_and_one_that_come_true(any_default_statistic, metho
     lens = lens_for(any_default_statistic)
     result = run(y_true, np.eye(3)[y_true], any_default_statistic, lens=lens, method=method)
     assert result.pvalue == 1
-    assert result.components[0].statistic == 0
+    if not isinstance(any_default_statistic, caltest.KDEError):  # smoothing moves certainties from the end
+        assert result.components[0].statistic == 0
     assert [note for note in result.notes if "the same value on every draw" not in note] == []
     assert len(result.notes) == len(result.components)
     assert "p-value 1 " in words(result)
@@ -585,7 +586,10 @@ LEVEL_SIZES = (100, 1000)
 
 
 def level_statistics(n_outcomes):
-    """The default test, and all that is not in it, combined so that they share the draws."""
+    """The default test, and all that is not in it, combined so that they share the draws.
+
+    Smooth errors are slow, and have a test of their level in test_smooth.
+    """
     combined = caltest.Omnibus()
     others = [
         statistic
@@ -593,6 +597,7 @@ def level_statistics(n_outcomes):
         if statistic.components == (statistic,)
         and statistic not in combined.parts
         and (n_outcomes == 2 or not isinstance(statistic, TWO_OUTCOMES_ONLY))
+        and not isinstance(statistic, caltest.KDEError | caltest.SmoothECE)
     ]
     return combined, caltest.Omnibus(others) if len(others) > 1 else others[0]
 

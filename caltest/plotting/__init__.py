@@ -1,5 +1,6 @@
 """Drawing: from results to pictures, computing nothing."""
 
 from caltest.plotting.reliability import plot_reliability
+from caltest.plotting.smooth import plot_smooth_reliability
 
-__all__ = ["plot_reliability"]
+__all__ = ["plot_reliability", "plot_smooth_reliability"]

@@ -13,10 +13,10 @@ from caltest.reliability import ReliabilityCurve
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_POINT = "#101418"
-_BAR = "#d9643a"
-_DENSITY = "#c3d2e3"
-_LINE = "#5a6470"
+POINT = "#101418"
+BAR = "#d9643a"
+DENSITY = "#c3d2e3"
+LINE = "#5a6470"
 _WORDS = {
     "consistency": ("observed, inside its bar", "observed, outside its bar"),
     "confidence": ("observed, its bar holds the diagonal", "observed, its bar misses the diagonal"),
@@ -79,12 +79,12 @@ def plot_reliability(
     ax.set_xlabel("predicted probability")
     ax.set_title(f"{curve.lens}, {curve.count.sum():,} rows", fontsize="medium")
     if style == "classical":
-        ax.plot([0, 1], [0, 1], color=_LINE, linewidth=1, linestyle=(0, (4, 3)), zorder=2, label="calibrated")
+        ax.plot([0, 1], [0, 1], color=LINE, linewidth=1, linestyle=(0, (4, 3)), zorder=2, label="calibrated")
         ax.set_ylim(-0.02, 1.02)
         ax.set_ylabel("observed frequency")
         ax.set_box_aspect(1)
     else:
-        ax.axhline(0, color=_LINE, linewidth=1, linestyle=(0, (4, 3)), zorder=2, label="calibrated")
+        ax.axhline(0, color=LINE, linewidth=1, linestyle=(0, (4, 3)), zorder=2, label="calibrated")
         reach = _reach(curve)
         ax.set_ylim(-reach, reach)
         ax.set_ylabel("observed - predicted")
@@ -136,12 +136,12 @@ def _draw_cells(curve: ReliabilityCurve, ax: Axes, base: np.ndarray, limit: floa
     low, high = _bar_ends(curve) - base
     whole = ", all cells at once" if curve.simultaneous else ""
     bars = f"{curve.confidence_level:.0%} {curve.bars} bars{whole}"
-    ax.vlines(curve.predicted, low, high, color=_BAR, linewidth=5, alpha=0.75, zorder=3, label=bars)
+    ax.vlines(curve.predicted, low, high, color=BAR, linewidth=5, alpha=0.75, zorder=3, label=bars)
     for end in (low, high):  # caps keep a bar visible that is shorter than a pixel
-        ax.plot(curve.predicted, end, linestyle="none", marker="_", markersize=9, color=_BAR, zorder=3)
+        ax.plot(curve.predicted, end, linestyle="none", marker="_", markersize=9, color=BAR, zorder=3)
     hit, miss = _WORDS[curve.bars]
-    for chosen, face, label in ((curve.outside, _POINT, miss), (~curve.outside, "white", hit)):
-        look: dict[str, Any] = {"linestyle": "none", "markersize": 5.5, "color": _POINT, "markerfacecolor": face}
+    for chosen, face, label in ((curve.outside, POINT, miss), (~curve.outside, "white", hit)):
+        look: dict[str, Any] = {"linestyle": "none", "markersize": 5.5, "color": POINT, "markerfacecolor": face}
         height = curve.observed - base
         shown = chosen & (np.abs(height) <= limit)
         if chosen.any():
@@ -155,12 +155,12 @@ def _draw_cells(curve: ReliabilityCurve, ax: Axes, base: np.ndarray, limit: floa
 def _draw_density(curve: ReliabilityCurve, ax: Axes, *, square: bool) -> None:
     """Draw the distribution of the predictions behind everything, in the lowest quarter, with its own scale."""
     foot = ax.twinx()
-    foot.bar(curve.density_edges[:-1], curve.density, width=np.diff(curve.density_edges), align="edge", color=_DENSITY)
+    foot.bar(curve.density_edges[:-1], curve.density, width=np.diff(curve.density_edges), align="edge", color=DENSITY)
     top = curve.density.max()
     foot.set_ylim(0, 4 * top)
     foot.set_yticks([0, top], ["0", f"{top:.0%}"])
-    foot.tick_params(labelsize="small", colors=_LINE)
-    foot.set_ylabel("share of rows", loc="bottom", color=_LINE, fontsize="small")
+    foot.tick_params(labelsize="small", colors=LINE)
+    foot.set_ylabel("share of rows", loc="bottom", color=LINE, fontsize="small")
     ax.set_zorder(foot.get_zorder() + 1)
     ax.patch.set_visible(False)
     if square:

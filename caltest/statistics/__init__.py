@@ -7,6 +7,7 @@ from caltest.statistics.cumulative import KS, ClasswiseKS
 from caltest.statistics.gce import ACE, GCE, RMSCE, SCE, TACE, ClassConditionalECE
 from caltest.statistics.omnibus import Omnibus
 from caltest.statistics.score import TemperatureScore
+from caltest.statistics.smooth import KDEError, SmoothECE
 from caltest.statistics.squared import SquaredL2
 from caltest.statistics.sweep import MonotonicSweepECE
 from caltest.statistics.uncertainty import UCE
@@ -24,8 +25,10 @@ __all__ = [
     "ClassConditionalECE",
     "ClasswiseKS",
     "ConvexECE",
+    "KDEError",
     "MonotonicSweepECE",
     "Omnibus",
+    "SmoothECE",
     "SquaredL2",
     "Statistic",
     "TemperatureScore",
