@@ -8,15 +8,50 @@ predicted and what happened, and compare it with what a perfectly calibrated mod
 from caltest import datasets
 from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
+from caltest.classical import (
+    BridgeResult,
+    CoxResult,
+    HosmerLemeshowResult,
+    SpiegelhalterResult,
+    TCalResult,
+    bridge_test,
+    cox_test,
+    hosmer_lemeshow_test,
+    spiegelhalter_test,
+    tcal_test,
+)
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
 from caltest.hypothesis import calibration_error, calibration_test
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
-from caltest.partitions import Edges, EqualMass, EqualWidth, Partition
+from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
 from caltest.plotting import plot_reliability
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.resampling import Consistency
-from caltest.statistics import ECE, KS, MCE, ClasswiseKS, Omnibus, Statistic, TemperatureScore
+from caltest.scores import (
+    accuracy,
+    brier_score,
+    log_score,
+    mean_confidence,
+    overconfidence,
+    spherical_score,
+    underconfidence,
+)
+from caltest.statistics import (
+    ECE,
+    KS,
+    MCE,
+    Bridge,
+    ClasswiseKS,
+    CoxScore,
+    HosmerLemeshow,
+    Omnibus,
+    Spiegelhalter,
+    Statistic,
+    TCal,
+    TCalScale,
+    TemperatureScore,
+)
 from caltest.table import CalibrationTable, calibration_table
 from caltest.trees import VarianceTree
 
@@ -26,6 +61,9 @@ __all__ = [
     "ECE",
     "KS",
     "MCE",
+    "AgainstRest",
+    "Bridge",
+    "BridgeResult",
     "CalibrationTable",
     "CalibrationTestResult",
     "CalibrationWarning",
@@ -34,29 +72,50 @@ __all__ = [
     "ClasswiseKS",
     "Confidence",
     "Consistency",
+    "CoxResult",
+    "CoxScore",
     "Edges",
     "EqualMass",
     "EqualWidth",
     "Groups",
     "HistogramRegression",
+    "HosmerLemeshow",
+    "HosmerLemeshowResult",
     "Omnibus",
     "Partition",
     "ReliabilityCurve",
+    "Spiegelhalter",
+    "SpiegelhalterResult",
     "Statistic",
+    "TCal",
+    "TCalResult",
+    "TCalScale",
     "TemperatureScore",
     "TopK",
     "TopRank",
     "VarianceTree",
     "WithinTop",
+    "accuracy",
+    "bridge_test",
+    "brier_score",
     "calibration_error",
     "calibration_table",
     "calibration_test",
     "chebyshev",
+    "cox_test",
     "datasets",
     "euclidean",
     "histogram_regression",
+    "hosmer_lemeshow_test",
+    "log_score",
+    "mean_confidence",
+    "overconfidence",
     "plot_reliability",
     "reliability_curve",
+    "spherical_score",
+    "spiegelhalter_test",
     "squared_euclidean",
+    "tcal_test",
     "total_variation",
+    "underconfidence",
 ]

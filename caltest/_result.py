@@ -123,7 +123,7 @@ class CalibrationTestResult(ComponentResult):
     @property
     def interpretation(self) -> str:
         """What the p-value says, in one sentence."""
-        return _interpretation(self.pvalue, self.direction, self.n_samples)
+        return interpretation(self.pvalue, self.direction, self.n_samples)
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.statistic, self.pvalue))
@@ -209,7 +209,7 @@ def _row(label: str, part: ComponentResult) -> tuple[str, str, str, str, str]:
     return label, f"{part.statistic:.4g}", f"{part.noise_floor:.4g}", f"{low:.4g} to {high:.4g}", f"{part.pvalue:.4g}"
 
 
-def _interpretation(pvalue: float, direction: str | None, n_samples: int) -> str:
+def interpretation(pvalue: float, direction: str | None, n_samples: int) -> str:
     towards = f"; the model is {direction}" if direction else ""
     if pvalue <= 0.001:
         return (

@@ -71,6 +71,12 @@ class Sample:
         return np.ascontiguousarray(np.minimum(np.rint(share * 2.0**32), 2.0**32 - 1).astype(np.uint32))
 
     @cached_property
+    def expected(self) -> NDArray[np.float64]:
+        """Probabilities with which outcomes are drawn, ``(n_samples, n_outcomes)``: ``null_prob`` free of drift."""
+        clipped = np.clip(self.null_prob, 0.0, None)
+        return clipped / clipped.sum(axis=1, keepdims=True)
+
+    @cached_property
     def impossible(self) -> NDArray[np.int64]:
         """Caller's row numbers whose outcome has probability 0 under the null hypothesis, increasing."""
         stated = np.take_along_axis(self.null_prob, self.outcome[:, None].astype(np.int64), axis=1)[:, 0]

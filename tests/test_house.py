@@ -25,7 +25,7 @@ FLOORS = [
     {"_kernels", "_validation", "_naming", "datasets"},
     {"_sample", "lenses", "partitions", "trees", "distances", "resampling", "laws", "exact"},
     {"statistics"},
-    {"_result", "_words", "hypothesis", "table", "regression", "reliability"},
+    {"_result", "_words", "hypothesis", "table", "regression", "reliability", "classical", "scores"},
     {"plotting"},
     {"_files", "cli"},
 ]
@@ -41,10 +41,15 @@ LONGER: dict[str, str] = {}
 """Files that may be longer, each with its reason."""
 
 MADE_BY = {
+    "BridgeResult": caltest.bridge_test,
     "CalibrationTable": caltest.calibration_table,
     "CalibrationTestResult": caltest.calibration_test,
+    "CoxResult": caltest.cox_test,
     "HistogramRegression": caltest.histogram_regression,
+    "HosmerLemeshowResult": caltest.hosmer_lemeshow_test,
     "ReliabilityCurve": caltest.reliability_curve,
+    "SpiegelhalterResult": caltest.spiegelhalter_test,
+    "TCalResult": caltest.tcal_test,
 }
 """Results: users read them, so that their attributes are documented, and the example is that of the function."""
 
@@ -234,6 +239,8 @@ for y_prob in kinds:
             caltest.calibration_test(label == 1, event, statistic=statistic, resampling=rows, n_resamples=19, rng=0)
     caltest.calibration_test(event < 0.5, event, statistic=ECE(EqualWidth(2)))
     caltest.calibration_test(label, y_prob, lens=Confidence(), statistic=ECE(EqualWidth(5)), n_resamples=19)
+    for statistic in (caltest.Bridge(), caltest.TCal(), caltest.CoxScore()):
+        caltest.calibration_test(label == 1, event, statistic=statistic, n_resamples=19, rng=0)
     caltest.reliability_curve(label, y_prob)
     caltest.reliability_curve(label == 1, event, simultaneous=True)
     rho = Consistency(calibration_function=lambda p: p[:, [0, 2, 1]])
