@@ -51,7 +51,7 @@ def sparsity_notes(parts: Sequence[Statistic], sample: Sample, draws: Draws) -> 
                 f"{cells.n_cells}; the p-value from resampled predictions is not valid."
             )
     for note in notes:
-        warnings.warn(note, CalibrationWarning, stacklevel=4)
+        warnings.warn(note, CalibrationWarning, stacklevel=5)
     return notes
 
 

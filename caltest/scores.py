@@ -365,11 +365,6 @@ def underconfidence(
     ValueError
         If an argument is not of the form above.
 
-    References
-    ----------
-    D. Mund, R. Triebel and D. Cremers (2015), Active online confidence boosting for efficient object classification,
-    ICRA.
-
     Examples
     --------
     >>> import caltest

@@ -5,6 +5,7 @@ from dataclasses import FrozenInstanceError, replace
 import naive
 import numpy as np
 import pytest
+from conftest import TWO_OUTCOMES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ PROFILE = settings(
 def needs_two_outcomes(statistic):
     """Whether a statistic, or its partition, is made for one probability."""
     partition = getattr(statistic, "partition", None)
-    return isinstance(statistic, caltest.KS) or isinstance(partition, caltest.EqualMass | caltest.Edges)
+    return isinstance(statistic, TWO_OUTCOMES) or isinstance(partition, caltest.EqualMass | caltest.Edges)
 
 
 def test_every_statistic_has_an_example_and_a_twin(statistic_classes):

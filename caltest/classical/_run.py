@@ -16,19 +16,21 @@ from caltest.hypothesis import run_test
 from caltest.lenses import Confidence, Lens
 from caltest.resampling import Consistency, Draws
 from caltest.statistics import Statistic
+from caltest.statistics._base import require_two_outcomes
 
 SMALLEST_PVALUE = float(np.finfo(np.float64).tiny)
 """A p-value is never reported as 0."""
 
 
 def two_outcome_problem(
-    y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None, lens: Lens | None
+    y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None, lens: Lens | None, name: str
 ) -> tuple[Sample, str]:
     """Return the sample and the lens in words; without a lens the event of two classes, the confidence of more."""
     sample = make_sample(y_true, y_prob, classes=classes, lens=lens)
     if lens is None and sample.n_outcomes > 2:
         lens = Confidence()
         sample = make_sample(y_true, y_prob, classes=classes, lens=lens)
+    require_two_outcomes(sample, name)
     return sample, lens_text(lens, classes)
 
 

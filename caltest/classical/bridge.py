@@ -123,7 +123,7 @@ def bridge_test(
     (0.8165, 0.4082, 0.7779)
     """
     draws = validate_draws(method, ("monte-carlo", "asymptotic"), n_resamples, rng)
-    sample, words = two_outcome_problem(y_true, y_prob, classes, lens)
+    sample, words = two_outcome_problem(y_true, y_prob, classes, lens, "bridge_test")
     mean, shape = Bridge().parts(sample, sample.outcome)
     if method == "asymptotic":
         value = float(Bridge().evaluate(sample, sample.outcome))

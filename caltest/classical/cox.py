@@ -165,7 +165,7 @@ def cox_test(
     (0.5, 'over-confident', 0.001)
     """
     draws = validate_draws(method, ("monte-carlo", "score", "likelihood-ratio"), n_resamples, rng)
-    sample, words = two_outcome_problem(y_true, y_prob, classes, lens)
+    sample, words = two_outcome_problem(y_true, y_prob, classes, lens, "cox_test")
     fit = _Fit.of(sample)
     if method == "likelihood-ratio" and fit.separated:
         msg = (
@@ -175,12 +175,11 @@ def cox_test(
         raise ValueError(msg)
     freedom = {"joint": fit.rank, "intercept": min(fit.rank, 1), "slope": max(fit.rank - 1, 0)}
     found = {}
-    for part in freedom:
+    for part, free in freedom.items():
         if method == "monte-carlo":
             found[part], _ = redrawn(CoxScore(part), sample, lens=words, method=method, draws=draws, workers=workers)
             continue
         value = fit.ratio[part] if method == "likelihood-ratio" else float(_score(part, sample))
-        free = freedom[part]
         found[part] = asymptotic(
             value,
             partial(chi_squared_tail, degrees_of_freedom=free),

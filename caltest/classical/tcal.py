@@ -123,7 +123,7 @@ def tcal_test(
     (0.001, 0.001, 8192)
     """
     draws = Consistency().draws(n_resamples, rng)
-    sample, words = two_outcome_problem(y_true, y_prob, classes, lens)
+    sample, words = two_outcome_problem(y_true, y_prob, classes, lens, "tcal_test")
     scales = TCal().settle(sample)
     found, parts = redrawn(scales, sample, lens=words, method="monte-carlo", draws=draws, workers=workers)
     return TCalResult(

@@ -54,6 +54,13 @@ class Statistic(ABC):
         return describe(self)
 
 
+def require_two_outcomes(sample: Sample, name: str) -> None:
+    """Raise ValueError unless the sample has two outcomes."""
+    if sample.n_outcomes != 2:
+        msg = f"`{name}` needs a two-outcome lens such as Confidence(), got {sample.n_outcomes} outcomes."
+        raise ValueError(msg)
+
+
 def joint_null(statistics: Sequence[Statistic], sample: Sample, draws: Draws) -> NDArray[np.float64]:
     """Return ``(n_statistics, n_resamples)``: several statistics on one set of draws."""
     parts = [

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from caltest._kernels.bridges import path_ends_and_bridges
 from caltest._sample import Sample
-from caltest.statistics._base import Statistic
+from caltest.statistics._base import Statistic, require_two_outcomes
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,7 @@ class Bridge(Statistic):
 
     def parts(self, sample: Sample, outcomes: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the signed mean :math:`S_n` and the shape :math:`D`, ``(...)`` each."""
-        if sample.n_outcomes != 2:
-            msg = f"`Bridge` needs a two-outcome lens such as Confidence(), got {sample.n_outcomes} outcomes."
-            raise ValueError(msg)
+        require_two_outcomes(sample, "Bridge")
         start, expected, time, variance = sample.once(_path)
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         if sample.weight is None:

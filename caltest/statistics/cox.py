@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from caltest._kernels.selection import sum_selected
 from caltest._sample import Sample
 from caltest._validation import validate_choice
-from caltest.statistics._base import Statistic
+from caltest.statistics._base import Statistic, require_two_outcomes
 
 _ROUNDING = 1e-12
 
@@ -81,9 +81,7 @@ class CoxScore(Statistic):
 
     @staticmethod
     def _standardised(sample: Sample, outcomes: NDArray[Any], terms: Any) -> NDArray[np.float64]:
-        if sample.n_outcomes != 2:
-            msg = f"`CoxScore` needs a two-outcome lens such as Confidence(), got {sample.n_outcomes} outcomes."
-            raise ValueError(msg)
+        require_two_outcomes(sample, "CoxScore")
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         return sum_selected(flat, sample.once(terms)).reshape(outcomes.shape[:-1])
 

@@ -15,6 +15,7 @@ from caltest.laws import CellLaw, Law, PoissonBinomial, Tail
 from caltest.partitions import AgainstRest, Partition
 from caltest.statistics._base import Statistic
 
+_WIDE = 1e3
 _WHOLE = 1e-9  # residuals of outcomes that exclude each other sum to 0 but for rounding
 
 
@@ -103,18 +104,47 @@ class HosmerLemeshow(Statistic):
         if sample.n_outcomes != 2 or sample.weight is not None:
             return None
         cells, groups = sample.cells(self.partition), sample.once(self.groups)
+        observed = float(self.evaluate(sample, sample.outcome))
+        scale = _WIDE * (cells.n_cells + (observed if np.isfinite(observed) else 0.0))
+        mean = np.empty(cells.n_cells)
 
         def laws(make: Any) -> list[CellLaw]:
             found = []
             for b in range(cells.n_cells):
-                law = make(sample.expected[cells.rows(b), 1])
+                event = sample.expected[cells.rows(b), 1]
+                law = make(event)
                 residual = np.stack([-1.0, 1.0]) * (law.counts - groups.expected[b, 1])[:, None]
-                values = np.square(residual[law.pmf > 0] @ groups.whitening[b].T).sum(axis=1)
-                found.append(CellLaw.of(values, law.pmf[law.pmf > 0]))
+                with np.errstate(over="ignore"):
+                    values = np.square(residual[law.pmf > 0] @ groups.whitening[b].T).sum(axis=1)
+                mean[b] = (event * (1 - event)).sum() * np.square(groups.whitening[b] @ [-1.0, 1.0]).sum()
+                found.append(CellLaw.of(np.minimum(values, scale), law.pmf[law.pmf > 0]))
             return found
 
-        law = SumLaw(laws(PoissonBinomial.of), lambda: laws(PoissonBinomial.with_tails), spacing=np.nan)
-        return law, law.tail(float(self.evaluate(sample, sample.outcome)))
+        law = GroupsLaw(laws(PoissonBinomial.of), lambda: laws(PoissonBinomial.with_tails), np.nan, group_means=mean)
+        return law, law.tail(min(observed, scale))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GroupsLaw(SumLaw):
+    """Law of C whose values are cut off far above the observed one.
+
+    Tail probabilities need no more; and an outcome that was all but excluded would be worth so much that everything
+    else is rounding beside it. The mean is that of the whole law.
+
+    Attributes
+    ----------
+    cells, with_tails, spacing, unit
+        As in `SumLaw`.
+    group_means : array of shape (n_groups,)
+        Expected value of each group's term.
+    """
+
+    group_means: NDArray[np.float64]
+
+    @property
+    def mean(self) -> float:
+        """Expected value."""
+        return float(self.group_means.sum())
 
 
 @dataclass(frozen=True, eq=False)

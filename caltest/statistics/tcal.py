@@ -13,7 +13,7 @@ from caltest._kernels.selection import sum_selected
 from caltest._sample import CellSums, Sample
 from caltest._validation import validate_count
 from caltest.partitions import EqualWidth
-from caltest.statistics._base import Statistic
+from caltest.statistics._base import Statistic, require_two_outcomes
 
 _MOST_SCALES = 30
 
@@ -28,7 +28,7 @@ class TCalScale(Statistic):
     target is the squared miscalibration averaged within cells, :math:`\sum_b w_b \mu_b^2`, which it shrinks by the
     factor :math:`(n_b - 1) / n_b`. A cell of one row counts 0. With sample weights a cell counts
     :math:`(S_b^2 - \sum w_i^2 e_i^2) / W_b` with weighted residuals and the sum of weights :math:`W_b`, and n is
-    their sum.
+    their sum. A probability of exactly 1 lies in the last cell; the authors' program gives it a cell of its own.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class TCalScale(Statistic):
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the signed error ``(...)`` of outcomes ``(..., n_samples)``."""
-        require_two_outcomes("TCalScale", sample)
+        require_two_outcomes(sample, "TCalScale")
         sums = CellSums.of(sample, sample.cells(EqualWidth(self.n_cells)), outcomes)
         inverse = np.divide(1.0, sums.count, where=sums.count > 0, out=np.zeros_like(sums.count))
         square = np.square(sums.observed_count[..., 1] - sums.predicted_sum[:, 1])
@@ -138,7 +138,7 @@ class TCal(Statistic):
 
     def evaluate_components(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return every scale ``(n_scales, ...)``; one pass over the rows, then pairs of cells are merged."""
-        require_two_outcomes("TCal", sample)
+        require_two_outcomes(sample, "TCal")
         if sample.weight is not None:
             return super().evaluate_components(sample, outcomes)
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
@@ -160,10 +160,3 @@ class TCal(Statistic):
         expected = np.bincount(cell, weights=prob, minlength=m)
         squares = np.bincount(cell, weights=np.square(prob), minlength=m)
         return 1 - 2 * prob, start, expected, squares, np.concatenate(inverse)
-
-
-def require_two_outcomes(name: str, sample: Sample) -> None:
-    """Raise ValueError unless the sample has two outcomes."""
-    if sample.n_outcomes != 2:
-        msg = f"`{name}` needs a two-outcome lens such as Confidence(), got {sample.n_outcomes} outcomes."
-        raise ValueError(msg)
