@@ -329,6 +329,12 @@ def test_all_scales_in_one_pass(n):
     np.testing.assert_allclose(together, apart, rtol=1e-12, atol=1e-12)
 
 
+def test_scales_that_are_too_fine_are_refused():
+    sample = make_sample([0, 1, 1], [0.25, 0.5, 0.75])
+    with pytest.raises(ValueError, match="`n_scales` is too large for 3 rows, got 30; call `settle` first"):
+        caltest.TCal().evaluate_components(sample, sample.outcome)
+
+
 def test_all_scales_of_edges_ties_and_weights():
     event = np.repeat(np.arange(17) / 16, 3)
     y_true = np.random.default_rng(0).integers(2, size=51)

@@ -116,7 +116,10 @@ class HosmerLemeshow(Statistic):
                 residual = np.stack([-1.0, 1.0]) * (law.counts - groups.expected[b, 1])[:, None]
                 with np.errstate(over="ignore"):
                     values = np.square(residual[law.pmf > 0] @ groups.whitening[b].T).sum(axis=1)
-                mean[b] = (event * (1 - event)).sum() * np.square(groups.whitening[b] @ [-1.0, 1.0]).sum()
+                mean[b] = (
+                    sample.expected[cells.rows(b)].prod(axis=1).sum()
+                    * np.square(groups.whitening[b] @ [-1.0, 1.0]).sum()
+                )
                 found.append(CellLaw.of(np.minimum(values, scale), law.pmf[law.pmf > 0]))
             return found
 

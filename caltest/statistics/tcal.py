@@ -139,6 +139,9 @@ class TCal(Statistic):
     def evaluate_components(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return every scale ``(n_scales, ...)``; one pass over the rows, then pairs of cells are merged."""
         require_two_outcomes(sample, "TCal")
+        if self != self.settle(sample):
+            msg = f"`n_scales` is too large for {sample.n_samples} rows, got {self.n_scales}; call `settle` first."
+            raise ValueError(msg)
         if sample.weight is not None:
             return super().evaluate_components(sample, outcomes)
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
