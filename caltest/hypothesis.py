@@ -138,8 +138,8 @@ def calibration_test(
     n_resamples : int
         Number of draws B; the smallest attainable p-value is 1 / (B + 1). Not used by an exact law.
     method : {"auto", "exact", "monte-carlo"}
-        How the null law is found: "exact" computes it without drawing anything, for `ECE` and `MCE` behind two-outcome
-        lenses with predictions fixed; "auto" does so where it can.
+        How the null law is found: "exact" computes it without drawing anything, for `ECE`, `MCE` and `HosmerLemeshow`
+        behind two-outcome lenses with predictions fixed; "auto" does so where it can.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
