@@ -169,7 +169,7 @@ def spherical_score(
     References
     ----------
     T. Gneiting and A. E. Raftery (2007), Strictly proper scoring rules, prediction, and estimation, Journal of the
-    American Statistical Association 102, 359-378, section 4.1.
+    American Statistical Association 102, 359-378.
 
     Examples
     --------

@@ -39,7 +39,7 @@ class Bridge(Statistic):
     References
     ----------
     M. Sadatsafavi and J. Petkau (2024), Non-parametric inference on calibration of predicted risks, Statistics in
-    Medicine 43, 3524-3538, doi 10.1002/sim.10138.
+    Medicine, doi 10.1002/sim.10138.
 
     Examples
     --------

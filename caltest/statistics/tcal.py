@@ -105,7 +105,7 @@ class TCal(Statistic):
     References
     ----------
     D. Lee, X. Huang, H. Hassani and E. Dobriban (2023), T-Cal: an optimal test for the calibration of predictive
-    models, Journal of Machine Learning Research 24, section 4.
+    models, Journal of Machine Learning Research 24.
 
     Examples
     --------
