@@ -8,15 +8,36 @@ predicted and what happened, and compare it with what a perfectly calibrated mod
 from caltest import datasets
 from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
+from caltest.classical import (
+    BridgeResult,
+    CoxResult,
+    HosmerLemeshowResult,
+    SpiegelhalterResult,
+    TCalResult,
+    bridge_test,
+    cox_test,
+    hosmer_lemeshow_test,
+    spiegelhalter_test,
+    tcal_test,
+)
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
 from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
-from caltest.partitions import Edges, EqualMass, EqualWidth, Partition
+from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
 from caltest.plotting import plot_reliability, plot_smooth_reliability
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.resampling import Bootstrap, Consistency
+from caltest.scores import (
+    accuracy,
+    brier_score,
+    log_score,
+    mean_confidence,
+    overconfidence,
+    spherical_score,
+    underconfidence,
+)
 from caltest.smooth_reliability import SmoothReliabilityCurve, smooth_reliability_curve
 from caltest.statistics import (
     ACE,
@@ -28,15 +49,21 @@ from caltest.statistics import (
     SCE,
     TACE,
     UCE,
+    Bridge,
     ClassConditionalECE,
     ClasswiseKS,
     ConvexECE,
+    CoxScore,
+    HosmerLemeshow,
     KDEError,
     MonotonicSweepECE,
     Omnibus,
     SmoothECE,
+    Spiegelhalter,
     SquaredL2,
     Statistic,
+    TCal,
+    TCalScale,
     TemperatureScore,
 )
 from caltest.table import CalibrationTable, calibration_table
@@ -54,7 +81,10 @@ __all__ = [
     "SCE",
     "TACE",
     "UCE",
+    "AgainstRest",
     "Bootstrap",
+    "Bridge",
+    "BridgeResult",
     "CalibrationTable",
     "CalibrationTestResult",
     "CalibrationWarning",
@@ -65,12 +95,16 @@ __all__ = [
     "Confidence",
     "Consistency",
     "ConvexECE",
+    "CoxResult",
+    "CoxScore",
     "Edges",
     "EqualMass",
     "EqualWidth",
     "GCETable",
     "Groups",
     "HistogramRegression",
+    "HosmerLemeshow",
+    "HosmerLemeshowResult",
     "KDEError",
     "MonotonicSweepECE",
     "Omnibus",
@@ -78,25 +112,42 @@ __all__ = [
     "ReliabilityCurve",
     "SmoothECE",
     "SmoothReliabilityCurve",
+    "Spiegelhalter",
+    "SpiegelhalterResult",
     "SquaredL2",
     "Statistic",
+    "TCal",
+    "TCalResult",
+    "TCalScale",
     "TemperatureScore",
     "TopK",
     "TopRank",
     "VarianceTree",
     "WithinTop",
+    "accuracy",
+    "bridge_test",
+    "brier_score",
     "calibration_error",
     "calibration_table",
     "calibration_test",
     "chebyshev",
+    "cox_test",
     "datasets",
     "euclidean",
     "gce_table",
     "histogram_regression",
+    "hosmer_lemeshow_test",
+    "log_score",
+    "mean_confidence",
+    "overconfidence",
     "plot_reliability",
     "plot_smooth_reliability",
     "reliability_curve",
     "smooth_reliability_curve",
+    "spherical_score",
+    "spiegelhalter_test",
     "squared_euclidean",
+    "tcal_test",
     "total_variation",
+    "underconfidence",
 ]

@@ -127,7 +127,7 @@ class CalibrationTestResult(ComponentResult):
     @property
     def interpretation(self) -> str:
         """What the p-value says, in one sentence."""
-        return _interpretation(self.pvalue, self.direction, self.n_samples)
+        return interpretation(self.pvalue, self.direction, self.n_samples)
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.statistic, self.pvalue))
@@ -220,7 +220,7 @@ def _derived_line(part: ComponentResult) -> str:
     return f"{part.name}: {numbers}."
 
 
-def _interpretation(pvalue: float, direction: str | None, n_samples: int) -> str:
+def interpretation(pvalue: float, direction: str | None, n_samples: int) -> str:
     towards = f"; the model is {direction}" if direction else ""
     if pvalue <= 0.001:
         return (

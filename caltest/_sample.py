@@ -75,6 +75,12 @@ class Sample:
         return outcome_thresholds(self.null_prob)
 
     @cached_property
+    def expected(self) -> NDArray[np.float64]:
+        """Probabilities with which outcomes are drawn, ``(n_samples, n_outcomes)``: ``null_prob`` free of drift."""
+        clipped = np.clip(self.null_prob, 0.0, None)
+        return clipped / clipped.sum(axis=1, keepdims=True)
+
+    @cached_property
     def impossible(self) -> NDArray[np.int64]:
         """Caller's row numbers whose outcome has probability 0 under the null hypothesis, increasing."""
         stated = self.null_prob[np.arange(self.n_samples), self.outcome]

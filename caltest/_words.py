@@ -52,7 +52,7 @@ def sparsity_notes(parts: Sequence[Statistic], sample: Sample, draws: Draws) -> 
                 f"{len(rows)}; the p-value from resampled predictions is not valid."
             )
     for note in notes:
-        warnings.warn(note, CalibrationWarning, stacklevel=4)
+        warnings.warn(note, CalibrationWarning, stacklevel=5)
     return notes
 
 

@@ -26,7 +26,6 @@ from caltest.laws import Law, ResampledLaw, Tail
 from caltest.lenses import Lens
 from caltest.resampling import Consistency
 from caltest.statistics import ECE, Omnibus, Statistic, TemperatureScore
-from caltest.statistics._base import joint_null
 from caltest.statistics.omnibus import combine_pvalues, tail_pvalues
 
 DIRECTION_LEVEL = 0.05  # the temperature score names a direction only where it is significant itself
@@ -140,8 +139,8 @@ def calibration_test(
     n_resamples : int
         Number of draws B; the smallest attainable p-value is 1 / (B + 1). Not used by an exact law.
     method : {"auto", "exact", "monte-carlo"}
-        How the null law is found: "exact" computes it without drawing anything, for `ECE` and `MCE` behind two-outcome
-        lenses with predictions fixed; "auto" does so where it can.
+        How the null law is found: "exact" computes it without drawing anything, for `ECE`, `MCE` and `HosmerLemeshow`
+        behind two-outcome lenses with predictions fixed; "auto" does so where it can.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
@@ -182,20 +181,41 @@ def calibration_test(
     scheme = _validate_resampling(Consistency() if resampling is None else resampling)
     validate_choice(method, "method", ("auto", "exact", "monte-carlo"))
     sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
-    sample = scheme.under_null(sample)
-    draws = scheme.draws(n_resamples, rng)
-    found = None if method == "monte-carlo" or scheme.resample_predictions else chosen.exact(sample)
+    return run_test(
+        chosen,
+        scheme.under_null(sample),
+        resampling=scheme,
+        draws=scheme.draws(n_resamples, rng),
+        method=method,
+        workers=workers,
+        lens=lens_text(lens, classes),
+    )
+
+
+def run_test(
+    statistic: Statistic,
+    sample: Sample,
+    *,
+    resampling: Consistency,
+    draws: Draws,
+    method: str,
+    workers: int,
+    lens: str,
+) -> CalibrationTestResult:
+    """Test a sample: by the exact law where the method asks for it and there is one, else by draws."""
+    chosen = statistic.settle(sample)
+    found = None if method == "monte-carlo" or resampling.resample_predictions else chosen.exact(sample)
     if found is not None and (method == "exact" or _is_accurate(found[1])):
-        return conclude_exactly(chosen, sample, found, resampling=scheme, lens=lens_text(lens, classes))
+        return conclude_exactly(chosen, sample, found, resampling=resampling, lens=lens)
     if found is None and method == "exact":
         msg = (
-            'method="exact" needs ECE or MCE behind a two-outcome lens such as Confidence(), predictions fixed; '
-            f"got {chosen} with {sample.n_outcomes} outcomes, {scheme}."
+            'method="exact" needs ECE, MCE or HosmerLemeshow behind a two-outcome lens such as Confidence(), '
+            f"predictions fixed; got {chosen} with {sample.n_outcomes} outcomes, {resampling}."
         )
         raise ValueError(msg)
     observed = evaluate_components(chosen, sample)
     null = draws.map(lambda part: _null(chosen, sample, part), workers)
-    return conclude(chosen, sample, observed, null, resampling=scheme, lens=lens_text(lens, classes), draws=draws)
+    return conclude(chosen, sample, observed, null, resampling=resampling, lens=lens, draws=draws)
 
 
 def _is_accurate(tail: Tail) -> bool:
@@ -204,7 +224,7 @@ def _is_accurate(tail: Tail) -> bool:
 
 def evaluate_components(statistic: Statistic, sample: Sample) -> NDArray[np.float64]:
     """Return the observed value of each component, ``(n_components,)``; also prepares what all draws share."""
-    return np.array([float(part.evaluate(sample, sample.outcome)) for part in statistic.components])
+    return statistic.evaluate_components(sample, sample.outcome)
 
 
 def conclude(
@@ -310,8 +330,10 @@ def rank_pvalues(
 
 
 def _null(statistic: Statistic, sample: Sample, draws: Draws) -> NDArray[np.float64]:
-    parts = statistic.components
-    return parts[0].null(sample, draws)[None] if len(parts) == 1 else joint_null(parts, sample, draws)
+    if len(statistic.components) == 1:
+        return statistic.components[0].null(sample, draws)[None]
+    parts = [statistic.evaluate_components(drawn, outcomes) for drawn, outcomes in draws.blocks(sample)]
+    return np.concatenate(parts, axis=1)
 
 
 def validate_statistic(statistic: Any) -> Statistic:

@@ -296,6 +296,51 @@ def _resolve_n_cells(n_cells: int | str, n_samples: int) -> int:
     return math.isqrt(n_samples) if isinstance(n_cells, str) else n_cells
 
 
+@dataclass(frozen=True)
+class AgainstRest(Partition):
+    """Cells of one outcome against the rest: a partition of the probability that outcome k does not happen.
+
+    A partition made for two outcomes serves any number of them. With two outcomes it is that partition itself.
+
+    Parameters
+    ----------
+    k : int
+        The outcome, from 0.
+    partition : Partition or callable
+        Cells of the pair ``(prob[:, k], 1 - prob[:, k])``.
+
+    Raises
+    ------
+    ValueError
+        If ``k`` is negative, not an integer, or no outcome when applied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> prob = np.array([[0.5, 0.25, 0.25], [0.125, 0.5, 0.375], [0.25, 0.375, 0.375]])
+    >>> AgainstRest(0, EqualMass(3)).fit(prob)(prob)
+    array([0, 2, 1])
+    """
+
+    k: int = 0
+    partition: Partition | Any = EqualMass(10)
+
+    def __post_init__(self) -> None:
+        validate_count(self.k, "k", minimum=0)
+        validate_partition(self.partition)
+
+    def fit(self, prob: NDArray[np.float64]) -> Assignment:
+        """Return the function from probabilities to cell numbers."""
+        assign = fit_partition(self.partition, self._pair(prob))
+        return lambda new: assign(self._pair(new))
+
+    def _pair(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.k >= prob.shape[1]:
+            msg = f"`k` must be less than the number of outcomes, {prob.shape[1]}, got {self.k}."
+            raise ValueError(msg)
+        return prob if prob.shape[1] == 2 else np.column_stack([prob[:, self.k], 1 - prob[:, self.k]])
+
+
 def fit_partition(partition: Any, prob: NDArray[np.float64]) -> Assignment:
     """Return the fitted assignment of a `Partition` or of a plain function from probabilities to labels."""
     if isinstance(partition, Partition):

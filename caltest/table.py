@@ -208,6 +208,7 @@ def calibration_table(
         raise ValueError(msg)
     base = induce(prob, outcome)
     views = [_View.of(lens, prob, outcome, base) for lens in looks]
+    chosen = chosen.settle(base)
     scheme = Consistency()
     found = chosen.exact(views[0].sample) if len(views) == 1 else None
     if found is not None:  # several rows need draws in common, one row does not
@@ -255,7 +256,7 @@ def _null(views: Sequence[_View], statistic: Statistic, base: Sample, draws: Dra
     parts = []
     for _, drawn in draws.blocks(base):
         seen = [(view.sample, view.outcomes(drawn)) for view in views]
-        parts.append([[part.evaluate(sample, o) for part in statistic.components] for sample, o in seen])
+        parts.append([statistic.evaluate_components(sample, o) for sample, o in seen])
     return np.concatenate(parts, axis=-1)
 
 

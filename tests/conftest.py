@@ -182,6 +182,11 @@ PARTITIONS: dict[type, list[Any]] = {
         caltest.VarianceTree(min_split=2, max_cells=5),
         caltest.VarianceTree(max_cells=3),
     ],
+    caltest.AgainstRest: [
+        caltest.AgainstRest(),
+        caltest.AgainstRest(1, caltest.EqualWidth(4)),
+        caltest.AgainstRest(1, caltest.Edges([0.25, 0.5])),
+    ],
     caltest.Edges: [caltest.Edges([0.25, 0.5, 0.875]), caltest.Edges([0.25, 0.5, 0.875], closed="right")],
 }
 
@@ -238,12 +243,33 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
         caltest.KDEError(0.05, grid=(-1.0, 2.0, 64)),
     ],
     caltest.SmoothECE: lambda: [caltest.SmoothECE(0.1, n_points=50), caltest.SmoothECE(n_points=32)],
+    caltest.Spiegelhalter: lambda: [caltest.Spiegelhalter()],
+    caltest.HosmerLemeshow: lambda: [
+        caltest.HosmerLemeshow(),
+        caltest.HosmerLemeshow(caltest.EqualWidth(3), covariance="mean"),
+        caltest.HosmerLemeshow(thirds),
+        caltest.HosmerLemeshow(caltest.VarianceTree(), covariance="mean"),
+    ],
+    caltest.CoxScore: lambda: [caltest.CoxScore(part) for part in ("joint", "intercept", "slope")],
+    caltest.Bridge: lambda: [caltest.Bridge()],
+    caltest.TCalScale: lambda: [caltest.TCalScale(n_cells) for n_cells in (1, 2, 5, 64)],
+    caltest.TCal: list,  # a combination, without a value of its own
     caltest.Omnibus: list,  # a combination, without a value of its own
 }
 
 
-TWO_OUTCOMES_ONLY = caltest.KS, caltest.ConvexECE, caltest.MonotonicSweepECE, caltest.KDEError, caltest.SmoothECE
-"""Statistics that look at one probability, whatever their parts."""
+TWO_OUTCOMES = (
+    caltest.KS,
+    caltest.ConvexECE,
+    caltest.MonotonicSweepECE,
+    caltest.KDEError,
+    caltest.SmoothECE,
+    caltest.CoxScore,
+    caltest.Bridge,
+    caltest.TCalScale,
+    caltest.TCal,
+)
+"""Statistics of one probability: they need a two-outcome lens."""
 
 
 def binned(kind: type) -> list[Any]:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from math import exp, pi
 
 import numpy as np
+from scipy.stats import kstwobign, norm
 
 import caltest
 
@@ -256,10 +257,21 @@ def user_function(partition, _):
     return lambda p: partition(np.array([p]))[0]
 
 
+def against_rest(partition, prob):
+    """The partition of the pair (outcome k, all others); of two outcomes the partition itself."""
+
+    def pair(p):
+        return p if len(p) == 2 else [p[partition.k], 1 - p[partition.k]]
+
+    assign = fit(partition.partition, [pair(p) for p in prob])
+    return lambda p: assign(pair(p))
+
+
 PARTITIONS = {
-    caltest.EqualWidth: equal_width,
+    caltest.AgainstRest: against_rest,
     caltest.Edges: edges,
     caltest.EqualMass: equal_mass,
+    caltest.EqualWidth: equal_width,
     caltest.VarianceTree: variance_tree,
 }
 
@@ -808,24 +820,199 @@ def reflected(t, x, sigma):
     return value / (sigma * (2 * pi) ** 0.5)
 
 
+def drawn_from(p):
+    """The probabilities that outcomes are drawn from: nothing below 0, sum 1."""
+    positive = [max(value, 0.0) for value in p]
+    return [value / sum(positive) for value in positive]
+
+
+def signed_spiegelhalter(prob, outcome, weight=None, expected=None):
+    """Z = sum of (E p_Y - p_y) over the root of the sum of the variances of p_Y; equal probabilities have none.
+
+    Brier score minus its expectation is twice the numerator.
+    """
+    numerator, total, contradicted = 0.0, 0.0, False
+    for i, p in enumerate(prob):
+        w = 1.0 if weight is None else float(weight[i])
+        r = drawn_from((prob if expected is None else expected)[i])
+        mean = sum(q * x for q, x in zip(r, p, strict=True))
+        terms = [mean - x for x in p]
+        for k, q in enumerate(r):
+            if q > 0 and abs(terms[k]) <= 1e-12 * mean:
+                terms[k] = 0.0
+        numerator += w * terms[outcome[i]]
+        total += w * w * sum(q * term * term for q, term in zip(r, terms, strict=True))
+        contradicted |= w > 0 and r[outcome[i]] == 0
+    if total == 0:
+        return np.inf if contradicted else 0.0
+    return numerator / total**0.5
+
+
+def spiegelhalter(_, prob, outcome, weight=None, expected=None):
+    """The absolute value of Z."""
+    return abs(signed_spiegelhalter(prob, outcome, weight, expected))
+
+
+def hosmer_lemeshow(statistic, prob, outcome, weight=None, expected=None):
+    """Sum over groups of S' G S, G a generalised inverse of the covariance of the residuals S."""
+    labels = cells(statistic.partition, prob)
+    return sum(
+        group_form(statistic, [i for i, other in enumerate(labels) if other == label], prob, outcome, weight, expected)
+        for label in sorted(set(labels))
+    )
+
+
+def group_form(statistic, rows, prob, outcome, weight, expected):
+    """S' G S of one group: infinite if S is not in the range of the covariance."""
+    w = [1.0 if weight is None else float(weight[i]) for i in rows]
+    r = [drawn_from((prob if expected is None else expected)[i]) for i in rows]
+    n_outcomes, total = len(r[0]), sum(w)
+    if total == 0:
+        return 0.0
+    if statistic.covariance == "mean":
+        mean = [sum(v * q[k] for v, q in zip(w, r, strict=True)) / total for k in range(n_outcomes)]
+        shown = [mean] * len(rows)
+    else:
+        shown = r
+    residual = [
+        sum(v * ((outcome[i] == k) - q[k]) for i, v, q in zip(rows, w, r, strict=True)) for k in range(n_outcomes)
+    ]
+    covariance = [
+        [
+            sum(
+                v * v * (q[j] * sum(x for m, x in enumerate(q) if m != j) if j == k else -q[j] * q[k])
+                for v, q in zip(w, shown, strict=True)
+            )
+            for k in range(n_outcomes)
+        ]
+        for j in range(n_outcomes)
+    ]
+    return quadratic_form(covariance, residual, total)
+
+
+def quadratic_form(matrix, vector, scale):
+    """x' G x of a positive semi-definite matrix: Gauss-Jordan from the smallest diagonal to the largest.
+
+    What is left of the diagonal relative to what was there tells rank from rounding.
+    """
+    a, x = [list(row) for row in matrix], list(vector)
+    value = 0.0
+    for j in sorted(range(len(x)), key=lambda k: matrix[k][k]):
+        if a[j][j] <= 1e-13 * matrix[j][j]:
+            if abs(x[j]) > 1e-9 * scale:
+                return np.inf
+            continue
+        value += x[j] * x[j] / a[j][j]
+        for k in range(len(x)):
+            if k != j:
+                share = a[k][j] / a[j][j]
+                x[k] -= share * x[j]
+                a[k] = [left - share * top for left, top in zip(a[k], a[j], strict=True)]
+        for k in range(len(x)):
+            a[k][j] = a[j][k] = 0.0
+        x[j] = 0.0
+        a[j][j] = 0.0
+    return value
+
+
+def cox_parts(prob, outcome, weight=None, expected=None):
+    """Z_a and Z_b: residuals, and residuals times centred logits, over the roots of their variances."""
+    if len(prob[0]) != 2:
+        raise ValueError("two outcomes")  # noqa: EM101
+    rows, contradicted = [], False
+    for i, p in enumerate(prob):
+        w = 1.0 if weight is None else float(weight[i])
+        r = drawn_from((prob if expected is None else expected)[i])
+        contradicted |= w > 0 and r[outcome[i]] == 0
+        if p[0] > 0 and p[1] > 0:
+            logit = float(np.log(p[1]) - np.log(p[0]))
+            residual = r[0] if outcome[i] == 1 else -r[1]
+            rows.append((w * residual, w * w * r[0] * r[1], logit))
+    total = sum(v for _, v, _ in rows)
+    if total == 0:
+        return (np.inf if contradicted else 0.0), 0.0
+    centre = sum(v * x for _, v, x in rows) / total
+    apart = [0.0 if abs(x - centre) <= 1e-12 * max(abs(centre), 1.0) else x - centre for _, _, x in rows]
+    spread = sum(v * d * d for (_, v, _), d in zip(rows, apart, strict=True))
+    slope = sum(e * d for (e, _, _), d in zip(rows, apart, strict=True)) / spread**0.5 if spread > 0 else 0.0
+    return (np.inf if contradicted else sum(e for e, _, _ in rows) / total**0.5), slope
+
+
+def cox_score(statistic, prob, outcome, weight=None, expected=None):
+    """Z_a^2 + Z_b^2, or one of the two."""
+    a, b = cox_parts(prob, outcome, weight, expected)
+    return {"joint": a * a + b * b, "intercept": a * a, "slope": b * b}[statistic.part]
+
+
+def bridge_parts(prob, outcome, weight=None, expected=None):
+    """S_n and max |S_k - t_k S_n| over the ends of tied blocks."""
+    if len(prob[0]) != 2:
+        raise ValueError("two outcomes")  # noqa: EM101
+    w = [1.0] * len(prob) if weight is None else [float(v) for v in weight]
+    r = [drawn_from(p) for p in (prob if expected is None else expected)]
+    variance = sum(v * v * q[0] * q[1] for v, q in zip(w, r, strict=True))
+    path = []
+    for score in sorted({p[1] for p in prob}):
+        rows = [i for i, p in enumerate(prob) if p[1] <= score]
+        path.append(
+            (
+                sum(w[i] * ((outcome[i] == 1) - r[i][1]) for i in rows),
+                sum(w[i] * w[i] * r[i][0] * r[i][1] for i in rows),
+            )
+        )
+    end = path[-1][0]
+    if variance == 0:
+        return (np.inf if end else 0.0), (np.inf if any(s for s, _ in path) else 0.0)
+    return end / variance**0.5, max(abs(s - v / variance * end) for s, v in path) / variance**0.5
+
+
+def bridge(_, prob, outcome, weight=None, expected=None):
+    """Fisher's combination of the p-values of the two parts, which scipy.stats knows."""
+    mean, shape = bridge_parts(prob, outcome, weight, expected)
+    if shape == np.inf:
+        return np.inf
+    return max(-2 * (float(np.log(2) + norm.logsf(abs(mean))) + float(np.log(kstwobign.sf(shape)))), 0.0)
+
+
+def tcal_scale(statistic, prob, outcome, weight=None, expected=None):
+    """(1 / n) sum over cells of (squared sum of residuals - sum of their squares) / rows of the cell."""
+    if len(prob[0]) != 2:
+        raise ValueError("two outcomes")  # noqa: EM101
+    w = [1.0] * len(prob) if weight is None else [float(v) for v in weight]
+    labels = [width_cell(p[1], statistic.n_cells, "left") for p in prob]
+    error = 0.0
+    for label in set(labels):
+        rows = [i for i, other in enumerate(labels) if other == label]
+        e = [w[i] * ((outcome[i] == 1) - (prob if expected is None else expected)[i][1]) for i in rows]
+        count = sum(w[i] for i in rows)
+        if count > 0:
+            error += (sum(e) ** 2 - sum(x * x for x in e)) / count
+    return error / sum(w)
+
+
 STATISTICS = {
     caltest.ACE: ace,
+    caltest.Bridge: bridge,
     caltest.ClassConditionalECE: class_conditional_ece,
-    caltest.GCE: gce,
-    caltest.RMSCE: rmsce,
-    caltest.SCE: sce,
-    caltest.TACE: tace,
-    caltest.UCE: uce,
-    caltest.ECE: ece,
-    caltest.MCE: mce,
-    caltest.TemperatureScore: temperature_score,
-    caltest.KS: ks,
     caltest.ClasswiseKS: classwise_ks,
     caltest.ConvexECE: convex_ece,
-    caltest.MonotonicSweepECE: monotonic_sweep,
-    caltest.SquaredL2: squared_l2,
+    caltest.CoxScore: cox_score,
+    caltest.ECE: ece,
+    caltest.GCE: gce,
+    caltest.HosmerLemeshow: hosmer_lemeshow,
     caltest.KDEError: kde_error,
+    caltest.KS: ks,
+    caltest.MCE: mce,
+    caltest.MonotonicSweepECE: monotonic_sweep,
+    caltest.RMSCE: rmsce,
+    caltest.SCE: sce,
     caltest.SmoothECE: smooth_ece,
+    caltest.Spiegelhalter: spiegelhalter,
+    caltest.SquaredL2: squared_l2,
+    caltest.TACE: tace,
+    caltest.TCalScale: tcal_scale,
+    caltest.TemperatureScore: temperature_score,
+    caltest.UCE: uce,
 }
 
 

@@ -241,7 +241,7 @@ def test_lattice_of_the_predictions_is_used():
 )
 def test_method_exact_names_what_is_exact(keywords, lens):
     prob = np.random.default_rng(0).dirichlet(np.ones(3), 50)
-    with pytest.raises(ValueError, match='method="exact" needs ECE or MCE behind a two-outcome lens'):
+    with pytest.raises(ValueError, match='method="exact" needs ECE, MCE or HosmerLemeshow behind'):
         ct.calibration_test(np.zeros(50, dtype=int), prob, lens=lens, method="exact", **keywords)
     automatic = ct.calibration_test(np.arange(50) % 3, prob, lens=lens, n_resamples=99, rng=0, **keywords)
     assert automatic.method == "monte-carlo"

@@ -23,12 +23,15 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS = [
     {"_kernels", "_validation", "_naming", "datasets"},
-    {"_sample", "lenses", "partitions", "trees", "distances", "resampling", "draws", "strata", "laws", "exact"},
+    {
+        *("_sample", "lenses", "partitions", "trees", "distances", "resampling", "draws", "strata"),
+        *("laws", "exact", "smoothing"),
+    },
     {"statistics"},
-    {"_result", "_words", "hypothesis", "table", "gce", "regression", "reliability"},
-    {"_sample", "lenses", "partitions", "trees", "distances", "resampling", "laws", "exact", "smoothing"},
-    {"statistics"},
-    {"_result", "_words", "hypothesis", "table", "regression", "reliability", "smooth_reliability"},
+    {
+        *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
+        *("classical", "scores"),
+    },
     {"plotting"},
     {"_files", "cli"},
 ]
@@ -44,12 +47,17 @@ LONGER = {"_kernels/draws.py": "what draws needs the generator, and Numba does n
 """Files that may be longer, each with its reason."""
 
 MADE_BY = {
+    "BridgeResult": caltest.bridge_test,
     "CalibrationTable": caltest.calibration_table,
     "CalibrationTestResult": caltest.calibration_test,
     "GCETable": caltest.gce_table,
+    "CoxResult": caltest.cox_test,
     "HistogramRegression": caltest.histogram_regression,
+    "HosmerLemeshowResult": caltest.hosmer_lemeshow_test,
     "ReliabilityCurve": caltest.reliability_curve,
     "SmoothReliabilityCurve": caltest.smooth_reliability_curve,
+    "SpiegelhalterResult": caltest.spiegelhalter_test,
+    "TCalResult": caltest.tcal_test,
 }
 """Results: users read them, so that their attributes are documented, and the example is that of the function."""
 
@@ -255,6 +263,8 @@ for y_prob in kinds:
     caltest.calibration_test(event < 0.5, event, statistic=ECE(EqualWidth(2)))
     caltest.calibration_test(event < 0.5, event, statistic=ECE(EqualWidth(2)), method="monte-carlo", n_resamples=19)
     caltest.calibration_test(label, y_prob, lens=Confidence(), statistic=ECE(EqualWidth(5)), n_resamples=19)
+    for statistic in (caltest.Bridge(), caltest.TCal(), caltest.CoxScore()):
+        caltest.calibration_test(label == 1, event, statistic=statistic, n_resamples=19, rng=0)
     caltest.reliability_curve(label, y_prob)
     caltest.reliability_curve(label == 1, event, simultaneous=True)
     caltest.smooth_reliability_curve(label == 1, event, n_resamples=19)

@@ -17,7 +17,7 @@ from caltest.partitions import fit_partition
 
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
-TWO_OUTCOMES_ONLY = (caltest.EqualMass, caltest.Edges)
+TWO_OUTCOMES = (caltest.EqualMass, caltest.Edges)
 
 
 def event(values):
@@ -45,7 +45,7 @@ def assert_same_cells(found, expected):
 
 def fits(partition, prob):
     """Whether a partition can cut so many outcomes."""
-    return prob.shape[1] == 2 or not isinstance(partition, TWO_OUTCOMES_ONLY)
+    return prob.shape[1] == 2 or not isinstance(partition, TWO_OUTCOMES)
 
 
 def test_every_partition_has_an_example_and_a_twin(partition_classes):

@@ -5,7 +5,7 @@ from functools import cache
 import naive
 import numpy as np
 import pytest
-from conftest import TWO_OUTCOMES_ONLY, draw_labels
+from conftest import TWO_OUTCOMES, draw_labels
 
 import caltest
 import caltest.draws
@@ -57,7 +57,7 @@ def scheme(request):
 
 def null_by(statistic, scheme, workers):
     """The null of a statistic, more draws than a block holds."""
-    lens = caltest.Confidence() if isinstance(statistic, TWO_OUTCOMES_ONLY) else None
+    lens = caltest.Confidence() if isinstance(statistic, TWO_OUTCOMES) else None
     n, n_resamples = (50, 260) if scheme.resample_predictions else (300, 600)
     return null_of(*problem(n, 3), statistic, lens=lens, resampling=scheme, n_resamples=n_resamples, workers=workers)
 
@@ -84,7 +84,7 @@ def test_blocks_do_not_matter(any_default_statistic, scheme, monkeypatch, n_byte
 @pytest.mark.filterwarnings("ignore::caltest.CalibrationWarning")
 @pytest.mark.parametrize("n_resamples", [1, 17, 257])
 def test_fewer_draws_are_the_first_of_more(any_simple_statistic, scheme, n_resamples):
-    lens = caltest.Confidence() if isinstance(any_simple_statistic, TWO_OUTCOMES_ONLY) else None
+    lens = caltest.Confidence() if isinstance(any_simple_statistic, TWO_OUTCOMES) else None
     options = {"lens": lens, "resampling": scheme}
     many, few = (null_of(*problem(40, 3), any_simple_statistic, n_resamples=n, **options) for n in (270, n_resamples))
     np.testing.assert_array_equal(few, many[:n_resamples])
@@ -292,7 +292,7 @@ def assert_same_law(one, other):
 
 @pytest.mark.filterwarnings("ignore::caltest.CalibrationWarning")
 def test_another_generator_draws_the_same_law(any_simple_statistic, scheme):
-    lens = caltest.Confidence() if isinstance(any_simple_statistic, TWO_OUTCOMES_ONLY) else None
+    lens = caltest.Confidence() if isinstance(any_simple_statistic, TWO_OUTCOMES) else None
     y_true, y_prob = problem(80, 3)
     null = null_of(y_true, y_prob, any_simple_statistic, lens=lens, resampling=scheme, n_resamples=1000)
     other = redraw(y_prob, y_prob, any_simple_statistic, 400, lens, scheme.resample_predictions)
@@ -312,7 +312,7 @@ def test_errors_are_centred_on_the_calibration_function(views, any_simple_statis
     statistic = any_simple_statistic if any_simple_statistic != caltest.SmoothECE() else caltest.SmoothECE(n_points=32)
     for view in views:
         prob, outcome = view.induced
-        if (isinstance(any_simple_statistic, TWO_OUTCOMES_ONLY) and prob.shape[1] > 2) or np.any(prob < 0):
+        if (isinstance(any_simple_statistic, TWO_OUTCOMES) and prob.shape[1] > 2) or np.any(prob < 0):
             continue  # squares of a rest below 0 are not what a user would hand in
         result = caltest.calibration_test(
             view.y_true,
@@ -348,7 +348,7 @@ def test_a_true_calibration_function_is_not_rejected_and_the_identity_is():
 
 
 def test_the_identity_as_calibration_function_changes_nothing(any_default_statistic):
-    lens = caltest.Confidence() if isinstance(any_default_statistic, TWO_OUTCOMES_ONLY) else None
+    lens = caltest.Confidence() if isinstance(any_default_statistic, TWO_OUTCOMES) else None
     y_true, y_prob = problem(100, 3)
     options = {"lens": lens, "statistic": any_default_statistic}
     identity = caltest.Consistency(calibration_function=lambda prob: prob)
@@ -713,7 +713,7 @@ def test_alias_tables_draw_their_law(size):
 
 def test_bootstrap_keeps_outcomes_with_their_predictions(any_simple_statistic):
     """Against NumPy's own resampling of rows."""
-    lens = caltest.Confidence() if isinstance(any_simple_statistic, TWO_OUTCOMES_ONLY) else None
+    lens = caltest.Confidence() if isinstance(any_simple_statistic, TWO_OUTCOMES) else None
     y_true, y_prob = problem(80, 3)
     sample = make_sample(y_true, y_prob, lens=lens)
     null = any_simple_statistic.null(sample, caltest.Bootstrap().draws(1000, rng=1))

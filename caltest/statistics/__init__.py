@@ -2,14 +2,19 @@
 
 from caltest.statistics._base import Statistic
 from caltest.statistics.binned import ECE, MCE
+from caltest.statistics.bridge import Bridge
 from caltest.statistics.convex import ConvexECE
+from caltest.statistics.cox import CoxScore
 from caltest.statistics.cumulative import KS, ClasswiseKS
 from caltest.statistics.gce import ACE, GCE, RMSCE, SCE, TACE, ClassConditionalECE
+from caltest.statistics.hosmer_lemeshow import HosmerLemeshow
 from caltest.statistics.omnibus import Omnibus
 from caltest.statistics.score import TemperatureScore
 from caltest.statistics.smooth import KDEError, SmoothECE
+from caltest.statistics.spiegelhalter import Spiegelhalter
 from caltest.statistics.squared import SquaredL2
 from caltest.statistics.sweep import MonotonicSweepECE
+from caltest.statistics.tcal import TCal, TCalScale
 from caltest.statistics.uncertainty import UCE
 
 __all__ = [
@@ -22,14 +27,20 @@ __all__ = [
     "SCE",
     "TACE",
     "UCE",
+    "Bridge",
     "ClassConditionalECE",
     "ClasswiseKS",
     "ConvexECE",
+    "CoxScore",
+    "HosmerLemeshow",
     "KDEError",
     "MonotonicSweepECE",
     "Omnibus",
     "SmoothECE",
+    "Spiegelhalter",
     "SquaredL2",
     "Statistic",
+    "TCal",
+    "TCalScale",
     "TemperatureScore",
 ]

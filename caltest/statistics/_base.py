@@ -30,6 +30,14 @@ class Statistic(ABC):
         """Statistics that are evaluated on the same draws; more than one are combined by min-p."""
         return (self,)
 
+    def settle(self, sample: Sample) -> Statistic:
+        """Return the statistic for this sample: itself, unless its components depend on the number of rows."""
+        return self
+
+    def evaluate_components(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+        """Return every component ``(n_components, ...)``; may be overridden to be faster, never to differ."""
+        return np.stack([part.evaluate(sample, outcomes) for part in self.components])
+
     @abstractmethod
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)`` on the predictions of the sample."""
@@ -48,6 +56,13 @@ class Statistic(ABC):
 
     def __str__(self) -> str:
         return describe(self)
+
+
+def require_two_outcomes(sample: Sample, name: str) -> None:
+    """Raise ValueError unless the sample has two outcomes."""
+    if sample.n_outcomes != 2:
+        msg = f"`{name}` needs a two-outcome lens such as Confidence(), got {sample.n_outcomes} outcomes."
+        raise ValueError(msg)
 
 
 def joint_null(statistics: Sequence[Statistic], sample: Sample, draws: Draws) -> NDArray[np.float64]:
