@@ -94,10 +94,10 @@ def _by_classes(n: int) -> dict[str, Callable[[int], Call]]:
 def _by_cells(n: int) -> dict[str, Callable[[int], Call]]:
     arrays = problems.simplex(n)
     return {
-        "exact law": lambda m: _exact(arrays, caltest.EqualWidth(m)),
-        "predictions fixed, drawn": lambda m: _case(arrays, ece(caltest.EqualWidth(m), CONFIDENCE)),
-        "rows resampled": lambda m: _case(arrays, ece(caltest.EqualWidth(m), CONFIDENCE, RESAMPLED)),
-        "equal mass, re-fitted": lambda m: _case(arrays, ece(type(MASS)(m), CONFIDENCE, RESAMPLED)),
+        "confidence ECE, exact law": lambda m: _exact(arrays, caltest.EqualWidth(m)),
+        "confidence ECE, predictions fixed, drawn": lambda m: _case(arrays, ece(caltest.EqualWidth(m), CONFIDENCE)),
+        "confidence ECE, rows resampled": lambda m: _case(arrays, ece(caltest.EqualWidth(m), CONFIDENCE, RESAMPLED)),
+        "confidence ECE, equal mass re-fitted": lambda m: _case(arrays, ece(type(MASS)(m), CONFIDENCE, RESAMPLED)),
     }
 
 
@@ -110,7 +110,7 @@ def draw(found: list[Panel], n_resamples: int, file: Path) -> None:
 
     names = list(dict.fromkeys(name for _, curves in found for name in curves))
     style = {name: {"color": f"C{i % 10}", "marker": "os^Dvpx*hd"[i % 10]} for i, name in enumerate(names)}
-    figure, axes = plt.subplots(2, 2, figsize=(12, 10), layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(12, 11), layout="constrained")
     for axis, (label, curves) in zip(axes.flat, found, strict=True):
         for name, points in curves.items():
             if points:
@@ -119,7 +119,8 @@ def draw(found: list[Panel], n_resamples: int, file: Path) -> None:
         axis.set_ylabel("seconds", fontsize=13)
         axis.tick_params(labelsize=11)
         axis.grid(visible=True, which="major", alpha=0.4)
-        axis.legend(fontsize=10)
+    known = {name: line for axis in axes.flat for line, name in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(known.values(), known, loc="outside lower center", ncols=3, fontsize=11)
     figure.suptitle(f"One call of calibration_test, one thread, {n_resamples:,} resamples where not said", fontsize=15)
     figure.savefig(file, dpi=110)
     plt.close(figure)

@@ -60,12 +60,12 @@ def _row(found: Comparison, package: str, repeats: int) -> tuple[str, ...]:
     if found.n_resamples is None:
         taken = costs({name: _often(run) for name, run in runs.items()}, 64, repeats, least=2)
         seconds = {name: cost.per_resample for name, cost in taken.items()}
-        says = {name: f"{run(0):.6f}" for name, run in runs.items()}
+        says = {name: f"{run(0):.6g}" for name, run in runs.items()}
     else:
         count = found.n_resamples
         taken = costs(runs, count, repeats, {"caltest": 3.0, "theirs": 1.0}, least=4)
         seconds = {name: cost.at(count) for name, cost in taken.items()}
-        says = {name: f"{run(min(count, 99)):.4f}" for name, run in runs.items()}
+        says = {name: f"{run(min(count, 99)):.4g}" for name, run in runs.items()}
     resamples = "none" if found.n_resamples is None else f"{found.n_resamples:,}"
     own, theirs = seconds["caltest"], seconds["theirs"]
     times = (duration(own), duration(theirs), ratio(theirs / own))
@@ -152,8 +152,8 @@ def mapie(y_true: Any, y_prob: Any, n_resamples: int) -> list[Comparison]:
     """ECE, and Kolmogorov-Smirnov with an asymptotic p-value."""
     from mapie.metrics.calibration import expected_calibration_error, kolmogorov_smirnov_p_value
 
-    def estimate(confidence, correct):
-        return expected_calibration_error(correct, confidence, num_bins=N_CELLS, split_strategy="uniform")
+    def estimate(confidence, correct):  # `num_bins` edges, 0 and 1 included, are one cell fewer
+        return expected_calibration_error(correct, confidence, num_bins=N_CELLS + 1, split_strategy="uniform")
 
     def kolmogorov_smirnov(_):
         confidence, correct = _seen(y_true, y_prob)

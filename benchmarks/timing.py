@@ -58,7 +58,9 @@ def costs(
     n_resamples: int,
     repeats: int,
     longest: Mapping[str, float] | None = None,
+    *,
     least: int = LEAST,
+    clock: Clock = PROCESSOR,
 ) -> dict[str, Cost]:
     """Return what each run costs, a function of the number of resamples, in which its time is linear.
 
@@ -70,11 +72,11 @@ def costs(
     for name, run in runs.items():
         few, most = partial(run, least), partial(run, 4 * least)
         few()  # warms up
-        slope = (seconds(most) - seconds(few)) / (3 * least)
+        slope = (seconds(most, clock) - seconds(few, clock)) / (3 * least)
         wanted = int((longest or {}).get(name, TARGET_SECONDS) / max(slope, 1e-9)) // least * least
         many[name] = min(max(wanted, 4 * least), n_resamples)
         both[f"{name} few"], both[f"{name} many"] = few, partial(run, many[name])
-    taken = interleaved(both, repeats)
+    taken = interleaved(both, repeats, clock)
     found = {}
     for name, count in many.items():
         low, high = median(taken[f"{name} few"]), median(taken[f"{name} many"])
