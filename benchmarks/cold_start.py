@@ -1,15 +1,24 @@
 """How long a user waits in a fresh process: ``python benchmarks/cold_start.py``.
 
-Each time is taken inside a process of its own, from before the import, the kinds interleaved; medians of 7. One run
-beforehand fills Numba's cache and Python's bytecode.
+Each time is taken inside a process of its own, from before the import, the kinds interleaved; medians. One run
+beforehand fills Numba's cache and Python's bytecode. For a cold cache every process gets an empty folder.
 """
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
+if __name__ == "__main__":
+    sys.path[0] = str(ROOT)
+
+from benchmarks.markdown import duration, ratio, table, verdict  # noqa: E402
+
 REPEATS = 7
 TIMED = """
 from time import perf_counter
@@ -17,39 +26,89 @@ begin = perf_counter()
 {code}
 print(perf_counter() - begin)
 """
-FIRST_TEST = """
-import caltest
-caltest.calibration_test(*caltest.datasets.load_cifar10_vgg16(), {options}rng=0)
+DATA = "import caltest\narrays = caltest.datasets.load_cifar10_vgg16()\n"
+DEFAULT = DATA + "caltest.calibration_test(*arrays, {options}rng=0)"
+CONFIDENCE = DATA + (
+    "ece = caltest.ECE(caltest.EqualWidth(15))\n"
+    "caltest.calibration_test(*arrays, lens=caltest.Confidence(), statistic=ece, {options}rng=0)"
+)
+COUNT_CACHE = """
+import json, sys
+hits = misses = 0
+for module in [module for name, module in sys.modules.items() if name.startswith("caltest._kernels.")]:
+    for kernel in vars(module).values():
+        if hasattr(kernel, "stats"):
+            hits += sum(kernel.stats.cache_hits.values())
+            misses += sum(kernel.stats.cache_misses.values())
+print(json.dumps([hits, misses]))
 """
+
+
+class Run(NamedTuple):
+    """What is timed in a process; ``target`` in units of ``import numba``."""
+
+    code: str
+    target: float | None = None
+    cold: bool = False
+
+
 RUNS = {
-    "import numba": ("import numba", None),
-    "import caltest": ("import caltest", 1.5),
-    "first default test, import included": (FIRST_TEST.format(options=""), 5.0),
-    "first default test of 99 resamples": (FIRST_TEST.format(options="n_resamples=99, "), None),
+    "import numba": Run("import numba"),
+    "import caltest": Run("import caltest", 1.5),
+    "first default test, import included": Run(DEFAULT.format(options=""), 4.0),
+    "first default test of 99 resamples": Run(DEFAULT.format(options="n_resamples=99, ")),
+    "first confidence-ECE test, exact law": Run(CONFIDENCE.format(options="")),
+    "the same, cold cache": Run(CONFIDENCE.format(options=""), 8.0, cold=True),
+    "first confidence-ECE test, drawn": Run(CONFIDENCE.format(options="method='monte-carlo', ")),
+    "the same with a cold cache": Run(CONFIDENCE.format(options="method='monte-carlo', "), 8.0, cold=True),
 }
 
 
-def seconds(code: str) -> float:
+def in_fresh_process(code: str, cache: str | None = None) -> str:
+    """Return what the code prints."""
+    environment = os.environ | ({} if cache is None else {"NUMBA_CACHE_DIR": cache})
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    return ran.stdout
+
+
+def seconds(run: Run) -> float:
     """Run the code in a fresh process and return the time that it took there."""
-    command = [sys.executable, "-c", TIMED.format(code=code)]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return float(ran.stdout)
+    code = TIMED.format(code=run.code)
+    if not run.cold:
+        return float(in_fresh_process(code))
+    with TemporaryDirectory() as empty:
+        return float(in_fresh_process(code, empty))
 
 
-def main() -> None:
-    """Print medians and their ratios to ``import numba``."""
-    for code, _ in RUNS.values():
-        seconds(code)
+def cache_use(code: str) -> list[tuple[int, int]]:
+    """Return hits and misses of Numba's cache in a first and a second process that share a new one."""
+    with TemporaryDirectory() as empty:
+        return [tuple(json.loads(in_fresh_process(code + COUNT_CACHE, empty))) for _ in range(2)]
+
+
+def section(repeats: int = REPEATS) -> str:
+    """Return the table of medians and their ratios to ``import numba``, and what the second process compiles."""
+    for run in RUNS.values():
+        seconds(run)
     taken = {name: [] for name in RUNS}
-    for _ in range(REPEATS):
-        for name, (code, _) in RUNS.items():
-            taken[name].append(seconds(code))
+    for _ in range(repeats):
+        for name, run in RUNS.items():
+            taken[name].append(seconds(run))
     unit = median(taken["import numba"])
-    for name, (_, target) in RUNS.items():
-        wanted = f"   target at most {target:g} x" if target else ""
-        row = f"{median(taken[name]):6.3f} s (min {min(taken[name]):.3f}) {median(taken[name]) / unit:6.2f} x{wanted}"
-        print(f"{name:<36} {row}")
+    rows = []
+    for name, run in RUNS.items():
+        own = median(taken[name])
+        target = ("", "") if run.target is None else (f"<= {run.target:g}x", verdict(own <= run.target * unit))
+        rows.append((name, duration(own), ratio(own / unit), *target))
+    (_, compiled), (hits, misses) = cache_use(CONFIDENCE.format(options="") + "\n" + DEFAULT.format(options=""))
+    second = (
+        f"\nOn a new cache the exact confidence-ECE test and the default test compile {compiled} kernels in the first "
+        f"process; the second has {hits} hits and {misses} misses.\n"
+    )
+    return table(("in a fresh process", "time", "to import numba", "target", "target is"), rows) + second
 
 
 if __name__ == "__main__":
-    main()
+    print(section())

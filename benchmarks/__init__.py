@@ -1,0 +1,1 @@
+"""How fast the package is: ``python benchmarks/performance.py``."""

@@ -1,0 +1,74 @@
+"""How far the peak of memory grows beyond the loaded predictions, in a fresh process for each test (Linux)."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from benchmarks import problems
+from benchmarks.markdown import duration, ratio, table, verdict
+
+ROOT = Path(__file__).parents[1]
+TARGET = 4.0
+STATUS = Path("/proc/self/status")
+
+# VmHWM of the child itself: ru_maxrss would begin with what its parent had.
+CHILD = """
+import json, sys, time, warnings
+from pathlib import Path
+import numpy as np
+import caltest
+from caltest import *
+
+def kilobytes(field):
+    status = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in status if line.startswith(field)).split()[1])
+
+folder, options, n_resamples = sys.argv[1], eval(sys.argv[2]), int(sys.argv[3])
+warnings.simplefilter("ignore", caltest.CalibrationWarning)
+y_true, y_prob = np.load(folder + "/y_true.npy"), np.load(folder + "/y_prob.npy")
+before = kilobytes("VmRSS")
+begin = time.perf_counter()
+caltest.calibration_test(y_true, y_prob, **options, n_resamples=n_resamples, rng=0)
+grown = 1024 * (kilobytes("VmHWM") - before)
+print(json.dumps([grown, time.perf_counter() - begin]))
+"""
+ROWS = "resampling=Consistency(resample_predictions=True)"
+TESTS = {
+    "default test": "dict()",
+    "confidence ECE, exact law": "dict(lens=Confidence(), statistic=ECE(EqualWidth(15)))",
+    "canonical ECE, fixed cells, predictions fixed": "dict(statistic=ECE(EqualWidth(3, axes='all')))",
+    "confidence ECE, rows resampled": f"dict(lens=Confidence(), statistic=ECE(EqualWidth(15)), {ROWS})",
+    "equal-mass cells re-fitted": f"dict(lens=Confidence(), statistic=ECE(EqualMass(15)), {ROWS})",
+    "canonical ECE, fixed cells, rows resampled": f"dict(statistic=ECE(EqualWidth(3, axes='all')), {ROWS})",
+    "canonical ECE, tree re-fitted": f"dict(statistic=ECE(VarianceTree()), {ROWS})",
+}
+
+
+def section(n: int, n_resamples: int) -> str:
+    """Return the table; memory beyond the null distribution does not depend on the number of resamples."""
+    if not STATUS.exists():
+        return "Not measured: no /proc on this system.\n"
+    rows = []
+    with TemporaryDirectory() as folder:
+        y_true, y_prob = problems.simplex(n)
+        np.save(f"{folder}/y_true.npy", y_true)
+        np.save(f"{folder}/y_prob.npy", y_prob)
+        size = y_prob.nbytes
+        for name, options in TESTS.items():
+            grown, seconds = measure(folder, options, n_resamples)
+            growth = grown / size
+            rows.append((name, f"{grown / 2**20:.0f} MB", ratio(growth), verdict(growth <= TARGET), duration(seconds)))
+            print(*rows[-1], sep=" | ", flush=True)
+    head = (f"{n:,} x 10 float64 ({size / 2**20:.0f} MB), {n_resamples:,} resamples", "growth of the peak")
+    return table((*head, "of the predictions", f"target {TARGET:g}x is", "time"), rows)
+
+
+def measure(folder: str, options: str, n_resamples: int) -> tuple[float, float]:
+    """Return bytes and seconds."""
+    command = [sys.executable, "-c", CHILD, folder, options, str(n_resamples)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return tuple(json.loads(ran.stdout))
