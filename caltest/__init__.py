@@ -5,9 +5,10 @@ estimate its calibration function by histogram regression over a partition, meas
 predicted and what happened, and compare it with what a perfectly calibrated model would have shown.
 """
 
-from caltest import datasets
+from caltest import brownian, datasets
 from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
+from caltest.decomposition import ScoreDecomposition, score_decomposition
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
 from caltest.hypothesis import calibration_error, calibration_test
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
@@ -16,7 +17,7 @@ from caltest.plotting import plot_reliability
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.resampling import Consistency
-from caltest.statistics import ECE, KS, MCE, ClasswiseKS, Omnibus, Statistic, TemperatureScore
+from caltest.statistics import ECE, KS, MCE, ClasswiseKS, IsotonicError, Kuiper, Omnibus, Statistic, TemperatureScore
 from caltest.table import CalibrationTable, calibration_table
 from caltest.trees import VarianceTree
 
@@ -39,15 +40,19 @@ __all__ = [
     "EqualWidth",
     "Groups",
     "HistogramRegression",
+    "IsotonicError",
+    "Kuiper",
     "Omnibus",
     "Partition",
     "ReliabilityCurve",
+    "ScoreDecomposition",
     "Statistic",
     "TemperatureScore",
     "TopK",
     "TopRank",
     "VarianceTree",
     "WithinTop",
+    "brownian",
     "calibration_error",
     "calibration_table",
     "calibration_test",
@@ -57,6 +62,7 @@ __all__ = [
     "histogram_regression",
     "plot_reliability",
     "reliability_curve",
+    "score_decomposition",
     "squared_euclidean",
     "total_variation",
 ]

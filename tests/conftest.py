@@ -183,9 +183,15 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     caltest.MCE: lambda: binned(caltest.MCE),
     caltest.TemperatureScore: lambda: [caltest.TemperatureScore()],
     caltest.KS: lambda: [caltest.KS()],
+    caltest.Kuiper: lambda: [caltest.Kuiper()],
     caltest.ClasswiseKS: lambda: [caltest.ClasswiseKS()],
+    caltest.IsotonicError: lambda: [caltest.IsotonicError(), caltest.IsotonicError("log")],
     caltest.Omnibus: list,  # a combination, without a value of its own
 }
+
+
+TWO_OUTCOMES_ONLY = (caltest.KS, caltest.Kuiper, caltest.IsotonicError)
+"""Statistics that look at one probability, whatever their parts."""
 
 
 def binned(kind: type) -> list[Any]:

@@ -23,9 +23,9 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS = [
     {"_kernels", "_validation", "_naming", "datasets"},
-    {"_sample", "lenses", "partitions", "trees", "distances", "resampling", "laws", "exact"},
+    {"_sample", "lenses", "partitions", "trees", "distances", "resampling", "laws", "exact", "brownian"},
     {"statistics"},
-    {"_result", "_words", "hypothesis", "table", "regression", "reliability"},
+    {"_result", "_words", "hypothesis", "table", "regression", "reliability", "decomposition"},
     {"plotting"},
     {"_files", "cli"},
 ]
@@ -45,6 +45,7 @@ MADE_BY = {
     "CalibrationTestResult": caltest.calibration_test,
     "HistogramRegression": caltest.histogram_regression,
     "ReliabilityCurve": caltest.reliability_curve,
+    "ScoreDecomposition": caltest.score_decomposition,
 }
 """Results: users read them, so that their attributes are documented, and the example is that of the function."""
 
@@ -226,6 +227,8 @@ for y_prob in kinds:
     for y_true in (label == 1, (label == 1).tolist(), (label == 1).astype(np.uint8)):
         caltest.calibration_test(y_true, event, n_resamples=300, rng=0, workers=2, region=lambda p: p[:, 1] > 0.1)
         caltest.calibration_test(y_true, event, statistic=KS(), n_resamples=19, rng=np.random.default_rng(1))
+        caltest.calibration_test(y_true, event, statistic=caltest.IsotonicError(), n_resamples=19, rng=0)
+        caltest.score_decomposition(y_true, event, score="log")
         caltest.calibration_error(y_true, event, statistic=ECE(EqualWidth(15)))
     caltest.calibration_table(label, y_prob, n_resamples=19, rng=0)
     for partition in (EqualWidth(2), caltest.EqualMass(2), caltest.VarianceTree(min_leaf=40)):
