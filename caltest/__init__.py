@@ -5,7 +5,7 @@ estimate its calibration function by histogram regression over a partition, meas
 predicted and what happened, and compare it with what a perfectly calibrated model would have shown.
 """
 
-from caltest import datasets
+from caltest import brownian, datasets
 from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
 from caltest.classical import (
@@ -20,6 +20,7 @@ from caltest.classical import (
     spiegelhalter_test,
     tcal_test,
 )
+from caltest.decomposition import ScoreDecomposition, score_decomposition
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
 from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
@@ -55,7 +56,9 @@ from caltest.statistics import (
     ConvexECE,
     CoxScore,
     HosmerLemeshow,
+    IsotonicError,
     KDEError,
+    Kuiper,
     MonotonicSweepECE,
     Omnibus,
     SmoothECE,
@@ -105,11 +108,14 @@ __all__ = [
     "HistogramRegression",
     "HosmerLemeshow",
     "HosmerLemeshowResult",
+    "IsotonicError",
     "KDEError",
+    "Kuiper",
     "MonotonicSweepECE",
     "Omnibus",
     "Partition",
     "ReliabilityCurve",
+    "ScoreDecomposition",
     "SmoothECE",
     "SmoothReliabilityCurve",
     "Spiegelhalter",
@@ -127,6 +133,7 @@ __all__ = [
     "accuracy",
     "bridge_test",
     "brier_score",
+    "brownian",
     "calibration_error",
     "calibration_table",
     "calibration_test",
@@ -143,6 +150,7 @@ __all__ = [
     "plot_reliability",
     "plot_smooth_reliability",
     "reliability_curve",
+    "score_decomposition",
     "smooth_reliability_curve",
     "spherical_score",
     "spiegelhalter_test",

@@ -42,7 +42,7 @@ class ComponentResult:
 
     @property
     def null_distribution(self) -> NDArray[np.float64] | None:
-        """Values of the statistic on every draw, ``(n_resamples,)``; None if the law is exact and nothing was drawn."""
+        """Values of the statistic on every draw, ``(n_resamples,)``; None if nothing was drawn."""
         return self.null.values if isinstance(self.null, ResampledLaw) else None
 
     @property
@@ -82,7 +82,7 @@ class CalibrationTestResult(ComponentResult):
     components : tuple of ComponentResult
         The combined statistics; for a single statistic the one itself.
     method : str
-        "monte-carlo" or "exact".
+        "monte-carlo", "exact" or "asymptotic".
     accuracy : str
         How exact the p-value is.
     hypothesis, null_law : str
@@ -116,12 +116,12 @@ class CalibrationTestResult(ComponentResult):
 
     @property
     def n_resamples(self) -> int:
-        """Number of draws; 0 if the law is exact."""
+        """Number of draws; 0 if nothing was drawn."""
         return 0 if self.null_distribution is None else len(self.null_distribution)
 
     @property
     def monte_carlo_error(self) -> float:
-        """Standard error of the p-value due to the finite number of draws; 0 if the law is exact."""
+        """Standard error of the p-value due to the finite number of draws; 0 if nothing was drawn."""
         return math.sqrt(self.pvalue * (1 - self.pvalue) / self.n_resamples) if self.n_resamples else 0.0
 
     @property
@@ -196,7 +196,7 @@ class CalibrationTestResult(ComponentResult):
         return [*derived, self._pvalue_line(), self.interpretation, *notes, *valid]
 
     def _pvalue_line(self) -> str:
-        if self.method == "exact":
+        if self.method != "monte-carlo":
             return f"p-value {self.pvalue:.4g} ({self.accuracy})."
         smallest = self.pvalue * (self.n_resamples + 1) < 1.5
         remark = ", the smallest attainable" if smallest else ""

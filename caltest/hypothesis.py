@@ -31,6 +31,10 @@ from caltest.statistics.omnibus import combine_pvalues, tail_pvalues
 DIRECTION_LEVEL = 0.05  # the temperature score names a direction only where it is significant itself
 LARGEST_ERROR, FAR_TAIL = 0.05, 1e-8  # a less exact tail is left to draws, unless no draw would reach it
 _SMALLEST_PVALUE = float(np.finfo(np.float64).tiny)
+_COMPUTED_LAWS = {
+    "exact": "law of the statistic computed, predictions fixed (no Monte Carlo error, valid at every n)",
+    "asymptotic": "limit of the law as n grows, predictions fixed (no Monte Carlo error, not valid at every n)",
+}
 
 
 def calibration_error(
@@ -137,10 +141,11 @@ def calibration_test(
     resampling : Consistency, optional
         ``Consistency()`` by default: predictions fixed, outcomes redrawn.
     n_resamples : int
-        Number of draws B; the smallest attainable p-value is 1 / (B + 1). Not used by an exact law.
-    method : {"auto", "exact", "monte-carlo"}
+        Number of draws B; the smallest attainable p-value is 1 / (B + 1). Not used where nothing is drawn.
+    method : {"auto", "exact", "monte-carlo", "asymptotic"}
         How the null law is found: "exact" computes it without drawing anything, for `ECE`, `MCE` and `HosmerLemeshow`
-        behind two-outcome lenses with predictions fixed; "auto" does so where it can.
+        behind two-outcome lenses with predictions fixed; "auto" does so where it can. "asymptotic" takes the limit as
+        n grows, for `KS` and `Kuiper`: not valid at every n, but as small as p-values may get.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
@@ -179,17 +184,18 @@ def calibration_test(
     """
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     scheme = _validate_resampling(Consistency() if resampling is None else resampling)
-    validate_choice(method, "method", ("auto", "exact", "monte-carlo"))
+    validate_choice(method, "method", ("auto", "exact", "monte-carlo", "asymptotic"))
     sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
-    return run_test(
-        chosen,
-        scheme.under_null(sample),
-        resampling=scheme,
-        draws=scheme.draws(n_resamples, rng),
-        method=method,
-        workers=workers,
-        lens=lens_text(lens, classes),
-    )
+    sample = scheme.under_null(sample)
+    draws = scheme.draws(n_resamples, rng)
+    seen = lens_text(lens, classes)
+    if method == "asymptotic":
+        limit = None if scheme.resample_predictions else chosen.limit(sample)
+        if limit is None:
+            msg = f'method="asymptotic" needs KS or Kuiper, predictions fixed; got {chosen}, {scheme}.'
+            raise ValueError(msg)
+        return conclude_by_law(chosen, sample, limit, "asymptotic", resampling=scheme, lens=seen)
+    return run_test(chosen, sample, resampling=scheme, draws=draws, method=method, workers=workers, lens=seen)
 
 
 def run_test(
@@ -206,7 +212,7 @@ def run_test(
     chosen = statistic.settle(sample)
     found = None if method == "monte-carlo" or resampling.resample_predictions else chosen.exact(sample)
     if found is not None and (method == "exact" or _is_accurate(found[1])):
-        return conclude_exactly(chosen, sample, found, resampling=resampling, lens=lens)
+        return conclude_by_law(chosen, sample, found, "exact", resampling=resampling, lens=lens)
     if found is None and method == "exact":
         msg = (
             'method="exact" needs ECE, MCE or HosmerLemeshow behind a two-outcome lens such as Confidence(), '
@@ -274,10 +280,10 @@ def conclude(
     )
 
 
-def conclude_exactly(
-    statistic: Statistic, sample: Sample, found: tuple[Law, Tail], *, resampling: Consistency, lens: str
+def conclude_by_law(
+    statistic: Statistic, sample: Sample, found: tuple[Law, Tail], method: str, *, resampling: Consistency, lens: str
 ) -> CalibrationTestResult:
-    """Turn an exact null law and the observed tail into a result."""
+    """Turn a null law that is exact, or a limit, and the observed tail into a result."""
     law, tail = found
     value = float(statistic.evaluate(sample, sample.outcome))
     # What was excluded has probability 0 under the hypothesis; a p-value is never reported as 0.
@@ -291,9 +297,9 @@ def conclude_exactly(
         law,
         derived,
         components=(component,),
-        method="exact",
+        method=method,
         accuracy=str(tail),
-        null_law="law of the statistic computed, predictions fixed (no Monte Carlo error, valid at every n)",
+        null_law=_COMPUTED_LAWS[method],
         notes=(
             *constant_notes([component]),
             *scatter_notes([statistic], [component]),

@@ -134,7 +134,7 @@ class Tail:
     probability : float
         P(T >= x).
     relative_error : float
-        Estimated relative error: of rounding and left-out atoms, or between two grids.
+        Estimated relative error: of rounding and left-out atoms, or between two grids; NaN for a limit law.
     method : str
         How it was computed.
     """
@@ -144,6 +144,8 @@ class Tail:
     method: str
 
     def __str__(self) -> str:
+        if math.isnan(self.relative_error):
+            return f"asymptotic: {self.method}"
         if self.relative_error == math.inf:
             return f"upper bound: {self.method}"
         return f"exact: {self.method}, relative error about {self.relative_error:.0e}"

@@ -18,7 +18,7 @@ from caltest._sample import Sample, apply_lens, induce
 from caltest._validation import SeedLike, validate_problem
 from caltest._words import lens_text
 from caltest.draws import Draws
-from caltest.hypothesis import conclude, conclude_exactly, evaluate_components, rank_pvalues, validate_statistic
+from caltest.hypothesis import conclude, conclude_by_law, evaluate_components, rank_pvalues, validate_statistic
 from caltest.lenses import Canonical, ClassWise, Confidence, Lens
 from caltest.resampling import Consistency
 from caltest.statistics import Omnibus, Statistic
@@ -212,7 +212,9 @@ def calibration_table(
     scheme = Consistency()
     found = chosen.exact(views[0].sample) if len(views) == 1 else None
     if found is not None:  # several rows need draws in common, one row does not
-        row = conclude_exactly(chosen, views[0].sample, found, resampling=scheme, lens=lens_text(looks[0], classes))
+        row = conclude_by_law(
+            chosen, views[0].sample, found, "exact", resampling=scheme, lens=lens_text(looks[0], classes)
+        )
         return CalibrationTable((row,), row.pvalue)
     draws = scheme.draws(n_resamples, rng)
     observed = [evaluate_components(chosen, view.sample) for view in views]

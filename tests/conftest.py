@@ -195,6 +195,7 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     caltest.MCE: lambda: binned(caltest.MCE),
     caltest.TemperatureScore: lambda: [caltest.TemperatureScore()],
     caltest.KS: lambda: [caltest.KS()],
+    caltest.Kuiper: lambda: [caltest.Kuiper()],
     caltest.ClasswiseKS: lambda: [caltest.ClasswiseKS()],
     caltest.ConvexECE: lambda: [
         *(caltest.ConvexECE(several[0]) for several in PARTITIONS.values()),
@@ -254,12 +255,15 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     caltest.Bridge: lambda: [caltest.Bridge()],
     caltest.TCalScale: lambda: [caltest.TCalScale(n_cells) for n_cells in (1, 2, 5, 64)],
     caltest.TCal: list,  # a combination, without a value of its own
+    caltest.IsotonicError: lambda: [caltest.IsotonicError(), caltest.IsotonicError("log")],
     caltest.Omnibus: list,  # a combination, without a value of its own
 }
 
 
 TWO_OUTCOMES = (
     caltest.KS,
+    caltest.Kuiper,
+    caltest.IsotonicError,
     caltest.ConvexECE,
     caltest.MonotonicSweepECE,
     caltest.KDEError,

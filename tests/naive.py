@@ -990,6 +990,97 @@ def tcal_scale(statistic, prob, outcome, weight=None, expected=None):
     return error / sum(w)
 
 
+def path(score, expected, happened, weight):
+    """The sums of weight * (happened - expected) over rows of score at most s, for every score s that occurs.
+
+    It starts at 0; tied rows enter together.
+    """
+    total, sums = 0.0, [0.0]
+    for s in sorted(set(score)):
+        for i, value in enumerate(score):
+            if value == s:
+                total += weight[i] * (happened[i] - expected[i])
+        sums.append(total)
+    return sums
+
+
+def class_path(prob, outcome, k, weight, expected):
+    """The path of class k, in the order of its probability."""
+    return path(
+        [float(p[k]) for p in prob],
+        [float(q[k]) for q in (prob if expected is None else expected)],
+        [int(y == k) for y in outcome],
+        [1.0] * len(prob) if weight is None else [float(w) for w in weight],
+    )
+
+
+def event_path(prob, outcome, weight, expected):
+    """The path of the event over the number (weight) of rows."""
+    require_two_outcomes(prob)
+    total = len(prob) if weight is None else sum(float(w) for w in weight)
+    return [value / total for value in class_path(prob, outcome, 1, weight, expected)]
+
+
+def kuiper(_, prob, outcome, weight=None, expected=None):
+    """Range of the event's path."""
+    values = event_path(prob, outcome, weight, expected)
+    return max(values) - min(values)
+
+
+def row_score(kind, p, y):
+    """Brier or logarithmic score of one row; what has weight 0 is not asked."""
+    if kind == "brier":
+        return (p[1] - y) ** 2
+    return -float(np.log(p[y])) if p[y] > 0 else np.inf
+
+
+def isotonic_fit(score, happened, weight):
+    """The increasing function of the score that is nearest to the outcomes, in every row.
+
+    By its min-max formula: over all scores from below up to here, the largest of the smallest averages that begin
+    there and end here or beyond.
+    """
+    levels = sorted(set(score))
+    sums = []
+    for s in levels:
+        rows = [i for i, value in enumerate(score) if value == s]
+        sums.append((sum(weight[i] for i in rows), sum(weight[i] * happened[i] for i in rows)))
+    fitted = {}
+    for here, s in enumerate(levels):
+        best = -np.inf
+        for start in range(here + 1):
+            size = sum(w for w, _ in sums[start:here])
+            events = sum(k for _, k in sums[start:here])
+            lowest = np.inf
+            for w, k in sums[here:]:
+                size, events = size + w, events + k
+                lowest = min(lowest, events / size)
+            best = max(best, lowest)
+        fitted[s] = best
+    return [fitted[s] for s in score]
+
+
+def mean_scores(kind, prob, outcome, weight=None, expected=None):
+    """Mean score of what was stated, of the isotonic fit, and of the base rate; rows of weight 0 are left out."""
+    require_two_outcomes(prob)
+    weight = [1.0] * len(prob) if weight is None else [float(w) for w in weight]
+    rows = [i for i, w in enumerate(weight) if w > 0]
+    stated = [[float(q) for q in (prob if expected is None else expected)[i]] for i in rows]
+    y, w = [outcome[i] for i in rows], [weight[i] for i in rows]
+    fitted = isotonic_fit([float(prob[i][1]) for i in rows], y, w)
+    rate = sum(v * k for v, k in zip(w, y, strict=True)) / sum(w)
+    return [
+        sum(v * row_score(kind, p, k) for v, p, k in zip(w, forecast, y, strict=True)) / sum(w)
+        for forecast in (stated, [[1 - q, q] for q in fitted], [[1 - rate, rate]] * len(rows))
+    ]
+
+
+def isotonic_error(statistic, prob, outcome, weight=None, expected=None):
+    """What the isotonic fit gains on what was stated."""
+    stated, recalibrated, _ = mean_scores(statistic.score, prob, outcome, weight, expected)
+    return stated - recalibrated
+
+
 STATISTICS = {
     caltest.ACE: ace,
     caltest.Bridge: bridge,
@@ -1000,8 +1091,10 @@ STATISTICS = {
     caltest.ECE: ece,
     caltest.GCE: gce,
     caltest.HosmerLemeshow: hosmer_lemeshow,
+    caltest.IsotonicError: isotonic_error,
     caltest.KDEError: kde_error,
     caltest.KS: ks,
+    caltest.Kuiper: kuiper,
     caltest.MCE: mce,
     caltest.MonotonicSweepECE: monotonic_sweep,
     caltest.RMSCE: rmsce,

@@ -25,12 +25,12 @@ FLOORS = [
     {"_kernels", "_validation", "_naming", "datasets"},
     {
         *("_sample", "lenses", "partitions", "trees", "distances", "resampling", "draws", "strata"),
-        *("laws", "exact", "smoothing"),
+        *("laws", "exact", "smoothing", "brownian"),
     },
     {"statistics"},
     {
         *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
-        *("classical", "scores"),
+        *("classical", "scores", "decomposition", "report"),
     },
     {"plotting"},
     {"_files", "cli"},
@@ -58,6 +58,7 @@ MADE_BY = {
     "SmoothReliabilityCurve": caltest.smooth_reliability_curve,
     "SpiegelhalterResult": caltest.spiegelhalter_test,
     "TCalResult": caltest.tcal_test,
+    "ScoreDecomposition": caltest.score_decomposition,
 }
 """Results: users read them, so that their attributes are documented, and the example is that of the function."""
 
@@ -240,6 +241,8 @@ for y_prob in kinds:
     for y_true in (label == 1, (label == 1).tolist(), (label == 1).astype(np.uint8)):
         caltest.calibration_test(y_true, event, n_resamples=300, rng=0, workers=2, region=lambda p: p[:, 1] > 0.1)
         caltest.calibration_test(y_true, event, statistic=KS(), n_resamples=19, rng=np.random.default_rng(1))
+        caltest.calibration_test(y_true, event, statistic=caltest.IsotonicError(), n_resamples=19, rng=0)
+        caltest.score_decomposition(y_true, event, score="log")
         caltest.calibration_error(y_true, event, statistic=ECE(EqualWidth(15)))
         for statistic in (caltest.ConvexECE(), caltest.MonotonicSweepECE(), caltest.SquaredL2()):
             caltest.calibration_test(y_true, event, statistic=statistic, n_resamples=19, rng=0)

@@ -1,4 +1,4 @@
-"""Largest excursion of the cumulative residual in score order, read at the end of tied blocks only.
+"""Events counted in score order, read at the end of tied blocks only: extremes of the residual, and isotonic fits.
 
 With rows sorted by score, let ``after[i]`` be the predicted sum up to the end of the tied block of row i and
 ``before[i]`` the predicted sum up to its start. Then ``max_i (count_i - after[i])`` and ``min_i (count_{i-1} -
@@ -8,10 +8,14 @@ large for the second. Ties cost nothing, and the predicted sums are computed onc
 
 import numpy as np
 from llvmlite import ir
-from numba import types, uint64
+from numba import int8, types, uint64
 from numba.extending import intrinsic
 
 from caltest._kernels._compile import kernel
+
+CHUNK = 64  # a count of so many rows, and its distance from the predicted sum, fit in one byte
+_TILE = 1024
+_PASSES = 3  # of candidates for the ends of isotonic blocks; more of them drop too few to be worth it
 
 
 @intrinsic
@@ -31,32 +35,73 @@ def _ones(typing_context, x):
 
 
 @kernel
-def largest_excursion(outcomes, before, after):
-    """Return ``(n_replicates,)``: max |sum of (event - probability)| for two outcomes, rows sorted by score."""
+def _read(outcome, after, following, count, start, stop, high, low):
+    """Return the extremes of the path over the rows ``start : stop``, ``count`` events before them."""
+    for i in range(start, stop):
+        count += outcome[i]
+        high = max(high, count - after[i])
+        low = min(low, count - following[i])
+    return high, low
+
+
+@kernel
+def path_extremes(outcomes, after, following, steps, levels):
+    """Return ``(n_replicates, 2)``: the highest and the lowest value of the event's path, its start at 0 included.
+
+    For two outcomes, rows sorted by score; ``following[i]`` is ``before[i + 1]``, and the predicted sum of all rows
+    for the last row. In chunk c, ``steps (2, n_chunks * CHUNK) int8`` and ``levels (2, n_chunks)`` bound the predicted
+    sums: ``after[i] >= levels[0, c] + steps[0, i]``, ``following[i] <= levels[1, c] + steps[1, i]``. Counts and steps
+    of one byte, a vector at a time, then bound the path, and only chunks whose bound lies beyond what was found are
+    read exactly.
+    """
     n_replicates, n_samples = outcomes.shape
-    count = np.empty(513, np.int64)
-    largest = np.empty(n_replicates)
+    n_chunks = levels.shape[1]
+    chunked = n_chunks * CHUNK
+    extremes = np.empty((n_replicates, 2))
+    words = np.empty(_TILE // 8, np.uint64)
+    counts = words.view(np.uint8)
+    events = np.empty(n_chunks, np.int64)  # before each chunk
+    highest = np.empty(n_chunks)
+    lowest = np.empty(n_chunks)  # what the path may fall below 0
     for r in range(n_replicates):
-        high = 0.0
-        low = 0.0
-        count[0] = 0
-        for start in range(0, n_samples, 512):
-            size = min(512, n_samples - start)
-            outcome = outcomes[r, start : start + size]
-            # Counting and comparing apart: only the first loop has to go one row at a time.
-            total = count[0]
+        outcome = outcomes[r]
+        total = 0
+        for start in range(0, chunked, _TILE):
+            size = min(_TILE, chunked - start)
+            drawn = outcome[start : start + size]
             for i in range(size):
-                total += outcome[i]
-                count[i + 1] = total
-            after_block = after[start : start + size]
-            before_block = before[start : start + size]
-            for i in range(size):
-                high = max(high, count[i + 1] - after_block[i])
-                low = min(low, count[i] - before_block[i])
-            count[0] = total
-        low = min(low, count[0] - after[n_samples - 1])
-        largest[r] = max(high, -low)
-    return largest
+                counts[i] = drawn[i]
+            for c in range(size // CHUNK):
+                happened = uint64(0)
+                for j in range(c * CHUNK // 8, (c + 1) * CHUNK // 8):
+                    # The product counts in all eight bytes: each holds the events so far in this chunk.
+                    word = (words[j] + happened) * uint64(0x0101010101010101)
+                    words[j] = word
+                    happened = word >> uint64(56)
+                events[start // CHUNK + c] = total
+                total += np.int64(happened)
+            for c in range(size // CHUNK):
+                k = start // CHUNK + c
+                count = counts[c * CHUNK : (c + 1) * CHUNK]
+                rise = steps[0, start + c * CHUNK : start + (c + 1) * CHUNK]
+                fall = steps[1, start + c * CHUNK : start + (c + 1) * CHUNK]
+                above = int8(-128)
+                below = int8(-128)
+                for i in range(CHUNK):
+                    above = max(above, int8(count[i] - rise[i]))
+                    below = max(below, int8(fall[i] - count[i]))
+                highest[k] = events[k] - levels[0, k] + above
+                lowest[k] = levels[1, k] - events[k] + below
+        high, low = _read(outcome, after, following, total, chunked, n_samples, 0.0, 0.0)
+        if n_chunks:
+            for k in (np.argmax(highest), np.argmax(lowest)):  # leaves few others to read
+                high, low = _read(outcome, after, following, events[k], k * CHUNK, (k + 1) * CHUNK, high, low)
+        for k in range(n_chunks):
+            if highest[k] > high or lowest[k] > -low:
+                high, low = _read(outcome, after, following, events[k], k * CHUNK, (k + 1) * CHUNK, high, low)
+        extremes[r, 0] = high
+        extremes[r, 1] = low
+    return extremes
 
 
 @kernel
@@ -129,3 +174,98 @@ def largest_excursions(outcomes, rank, before, after, extremes):
             low = min(low, count - after[c, n_samples - 1])
             largest[r, c] = max(high, -low)
     return largest
+
+
+@kernel
+def _grow(values, used, more):
+    grown = np.empty(2 * (used + more), np.int64)
+    grown[:used] = values[:used]
+    return grown
+
+
+@kernel
+def _lower_hull(x, y, last):
+    """Reduce the points ``0 : last + 1`` to the vertices of their lower hull, x increasing; return its last place.
+
+    A vertex is strictly convex whatever its neighbours are: passes that do not branch drop points, and few are left for
+    the stack, which does.
+    """
+    for _ in range(_PASSES):
+        n_points = uint64(1)
+        x0, y0, x1, y1 = x[0], y[0], x[1], y[1]
+        for i in range(2, last + 1):
+            x2, y2 = x[i], y[i]
+            x[n_points] = x1
+            y[n_points] = y1
+            n_points += uint64((y1 - y0) * (x2 - x1) < (y2 - y1) * (x1 - x0))
+            x0, y0, x1, y1 = x1, y1, x2, y2
+        last = np.int64(n_points)
+        x[last] = x1
+        y[last] = y1
+    top = 0
+    for i in range(1, last + 1):
+        while top > 0 and (y[top] - y[top - 1]) * (x[i] - x[top]) >= (y[i] - y[top]) * (x[top] - x[top - 1]):
+            top -= 1
+        top += 1
+        x[top] = x[i]
+        y[top] = y[i]
+    return top
+
+
+@kernel
+def pool_adjacent_violators(outcomes, masks):
+    """Return the blocks of the isotonic fit to each replicate: ``sizes`` and ``events (n_blocks,)``, and ``first``.
+
+    Two outcomes, rows sorted by score; the blocks of replicate r are ``first[r] : first[r + 1]``. ``masks (3, n_words)
+    uint64`` are bitmaps of the rows, 64 to a word: the row is the last of its tied block, but not of all; it is alone
+    in its block; the next row is alone in its own.
+
+    Blocks end at the vertices of the lower convex hull of the points (rows so far, events so far).
+    """
+    n_replicates, n_samples = outcomes.shape
+    n_words = masks.shape[1]
+    words = np.zeros(8 * n_words, np.uint64)
+    drawn = words.view(np.uint8)
+    happened = np.zeros(n_words + 1, np.uint64)
+    x = np.zeros(n_samples + 1, np.int64)
+    y = np.zeros(n_samples + 1, np.int64)
+    first = np.zeros(n_replicates + 1, np.int64)
+    sizes = np.empty(64 * n_replicates, np.int64)
+    events = np.empty(64 * n_replicates, np.int64)
+    used = 0
+    for r in range(n_replicates):
+        outcome = outcomes[r]
+        for i in range(n_samples):
+            drawn[i] = outcome[i]
+        for w in range(n_words):
+            bits = uint64(0)
+            for j in range(8):  # the product gathers the lowest bits of eight bytes in the highest byte
+                packed = (words[8 * w + j] * uint64(0x0102040810204080)) >> uint64(56)
+                bits |= packed << uint64(8 * j)
+            happened[w] = bits
+        count = uint64(0)
+        n_points = uint64(1)
+        for w in range(n_words):
+            bits = happened[w]
+            following = (bits >> uint64(1)) | (happened[w + 1] << uint64(63))
+            # No block ends behind an event, or before a row without, that is alone with its score.
+            ends = masks[0, w] & ~(masks[1, w] & bits) & (following | ~masks[2, w])
+            while ends:
+                up_to = ends ^ (ends - uint64(1))
+                x[n_points] = 64 * w + _trailing_zeros(ends) + 1
+                y[n_points] = count + _ones(bits & up_to)
+                n_points += uint64(1)
+                ends &= ends - uint64(1)
+            count += _ones(bits)
+        x[n_points] = n_samples
+        y[n_points] = count
+        top = _lower_hull(x, y, np.int64(n_points))
+        if used + top > sizes.size:
+            sizes = _grow(sizes, used, top)
+            events = _grow(events, used, top)
+        for i in range(top):
+            sizes[used + i] = x[i + 1] - x[i]
+            events[used + i] = y[i + 1] - y[i]
+        used += top
+        first[r + 1] = used
+    return sizes[:used], events[:used], first

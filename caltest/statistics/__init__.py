@@ -5,9 +5,10 @@ from caltest.statistics.binned import ECE, MCE
 from caltest.statistics.bridge import Bridge
 from caltest.statistics.convex import ConvexECE
 from caltest.statistics.cox import CoxScore
-from caltest.statistics.cumulative import KS, ClasswiseKS
+from caltest.statistics.cumulative import KS, ClasswiseKS, Kuiper
 from caltest.statistics.gce import ACE, GCE, RMSCE, SCE, TACE, ClassConditionalECE
 from caltest.statistics.hosmer_lemeshow import HosmerLemeshow
+from caltest.statistics.isotonic import IsotonicError
 from caltest.statistics.omnibus import Omnibus
 from caltest.statistics.score import TemperatureScore
 from caltest.statistics.smooth import KDEError, SmoothECE
@@ -33,7 +34,9 @@ __all__ = [
     "ConvexECE",
     "CoxScore",
     "HosmerLemeshow",
+    "IsotonicError",
     "KDEError",
+    "Kuiper",
     "MonotonicSweepECE",
     "Omnibus",
     "SmoothECE",

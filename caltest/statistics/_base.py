@@ -54,6 +54,10 @@ class Statistic(ABC):
         """Return the exact null law and the tail at the observed outcomes; None where no exact law is known."""
         return None
 
+    def limit(self, sample: Sample) -> tuple[Law, Tail] | None:
+        """Return the limit of the null law as n grows and the observed tail; None where no limit is known."""
+        return None
+
     def __str__(self) -> str:
         return describe(self)
 

@@ -1,28 +1,70 @@
-"""Errors without cells: the largest excursion of the cumulative residual in score order."""
+"""Errors without cells: how far the cumulative residual strays in score order."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._kernels.paths import largest_excursion, largest_excursions, word_extremes
+from caltest._kernels.paths import CHUNK, largest_excursions, path_extremes, word_extremes
 from caltest._sample import Sample
+from caltest.brownian import BrownianLaw, ExcursionLaw, RangeLaw
+from caltest.laws import Law, Tail
 from caltest.statistics._base import Statistic
+
+_ROUNDING = 1e-9  # bounds are a little wider than the sums that they bound
 
 
 @dataclass(frozen=True)
-class KS(Statistic):
+class Cumulative(Statistic):
+    """A statistic of the event's path, the cumulative residual in score order; subclasses say which, by `read`."""
+
+    measures_scatter = True
+    brownian: ClassVar[type[BrownianLaw]]
+    """What the statistic would be of a Brownian motion."""
+
+    @staticmethod
+    @abstractmethod
+    def read(high: NDArray[np.float64], low: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the statistic of paths from their extremes, ``high >= 0 >= low``."""
+
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
+        if sample.n_outcomes != 2:
+            name = type(self).__name__
+            msg = f"`{name}` needs a two-outcome lens such as Confidence(), got {sample.n_outcomes} outcomes."
+            raise ValueError(msg)
+        return self.read(*_event_extremes(sample, outcomes)) / _total(sample)
+
+    def limit(self, sample: Sample) -> tuple[Law, Tail]:
+        """Return the law of the Brownian motion that the path tends to, and its tail at the observed outcomes."""
+        value = float(self.evaluate(sample, sample.outcome))
+        law = self.brownian(float(np.sqrt(sample.once(_class_variances)[-1])) / _total(sample))
+        standardised = value / law.scale if law.scale > 0 else 0.0
+        said = (
+            f"Brownian limit, standardised statistic {standardised:.6g}, log10 p {law.log_sf(value) / np.log(10):.4g}; "
+            "as a rule too large where few predictions are distinct or few lie far from 0 and 1"
+        )
+        return law, Tail(law.sf(value), np.nan, said)
+
+
+@dataclass(frozen=True)
+class KS(Cumulative):
     r"""Kolmogorov-Smirnov calibration error of Gupta et al. (2020), for two-outcome lenses.
 
-    .. math:: \max_s \Bigl|\frac1n \sum_{i : p_i \le s} (y_i - p_i)\Bigr|
+    .. math:: \max_s |C(s)|, \qquad C(s) = \frac1n \sum_{i : p_i \le s} (y_i - p_i)
 
     with :math:`p_i` the event's probability and :math:`y_i` its indicator. The cumulative residual is read only at the
     end of a block of tied probabilities, so that row order never matters. Its target is the largest mass of
     miscalibration below any threshold; no cells, no smoothing. Sample weights multiply the residuals and replace n by
-    their sum.
+    their sum. Behind `ClassWise`, `TopRank` and `WithinTop` it is the class, r-th top and within-top-r error of the
+    paper.
+
+    Divided by :math:`\sigma = (\sum_i p_i (1 - p_i))^{1/2} / n` it is the ECCE-MAD of Arrieta-Ibarra et al. (2022), and
+    tends to the largest distance of a Brownian motion from 0: ``calibration_test(..., method="asymptotic")``.
 
     Raises
     ------
@@ -32,6 +74,8 @@ class KS(Statistic):
     References
     ----------
     K. Gupta et al. (2020), Calibration of neural networks using splines, equation 7.
+    I. Arrieta-Ibarra et al. (2022), Metrics of calibration for probabilistic predictions, Journal of Machine Learning
+    Research 23.
 
     Examples
     --------
@@ -40,15 +84,60 @@ class KS(Statistic):
     0.125
     """
 
-    measures_scatter = True
+    brownian = ExcursionLaw
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
-        if sample.n_outcomes != 2:
-            msg = f"`KS` needs a two-outcome lens such as Confidence(), got {sample.n_outcomes} outcomes."
-            raise ValueError(msg)
-        total = sample.n_samples if sample.weight is None else sample.weight.sum()
-        return _event_excursion(sample, outcomes) / total
+    @staticmethod
+    def read(high: NDArray[np.float64], low: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the largest distance from 0."""
+        return np.maximum(high, 0.0 - low)
+
+
+@dataclass(frozen=True)
+class Kuiper(Cumulative):
+    r"""Kuiper calibration error, the range of the cumulative residual, for two-outcome lenses.
+
+    .. math:: \max_s C(s) - \min_s C(s), \qquad C(s) = \frac1n \sum_{i : p_i \le s} (y_i - p_i), \quad C(-\infty) = 0
+
+    over all thresholds s, the path's start at 0 included. It equals the largest :math:`|\frac1n \sum_{i : s < p_i \le
+    t} (y_i - p_i)|` over all intervals of scores, and has the unit of `KS`, between KS and 2 KS: unlike KS it does not
+    favour thresholds near the ends, and it sees an error in the middle as well as one that begins at 0. Read at the
+    end of tied blocks; sample weights multiply the residuals and replace n by their sum.
+
+    Divided by :math:`\sigma = (\sum_i p_i (1 - p_i))^{1/2} / n` it is the standardised ECCE-R of Arrieta-Ibarra et al.
+    (2022), and tends to the range of a Brownian motion: ``calibration_test(..., method="asymptotic")``, where
+    :math:`\sigma` is ``result.null.scale``.
+
+    Raises
+    ------
+    ValueError
+        If the lens has more than two outcomes.
+
+    References
+    ----------
+    N. H. Kuiper (1960), Tests concerning random points on a circle, Indagationes Mathematicae 22.
+    I. Arrieta-Ibarra et al. (2022), Metrics of calibration for probabilistic predictions, Journal of Machine Learning
+    Research 23.
+
+    Examples
+    --------
+    The path rises to 0.125 and falls to -0.25:
+
+    >>> import caltest
+    >>> caltest.calibration_error([1, 0, 0, 0], [0.25, 0.25, 0.75, 0.75], statistic=caltest.Kuiper())
+    0.375
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> options = {"lens": caltest.Confidence(), "statistic": caltest.Kuiper(), "method": "asymptotic"}
+    >>> result = caltest.calibration_test(y_true, y_prob, **options)
+    >>> round(result.statistic, 4), round(result.statistic / result.null.scale, 2)
+    (0.04, 30.9)
+    """
+
+    brownian = RangeLaw
+
+    @staticmethod
+    def read(high: NDArray[np.float64], low: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the range."""
+        return high - low
 
 
 @dataclass(frozen=True)
@@ -74,7 +163,7 @@ class ClasswiseKS(Statistic):
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         if sample.n_outcomes == 2:
-            excursion = _event_excursion(sample, outcomes)[..., None]
+            excursion = KS.read(*_event_extremes(sample, outcomes))[..., None]
         else:
             excursion = _class_excursions(sample, outcomes)
         variance = sample.once(_class_variances)
@@ -98,30 +187,54 @@ def _expected(sample: Sample) -> NDArray[np.float64]:
     return sample.null_prob if varies.all() else np.where(varies, sample.null_prob, np.clip(sample.null_prob, 0.0, 1.0))
 
 
+def _total(sample: Sample) -> float:
+    return sample.n_samples if sample.weight is None else float(sample.weight.sum())
+
+
+def _event_extremes(sample: Sample, outcomes: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the highest and the lowest value of the event's path, ``(...)`` each, its start at 0 included."""
+    if sample.weight is not None:
+        path = _weighted_path(sample, sample.weight, 1, outcomes)
+        return path.max(axis=-1, initial=0.0), path.min(axis=-1, initial=0.0)
+    flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+    high, low = path_extremes(flat, *sample.once(_event_path)).T
+    return high.reshape(outcomes.shape[:-1]), low.reshape(outcomes.shape[:-1])
+
+
 def _class_excursions(sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
     """Return max |cumulative residual| of each class in the order of its probability, ``(..., n_outcomes)``."""
     if sample.weight is not None:
-        paths = [
-            _excursion(sample.prob[:, k], sample.once(_expected)[:, k], outcomes == k, sample.weight)
-            for k in range(sample.n_outcomes)
-        ]
-        return np.stack(paths, axis=-1)
+        paths = [_weighted_path(sample, sample.weight, k, outcomes == k) for k in range(sample.n_outcomes)]
+        return np.stack([np.abs(path).max(axis=-1) for path in paths], axis=-1)
     rank, before, after, extremes = sample.once(_class_paths)
     flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
     return largest_excursions(flat, rank, before, after, extremes).reshape(*outcomes.shape[:-1], sample.n_outcomes)
 
 
-def _event_excursion(sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-    """Return max |cumulative residual| of the event, ``(...)``."""
-    if sample.weight is not None:
-        return _excursion(sample.event, sample.once(_expected)[:, 1], outcomes, sample.weight)
-    before, after = sample.once(_event_path)
-    flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-    return largest_excursion(flat, before, after).reshape(outcomes.shape[:-1])
+def _weighted_path(sample: Sample, weight: NDArray[np.float64], k: int, event: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the weighted cumulative residual of outcome k at the ends of tied blocks, ``(..., n_blocks)``."""
+    order = np.argsort(sample.prob[:, k], kind="stable")
+    residual = event[..., order] - sample.once(_expected)[order, k]
+    path = np.cumsum(weight[order] * residual, axis=-1)
+    return path[..., np.append(np.diff(sample.prob[order, k]) > 0, True)]
 
 
-def _event_path(sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return _block_sums(sample.event, sample.once(_expected)[:, 1])
+def _event_path(sample: Sample) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return predicted sums ``(n_samples,)`` twice, and their bounds by steps of whole numbers: see `path_extremes`."""
+    before, after = _block_sums(sample.event, sample.once(_expected)[:, 1])
+    following = np.append(before[1:], after[-1])
+    n_chunks = sample.n_samples // CHUNK
+    risen, fallen = (sums[: n_chunks * CHUNK].reshape(n_chunks, CHUNK) for sums in (after, following))
+    rise, fall = np.floor(risen), np.ceil(fallen)
+    levels = np.stack(
+        [
+            rise[:, 0] + (risen - rise).min(axis=1) - _ROUNDING,
+            fall[:, -1] - (fall - fallen).min(axis=1) + _ROUNDING,
+        ]
+    )
+    # Inside a tied block that is longer than a chunk, steps are cut to what a byte holds: bounds remain bounds.
+    steps = np.stack([np.minimum(rise - rise[:, :1], CHUNK), np.maximum(fall - fall[:, -1:], -CHUNK)])
+    return after, following, steps.reshape(2, -1).astype(np.int8), levels
 
 
 def _block_sums(
@@ -143,16 +256,3 @@ def _class_paths(sample: Sample) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
         rank[order, k] = np.arange(sample.n_samples, dtype=np.int32)
         before[k], after[k] = _block_sums(sample.prob[order, k], expected[order, k])
     return rank, before, after, word_extremes(before, after)
-
-
-def _excursion(
-    score: NDArray[np.float64],
-    expected: NDArray[np.float64],
-    event: NDArray[Any],
-    weight: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return max |weighted cumulative residual|, ``(...)``, for events ``(..., n_samples)``."""
-    order = np.argsort(score, kind="stable")
-    path = np.cumsum(weight[order] * (event[..., order] - expected[order]), axis=-1)
-    block_end = np.append(np.diff(score[order]) > 0, True)
-    return np.abs(path[..., block_end]).max(axis=-1)
