@@ -198,7 +198,7 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     caltest.Kuiper: lambda: [caltest.Kuiper()],
     caltest.ClasswiseKS: lambda: [caltest.ClasswiseKS()],
     caltest.ConvexECE: lambda: [
-        *(caltest.ConvexECE(several[0]) for several in PARTITIONS.values()),
+        *(caltest.ConvexECE(several[0]) for kind, several in PARTITIONS.items() if kind is not caltest.AgainstRest),
         *(caltest.ConvexECE(caltest.EqualWidth(4), distance=distance) for distance in [*distances(), hellinger]),
         caltest.ConvexECE(caltest.EqualWidth(6), low=0.25),
         caltest.ConvexECE(caltest.EqualMass(6, cut="halfway"), share="swapped"),

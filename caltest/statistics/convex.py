@@ -89,8 +89,9 @@ class ConvexECE(Statistic):
         mapping = sample.once(self._map)
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         events = mapping.sum_events(flat).reshape(*outcomes.shape[:-1], -1)
-        # Shares are summed in another order there: what is left of a cell full of events may be below 0 by rounding.
-        observed = np.stack([np.maximum(mapping.count - events, 0.0), events], axis=-1)
+        # Shares are summed in another order there: nothing is left of a cell full of events but rounding.
+        rest = mapping.count - events
+        observed = np.stack([np.where(rest > 1e-13 * mapping.count, rest, 0.0), events], axis=-1)
         sums = CellSums(mapping.count, mapping.predicted_sum, observed)
         return (cell_distances(sums, self.distance) * sums.share).sum(axis=-1)
 
