@@ -10,13 +10,15 @@ from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
 from caltest.hypothesis import calibration_error, calibration_test
+from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import Edges, EqualMass, EqualWidth, Partition
 from caltest.plotting import plot_reliability
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.resampling import Consistency
-from caltest.statistics import ECE, KS, MCE, ClasswiseKS, Omnibus, Statistic, TemperatureScore
+from caltest.skce import KernelTestResult, skce_test
+from caltest.statistics import ECE, KS, MCE, MMCE, SKCE, ClasswiseKS, Omnibus, Statistic, TemperatureScore
 from caltest.table import CalibrationTable, calibration_table
 from caltest.trees import VarianceTree
 
@@ -26,6 +28,8 @@ __all__ = [
     "ECE",
     "KS",
     "MCE",
+    "MMCE",
+    "SKCE",
     "CalibrationTable",
     "CalibrationTestResult",
     "CalibrationWarning",
@@ -39,6 +43,7 @@ __all__ = [
     "EqualWidth",
     "Groups",
     "HistogramRegression",
+    "KernelTestResult",
     "Omnibus",
     "Partition",
     "ReliabilityCurve",
@@ -54,9 +59,13 @@ __all__ = [
     "chebyshev",
     "datasets",
     "euclidean",
+    "euclidean_kernel",
+    "gaussian_kernel",
     "histogram_regression",
     "plot_reliability",
     "reliability_curve",
+    "skce_test",
     "squared_euclidean",
     "total_variation",
+    "total_variation_kernel",
 ]

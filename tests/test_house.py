@@ -23,9 +23,9 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS = [
     {"_kernels", "_validation", "_naming", "datasets"},
-    {"_sample", "lenses", "partitions", "trees", "distances", "resampling", "laws", "exact"},
+    {"_sample", "lenses", "partitions", "trees", "distances", "resampling", "laws", "exact", "kernels"},
     {"statistics"},
-    {"_result", "_words", "hypothesis", "table", "regression", "reliability"},
+    {"_result", "_words", "hypothesis", "table", "regression", "reliability", "skce"},
     {"plotting"},
     {"_files", "cli"},
 ]
@@ -44,6 +44,7 @@ MADE_BY = {
     "CalibrationTable": caltest.calibration_table,
     "CalibrationTestResult": caltest.calibration_test,
     "HistogramRegression": caltest.histogram_regression,
+    "KernelTestResult": caltest.skce_test,
     "ReliabilityCurve": caltest.reliability_curve,
 }
 """Results: users read them, so that their attributes are documented, and the example is that of the function."""
@@ -227,6 +228,10 @@ for y_prob in kinds:
         caltest.calibration_test(y_true, event, n_resamples=300, rng=0, workers=2, region=lambda p: p[:, 1] > 0.1)
         caltest.calibration_test(y_true, event, statistic=KS(), n_resamples=19, rng=np.random.default_rng(1))
         caltest.calibration_error(y_true, event, statistic=ECE(EqualWidth(15)))
+    for statistic in (caltest.SKCE(), caltest.SKCE(caltest.gaussian_kernel)):
+        caltest.calibration_test(label, y_prob, statistic=statistic, n_resamples=19, rng=0)
+        caltest.skce_test(label, y_prob, statistic=statistic, n_resamples=19, rng=0)
+    caltest.calibration_test(label == 1, event, statistic=caltest.MMCE(), n_resamples=19, rng=0)
     caltest.calibration_table(label, y_prob, n_resamples=19, rng=0)
     for partition in (EqualWidth(2), caltest.EqualMass(2), caltest.VarianceTree(min_leaf=40)):
         rows = Consistency(resample_predictions=True)
@@ -241,7 +246,9 @@ for y_prob in kinds:
     refit = Consistency(resample_predictions=True)
     statistic = ECE(EqualWidth(2))
     caltest.calibration_test(label, y_prob, lens=Confidence(), statistic=statistic, resampling=refit, n_resamples=19)
-caltest.reliability_curve(*caltest.datasets.load_cifar10_vgg16())  # cells of thousands of rows
+bundled = caltest.datasets.load_cifar10_vgg16()
+caltest.calibration_error(*bundled, statistic=caltest.SKCE())  # so many pairs that a sample brackets their median
+caltest.reliability_curve(*bundled)  # cells of thousands of rows
 """
 
 

@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, replace
 import naive
 import numpy as np
 import pytest
-from conftest import default_statistics, draw_labels
+from conftest import TWO_OUTCOMES_ONLY, default_statistics, draw_labels
 from scipy.stats import binom
 
 import caltest
@@ -32,7 +32,7 @@ def blunted(true_prob, temperature):
 
 
 def lens_for(statistic):
-    return caltest.Confidence() if isinstance(statistic, caltest.KS) else None
+    return caltest.Confidence() if isinstance(statistic, TWO_OUTCOMES_ONLY) else None
 
 
 def run(y_true, y_prob, statistic=None, **options):
@@ -346,7 +346,7 @@ def with_impossible(place, n=40):
 def test_an_impossible_label_gives_the_smallest_pvalue(any_default_statistic, place):
     y_true, y_prob = with_impossible(place)
     # KS looks at the class itself.
-    lens = caltest.ClassWise(place) if isinstance(any_default_statistic, caltest.KS) else None
+    lens = caltest.ClassWise(place) if isinstance(any_default_statistic, TWO_OUTCOMES_ONLY) else None
     result = run(y_true, y_prob, any_default_statistic, lens=lens)
     assert result.pvalue == 1 / 200
     assert all(part.pvalue == 1 / 200 for part in result.components)
@@ -374,7 +374,7 @@ def test_impossible_through_one_lens_only():
 
 def test_rows_keep_the_callers_numbers_inside_a_region(any_default_statistic):
     y_true, y_prob = with_impossible(0)
-    lens = caltest.ClassWise(0) if isinstance(any_default_statistic, caltest.KS) else None
+    lens = caltest.ClassWise(0) if isinstance(any_default_statistic, TWO_OUTCOMES_ONLY) else None
     column = 0 if lens is None else 1  # the probability of class 0, which is 0 in row 23
     result = run(y_true, y_prob, any_default_statistic, lens=lens, region=lambda prob: prob[:, column] < 0.4)
     assert result.n_samples == (y_prob[:, 0] < 0.4).sum() < 40
@@ -406,10 +406,11 @@ def test_impossible_with_resampled_rows():
 @pytest.mark.parametrize("lens", [caltest.WithinTop(2), caltest.TopK(2)], ids=repr)
 def test_impossible_where_rows_sum_to_a_little_more_than_one(any_default_statistic, lens):
     """A drift of 1e-5 in every row, a class that is excluded everywhere, and one label in it."""
-    if isinstance(any_default_statistic, caltest.KS):
+    if isinstance(any_default_statistic, TWO_OUTCOMES_ONLY):
         lens = caltest.WithinTop(2)
-    y_prob = np.tile([0.6, 0.40001, 0.0], (60_000, 1))
-    y_true = np.resize([0, 0, 0, 1, 1], 60_000)
+    n = 4000 if isinstance(any_default_statistic, caltest.SKCE) else 60_000  # quadratic time
+    y_prob = np.tile([0.6, 0.40001, 0.0], (n, 1))
+    y_true = np.resize([0, 0, 0, 1, 1], n)
     y_true[5] = 2
     result = run(y_true, y_prob, any_default_statistic, lens=lens, n_resamples=19)
     assert result.impossible_rows.tolist() == [5]
@@ -582,14 +583,18 @@ LEVEL_SIZES = (100, 1000)
 
 
 def level_statistics(n_outcomes):
-    """The default test, and all that is not in it, combined so that they share the draws."""
+    """The default test, and all that is not in it, combined so that they share the draws.
+
+    The kernel error takes quadratic time, and has a test of its level in test_kernel_errors.
+    """
     combined = caltest.Omnibus()
     others = [
         statistic
         for statistic in default_statistics()
         if statistic.components == (statistic,)
         and statistic not in combined.parts
-        and (n_outcomes == 2 or not isinstance(statistic, caltest.KS))
+        and (n_outcomes == 2 or not isinstance(statistic, TWO_OUTCOMES_ONLY))
+        and not isinstance(statistic, caltest.SKCE)
     ]
     return combined, caltest.Omnibus(others) if len(others) > 1 else others[0]
 

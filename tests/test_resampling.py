@@ -5,7 +5,7 @@ from functools import cache
 import naive
 import numpy as np
 import pytest
-from conftest import draw_labels
+from conftest import TWO_OUTCOMES_ONLY, draw_labels
 
 import caltest
 from caltest import resampling
@@ -53,7 +53,7 @@ def scheme(request):
 
 def null_by(statistic, scheme, workers):
     """The null of a statistic, more draws than a block holds."""
-    lens = caltest.Confidence() if isinstance(statistic, caltest.KS) else None
+    lens = caltest.Confidence() if isinstance(statistic, TWO_OUTCOMES_ONLY) else None
     n, n_resamples = (50, 260) if scheme.resample_predictions else (300, 600)
     return null_of(*problem(n, 3), statistic, lens=lens, resampling=scheme, n_resamples=n_resamples, workers=workers)
 
@@ -80,7 +80,7 @@ def test_blocks_do_not_matter(any_default_statistic, scheme, monkeypatch, n_byte
 @pytest.mark.filterwarnings("ignore::caltest.CalibrationWarning")
 @pytest.mark.parametrize("n_resamples", [1, 17, 257])
 def test_fewer_draws_are_the_first_of_more(any_simple_statistic, scheme, n_resamples):
-    lens = caltest.Confidence() if isinstance(any_simple_statistic, caltest.KS) else None
+    lens = caltest.Confidence() if isinstance(any_simple_statistic, TWO_OUTCOMES_ONLY) else None
     options = {"lens": lens, "resampling": scheme}
     many, few = (null_of(*problem(40, 3), any_simple_statistic, n_resamples=n, **options) for n in (270, n_resamples))
     np.testing.assert_array_equal(few, many[:n_resamples])
@@ -288,7 +288,7 @@ def assert_same_law(one, other):
 
 @pytest.mark.filterwarnings("ignore::caltest.CalibrationWarning")
 def test_another_generator_draws_the_same_law(any_simple_statistic, scheme):
-    lens = caltest.Confidence() if isinstance(any_simple_statistic, caltest.KS) else None
+    lens = caltest.Confidence() if isinstance(any_simple_statistic, TWO_OUTCOMES_ONLY) else None
     y_true, y_prob = problem(80, 3)
     null = null_of(y_true, y_prob, any_simple_statistic, lens=lens, resampling=scheme, n_resamples=1000)
     other = redraw(y_prob, y_prob, any_simple_statistic, 400, lens, scheme.resample_predictions)
@@ -306,7 +306,7 @@ def sharper(prob):
 def test_errors_are_centred_on_the_calibration_function(views, any_simple_statistic):
     for view in views:
         prob, outcome = view.induced
-        if (isinstance(any_simple_statistic, caltest.KS) and prob.shape[1] > 2) or np.any(prob < 0):
+        if (isinstance(any_simple_statistic, TWO_OUTCOMES_ONLY) and prob.shape[1] > 2) or np.any(prob < 0):
             continue  # squares of a rest below 0 are not what a user would hand in
         result = caltest.calibration_test(
             view.y_true,
@@ -342,7 +342,7 @@ def test_a_true_calibration_function_is_not_rejected_and_the_identity_is():
 
 
 def test_the_identity_as_calibration_function_changes_nothing(any_default_statistic):
-    lens = caltest.Confidence() if isinstance(any_default_statistic, caltest.KS) else None
+    lens = caltest.Confidence() if isinstance(any_default_statistic, TWO_OUTCOMES_ONLY) else None
     y_true, y_prob = problem(100, 3)
     options = {"lens": lens, "statistic": any_default_statistic}
     identity = caltest.Consistency(calibration_function=lambda prob: prob)

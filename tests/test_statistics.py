@@ -5,6 +5,7 @@ from dataclasses import FrozenInstanceError, replace
 import naive
 import numpy as np
 import pytest
+from conftest import TWO_OUTCOMES_ONLY
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ PROFILE = settings(
 def needs_two_outcomes(statistic):
     """Whether a statistic, or its partition, is made for one probability."""
     partition = getattr(statistic, "partition", None)
-    return isinstance(statistic, caltest.KS) or isinstance(partition, caltest.EqualMass | caltest.Edges)
+    return isinstance(statistic, TWO_OUTCOMES_ONLY) or isinstance(partition, caltest.EqualMass | caltest.Edges)
 
 
 def test_every_statistic_has_an_example_and_a_twin(statistic_classes):
@@ -249,7 +250,7 @@ def test_a_whole_weight_is_a_repeated_row(problem, data):
         caltest.TemperatureScore(),
         caltest.KS(),
     ):
-        lens = caltest.Confidence() if isinstance(statistic, caltest.KS) else None
+        lens = caltest.Confidence() if isinstance(statistic, TWO_OUTCOMES_ONLY) else None
         weighted = caltest.calibration_error(y_true, y_prob, lens=lens, statistic=statistic, sample_weight=times)
         repeated = caltest.calibration_error(
             np.repeat(y_true, times), np.repeat(y_prob, times, axis=0), lens=lens, statistic=statistic
