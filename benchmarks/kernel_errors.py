@@ -91,7 +91,6 @@ def main():
     taken[second] *= 1000 / N_MATVECS
     for name, seconds in taken.items():
         print(f"{name:<46} {seconds:8.3f} s  {seconds / taken[first]:6.1f} x")
-    del terms
 
     sharp_label, sharp = caltest.datasets.load_cifar10_vgg16()
     for kind, y_true, y_prob in (("vague", label, vague), ("sharp", sharp_label, sharp)):
