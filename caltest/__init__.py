@@ -24,6 +24,7 @@ from caltest.decomposition import ScoreDecomposition, score_decomposition
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
 from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
+from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
 from caltest.plotting import plot_reliability, plot_smooth_reliability
@@ -39,6 +40,7 @@ from caltest.scores import (
     spherical_score,
     underconfidence,
 )
+from caltest.skce import KernelTestResult, skce_test
 from caltest.smooth_reliability import SmoothReliabilityCurve, smooth_reliability_curve
 from caltest.statistics import (
     ACE,
@@ -46,8 +48,10 @@ from caltest.statistics import (
     GCE,
     KS,
     MCE,
+    MMCE,
     RMSCE,
     SCE,
+    SKCE,
     TACE,
     UCE,
     Bridge,
@@ -80,8 +84,10 @@ __all__ = [
     "GCE",
     "KS",
     "MCE",
+    "MMCE",
     "RMSCE",
     "SCE",
+    "SKCE",
     "TACE",
     "UCE",
     "AgainstRest",
@@ -110,6 +116,7 @@ __all__ = [
     "HosmerLemeshowResult",
     "IsotonicError",
     "KDEError",
+    "KernelTestResult",
     "Kuiper",
     "MonotonicSweepECE",
     "Omnibus",
@@ -141,6 +148,8 @@ __all__ = [
     "cox_test",
     "datasets",
     "euclidean",
+    "euclidean_kernel",
+    "gaussian_kernel",
     "gce_table",
     "histogram_regression",
     "hosmer_lemeshow_test",
@@ -151,11 +160,13 @@ __all__ = [
     "plot_smooth_reliability",
     "reliability_curve",
     "score_decomposition",
+    "skce_test",
     "smooth_reliability_curve",
     "spherical_score",
     "spiegelhalter_test",
     "squared_euclidean",
     "tcal_test",
     "total_variation",
+    "total_variation_kernel",
     "underconfidence",
 ]

@@ -146,6 +146,14 @@ def validate_level(value: Any, name: str) -> float:
     raise ValueError(msg)
 
 
+def validate_positive(value: Any, name: str, or_else: str = "") -> float:
+    """Return ``value`` as float if it is a positive, finite number; ``or_else`` names another allowed value."""
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool) and 0 < value < np.inf:
+        return float(value)
+    msg = f"`{name}` must be a positive, finite number{f' or {or_else}' if or_else else ''}, got {value!r}."
+    raise ValueError(msg)
+
+
 def validate_choice(value: Any, name: str, allowed: Sequence[str]) -> str:
     """Return ``value`` if it is one of the allowed words."""
     if isinstance(value, str) and value in allowed:

@@ -145,6 +145,11 @@ def hellinger(predicted: np.ndarray, observed: np.ndarray) -> np.ndarray:
     return np.sqrt(np.square(np.sqrt(np.clip(predicted, 0, None)) - np.sqrt(observed)).sum(axis=-1) / 2)
 
 
+def inner_product_kernel(p: np.ndarray, q: np.ndarray, bandwidth: float) -> np.ndarray:
+    """A user's kernel: not of a distance, and not 1 between equal rows."""
+    return 1 + (p * q).sum(axis=-1) / bandwidth
+
+
 LENSES: dict[type, Callable[[int], list[Any]]] = {
     caltest.Canonical: lambda n: [caltest.Canonical()],
     caltest.Confidence: lambda n: [caltest.Confidence()],
@@ -256,12 +261,21 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     caltest.TCalScale: lambda: [caltest.TCalScale(n_cells) for n_cells in (1, 2, 5, 64)],
     caltest.TCal: list,  # a combination, without a value of its own
     caltest.IsotonicError: lambda: [caltest.IsotonicError(), caltest.IsotonicError("log")],
+    caltest.SKCE: lambda: [
+        caltest.SKCE(),
+        caltest.SKCE(estimator="biased"),
+        caltest.SKCE(caltest.euclidean_kernel, estimator="block"),
+        caltest.SKCE(caltest.gaussian_kernel, bandwidth=0.25, estimator="biased"),
+        caltest.SKCE(inner_product_kernel, bandwidth=2.0),
+    ],
+    caltest.MMCE: lambda: [caltest.MMCE(), caltest.MMCE(bandwidth=0.01)],
     caltest.Omnibus: list,  # a combination, without a value of its own
 }
 
 
 TWO_OUTCOMES = (
     caltest.KS,
+    caltest.MMCE,
     caltest.Kuiper,
     caltest.IsotonicError,
     caltest.ConvexECE,

@@ -1081,6 +1081,64 @@ def isotonic_error(statistic, prob, outcome, weight=None, expected=None):
     return stated - recalibrated
 
 
+def skce(statistic, prob, outcome, weight=None, expected=None):
+    """Mean of k(p, q) times the inner product of the residuals, over the pairs that the estimator looks at."""
+    expected = prob if expected is None else expected
+    n, w = len(prob), [1.0] * len(prob) if weight is None else [float(x) for x in weight]
+    bandwidth = statistic.bandwidth
+    if bandwidth == "median":
+        bandwidth = median_distance(statistic.kernel, tuple(tuple(p) for p, x in zip(prob, w, strict=True) if x > 0))
+    pairs = {
+        "biased": [(i, j) for i in range(n) for j in range(n)],
+        "unbiased": [(i, j) for i in range(n) for j in range(n) if i != j],
+        "block": [(i, i + 1) for i in range(0, n - 1, 2)],
+    }[statistic.estimator]
+    residual = [[(y == k) - float(q) for k, q in enumerate(row)] for y, row in zip(outcome, expected, strict=True)]
+    total, counted = 0.0, 0.0
+    for i, j in pairs:
+        inner = sum(r * s for r, s in zip(residual[i], residual[j], strict=True))
+        total += w[i] * w[j] * kernel_between(statistic.kernel, prob[i], prob[j], bandwidth) * inner
+        counted += w[i] * w[j]
+    return total / counted if counted > 0 else 0.0
+
+
+def kernel_between(kernel, p, q, bandwidth):
+    """A kernel of two rows; a user's function receives arrays."""
+    if kernel is caltest.total_variation_kernel:
+        return float(np.exp(-total_variation(p, q) / bandwidth))
+    if kernel is caltest.euclidean_kernel:
+        return float(np.exp(-euclidean(p, q) / bandwidth))
+    if kernel is caltest.gaussian_kernel:
+        return float(np.exp(-((euclidean(p, q) / bandwidth) ** 2) / 2))
+    return float(kernel(np.array(p), np.array(q), bandwidth))
+
+
+@cache
+def median_distance(kernel, rows):
+    """The middle of all n * n distances, or the average of the two middle ones; 1e-150 instead of 0."""
+    distance = euclidean if kernel in {caltest.euclidean_kernel, caltest.gaussian_kernel} else total_variation
+    return max(middle(sorted(distance(p, q) for p in rows for q in rows), "median"), 1e-150)
+
+
+def mmce(statistic, prob, outcome, weight=None, expected=None):
+    """Root of sum r_i r_j exp(-|p_i - p_j| / bandwidth) over the squared number (weight) of rows.
+
+    Residuals of equal scores are added first, exactly: where they cancel, the root would magnify any rounding.
+    """
+    if len(prob[0]) != 2:
+        raise ValueError("two outcomes")  # noqa: EM101
+    expected = prob if expected is None else expected
+    sums, total = {}, 0.0
+    for i, p in enumerate(prob):
+        w = 1.0 if weight is None else float(weight[i])
+        residual = Fraction(w) * (int(outcome[i]) - Fraction(float(expected[i][1])))
+        sums[p[1]] = sums.get(p[1], 0) + residual
+        total += w
+    scores = [(score, float(residual)) for score, residual in sums.items()]
+    form = sum(r * s * float(np.exp(-abs(x - y) / statistic.bandwidth)) for x, r in scores for y, s in scores)
+    return max(form, 0.0) ** 0.5 / total
+
+
 STATISTICS = {
     caltest.ACE: ace,
     caltest.Bridge: bridge,
@@ -1096,9 +1154,11 @@ STATISTICS = {
     caltest.KS: ks,
     caltest.Kuiper: kuiper,
     caltest.MCE: mce,
+    caltest.MMCE: mmce,
     caltest.MonotonicSweepECE: monotonic_sweep,
     caltest.RMSCE: rmsce,
     caltest.SCE: sce,
+    caltest.SKCE: skce,
     caltest.SmoothECE: smooth_ece,
     caltest.Spiegelhalter: spiegelhalter,
     caltest.SquaredL2: squared_l2,

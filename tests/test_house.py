@@ -25,12 +25,12 @@ FLOORS = [
     {"_kernels", "_validation", "_naming", "datasets"},
     {
         *("_sample", "lenses", "partitions", "trees", "distances", "resampling", "draws", "strata"),
-        *("laws", "exact", "smoothing", "brownian"),
+        *("laws", "exact", "smoothing", "brownian", "kernels"),
     },
     {"statistics"},
     {
         *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
-        *("classical", "scores", "decomposition", "report"),
+        *("classical", "scores", "decomposition", "report", "skce"),
     },
     {"plotting"},
     {"_files", "cli"},
@@ -54,6 +54,7 @@ MADE_BY = {
     "CoxResult": caltest.cox_test,
     "HistogramRegression": caltest.histogram_regression,
     "HosmerLemeshowResult": caltest.hosmer_lemeshow_test,
+    "KernelTestResult": caltest.skce_test,
     "ReliabilityCurve": caltest.reliability_curve,
     "SmoothReliabilityCurve": caltest.smooth_reliability_curve,
     "SpiegelhalterResult": caltest.spiegelhalter_test,
@@ -248,6 +249,10 @@ for y_prob in kinds:
             caltest.calibration_test(y_true, event, statistic=statistic, n_resamples=19, rng=0)
             caltest.calibration_error(y_true, event, statistic=statistic, sample_weight=np.ones(120))
     caltest.calibration_test(label, y_prob, statistic=caltest.SquaredL2(), n_resamples=19, rng=0)
+    for statistic in (caltest.SKCE(), caltest.SKCE(caltest.gaussian_kernel)):
+        caltest.calibration_test(label, y_prob, statistic=statistic, n_resamples=19, rng=0)
+        caltest.skce_test(label, y_prob, statistic=statistic, n_resamples=19, rng=0)
+    caltest.calibration_test(label == 1, event, statistic=caltest.MMCE(), n_resamples=19, rng=0)
     caltest.calibration_table(label, y_prob, n_resamples=19, rng=0)
     caltest.gce_table(label, y_prob, n_resamples=19, rng=0)
     for statistic in (caltest.GCE(), caltest.TACE(), caltest.UCE()):
@@ -278,7 +283,9 @@ for y_prob in kinds:
     refit = Consistency(resample_predictions=True)
     statistic = ECE(EqualWidth(2))
     caltest.calibration_test(label, y_prob, lens=Confidence(), statistic=statistic, resampling=refit, n_resamples=19)
-caltest.reliability_curve(*caltest.datasets.load_cifar10_vgg16())  # cells of thousands of rows
+bundled = caltest.datasets.load_cifar10_vgg16()
+caltest.calibration_error(*bundled, statistic=caltest.SKCE())  # so many pairs that a sample brackets their median
+caltest.reliability_curve(*bundled)  # cells of thousands of rows
 """
 
 

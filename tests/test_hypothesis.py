@@ -408,8 +408,9 @@ def test_impossible_where_rows_sum_to_a_little_more_than_one(any_default_statist
     """A drift of 1e-5 in every row, a class that is excluded everywhere, and one label in it."""
     if isinstance(any_default_statistic, TWO_OUTCOMES):
         lens = caltest.WithinTop(2)
-    y_prob = np.tile([0.6, 0.40001, 0.0], (60_000, 1))
-    y_true = np.resize([0, 0, 0, 1, 1], 60_000)
+    n = 4000 if isinstance(any_default_statistic, caltest.SKCE) else 60_000  # quadratic time
+    y_prob = np.tile([0.6, 0.40001, 0.0], (n, 1))
+    y_true = np.resize([0, 0, 0, 1, 1], n)
     y_true[5] = 2
     result = run(y_true, y_prob, any_default_statistic, lens=lens, n_resamples=19)
     assert result.impossible_rows.tolist() == [5]
@@ -588,7 +589,7 @@ LEVEL_SIZES = (100, 1000)
 def level_statistics(n_outcomes):
     """The default test, and all that is not in it, combined so that they share the draws.
 
-    Smooth errors are slow, and have a test of their level in test_smooth.
+    Smooth and kernel errors are slow, and have tests of their level in test_smooth and test_kernel_errors.
     """
     combined = caltest.Omnibus()
     others = [
@@ -597,7 +598,7 @@ def level_statistics(n_outcomes):
         if statistic.components == (statistic,)
         and statistic not in combined.parts
         and (n_outcomes == 2 or not isinstance(statistic, TWO_OUTCOMES))
-        and not isinstance(statistic, caltest.KDEError | caltest.SmoothECE)
+        and not isinstance(statistic, caltest.KDEError | caltest.SmoothECE | caltest.SKCE)
     ]
     return combined, caltest.Omnibus(others) if len(others) > 1 else others[0]
 

@@ -9,6 +9,7 @@ from caltest.statistics.cumulative import KS, ClasswiseKS, Kuiper
 from caltest.statistics.gce import ACE, GCE, RMSCE, SCE, TACE, ClassConditionalECE
 from caltest.statistics.hosmer_lemeshow import HosmerLemeshow
 from caltest.statistics.isotonic import IsotonicError
+from caltest.statistics.kernel import MMCE, SKCE
 from caltest.statistics.omnibus import Omnibus
 from caltest.statistics.score import TemperatureScore
 from caltest.statistics.smooth import KDEError, SmoothECE
@@ -24,8 +25,10 @@ __all__ = [
     "GCE",
     "KS",
     "MCE",
+    "MMCE",
     "RMSCE",
     "SCE",
+    "SKCE",
     "TACE",
     "UCE",
     "Bridge",
