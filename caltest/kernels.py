@@ -32,7 +32,8 @@ _SAMPLED_PAIRS = 2**17
 def total_variation_kernel(p: NDArray[np.float64], q: NDArray[np.float64], bandwidth: float) -> NDArray[np.float64]:
     r"""Exponential kernel of the total variation distance, :math:`k(p, q) = \exp(-d_{TV}(p, q) / \gamma)`.
 
-    The kernel of Widmann et al. (2019), section 8. Its bandwidth by default is the median total variation distance.
+    Widmann et al. (2019) published their values with it. Its bandwidth by default is the median total variation
+    distance.
 
     Parameters
     ----------

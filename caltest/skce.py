@@ -161,7 +161,7 @@ def skce_test(
     References
     ----------
     D. Widmann, F. Lindsten and D. Zachariah (2019), Calibration tests in multi-class classification: a unifying
-    framework, NeurIPS, section 7 and appendix H.
+    framework, NeurIPS; the bootstrap as documented by its authors' CalibrationTests.jl, `AsymptoticSKCETest`.
     M. A. Arcones and E. Giné (1992), On the bootstrap of U and V statistics, The Annals of Statistics.
 
     Examples

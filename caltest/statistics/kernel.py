@@ -55,7 +55,7 @@ class SKCE(Statistic):
     References
     ----------
     D. Widmann, F. Lindsten and D. Zachariah (2019), Calibration tests in multi-class classification: a unifying
-    framework, NeurIPS, table 1.
+    framework, NeurIPS.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class MMCE(Statistic):
     References
     ----------
     A. Kumar, S. Sarawagi and U. Jain (2018), Trainable calibration measures for neural networks from kernel mean
-    embeddings, ICML, equation 4.
+    embeddings, ICML.
 
     Examples
     --------
