@@ -80,7 +80,7 @@ class Bootstrap:
     Bootstrap()
     """
 
-    def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
+    def draws(self, n_resamples: int, rng: SeedLike = None) -> BootstrapDraws:
         """Return ``n_resamples`` draws."""
         return BootstrapDraws(draw_seed(rng), 0, validate_count(n_resamples, "n_resamples"))
 

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest._kernels.draws import draw_rows
 from caltest._sample import Region, Sample, make_sample
-from caltest._validation import SeedLike, validate_choice, validate_count, validate_rng
+from caltest._validation import SeedLike, validate_choice, validate_count
 from caltest._words import hypothesis_text, impossible_notes, lens_text
+from caltest.draws import BootstrapDraws
 from caltest.kernels import Similarity, is_bounded_by_one
 from caltest.laws import ResampledLaw
 from caltest.lenses import Lens
-from caltest.resampling import Consistency
+from caltest.resampling import Bootstrap, Consistency
 from caltest.statistics.kernel import SKCE, residuals
 from caltest.statistics.omnibus import tail_pvalues
 
@@ -252,25 +252,19 @@ def _bootstrap(
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the unbiased estimate and its bootstrap values under the hypothesis, ``(n_resamples,)``."""
     n = sample.n_samples
-    seed = validate_rng(rng).integers(2**64, dtype=np.uint64)
-    size = max(_PANEL_VALUES // n, 64)
     parts = []
-    for first in range(0, n_resamples, size):
-        times = _multiplicities(seed, first, min(size, n_resamples - first), n)
+    for part in Bootstrap().draws(n_resamples, rng).slices(max(_PANEL_VALUES // n, 64)):
+        times = _multiplicities(part, sample)
         forms, row_sums, diagonal = _weighted_sums(similarity, sample, times)
         centre = (n - 1) / n * row_sums.sum() / n**2
         parts.append((forms - times @ diagonal) / n**2 - 2 * (n - 1) / n**3 * (times @ row_sums) + centre)
     return float((row_sums.sum() - diagonal.sum()) / (n * (n - 1))), np.concatenate(parts)
 
 
-def _multiplicities(seed: np.uint64, first: int, n_resamples: int, n: int) -> NDArray[np.float64]:
-    """Return how often each row stands in each bootstrap sample, ``(n_resamples, n)``."""
-    times = np.empty((n_resamples, n))
-    row = np.empty(n, dtype=np.int64)
-    for r in range(n_resamples):
-        draw_rows(seed, first + r, row)
-        times[r] = np.bincount(row, minlength=n)
-    return times
+def _multiplicities(draws: BootstrapDraws, sample: Sample) -> NDArray[np.float64]:
+    """Return how often each row stands in each bootstrap sample, ``(n_resamples, n_samples)``."""
+    rows, _ = draws.rows(sample)
+    return np.stack([np.bincount(row, minlength=sample.n_samples) for row in rows]).astype(np.float64)
 
 
 def _weighted_sums(
