@@ -118,6 +118,12 @@ def score_decomposition(
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> print(caltest.score_decomposition(y_true, y_prob))
+    mean score = miscalibration - discrimination + uncertainty
+    <BLANKLINE>
+      mean score         0.04982   brier, Confidence(), 10000 rows
+      miscalibration    0.007183   what isotonic recalibration gains; smaller is better
+      discrimination     0.01735   what it gains on the base rate; larger is better
+      uncertainty        0.05999   score of the base rate
     """
     validate_choice(score, "score", tuple(SCORES))
     sample = make_sample(y_true, y_prob, classes=classes, lens=lens, sample_weight=sample_weight)

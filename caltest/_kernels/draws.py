@@ -79,10 +79,11 @@ def draw_outcomes(thresholds, seed, first, out):
         for r in range(n_replicates):
             _refill(states[r], words)
             outcome = out[r, start : start + size]
+            threshold = thresholds[0, start : start + size]
             for i in range(size):
                 u[i] = min(u[i], uint32(0xFFFFFFFE))
-                outcome[i] = 0
-            for c in range(n_thresholds):
+                outcome[i] = uint8(u[i] >= threshold[i])
+            for c in range(1, n_thresholds):
                 threshold = thresholds[c, start : start + size]
                 for i in range(size):
                     outcome[i] += uint8(u[i] >= threshold[i])

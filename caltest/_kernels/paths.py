@@ -8,7 +8,7 @@ large for the second. Ties cost nothing, and the predicted sums are computed onc
 
 import numpy as np
 from llvmlite import ir
-from numba import int8, types, uint64
+from numba import int8, njit, types, uint64
 from numba.extending import intrinsic
 
 from caltest._kernels._compile import kernel
@@ -34,7 +34,7 @@ def _ones(typing_context, x):
     return types.uint64(types.uint64), generate
 
 
-@kernel
+@njit(inline="always")
 def _read(outcome, after, following, count, start, stop, high, low):
     """Return the extremes of the path over the rows ``start : stop``, ``count`` events before them."""
     for i in range(start, stop):
@@ -66,6 +66,10 @@ def path_extremes(outcomes, after, following, steps, levels):
     for r in range(n_replicates):
         outcome = outcomes[r]
         total = 0
+        top = 0
+        bottom = 0
+        rise_bound = -np.inf
+        fall_bound = -np.inf
         for start in range(0, chunked, _TILE):
             size = min(_TILE, chunked - start)
             drawn = outcome[start : start + size]
@@ -92,9 +96,15 @@ def path_extremes(outcomes, after, following, steps, levels):
                     below = max(below, int8(fall[i] - count[i]))
                 highest[k] = events[k] - levels[0, k] + above
                 lowest[k] = levels[1, k] - events[k] + below
+                if highest[k] > rise_bound:
+                    rise_bound = highest[k]
+                    top = k
+                if lowest[k] > fall_bound:
+                    fall_bound = lowest[k]
+                    bottom = k
         high, low = _read(outcome, after, following, total, chunked, n_samples, 0.0, 0.0)
         if n_chunks:
-            for k in (np.argmax(highest), np.argmax(lowest)):  # leaves few others to read
+            for k in (top, bottom):  # leaves few others to read
                 high, low = _read(outcome, after, following, events[k], k * CHUNK, (k + 1) * CHUNK, high, low)
         for k in range(n_chunks):
             if highest[k] > high or lowest[k] > -low:

@@ -46,7 +46,7 @@ class Cumulative(Statistic):
         standardised = value / law.scale if law.scale > 0 else 0.0
         said = (
             f"Brownian limit, standardised statistic {standardised:.6g}, log10 p {law.log_sf(value) / np.log(10):.4g}; "
-            "as a rule too large where few predictions are distinct or few lie far from 0 and 1"
+            "not to be trusted where few predictions are distinct or few lie far from 0 and 1"
         )
         return law, Tail(law.sf(value), np.nan, said)
 
