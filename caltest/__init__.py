@@ -30,6 +30,7 @@ from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partit
 from caltest.plotting import plot_reliability, plot_smooth_reliability
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
+from caltest.report import CalibrationReport, calibration_report
 from caltest.resampling import Bootstrap, Consistency
 from caltest.scores import (
     accuracy,
@@ -94,6 +95,7 @@ __all__ = [
     "Bootstrap",
     "Bridge",
     "BridgeResult",
+    "CalibrationReport",
     "CalibrationTable",
     "CalibrationTestResult",
     "CalibrationWarning",
@@ -142,6 +144,7 @@ __all__ = [
     "brier_score",
     "brownian",
     "calibration_error",
+    "calibration_report",
     "calibration_table",
     "calibration_test",
     "chebyshev",

@@ -18,6 +18,7 @@ from caltest._files import PredictionFile, read_predictions
 from caltest.datasets import load_cifar10_vgg16
 from caltest.plotting.reliability import picture_formats, save_reliability
 from caltest.reliability import reliability_curve
+from caltest.report import calibration_report
 from caltest.table import CalibrationTable, calibration_table
 
 PROGRESS_AFTER = 1.0  # seconds of silence before a progress bar appears
@@ -53,21 +54,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run_test(options: argparse.Namespace) -> None:
     if options.plot is not None:
         _check_plot_path(options.plot)
+    if options.all and (options.lens or options.partition or options.statistic != "omnibus"):
+        msg = "--all has its own lenses and statistics: leave out --lens, --statistic and --partition"
+        raise ValueError(msg)
     data = _load(options)
     ece = statistics.ECE(options.partition or trees.VarianceTree(), options.distance)
     chosen = _STATISTICS[options.statistic](ece)
+    common = {"classes": data.classes, "workers": options.workers, "rng": options.seed}
     with _Progress() as progress:
-        table = calibration_table(
-            data.y_true,
-            data.y_prob,
-            classes=data.classes,
-            lenses=None if options.lens is None else [options.lens],
-            statistic=chosen,
-            n_resamples=options.resamples,
-            workers=options.workers,
-            rng=options.seed,
-            progress=progress,
-        )
+        if options.all:
+            table: CalibrationTable = calibration_report(
+                data.y_true,
+                data.y_prob,
+                n_resamples=999 if options.resamples is None else options.resamples,
+                progress=progress,
+                **common,
+            )
+        else:
+            table = calibration_table(
+                data.y_true,
+                data.y_prob,
+                lenses=None if options.lens is None else [options.lens],
+                statistic=chosen,
+                n_resamples=9999 if options.resamples is None else options.resamples,
+                progress=progress,
+                **common,
+            )
     source = BUNDLED if options.file is None else str(options.file)
     print(_as_json(table, data, source) if options.json else _as_text(table, data, source), flush=True)
     if options.plot is not None:
@@ -177,7 +189,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--statistic", choices=_STATISTICS, default="omnibus", help="test statistic (default: %(default)s)")
     add("--partition", type=_partition, metavar="CELLS", help=f"cells: {', '.join(_PARTITIONS)} (default: tree)")
     add("--distance", type=_distance, default="total_variation", help=f"one of {', '.join(_DISTANCES)}")
-    add("--resamples", type=int, default=9999, metavar="B", help="number of draws (default: %(default)s)")
+    add("--resamples", type=int, metavar="B", help="number of draws (default: 9999, 999 with --all)")
+    add("--all", action="store_true", help="one table of many errors and tests (calibration_report)")
     add("--seed", type=int, default=0, help="seed of the draws (default: %(default)s)")
     add("--workers", type=int, default=-1, help="threads; the answer does not depend on it (default: all processors)")
     add("--plot", type=Path, metavar="FILE.png", help="write a reliability diagram")

@@ -207,7 +207,7 @@ def calibration_table(
         msg = "`lenses` must hold at least one lens, got none."
         raise ValueError(msg)
     base = induce(prob, outcome)
-    views = [_View.of(lens, prob, outcome, base) for lens in looks]
+    views = [View.of(lens, prob, outcome, base) for lens in looks]
     chosen = chosen.settle(base)
     scheme = Consistency()
     found = chosen.exact(views[0].sample) if len(views) == 1 else None
@@ -229,7 +229,7 @@ def calibration_table(
 
 
 @dataclass(frozen=True, eq=False)
-class _View:
+class View:
     """A lens on shared draws: row i of its sample is ``base_row[i]`` of the base, class c becomes ``seen[i, c]``."""
 
     sample: Sample
@@ -237,7 +237,8 @@ class _View:
     seen: NDArray[Any] | None
 
     @classmethod
-    def of(cls, lens: Lens, prob: NDArray[np.float64], outcome: NDArray[np.int64], base: Sample) -> _View:
+    def of(cls, lens: Lens, prob: NDArray[np.float64], outcome: NDArray[np.int64], base: Sample) -> View:
+        """Look through a lens at predictions and outcomes of which ``base`` is the sample."""
         if isinstance(lens, Canonical):
             return cls(base, np.arange(base.n_samples), None)
         sample = induce(prob, outcome, lens=lens)
@@ -253,7 +254,7 @@ class _View:
         return drawn if self.seen is None else map_outcomes(drawn, self.seen, self.base_row)
 
 
-def _null(views: Sequence[_View], statistic: Statistic, base: Sample, draws: Draws) -> NDArray[np.float64]:
+def _null(views: Sequence[View], statistic: Statistic, base: Sample, draws: Draws) -> NDArray[np.float64]:
     """Return ``(n_views, n_components, n_resamples)``."""
     parts = []
     for _, drawn in draws.blocks(base):

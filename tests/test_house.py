@@ -48,6 +48,7 @@ LONGER = {"_kernels/draws.py": "what draws needs the generator, and Numba does n
 
 MADE_BY = {
     "BridgeResult": caltest.bridge_test,
+    "CalibrationReport": caltest.calibration_report,
     "CalibrationTable": caltest.calibration_table,
     "CalibrationTestResult": caltest.calibration_test,
     "GCETable": caltest.gce_table,

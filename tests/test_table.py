@@ -9,7 +9,7 @@ from scipy.stats import binom
 from statsmodels.stats.multitest import multipletests
 
 import caltest as ct
-from caltest.table import _View
+from caltest.table import View
 
 FOUR_SE = 4.0
 
@@ -48,7 +48,7 @@ def test_shared_draws_seen_through_a_lens_are_the_lens_of_the_draws(problem, len
 
     y, prob = problem
     base = induce(prob, y)
-    view = _View.of(lens, prob, y, base)
+    view = View.of(lens, prob, y, base)
     drawn = np.random.default_rng(1).integers(0, 4, (3, len(y))).astype(np.uint8)
     for seen, classes in zip(view.outcomes(drawn), drawn, strict=True):
         expected = np.asarray(lens(prob, classes.astype(int))[1])[view.sample.row]

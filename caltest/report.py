@@ -1,0 +1,201 @@
+"""One stated set of calibration errors and tests on one set of draws."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest._sample import Sample, induce
+from caltest._validation import SeedLike, validate_count, validate_problem
+from caltest._words import lens_text
+from caltest.draws import Draws
+from caltest.hypothesis import conclude, evaluate_components, rank_pvalues
+from caltest.lenses import Canonical, Confidence, Lens
+from caltest.partitions import EqualWidth
+from caltest.resampling import Consistency
+from caltest.statistics import ECE, KS, SCE, SKCE, Kuiper, Spiegelhalter, Statistic, TCal
+from caltest.statistics.omnibus import combine_pvalues
+from caltest.table import CalibrationTable, View
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationReport(CalibrationTable):
+    """Result of `calibration_report`.
+
+    Attributes
+    ----------
+    rows : tuple of CalibrationTestResult
+        One test for each statistic, with its own exact p-value.
+    pvalue : float
+        Global p-value: exact min-p over the rows that share all draws, that is all but `SKCE`.
+    """
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return name, lens, statistic, noise floor, p-value and corrected p-value of every row as a pandas frame."""
+        import pandas as pd
+
+        names = ("name", "lens", "statistic", "noise_floor", "pvalue", "n_resamples")
+        frame = pd.DataFrame([{name: getattr(row, name) for name in names} for row in self.rows])
+        return frame.assign(pvalue_corrected=self.pvalue_corrected)
+
+    def __str__(self) -> str:
+        names = [row.name for row in self.rows]
+        width, wide = max(map(len, names)), max(len(row.lens) for row in self.rows)
+        head = f"{'':<{width}} {'lens':<{wide}} {'statistic':>10} {'noise floor':>12} {'p-value':>9} {'p (Holm)':>9}"
+        lines = [head]
+        for name, row, corrected in zip(names, self.rows, self.pvalue_corrected, strict=True):
+            values = f"{row.statistic:>10.4g} {row.noise_floor:>12.4g} {row.pvalue:>9.4g} {corrected:>9.4g}"
+            lines.append(f"{name:<{width}} {row.lens:<{wide}} {values}")
+        drawn = sorted({row.n_resamples for row in self.rows}, reverse=True)
+        fewer = f", {drawn[-1]} for SKCE" if len(drawn) > 1 else ""
+        lines += [
+            "",
+            f"{drawn[0]} redraws of the outcomes{fewer}, predictions fixed (valid at every sample size)",
+            f"global p-value (min-p over the rows but SKCE, same draws): {self.pvalue:.4g}",
+        ]
+        for words in (self.conclusion, *(f"Note: {note}" for note in self.notes)):
+            lines += textwrap.wrap(words, width=100, subsequent_indent="  ")
+        return "\n".join(lines)
+
+
+def calibration_report(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    n_resamples: int = 999,
+    n_kernel_resamples: int = 199,
+    workers: int = 1,
+    rng: SeedLike = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> CalibrationReport:
+    r"""Test calibration by a stated set of statistics of the literature, predictions fixed.
+
+    ===============================  ==========================================================
+    whole prediction                 `ECE` over the variance tree, `SCE`, `SKCE`, `Spiegelhalter`
+    top prediction (two classes:     `ECE` with 15 equal-width cells, `KS`, `Kuiper`, `TCal`
+    the event)
+    ===============================  ==========================================================
+
+    The class of every row is drawn from the whole prediction and serves all rows of the report. Every p-value is exact
+    under its own hypothesis, Holm's correction over the rows needs no assumption. It is an overview: the test to decide
+    by is `calibration_test`, chosen beforehand.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities; one dimension is the probability of the positive class.
+    classes : sequence, optional
+        The label of each column of ``y_prob``.
+    n_resamples : int
+        Number of draws.
+    n_kernel_resamples : int
+        Number of these draws that `SKCE`, whose cost grows with the square of the rows, is evaluated on.
+    workers : int
+        Threads; -1 for all processors. The answer does not depend on it.
+    rng : None, int or numpy.random.Generator
+        Source of randomness.
+    progress : callable, optional
+        Called with the number of finished draws and their total.
+
+    Returns
+    -------
+    CalibrationReport
+        Prints as a table; ``to_frame()`` for pandas.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not of the form above.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> report = caltest.calibration_report(y_true[:500], y_prob[:500], n_resamples=99, n_kernel_resamples=19, rng=0)
+    >>> [row.name.partition("(")[0] for row in report]
+    ['ECE', 'ECE', 'SCE', 'KS', 'Kuiper', 'SKCE', 'Spiegelhalter', 'TCal']
+    >>> report.pvalue
+    0.01
+    """
+    prob, outcome = validate_problem(y_true, y_prob, classes)
+    kernel_draws = min(validate_count(n_kernel_resamples, "n_kernel_resamples"), n_resamples)
+    base = induce(prob, outcome)
+    whole, top = Canonical(), Canonical() if prob.shape[1] == 2 else Confidence()
+    views = {lens: View.of(lens, prob, outcome, base) for lens in dict.fromkeys((whole, top))}
+    items = [
+        _Item(lens, views[lens], statistic.settle(views[lens].sample))
+        for lens, statistic in (
+            (whole, ECE()),
+            (top, ECE(EqualWidth(15))),
+            (whole, SCE()),
+            (top, KS()),
+            (top, Kuiper()),
+            (whole, SKCE()),
+            (whole, Spiegelhalter()),
+            (top, TCal()),
+        )
+    ]
+    scheme = Consistency()
+    draws = scheme.draws(n_resamples, rng)
+    kernel = [isinstance(item.statistic, SKCE) for item in items]
+    fast = [item for item, slow in zip(items, kernel, strict=True) if not slow]
+    observed = [evaluate_components(item.statistic, item.view.sample) for item in items]
+    joint = iter(np.split(
+        draws.map(lambda part: _null(fast, base, part), workers, progress),
+        np.cumsum([len(item.statistic.components) for item in fast])[:-1],
+    ))  # fmt: skip
+    few = draws.slices(kernel_draws)[0]
+    null = [
+        few.map(partial(_null_alone, item), workers) if slow else next(joint)
+        for item, slow in zip(items, kernel, strict=True)
+    ]
+    rows = tuple(
+        conclude(
+            item.statistic, item.view.sample, values, drawn, resampling=scheme, lens=lens_text(item.lens, classes),
+            draws=few if slow else draws,
+        )
+        for item, values, drawn, slow in zip(items, observed, null, kernel, strict=True)
+    )  # fmt: skip
+    ranked = [
+        rank_pvalues(item.view.sample, values, drawn)[1]
+        for item, values, drawn, slow in zip(items, observed, null, kernel, strict=True)
+        if not slow
+    ]
+    excluded = any(view.sample.impossible.size for view in views.values())
+    pvalue = 1 / (1 + n_resamples) if excluded else float(combine_pvalues(np.stack(ranked))[0])
+    return CalibrationReport(rows, pvalue)
+
+
+@dataclass(frozen=True, eq=False)
+class _Item:
+    """A statistic and what it looks at."""
+
+    lens: Lens
+    view: View
+    statistic: Statistic
+
+
+def _null_alone(item: _Item, draws: Draws) -> NDArray[np.float64]:
+    return item.statistic.null(item.view.sample, draws)[None]
+
+
+def _null(items: Sequence[_Item], base: Sample, draws: Draws) -> NDArray[np.float64]:
+    """Return the components of all statistics on shared draws, ``(n_components, n_resamples)``."""
+    parts = []
+    for _, drawn in draws.blocks(base):
+        seen = {id(view): view.outcomes(drawn) for view in dict.fromkeys(item.view for item in items)}
+        values = [item.statistic.evaluate_components(item.view.sample, seen[id(item.view)]) for item in items]
+        parts.append(np.concatenate(values))
+    return np.concatenate(parts, axis=1)
