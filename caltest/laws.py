@@ -68,7 +68,9 @@ class PoissonBinomial:
         frequency = 2 * math.pi * np.arange(n_counts // 2 + 1) / n_counts
         frequency = frequency[variance * (1 - np.cos(frequency)) <= _LOG_NEGLIGIBLE + 4]
         likely = p > 0.5  # counted down from certain, so that phases stay small
-        real, imag = characteristic_function(np.where(likely, p - 1, p), frequency)
+        real, imag, *batch = np.empty((4, len(frequency)))
+        waves = np.cos(frequency) - 1, np.sin(frequency)
+        characteristic_function(np.where(likely, p - 1, p), *waves, real, imag, *batch)
         spectrum = np.zeros(n_counts // 2 + 1, dtype=complex)
         spectrum[: len(frequency)] = (real - 1j * imag) * np.exp(1j * frequency * (first - likely.sum()))
         pmf = np.clip(np.fft.irfft(spectrum, n_counts), 0.0, None)

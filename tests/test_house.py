@@ -191,9 +191,9 @@ def test_kernels_are_compiled_when_called_and_release_the_lock():
     assert "parallel" not in compiled
 
 
-def in_fresh_process(code: str) -> str:
+def in_fresh_process(code: str, **variables: str) -> str:
     """What code prints in a process of its own, warnings being errors."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", **variables}
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
@@ -210,11 +210,12 @@ def test_importing_loads_nothing_heavy():
 COUNT_SIGNATURES = """
 import importlib, json, pkgutil
 from caltest import _kernels
+def modules():
+    return [importlib.import_module("caltest._kernels." + m.name) for m in pkgutil.iter_modules(_kernels.__path__)]
 def signatures():
-    modules = [importlib.import_module("caltest._kernels." + m.name) for m in pkgutil.iter_modules(_kernels.__path__)]
     return {
         f"{module.__name__}.{name}": [str(s) for s in kernel.signatures]
-        for module in modules
+        for module in modules()
         for name, kernel in vars(module).items()
         if hasattr(kernel, "signatures")
     }
@@ -264,7 +265,7 @@ for y_prob in kinds:
         for statistic in (ECE(partition), caltest.MCE(partition)):
             caltest.calibration_test(label == 1, event, statistic=statistic, resampling=rows, n_resamples=19, rng=0)
         caltest.calibration_test(label, y_prob, statistic=ECE(lambda p: p[:, 0] > 0.5), resampling=rows, n_resamples=19)
-    tree = ECE(caltest.VarianceTree(min_leaf=40))
+    tree = ECE(caltest.VarianceTree(min_leaf=100))  # a single cell, whatever is drawn
     caltest.calibration_test(label, y_prob, statistic=tree, resampling=rows, n_resamples=19)
     score = caltest.TemperatureScore()
     caltest.calibration_test(label, y_prob, statistic=score, resampling=rows, n_resamples=19)
@@ -309,6 +310,22 @@ def test_kernels_are_compiled_once_whatever_is_passed():
     assert {name: compiled for name, compiled in called.items() if len(compiled) != 1} == {}
     # Kernels that only kernels call come compiled into their callers, once the cache is warm.
     assert {name: compiled for name, compiled in signatures.items() if len(compiled) > 1} == {}
+
+
+def test_a_second_process_only_reads_the_cache(tmp_path):
+    """What the first process compiles, the second one finds: no cache misses."""
+    code = f"""
+{COUNT_SIGNATURES}
+import caltest
+caltest.calibration_test([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4], statistic=caltest.ECE(caltest.EqualWidth(15)))
+found = [kernel.stats for module in modules() for kernel in vars(module).values() if hasattr(kernel, "stats")]
+print(json.dumps([sum(sum(c.values()) for c in of_all) for of_all in zip(*(stats[1:] for stats in found))]))
+"""
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    hits, misses = json.loads(in_fresh_process(code, **environment))
+    assert hits == 0
+    assert misses > 0
+    assert json.loads(in_fresh_process(code, **environment)) == [misses, 0]
 
 
 def test_an_installation_that_cannot_be_written_to_works():

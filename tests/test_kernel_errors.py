@@ -15,7 +15,6 @@ from scipy.stats import binom, norm
 
 import caltest
 from caltest import kernels
-from caltest._kernels.draws import draw_rows
 from caltest._sample import make_sample
 from caltest.kernels import Similarity, median_distance
 
@@ -479,10 +478,7 @@ def bootstrap_by_loops(y_true, y_prob, bandwidth, samples):
 def test_bootstrap_equals_the_loops():
     y_true, y_prob = dirichlet(17, 3)
     result = caltest.skce_test(y_true, y_prob, statistic=caltest.SKCE(bandwidth=0.5), n_resamples=25, rng=3)
-    seed = np.random.default_rng(3).integers(2**64, dtype=np.uint64)
-    samples = np.empty((25, 17), dtype=np.int64)
-    for r in range(25):
-        draw_rows(seed, r, samples[r])
+    samples, _ = caltest.Bootstrap().draws(25, 3).rows(make_sample(y_true, y_prob))
     observed, null = bootstrap_by_loops(y_true, y_prob, 0.5, samples.tolist())
     assert result.statistic == pytest.approx(observed, rel=1e-12)
     np.testing.assert_allclose(result.null.values, null, rtol=1e-12, atol=1e-15)

@@ -564,7 +564,7 @@ REFUSED_OPTIONS = {
     ),
 }
 SEED_WANTED = "`rng` must be None, an integer >= 0 or a numpy.random.Generator, got "
-METHOD_WANTED = "`method` must be one of 'auto', 'exact', 'monte-carlo', got "
+METHOD_WANTED = "`method` must be one of 'auto', 'exact', 'monte-carlo', 'asymptotic', got "
 REFUSED_TEST_OPTIONS = {
     "rng negative": ({"rng": -1}, SEED_WANTED + "-1."),
     "rng a float": ({"rng": 1.5}, SEED_WANTED + "1.5."),
@@ -579,12 +579,13 @@ REFUSED_TEST_OPTIONS = {
     "workers -2": ({"workers": -2}, "`workers` must be "),
     "workers 1.5": ({"workers": 1.5}, "`workers` must be "),
     "workers True": ({"workers": True}, "`workers` must be "),
-    "method unknown": ({"method": "asymptotic"}, METHOD_WANTED + "'asymptotic'."),
+    "method unknown": ({"method": "normal"}, METHOD_WANTED + "'normal'."),
+    "method asymptotic": ({"method": "asymptotic"}, 'method="asymptotic" needs KS or Kuiper, predictions fixed; got'),
     "method None": ({"method": None}, METHOD_WANTED + "None."),
     "method exact": (
         {"method": "exact", "statistic": ECE()},
-        'method="exact" needs ECE or MCE behind a two-outcome lens such as Confidence(), predictions fixed; '
-        "got ECE() with 3 outcomes",
+        'method="exact" needs ECE, MCE or HosmerLemeshow behind a two-outcome lens such as Confidence(), '
+        "predictions fixed; got ECE() with 3 outcomes",
     ),
     "resampling a string": ({"resampling": "consistency"}, "`resampling` must be a Consistency(...), the law under"),
     "resampling a class": ({"resampling": Consistency}, "`resampling` must be a Consistency(...), the law under"),

@@ -34,6 +34,37 @@ def _ones(typing_context, x):
     return types.uint64(types.uint64), generate
 
 
+@intrinsic
+def _leading_zeros(typing_context, x):
+    def generate(context, builder, signature, arguments):
+        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+@njit(inline="always")
+def _next(bits, place):
+    """Return the place of the first bit after ``place`` that is set."""
+    w = (place + uint64(1)) >> uint64(6)
+    word = bits[w] >> ((place + uint64(1)) & uint64(63)) << ((place + uint64(1)) & uint64(63))
+    while word == 0:
+        w += uint64(1)
+        word = bits[w]
+    return (w << uint64(6)) + _trailing_zeros(word)
+
+
+@njit(inline="always")
+def _last(bits, place):
+    """Return the place of the last bit up to ``place`` that is set."""
+    w = place >> uint64(6)
+    cut = uint64(63) - (place & uint64(63))
+    word = bits[w] << cut >> cut
+    while word == 0:
+        w -= uint64(1)
+        word = bits[w]
+    return (w << uint64(6)) + uint64(63) - _leading_zeros(word)
+
+
 @njit(inline="always")
 def _read(outcome, after, following, count, start, stop, high, low):
     """Return the extremes of the path over the rows ``start : stop``, ``count`` events before them."""
@@ -115,35 +146,32 @@ def path_extremes(outcomes, after, following, steps, levels):
 
 
 @kernel
-def word_extremes(before, after):
-    """Return ``(2, n_outcomes, n_words)``: max of ``i + 1 - after[i]``, min of ``i - before[i]`` in words of 64 places.
+def word_extremes(before, after, extremes):
+    """Fill ``extremes (2, n_words)``: max of ``i + 1 - after[i]``, min of ``i - before[i]`` in words of 64 places.
 
     What a path would reach there if every row so far were an event: see `largest_excursions`.
     """
-    n_outcomes, n_samples = before.shape
-    n_words = (n_samples + 63) // 64
-    extremes = np.empty((2, n_outcomes, n_words))
-    for c in range(n_outcomes):
-        for w in range(n_words):
-            high = -np.inf
-            low = np.inf
-            for i in range(64 * w, min(64 * w + 64, n_samples)):
-                high = max(high, i + 1 - after[c, i])
-                low = min(low, i - before[c, i])
-            extremes[0, c, w] = high
-            extremes[1, c, w] = low
-    return extremes
+    n_samples = before.size
+    for w in range((n_samples + 63) // 64):
+        high = -np.inf
+        low = np.inf
+        for i in range(64 * w, min(64 * w + 64, n_samples)):
+            high = max(high, i + 1 - after[i])
+            low = min(low, i - before[i])
+        extremes[0, w] = high
+        extremes[1, w] = low
 
 
 @kernel
-def largest_excursions(outcomes, rank, before, after, extremes):
+def largest_excursions(outcomes, rank, total, block, extremes):
     """Return ``(n_replicates, n_outcomes)``: for each class the largest excursion of its own path.
 
-    ``rank (n_samples, n_outcomes)`` is the place of a row when sorted by a class's probability; ``before`` and
-    ``after (n_outcomes, n_samples)`` are in that order, ``extremes`` is made from them by `word_extremes`. Between two
-    rows that fall to class c its path only decreases, so extremes occur at those rows alone: n_samples visits serve
-    all classes. A bitmap per class sorts them, and a word of 64 places is skipped where counting its events, or its
-    other rows, shows that the path sets no new extreme there.
+    ``rank (n_samples, n_outcomes)`` is the place of a row when sorted by a class's probability; in that order, ``total
+    (n_outcomes, n_samples + 1)`` are the predicted sums before every row, and the bits of ``block (n_outcomes, n_words
+    + 1)`` mark where tied blocks start, and the end. ``extremes (2, n_outcomes, n_words)`` are made by `word_extremes`.
+    Between two rows that fall to class c its path only decreases, so extremes occur at those rows alone: n_samples
+    visits serve all classes. A bitmap per class sorts them, and a word of 64 places is skipped where counting its
+    events, or its other rows, shows that the path sets no new extreme there.
     """
     n_replicates, n_samples = outcomes.shape
     n_outcomes = rank.shape[1]
@@ -170,18 +198,19 @@ def largest_excursions(outcomes, rank, before, after, extremes):
                 last = min(first + 63, n_samples - 1)
                 events = float(_ones(word))
                 others = first - count  # rows of other classes so far
-                highest = min(count + events - after[c, first], extremes[0, c, w] - others)
-                lowest = max(count - before[c, last], extremes[1, c, w] - others - (last + 1 - first - events))
+                # Sums inside a tied block bound those at its ends.
+                highest = min(count + events - total[c, first + 1], extremes[0, c, w] - others)
+                lowest = max(count - total[c, last], extremes[1, c, w] - others - (last + 1 - first - events))
                 if highest <= high and lowest >= low:
                     count += events
                     continue
                 while word:
                     j = uint64(first) + _trailing_zeros(word)
                     word &= word - uint64(1)
-                    low = min(low, count - before[c, j])
+                    low = min(low, count - total[c, _last(block[c], j)])
                     count += 1.0
-                    high = max(high, count - after[c, j])
-            low = min(low, count - after[c, n_samples - 1])
+                    high = max(high, count - total[c, _next(block[c], j)])
+            low = min(low, count - total[c, n_samples])
             largest[r, c] = max(high, -low)
     return largest
 

@@ -1,31 +1,27 @@
 """The law of a sum of independent indicators: its characteristic function, and its mass function summed directly."""
 
-import numpy as np
-
 from caltest._kernels._compile import kernel
 
 _BATCH = 64
 
 
 @kernel
-def characteristic_function(p, frequency):
-    """Return ``(2, n_frequencies)``: real and imaginary part of ``prod_i (1 + |p_i| (exp(i w sign p_i) - 1))``.
+def characteristic_function(p, cosine, sine, real, imag, batch_real, batch_imag):
+    """Fill ``real`` and ``imag (n_frequencies,)`` with ``prod_i (1 + |p_i| (exp(i w sign p_i) - 1))``.
 
-    A negative p stands for an event that is counted down from certain, by its complement.
-
-    The frequencies are the inner, vectorised loop. Factors are multiplied in batches as ``(1 + z)(1 + Z) = 1 + (z + Z +
-    z Z)``, so that the 1 is rounded once a batch: for small p a plain product loses digits in step with n.
+    ``cosine`` is cos w - 1, ``sine`` is sin w, ``batch_real`` and ``batch_imag`` are working space. A negative p stands
+    for an event that is counted down from certain, by its complement. The frequencies are the inner, vectorised loop.
+    Factors are multiplied in batches as ``(1 + z)(1 + Z) = 1 + (z + Z + z Z)``, so that the 1 is rounded once a batch:
+    for small p a plain product loses digits in step with n.
     """
-    n_frequencies = frequency.size
-    cosine = np.cos(frequency) - 1.0
-    sine = np.sin(frequency)
-    real = np.ones(n_frequencies)
-    imag = np.zeros(n_frequencies)
-    batch_real = np.empty(n_frequencies)
-    batch_imag = np.empty(n_frequencies)
+    n_frequencies = cosine.size
+    for j in range(n_frequencies):
+        real[j] = 1.0
+        imag[j] = 0.0
     for start in range(0, p.size, _BATCH):
-        batch_real[:] = 0.0
-        batch_imag[:] = 0.0
+        for j in range(n_frequencies):
+            batch_real[j] = 0.0
+            batch_imag[j] = 0.0
         for i in range(start, min(start + _BATCH, p.size)):
             q = p[i]
             for j in range(n_frequencies):
@@ -41,10 +37,6 @@ def characteristic_function(p, frequency):
             x = real[j]
             real[j] = x * a - imag[j] * b
             imag[j] = x * b + imag[j] * a
-    out = np.empty((2, n_frequencies))
-    out[0] = real
-    out[1] = imag
-    return out
 
 
 @kernel

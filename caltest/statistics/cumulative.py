@@ -206,9 +206,8 @@ def _class_excursions(sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.floa
     if sample.weight is not None:
         paths = [_weighted_path(sample, sample.weight, k, outcomes == k) for k in range(sample.n_outcomes)]
         return np.stack([np.abs(path).max(axis=-1) for path in paths], axis=-1)
-    rank, before, after, extremes = sample.once(_class_paths)
     flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-    return largest_excursions(flat, rank, before, after, extremes).reshape(*outcomes.shape[:-1], sample.n_outcomes)
+    return largest_excursions(flat, *sample.once(_class_paths)).reshape(*outcomes.shape[:-1], sample.n_outcomes)
 
 
 def _weighted_path(sample: Sample, weight: NDArray[np.float64], k: int, event: NDArray[Any]) -> NDArray[np.float64]:
@@ -246,13 +245,21 @@ def _block_sums(
 
 
 def _class_paths(sample: Sample) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return ranks ``(n_samples, n_outcomes)``, block sums ``(n_outcomes, n_samples)`` and extremes of every class."""
-    shape = sample.n_outcomes, sample.n_samples
-    rank = np.empty(shape[::-1], dtype=np.int32)
-    before, after = np.empty(shape), np.empty(shape)
+    """Return ranks, predicted sums, starts of tied blocks and extremes of every class: see `largest_excursions`."""
+    n_samples, n_outcomes = sample.prob.shape
+    n_words = -(-n_samples // 64)
+    rank = np.empty((n_samples, n_outcomes), dtype=np.int32)
+    total = np.zeros((n_outcomes, n_samples + 1))
+    block = np.zeros((n_outcomes, n_words + 1), dtype=np.uint64)
+    extremes = np.empty((n_outcomes, 2, n_words))
     expected = sample.once(_expected)
-    for k in range(sample.n_outcomes):
+    for k in range(n_outcomes):
         order = np.argsort(sample.prob[:, k], kind="stable")
-        rank[order, k] = np.arange(sample.n_samples, dtype=np.int32)
-        before[k], after[k] = _block_sums(sample.prob[order, k], expected[order, k])
-    return rank, before, after, word_extremes(before, after)
+        rank[order, k] = np.arange(n_samples, dtype=np.int32)
+        score, stated = sample.prob[order, k], expected[order, k]
+        np.cumsum(stated, out=total[k, 1:])
+        starts = np.concatenate([[True], np.diff(score) > 0, [True]])
+        bits = np.packbits(starts, bitorder="little")
+        block[k].view(np.uint8)[: len(bits)] = bits
+        word_extremes(*_block_sums(score, stated), extremes[k])
+    return rank, total, block, np.ascontiguousarray(extremes.transpose(1, 0, 2))
