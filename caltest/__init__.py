@@ -71,7 +71,6 @@ from caltest.statistics import (
     SquaredL2,
     Statistic,
     TCal,
-    TCalScale,
     TemperatureScore,
 )
 from caltest.table import CalibrationTable, calibration_table
@@ -133,7 +132,6 @@ __all__ = [
     "Statistic",
     "TCal",
     "TCalResult",
-    "TCalScale",
     "TemperatureScore",
     "TopK",
     "TopRank",

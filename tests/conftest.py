@@ -258,7 +258,6 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     ],
     caltest.CoxScore: lambda: [caltest.CoxScore(part) for part in ("joint", "intercept", "slope")],
     caltest.Bridge: lambda: [caltest.Bridge()],
-    caltest.TCalScale: lambda: [caltest.TCalScale(n_cells) for n_cells in (1, 2, 5, 64)],
     caltest.TCal: list,  # a combination, without a value of its own
     caltest.IsotonicError: lambda: [caltest.IsotonicError(), caltest.IsotonicError("log")],
     caltest.SKCE: lambda: [
@@ -284,7 +283,6 @@ TWO_OUTCOMES = (
     caltest.SmoothECE,
     caltest.CoxScore,
     caltest.Bridge,
-    caltest.TCalScale,
     caltest.TCal,
 )
 """Statistics of one probability: they need a two-outcome lens."""

@@ -974,22 +974,6 @@ def bridge(_, prob, outcome, weight=None, expected=None):
     return max(-2 * (float(np.log(2) + norm.logsf(abs(mean))) + float(np.log(kstwobign.sf(shape)))), 0.0)
 
 
-def tcal_scale(statistic, prob, outcome, weight=None, expected=None):
-    """(1 / n) sum over cells of (squared sum of residuals - sum of their squares) / rows of the cell."""
-    if len(prob[0]) != 2:
-        raise ValueError("two outcomes")  # noqa: EM101
-    w = [1.0] * len(prob) if weight is None else [float(v) for v in weight]
-    labels = [width_cell(p[1], statistic.n_cells, "left") for p in prob]
-    error = 0.0
-    for label in set(labels):
-        rows = [i for i, other in enumerate(labels) if other == label]
-        e = [w[i] * ((outcome[i] == 1) - (prob if expected is None else expected)[i][1]) for i in rows]
-        count = sum(w[i] for i in rows)
-        if count > 0:
-            error += (sum(e) ** 2 - sum(x * x for x in e)) / count
-    return error / sum(w)
-
-
 def path(score, expected, happened, weight):
     """The sums of weight * (happened - expected) over rows of score at most s, for every score s that occurs.
 
@@ -1163,7 +1147,6 @@ STATISTICS = {
     caltest.Spiegelhalter: spiegelhalter,
     caltest.SquaredL2: squared_l2,
     caltest.TACE: tace,
-    caltest.TCalScale: tcal_scale,
     caltest.TemperatureScore: temperature_score,
     caltest.UCE: uce,
 }

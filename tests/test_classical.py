@@ -33,6 +33,11 @@ def calibrated(n, n_classes, seed=0, concentration=0.5):
     return draw_labels(prob, rng), prob
 
 
+def scale(n_cells):
+    """One of the components of T-Cal."""
+    return caltest.SquaredL2(caltest.EqualWidth(n_cells), estimator="t-cal")
+
+
 def run(test, y_true, y_prob, method=None, **options):
     if method is not None:
         options["method"] = method
@@ -101,7 +106,7 @@ def test_top1_data(name, shared_data):
     z = caltest.spiegelhalter_test(right, confidence, method="asymptotic").statistic
     assert z == pytest.approx(TOP1_SPIEGELHALTER[name], rel=0, abs=1e-9)
     for b, expected in enumerate(TCAL[name]):
-        value = with_a_cell_for_one(right, confidence, caltest.TCalScale(2 ** (b + 1)))
+        value = with_a_cell_for_one(right, confidence, scale(2 ** (b + 1)))
         assert value == pytest.approx(expected, rel=0, abs=1e-9)
     result = caltest.tcal_test(right, confidence, n_resamples=199, rng=0)
     n_scales = math.floor(math.log2(len(right)))
@@ -306,10 +311,10 @@ def test_spiegelhalter_by_hand():
 
 def test_debiased_error_by_hand():
     y_true, y_prob = [0, 1, 1, 0, 1, 1], [0.25] * 3 + [0.75] * 3
-    value = caltest.calibration_error(y_true, y_prob, statistic=caltest.TCalScale(2))
+    value = caltest.calibration_error(y_true, y_prob, statistic=scale(2))
     assert value == pytest.approx(((25 - 19) / 16 / 3 + (1 - 11) / 16 / 3) / 6, rel=1e-12)
     # One row in each cell: S^2 is the row's own square.
-    assert caltest.calibration_error([1, 0], [0.25, 0.75], statistic=caltest.TCalScale(2)) == 0
+    assert caltest.calibration_error([1, 0], [0.25, 0.75], statistic=scale(2)) == 0
 
 
 # T-Cal.
@@ -515,7 +520,7 @@ def test_known_calibration_function():
     scheme = caltest.Consistency(calibration_function=squared)
     sample = scheme.under_null(make_sample(y_true, prob))
     for statistic in (
-        caltest.Spiegelhalter(), caltest.HosmerLemeshow(), caltest.CoxScore(), caltest.Bridge(), caltest.TCalScale(8)
+        caltest.Spiegelhalter(), caltest.HosmerLemeshow(), caltest.CoxScore(), caltest.Bridge(), scale(8)
     ):  # fmt: skip
         value = statistic.evaluate(sample, sample.outcome)
         plain = np.column_stack([1 - prob, prob])
@@ -766,7 +771,6 @@ def test_bad_input_is_refused(test):
         (lambda: caltest.CoxScore("both"), "`part` must be one of 'joint', 'intercept', 'slope', got 'both'"),
         (lambda: caltest.TCal(0), "`n_scales` must be an integer >= 1, got 0"),
         (lambda: caltest.TCal(31), "`n_scales` must be an integer from 1 to 30, got 31"),
-        (lambda: caltest.TCalScale(0), "`n_cells` must be an integer >= 1, got 0"),
         (lambda: caltest.AgainstRest(-1), "`k` must be an integer >= 0, got -1"),
         (lambda: caltest.AgainstRest(0, "ten"), "`partition` must be a partition such as .*, got 'ten'"),
     ],
@@ -800,7 +804,7 @@ def level_pvalues(n_classes, concentration, n_data_sets):
     statistics = [caltest.Spiegelhalter(), caltest.HosmerLemeshow(), caltest.HosmerLemeshow(covariance="mean")]
     if n_classes == 2:
         statistics += [caltest.CoxScore(), caltest.CoxScore("intercept"), caltest.CoxScore("slope")]
-        statistics += [caltest.Bridge(), caltest.TCalScale()]
+        statistics += [caltest.Bridge(), scale(16)]
     found = {}
     for i in range(n_data_sets):
         y_true, y_prob = calibrated(200, n_classes, seed=i, concentration=concentration)

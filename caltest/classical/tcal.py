@@ -80,7 +80,7 @@ def tcal_test(
               \log_2 n \rfloor}
 
     at all scales on the same draws, combined by an exact min-p: see `TCal`, which `calibration_test` takes too, and
-    `TCalScale`.
+    `SquaredL2`.
 
     Parameters
     ----------

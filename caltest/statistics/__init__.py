@@ -16,7 +16,7 @@ from caltest.statistics.smooth import KDEError, SmoothECE
 from caltest.statistics.spiegelhalter import Spiegelhalter
 from caltest.statistics.squared import SquaredL2
 from caltest.statistics.sweep import MonotonicSweepECE
-from caltest.statistics.tcal import TCal, TCalScale
+from caltest.statistics.tcal import TCal
 from caltest.statistics.uncertainty import UCE
 
 __all__ = [
@@ -47,6 +47,5 @@ __all__ = [
     "SquaredL2",
     "Statistic",
     "TCal",
-    "TCalScale",
     "TemperatureScore",
 ]

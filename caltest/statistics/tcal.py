@@ -9,81 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._kernels.dyadic import dyadic_errors
-from caltest._kernels.selection import sum_selected
-from caltest._sample import CellSums, Sample
+from caltest._sample import Sample
 from caltest._validation import validate_count
 from caltest.partitions import EqualWidth
 from caltest.statistics._base import Statistic, require_two_outcomes
+from caltest.statistics.squared import SquaredL2
 
 _MOST_SCALES = 30
 
 
 @dataclass(frozen=True)
-class TCalScale(Statistic):
-    r"""Debiased squared error of T-Cal over equal cells, at one scale; for two-outcome lenses.
-
-    .. math:: \frac1n \sum_b \frac{S_b^2 - \sum_{i \in b} e_i^2}{n_b}, \qquad S_b = \sum_{i \in b} e_i,
-
-    with :math:`e_i = y_i - p_i` for the event. It has mean 0 if the model is calibrated, and may be negative; its
-    target is the squared miscalibration averaged within cells, :math:`\sum_b w_b \mu_b^2`, which it shrinks by the
-    factor :math:`(n_b - 1) / n_b`. A cell of one row counts 0. With sample weights a cell counts
-    :math:`(S_b^2 - \sum w_i^2 e_i^2) / W_b` with weighted residuals and the sum of weights :math:`W_b`, and n is
-    their sum. A probability of exactly 1 lies in the last cell; the authors' program gives it a cell of its own.
-
-    Parameters
-    ----------
-    n_cells : int
-        Number of equal cells of [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If ``n_cells`` is not a positive integer, or the lens has more than two outcomes.
-
-    References
-    ----------
-    D. Lee, X. Huang, H. Hassani and E. Dobriban (2023), T-Cal: an optimal test for the calibration of predictive
-    models, Journal of Machine Learning Research 24.
-
-    Examples
-    --------
-    Residuals -1/4, 3/4, 3/4 and -3/4, 1/4, 1/4: (25/16 - 19/16) / 3 and (1/16 - 11/16) / 3, over 6 rows.
-
-    >>> import caltest
-    >>> y_true, y_prob = [0, 1, 1, 0, 1, 1], [0.25, 0.25, 0.25, 0.75, 0.75, 0.75]
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.TCalScale(2)), 6)
-    -0.013889
-    """
-
-    n_cells: int = 16
-
-    measures_scatter = True
-
-    def __post_init__(self) -> None:
-        validate_count(self.n_cells, "n_cells")
-
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the signed error ``(...)`` of outcomes ``(..., n_samples)``."""
-        require_two_outcomes(sample, "TCalScale")
-        sums = CellSums.of(sample, sample.cells(EqualWidth(self.n_cells)), outcomes)
-        inverse = np.divide(1.0, sums.count, where=sums.count > 0, out=np.zeros_like(sums.count))
-        square = np.square(sums.observed_count[..., 1] - sums.predicted_sum[:, 1])
-        flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-        own = sum_selected(flat, sample.once(self._own_squares)).reshape(outcomes.shape[:-1])
-        return ((square * inverse).sum(axis=-1) - own) / sums.count.sum()
-
-    def _own_squares(self, sample: Sample) -> NDArray[np.float64]:
-        """Return squared residuals for each outcome over the rows of their cell, ``(n_samples, 2)``."""
-        cells = sample.cells(EqualWidth(self.n_cells))
-        weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
-        count = cells.count[cells.index]
-        scale = np.divide(np.square(weight), count, where=count > 0, out=np.zeros(sample.n_samples))
-        return np.square(sample.null_prob[:, 1:] - [0.0, 1.0]) * scale[:, None]
-
-
-@dataclass(frozen=True)
 class TCal(Statistic):
-    r"""Adaptive T-Cal (Lee et al. 2023): min-p over `TCalScale` with 2, 4, 8, ... cells; for two-outcome lenses.
+    r"""Adaptive T-Cal (Lee et al. 2023): min-p over debiased errors with 2, 4, 8, ... cells; for two-outcome lenses.
+
+    Its components are ``SquaredL2(EqualWidth(m), estimator="t-cal")``. Predictions of exactly 1 lie in the last cell;
+    the authors' program gives them one of their own.
 
     The smoothness of a miscalibration is not known beforehand; the finest scale that a sample of n rows has use for
     is :math:`2^b \le n`. Instead of a Bonferroni correction over scales, every scale has its rank among the same B + 1
@@ -111,7 +51,7 @@ class TCal(Statistic):
     --------
     >>> import caltest
     >>> print(caltest.TCal(3).components[-1])
-    TCalScale(n_cells=8)
+    SquaredL2(partition=EqualWidth(n_cells=8), estimator='t-cal')
     """
 
     n_scales: int = _MOST_SCALES
@@ -124,7 +64,7 @@ class TCal(Statistic):
     @property
     def components(self) -> tuple[Statistic, ...]:
         """The scales, the coarsest first."""
-        return tuple(TCalScale(2 ** (b + 1)) for b in range(self.n_scales))
+        return tuple(SquaredL2(EqualWidth(2 ** (b + 1)), "t-cal") for b in range(self.n_scales))
 
     def settle(self, sample: Sample) -> TCal:
         """Return the test over the scales that the sample has use for."""
@@ -133,7 +73,7 @@ class TCal(Statistic):
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Raise ValueError: a combination of tests has no value on one data set."""
-        msg = "`TCal` combines tests and estimates no error; use calibration_test, or one scale such as TCalScale(16)."
+        msg = "`TCal` combines tests and estimates no error; use calibration_test, or one of its components."
         raise ValueError(msg)
 
     def evaluate_components(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
