@@ -7,8 +7,8 @@ tail probability is a sum whose first term dominates, so that its logarithm is e
 These p-values are limits, never exact; `calibration_test` redraws unless told otherwise. Where they fail, with
 :math:`V = \sum_i p_i (1 - p_i)`:
 
-* The path moves in steps, and its excursion falls short of the limit by about :math:`0.2\, V^{-1/2}` (KS) or
-  :math:`0.4\, V^{-1/2}` (Kuiper): for V = 33, 200 even predictions, the p-value is 0.054 or 0.060 where 0.05 is exact.
+* The path moves in steps, and its excursion falls short of the limit by about :math:`0.2 V^{-1/2}` (KS) or
+  :math:`0.4 V^{-1/2}` (Kuiper): for V = 33, 200 even predictions, the p-value is 0.054 or 0.060 where 0.05 is exact.
 * Few distinct predictions: the path is read only where they differ, and the p-value is too large: 0.07 or 0.11 for 11
   values, 0.09 or 0.16 for three, at any n.
 * Rare events, V below about 10: too small in the tail (size 0.011 at 0.01 for V = 5).
