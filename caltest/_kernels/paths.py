@@ -146,18 +146,19 @@ def path_extremes(outcomes, after, following, steps, levels):
 
 
 @kernel
-def word_extremes(before, after, extremes):
-    """Fill ``extremes (2, n_words)``: max of ``i + 1 - after[i]``, min of ``i - before[i]`` in words of 64 places.
+def word_extremes(total, block, extremes):
+    """Fill ``extremes (2, n_words)``: the extremes of `largest_excursions` in words of 64 places.
 
-    What a path would reach there if every row so far were an event: see `largest_excursions`.
+    What a path would reach there if every row so far were an event: the largest ``i + 1`` less the predicted sum at the
+    end of the tied block of row i, the smallest ``i`` less that at its start.
     """
-    n_samples = before.size
+    n_samples = total.size - 1
     for w in range((n_samples + 63) // 64):
         high = -np.inf
         low = np.inf
         for i in range(64 * w, min(64 * w + 64, n_samples)):
-            high = max(high, i + 1 - after[i])
-            low = min(low, i - before[i])
+            high = max(high, i + 1 - total[_next(block, uint64(i))])
+            low = min(low, i - total[_last(block, uint64(i))])
         extremes[0, w] = high
         extremes[1, w] = low
 

@@ -256,10 +256,9 @@ def _class_paths(sample: Sample) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
     for k in range(n_outcomes):
         order = np.argsort(sample.prob[:, k], kind="stable")
         rank[order, k] = np.arange(n_samples, dtype=np.int32)
-        score, stated = sample.prob[order, k], expected[order, k]
-        np.cumsum(stated, out=total[k, 1:])
-        starts = np.concatenate([[True], np.diff(score) > 0, [True]])
-        bits = np.packbits(starts, bitorder="little")
+        np.cumsum(expected[order, k], out=total[k, 1:])
+        score = sample.prob[order, k]
+        bits = np.packbits(np.concatenate([[True], score[1:] > score[:-1], [True]]), bitorder="little")
         block[k].view(np.uint8)[: len(bits)] = bits
-        word_extremes(*_block_sums(score, stated), extremes[k])
+        word_extremes(total[k], block[k], extremes[k])
     return rank, total, block, np.ascontiguousarray(extremes.transpose(1, 0, 2))
