@@ -32,7 +32,7 @@ from caltest.strata import AliasTables, Strata
 from caltest.trees import Ranks, VarianceTree
 
 _BLOCK_BYTES = 2**21  # what is drawn at a time should stay in cache until every statistic has read it
-_BLOCK_REPLICATES = (8, 256)
+_BLOCK_REPLICATES = (8, 1024)
 
 
 @dataclass(frozen=True)

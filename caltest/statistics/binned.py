@@ -141,10 +141,10 @@ def cell_distances(sums: CellSums, distance: Distance) -> NDArray[np.float64]:
     if not callable(distance):
         msg = f"`distance` must be a function of (predicted, observed), got {distance!r}."
         raise ValueError(msg)
-    # Resampled rows leave cells empty; a distance never sees them.
+    predicted, observed = sums.predicted, sums.observed
     empty = (sums.count <= 0)[..., None]
-    even = 1 / sums.predicted.shape[-1]
-    predicted, observed = np.where(empty, even, sums.predicted), np.where(empty, even, sums.observed)
+    if empty.any():  # resampled rows leave cells empty; a distance never sees them
+        predicted, observed = (np.where(empty, 1 / observed.shape[-1], values) for values in (predicted, observed))
     distances = np.asarray(distance(predicted, observed), dtype=np.float64)
     if distances.shape != sums.observed.shape[:-1]:
         msg = (
@@ -155,7 +155,7 @@ def cell_distances(sums: CellSums, distance: Distance) -> NDArray[np.float64]:
     if np.isnan(distances).any():
         msg = "`distance` must return numbers, got nan."
         raise ValueError(msg)
-    return np.where(empty[..., 0], 0.0, distances)
+    return np.where(empty[..., 0], 0.0, distances) if empty.any() else distances
 
 
 class ExactCells:
