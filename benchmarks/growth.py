@@ -9,7 +9,7 @@ from benchmarks import problems
 from benchmarks.cases import CASES, CONFIDENCE, GRID, MASS, RESAMPLED, TREE, Case, ece
 from benchmarks.timing import costs, seconds
 
-LONGEST = 20.0  # seconds; a curve ends where 128 resamples would take longer
+LONGEST = 5.0  # seconds; a curve ends where 128 resamples would take longer
 
 Call = Callable[[int], object]
 Panel = tuple[str, dict[str, list[tuple[int, float]]]]

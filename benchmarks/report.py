@@ -49,13 +49,12 @@ def main() -> None:
 def write(file: Path, scale: Scale, names: list[str], *, quick: bool) -> None:
     """Measure the named sections and write them to ``file``."""
     begun = os.getloadavg()
-    parts = []
+    warning = "\n**A smoke test with `--quick`: the numbers mean nothing.**\n" if quick else ""
+    parts = [HEAD.format(command=COMMAND + (" --quick" if quick else ""), warning=warning), machine.description(begun)]
     for name in names:
         print(f"== {name}", flush=True)
         parts.append(SECTIONS[name](scale, file))
-    warning = "\n**A smoke test with `--quick`: the numbers mean nothing.**\n" if quick else ""
-    head = HEAD.format(command=COMMAND + (" --quick" if quick else ""), warning=warning)
-    file.write_text("\n".join([head, machine.description(begun), *parts]))
+        file.write_text("\n".join(parts))  # what is measured is not lost
     print(f"written: {file}")
 
 
