@@ -21,7 +21,7 @@ from caltest.statistics._entries import EntryStatistic
 
 _SPARSE_ROWS = 10  # cells of fewer rows make resampled predictions misleading: copies of a row share a cell
 _TOLERATED = 0.05
-_REFITS = 100
+_REFITS = 20
 _UNUSUALLY_SMALL = 0.01
 
 

@@ -4,6 +4,8 @@ import numpy as np
 
 from caltest._kernels._compile import kernel
 
+_TILE = 256  # rows: their part of the table stays in the first-level cache while every replicate passes over it
+
 
 @kernel
 def sum_selected(outcomes, table):
@@ -14,20 +16,22 @@ def sum_selected(outcomes, table):
     n_replicates, n_samples = outcomes.shape
     k = table.shape[1]
     flat = table.ravel()
-    sums = np.empty(n_replicates)
-    quads = n_samples // 4 * 4
-    for r in range(n_replicates):
-        outcome = outcomes[r]
-        s0 = s1 = s2 = s3 = 0.0
-        for i in range(0, quads, 4):
-            base = i * k
-            s0 += flat[base + outcome[i]]
-            s1 += flat[base + k + outcome[i + 1]]
-            s2 += flat[base + 2 * k + outcome[i + 2]]
-            s3 += flat[base + 3 * k + outcome[i + 3]]
-        for i in range(quads, n_samples):
-            s0 += flat[i * k + outcome[i]]
-        sums[r] = (s0 + s1) + (s2 + s3)
+    sums = np.zeros(n_replicates)
+    for start in range(0, n_samples, _TILE):
+        stop = min(start + _TILE, n_samples)
+        quads = start + (stop - start) // 4 * 4
+        for r in range(n_replicates):
+            outcome = outcomes[r]
+            s0 = s1 = s2 = s3 = 0.0
+            for i in range(start, quads, 4):
+                base = i * k
+                s0 += flat[base + outcome[i]]
+                s1 += flat[base + k + outcome[i + 1]]
+                s2 += flat[base + 2 * k + outcome[i + 2]]
+                s3 += flat[base + 3 * k + outcome[i + 3]]
+            for i in range(quads, stop):
+                s0 += flat[i * k + outcome[i]]
+            sums[r] += (s0 + s1) + (s2 + s3)
     return sums
 
 
