@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest._kernels.cells import count_events, count_outcomes, weigh_outcomes
-from caltest._validation import SUM_TOLERANCE, validate_problem, validate_weight
-from caltest.lenses import BUILT_IN, Lens
+from caltest._validation import SUM_TOLERANCE, is_ours, validate_problem, validate_weight
+from caltest.lenses import Lens
 from caltest.partitions import Assignment, fit_partition, validate_partition
 
 CalibrationFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -63,11 +63,6 @@ class Sample:
     def event(self) -> NDArray[np.float64]:
         """Probability of the event of a two-outcome problem, ``(n_samples,)``, increasing."""
         return self.prob[:, 1]
-
-    @cached_property
-    def null_event(self) -> NDArray[np.float64]:
-        """Probability of outcome 1 under the null hypothesis, free of drift, ``(n_samples,)``."""
-        return self.null_prob[:, 1] / np.clip(self.null_prob, 0.0, None).sum(axis=1)
 
     @cached_property
     def thresholds(self) -> NDArray[np.uint32]:
@@ -319,9 +314,9 @@ def apply_lens(
     if not callable(lens) or isinstance(lens, type):
         msg = f"`lens` must be a lens such as Confidence() or a function of (prob, outcome), got {lens!r}."
         raise ValueError(msg)
-    if isinstance(lens, BUILT_IN):
+    if is_ours(lens):
         return lens(prob, outcome)
-    returned = lens(prob.copy(), outcome.copy())  # a user's function may write to them
+    returned = lens(prob.copy(), outcome.copy())
     if not isinstance(returned, tuple) or len(returned) != 2:
         msg = f"`lens` must return a pair (prob, outcome), got {type(returned).__name__}."
         raise ValueError(msg)

@@ -130,6 +130,11 @@ def validate_rng(rng: SeedLike) -> np.random.Generator:
     raise ValueError(msg)
 
 
+def is_ours(thing: Any) -> bool:
+    """Return whether an object's class is of this package: it leaves its arguments as they are, and needs no copies."""
+    return type(thing).__module__.startswith("caltest.")
+
+
 def validate_count(value: Any, name: str, minimum: int = 1) -> int:
     """Return ``value`` as int if it is an integer of at least ``minimum``."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= minimum:

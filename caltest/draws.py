@@ -148,14 +148,19 @@ class OutcomeDraws(Draws):
 def _entries(sample: Sample, partition: Any) -> NDArray[Any]:
     """Return a number for each cell and outcome, ``(n_samples, n_outcomes)``."""
     cells = sample.cells(partition)
-    dtype = np.uint16 if cells.n_cells * sample.n_outcomes <= 2**16 else np.uint32
-    return (cells.index[:, None] * sample.n_outcomes + np.arange(sample.n_outcomes)).astype(dtype)
+    number = cells.index[:, None] * sample.n_outcomes + np.arange(sample.n_outcomes)
+    return number.astype(cell_dtype(cells.n_cells * sample.n_outcomes))
+
+
+def cell_dtype(n_cells: int) -> np.dtype[Any]:
+    """Return the smaller of two integer types that holds cells 0 to n_cells: this table is read for every draw."""
+    return np.dtype(np.uint16 if n_cells <= np.iinfo(np.uint16).max else np.uint32)
 
 
 def _count_tables(sample: Sample, partition: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], AliasTables]:
     """Return the smallest event count of each cell, its rows, and tables for what is more than the smallest."""
     cells = sample.cells(partition)
-    laws = [PoissonBinomial.of(p) for p in cells.split(sample.null_event)]
+    laws = [PoissonBinomial.of(p) for p in cells.split(sample.expected[:, 1])]
     return np.array([law.first for law in laws]), np.bincount(cells.index), AliasTables.of([law.pmf for law in laws])
 
 
@@ -195,7 +200,7 @@ class RowDraws(Draws):
         """Yield the cell sums of every draw; rows are counted, not copied, where the partition allows."""
         if sample.weight is not None:
             return super().cell_sums(sample, partition)
-        if not getattr(partition, "depends_on_rows", not callable(partition)):
+        if not getattr(partition, "depends_on_rows", False):
             return self.sums_of_fixed_cells(sample, partition)
         if not partition.refits:
             return super().cell_sums(sample, partition)

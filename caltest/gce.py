@@ -14,13 +14,12 @@ from numpy.typing import ArrayLike
 from caltest._sample import make_sample
 from caltest._validation import SeedLike
 from caltest._words import lens_text
-from caltest.hypothesis import conclude, rank_pvalues
+from caltest.hypothesis import conclude
 from caltest.resampling import Consistency
 from caltest.statistics import GCE
 from caltest.statistics._base import joint_null
 from caltest.statistics.gce import SCHEMES
-from caltest.statistics.omnibus import combine_pvalues
-from caltest.table import CalibrationTable
+from caltest.table import CalibrationTable, global_pvalue
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,6 +166,4 @@ def gce_table(
         conclude(metric, sample, value, drawn, resampling=scheme, lens=lens_text(None, classes), draws=draws)
         for metric, value, drawn in zip(metrics, observed, null, strict=True)
     )
-    ranked = np.stack([rank_pvalues(sample, value, drawn)[1] for value, drawn in zip(observed, null, strict=True)])
-    pvalue = 1 / (1 + n_resamples) if sample.impossible.size else float(combine_pvalues(ranked)[0])
-    return GCETable(rows, pvalue, metrics)
+    return GCETable(rows, global_pvalue([sample] * len(metrics), observed, null), metrics)

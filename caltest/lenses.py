@@ -282,7 +282,3 @@ def _ranking(prob: NDArray[np.float64], size: int, name: str) -> NDArray[np.int6
         msg = f"`{name}` must be at most the number of classes, {prob.shape[1]}, got {size}."
         raise ValueError(msg)
     return np.argsort(-prob, axis=1, kind="stable")[:, :size]
-
-
-BUILT_IN = Canonical, TopRank, Confidence, TopK, WithinTop, ClassWise, Groups
-"""Lenses that are known to leave their arguments as they are."""

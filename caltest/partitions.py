@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._kernels.intervals import cut_equal_mass
-from caltest._validation import validate_choice, validate_count
+from caltest._validation import is_ours, validate_choice, validate_count
 
 Assignment = Callable[[NDArray[np.float64]], NDArray[np.int64]]
 
@@ -329,6 +329,11 @@ class AgainstRest(Partition):
         validate_count(self.k, "k", minimum=0)
         validate_partition(self.partition)
 
+    @property
+    def depends_on_rows(self) -> bool:  # type: ignore[override]
+        """Whether the cells of the pair do."""
+        return getattr(self.partition, "depends_on_rows", False)
+
     def fit(self, prob: NDArray[np.float64]) -> Assignment:
         """Return the function from probabilities to cell numbers."""
         assign = fit_partition(self.partition, self._pair(prob))
@@ -343,9 +348,12 @@ class AgainstRest(Partition):
 
 def fit_partition(partition: Any, prob: NDArray[np.float64]) -> Assignment:
     """Return the fitted assignment of a `Partition` or of a plain function from probabilities to labels."""
-    if isinstance(partition, Partition):
+    if is_ours(partition):
         return partition.fit(prob)
-    return lambda new: _checked_labels(partition(new.copy()), len(new))  # a user's function may write to it
+    if isinstance(partition, Partition):
+        assign = partition.fit(prob.copy())
+        return lambda new: assign(new.copy())
+    return lambda new: _checked_labels(partition(new.copy()), len(new))
 
 
 def validate_partition(partition: Any) -> None:

@@ -249,7 +249,7 @@ def reliability_curve(
 
 
 def _consistency_bars(sample: Sample, cells: Cells, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    laws = [PoissonBinomial.of(p) for p in cells.split(sample.null_event)]
+    laws = [PoissonBinomial.of(p) for p in cells.split(sample.expected[:, 1])]
     ends = np.array([law.central_interval(level) for law in laws]) / cells.count[:, None]
     return ends[:, 0], ends[:, 1]
 

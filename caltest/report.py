@@ -15,13 +15,12 @@ from caltest._sample import Sample, induce
 from caltest._validation import SeedLike, validate_count, validate_problem
 from caltest._words import lens_text
 from caltest.draws import Draws
-from caltest.hypothesis import conclude, evaluate_components, rank_pvalues
+from caltest.hypothesis import conclude, evaluate_components
 from caltest.lenses import Canonical, Confidence, Lens
 from caltest.partitions import EqualWidth
 from caltest.resampling import Consistency
 from caltest.statistics import ECE, KS, SCE, SKCE, Kuiper, Spiegelhalter, Statistic, TCal
-from caltest.statistics.omnibus import combine_pvalues
-from caltest.table import CalibrationTable, View
+from caltest.table import CalibrationTable, View, global_pvalue
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,33 +148,24 @@ def calibration_report(
     ]
     scheme = Consistency()
     draws = scheme.draws(n_resamples, rng)
-    kernel = [isinstance(item.statistic, SKCE) for item in items]
-    fast = [item for item, slow in zip(items, kernel, strict=True) if not slow]
-    observed = [evaluate_components(item.statistic, item.view.sample) for item in items]
-    joint = iter(np.split(
-        draws.map(lambda part: _null(fast, base, part), workers, progress),
-        np.cumsum([len(item.statistic.components) for item in fast])[:-1],
-    ))  # fmt: skip
     few = draws.slices(kernel_draws)[0]
-    null = [
-        few.map(partial(_null_alone, item), workers) if slow else next(joint)
-        for item, slow in zip(items, kernel, strict=True)
-    ]
-    rows = tuple(
-        conclude(
-            item.statistic, item.view.sample, values, drawn, resampling=scheme, lens=lens_text(item.lens, classes),
-            draws=few if slow else draws,
+    sharing = [item for item in items if not isinstance(item.statistic, SKCE)]
+    observed = {item: evaluate_components(item.statistic, item.view.sample) for item in items}
+    drawn = draws.map(lambda part: _null(sharing, base, part), workers, progress)
+    ends = np.cumsum([len(observed[item]) for item in sharing])
+    null = dict(zip(sharing, np.split(drawn, ends[:-1]), strict=True))
+    rows = []
+    for item in items:
+        own = draws
+        if item not in null:
+            own, null[item] = few, few.map(partial(_null, [item], base), workers)
+        lens, sample = lens_text(item.lens, classes), item.view.sample
+        rows.append(
+            conclude(item.statistic, sample, observed[item], null[item], resampling=scheme, lens=lens, draws=own)
         )
-        for item, values, drawn, slow in zip(items, observed, null, kernel, strict=True)
-    )  # fmt: skip
-    ranked = [
-        rank_pvalues(item.view.sample, values, drawn)[1]
-        for item, values, drawn, slow in zip(items, observed, null, kernel, strict=True)
-        if not slow
-    ]
-    excluded = any(view.sample.impossible.size for view in views.values())
-    pvalue = 1 / (1 + n_resamples) if excluded else float(combine_pvalues(np.stack(ranked))[0])
-    return CalibrationReport(rows, pvalue)
+    samples = [item.view.sample for item in sharing]
+    pvalue = global_pvalue(samples, [observed[item] for item in sharing], [null[item] for item in sharing])
+    return CalibrationReport(tuple(rows), pvalue)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,10 +175,6 @@ class _Item:
     lens: Lens
     view: View
     statistic: Statistic
-
-
-def _null_alone(item: _Item, draws: Draws) -> NDArray[np.float64]:
-    return item.statistic.null(item.view.sample, draws)[None]
 
 
 def _null(items: Sequence[_Item], base: Sample, draws: Draws) -> NDArray[np.float64]:

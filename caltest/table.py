@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -223,9 +223,16 @@ def calibration_table(
         conclude(chosen, view.sample, values, null[i], resampling=scheme, lens=lens_text(lens, classes), draws=draws)
         for i, (view, values, lens) in enumerate(zip(views, observed, looks, strict=True))
     )
-    ranked = np.stack([rank_pvalues(view.sample, observed[i], null[i])[1] for i, view in enumerate(views)])
-    excluded = any(view.sample.impossible.size for view in views)
-    return CalibrationTable(rows, 1 / (1 + n_resamples) if excluded else float(combine_pvalues(ranked)[0]))
+    return CalibrationTable(rows, global_pvalue([view.sample for view in views], observed, null))
+
+
+def global_pvalue(
+    samples: Iterable[Sample], observed: Iterable[NDArray[np.float64]], null: Iterable[NDArray[np.float64]]
+) -> float:
+    """Return the exact min-p over rows: observed ``(n_components,)`` and null ``(n_components, B)`` on shared draws."""
+    ranked = [rank_pvalues(*row)[1] for row in zip(samples, observed, null, strict=True)]
+    excluded = any(sample.impossible.size for sample in samples)
+    return 1 / len(ranked[0]) if excluded else float(combine_pvalues(np.stack(ranked))[0])
 
 
 @dataclass(frozen=True, eq=False)

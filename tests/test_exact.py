@@ -376,3 +376,16 @@ def test_laws_by_hand():
     assert SumLaw([coin, coin], lambda: [coin, coin], 1.0, 1.0).sf(1.0) == pytest.approx(0.75)
     assert MaximumLaw([coin, coin], lambda: [coin, coin]).sf(1.0) == pytest.approx(0.75)
     assert MaximumLaw([coin, coin], lambda: [coin, coin]).mean == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("n", [200, 1000, 3000])
+@pytest.mark.parametrize("spread", [0.1, 1.0])
+def test_giving_up_on_atoms_early_changes_no_answer(monkeypatch, n, spread):
+    rng = np.random.default_rng(n)
+    p = rng.beta(spread, spread, n)
+    y_true = rng.random(n) < p
+    options = {"statistic": ct.ECE(ct.EqualWidth(15)), "method": "exact"}
+    early = ct.calibration_test(y_true, p, **options)
+    monkeypatch.setattr(ct.exact, "_HOPELESS", math.inf)
+    late = ct.calibration_test(y_true, p, **options)
+    assert (early.pvalue, early.accuracy) == (late.pvalue, late.accuracy)

@@ -268,6 +268,14 @@ def writing_partition(prob):
     return np.zeros(len(prob), dtype=int)
 
 
+class WritingPartition(caltest.Partition):
+    """A user's partition that writes to what it is given, when fitted and when applied."""
+
+    def fit(self, prob):
+        prob[:] = 0.5
+        return writing_partition
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -276,6 +284,7 @@ def writing_partition(prob):
         {"lens": writing_lens},
         {"region": writing_region},
         {"statistic": ECE(partition=writing_partition)},
+        {"statistic": ECE(partition=WritingPartition())},
         {"resampling": Consistency(calibration_function=writing_function)},
         {"classes": [0, 1, 2]},
     ],
@@ -285,6 +294,7 @@ def writing_partition(prob):
         "writing lens",
         "writing region",
         "writing partition",
+        "writing partition class",
         "writing calibration function",
         "classes",
     ],

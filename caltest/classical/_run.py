@@ -12,9 +12,10 @@ from caltest._result import ComponentResult
 from caltest._sample import Sample, make_sample
 from caltest._validation import SeedLike, validate_choice
 from caltest._words import conditions_text, hypothesis_text, impossible_notes, lens_text
+from caltest.draws import Draws
 from caltest.hypothesis import run_test
 from caltest.lenses import Confidence, Lens
-from caltest.resampling import Consistency, Draws
+from caltest.resampling import Consistency
 from caltest.statistics import Statistic
 from caltest.statistics._base import require_two_outcomes
 

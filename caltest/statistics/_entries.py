@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from caltest._kernels.entries import count_entries, weigh_entries
 from caltest._sample import Sample
-from caltest.draws import Draws, OutcomeDraws
+from caltest.draws import Draws, OutcomeDraws, cell_dtype
 from caltest.partitions import Intervals
 from caltest.statistics._base import Statistic
 
@@ -189,8 +189,3 @@ class AuthorsCells:
 def sum_in_cells(cell: NDArray[np.int64], values: NDArray[np.float64], n_cells: int) -> NDArray[np.float64]:
     """Return the sum of values in each cell, ``(n_cells,)``."""
     return np.bincount(cell, weights=values, minlength=n_cells).astype(np.float64)
-
-
-def cell_dtype(n_cells: int) -> np.dtype[Any]:
-    """Return the smaller of two integer types that holds cells 0 to n_cells: this table is read for every draw."""
-    return np.dtype(np.uint16 if n_cells <= np.iinfo(np.uint16).max else np.uint32)

@@ -164,7 +164,7 @@ class ExactCells:
     def __init__(self, sample: Sample, partition: Any, distance: Distance) -> None:
         self._distance = distance
         self._cells = sample.cells(partition)
-        self._probability = sample.null_event
+        self._probability = sample.expected[:, 1]
         self.sums = CellSums.of(sample, self._cells, sample.outcome)
         if not callable(distance):
             msg = f"`distance` must be a function of (predicted, observed), got {distance!r}."

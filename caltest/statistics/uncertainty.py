@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from caltest._sample import Sample
 from caltest._validation import validate_count
+from caltest.draws import cell_dtype
 from caltest.partitions import EqualWidth
-from caltest.statistics._entries import EntryCells, EntryStatistic, cell_dtype, sum_in_cells
+from caltest.statistics._entries import EntryCells, EntryStatistic, sum_in_cells
 
 
 @dataclass(frozen=True)
