@@ -129,7 +129,6 @@ def calibration_report(
     0.01
     """
     prob, outcome = validate_problem(y_true, y_prob, classes)
-    kernel_draws = min(validate_count(n_kernel_resamples, "n_kernel_resamples"), n_resamples)
     base = induce(prob, outcome)
     whole, top = Canonical(), Canonical() if prob.shape[1] == 2 else Confidence()
     views = {lens: View.of(lens, prob, outcome, base) for lens in dict.fromkeys((whole, top))}
@@ -148,7 +147,7 @@ def calibration_report(
     ]
     scheme = Consistency()
     draws = scheme.draws(n_resamples, rng)
-    few = draws.slices(kernel_draws)[0]
+    few = draws.slices(validate_count(n_kernel_resamples, "n_kernel_resamples"))[0]
     sharing = [item for item in items if not isinstance(item.statistic, SKCE)]
     observed = {item: evaluate_components(item.statistic, item.view.sample) for item in items}
     drawn = draws.map(lambda part: _null(sharing, base, part), workers, progress)
@@ -181,7 +180,7 @@ def _null(items: Sequence[_Item], base: Sample, draws: Draws) -> NDArray[np.floa
     """Return the components of all statistics on shared draws, ``(n_components, n_resamples)``."""
     parts = []
     for _, drawn in draws.blocks(base):
-        seen = {id(view): view.outcomes(drawn) for view in dict.fromkeys(item.view for item in items)}
-        values = [item.statistic.evaluate_components(item.view.sample, seen[id(item.view)]) for item in items]
+        seen = {view: view.outcomes(drawn) for view in {item.view for item in items}}
+        values = [item.statistic.evaluate_components(item.view.sample, seen[item.view]) for item in items]
         parts.append(np.concatenate(values))
     return np.concatenate(parts, axis=1)

@@ -83,10 +83,16 @@ def test_an_excluded_label_makes_every_pvalue_the_smallest():
     assert report.rows[0].pvalue == report.rows[2].pvalue == 0.01
 
 
+@pytest.mark.parametrize("count", [0, 1.5, "many"])
 @pytest.mark.parametrize("name", ["n_resamples", "n_kernel_resamples"])
-def test_bad_counts_are_refused(name):
-    with pytest.raises(ValueError, match=f"`{name}` must be an integer >= 1, got 0"):
-        caltest.calibration_report(*calibrated(20, 3), **{name: 0})
+def test_bad_counts_are_refused(name, count):
+    with pytest.raises(ValueError, match=f"`{name}` must be an integer >= 1, got {count!r}"):
+        caltest.calibration_report(*calibrated(20, 3), **{name: count})
+
+
+def test_no_more_kernel_draws_than_draws():
+    report = caltest.calibration_report(*calibrated(30, 3), n_resamples=19, n_kernel_resamples=99, rng=0)
+    assert {row.n_resamples for row in report} == {19}
 
 
 def test_command_line(capsys):
