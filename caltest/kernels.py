@@ -128,7 +128,8 @@ class Similarity:
 
     def between(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the kernel of arrays that broadcast; checks what a user's function returns."""
-        values = np.asarray(self.kernel(p, q, self.bandwidth), dtype=np.float64)
+        # Copies, because a user's function may write to its arguments.
+        values = np.asarray(self.kernel(p.copy(), q.copy(), self.bandwidth), dtype=np.float64)
         expected = np.broadcast_shapes(p.shape, q.shape)[:-1]
         if values.shape != expected:
             msg = (

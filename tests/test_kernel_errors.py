@@ -661,3 +661,16 @@ def test_labels_that_ignore_the_predictions_are_seen():
         result = caltest.calibration_test(y_true, y_prob, lens=lens, statistic=statistic, n_resamples=199, rng=0)
         assert result.pvalue == 1 / 200
     assert caltest.skce_test(y_true, y_prob, n_resamples=199, rng=0).pvalue == 1 / 200
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased", "block"])
+def test_a_kernel_that_writes_changes_nothing_of_the_callers(estimator):
+    def writing(p, q, bandwidth):
+        p[:] = q[:] = 0.5
+        return np.zeros(np.broadcast_shapes(p.shape, q.shape)[:-1])
+
+    y_true, y_prob = dirichlet(30, 3)
+    kept = y_prob.copy()
+    statistic = caltest.SKCE(kernel=writing, bandwidth=1.0, estimator=estimator)
+    caltest.calibration_test(y_true, y_prob, statistic=statistic, n_resamples=9, rng=0)
+    np.testing.assert_array_equal(y_prob, kept)
