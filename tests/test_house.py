@@ -30,7 +30,7 @@ FLOORS = [
     {"statistics"},
     {
         *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
-        *("classical", "scores", "decomposition", "report", "skce"),
+        *("classical", "scores", "decomposition", "report", "skce", "simulation"),
     },
     {"plotting"},
     {"_files", "cli"},
