@@ -45,12 +45,14 @@ class Model(ABC):
 
     A subclass is a frozen dataclass, hashable and picklable, whose fields name it; it defines `n_classes` and
     `draw_rows`, and says what it knows by `calibration_function` and `expected_miscalibration`.
+
+    Attributes
+    ----------
+    n_classes : int
+        Number of classes.
     """
 
-    @property
-    @abstractmethod
-    def n_classes(self) -> int:
-        """Number of classes."""
+    n_classes: int
 
     @abstractmethod
     def draw_rows(self, n_samples: int, rng: np.random.Generator) -> Rows:

@@ -28,6 +28,13 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(15)
 Path = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
+def two_classes(logit: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return both probabilities ``(..., 2)``, each exact to rounding, of the logit of class 0."""
+    from scipy.special import expit
+
+    return np.stack([expit(logit), expit(-logit)], axis=-1)
+
+
 def look(
     lens: Lens | None, y_prob: NDArray[np.float64], class_prob: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
