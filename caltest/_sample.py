@@ -304,6 +304,8 @@ def apply_calibration_function(
     calibration_function: CalibrationFunction, prob: NDArray[np.float64], name: str
 ) -> NDArray[np.float64]:
     """Call a calibration function and check what it returns; ``name`` is that of the argument."""
+    if is_ours(calibration_function):
+        return calibration_function(prob)
     true = np.asarray(calibration_function(prob.copy()), dtype=np.float64)
     if true.shape != prob.shape:
         msg = f"`{name}` must return shape {prob.shape}, got {true.shape}."

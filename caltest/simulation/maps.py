@@ -314,8 +314,10 @@ class Bumps:
               j + u = 2 m (\mu_1 - 1/4)
 
     for :math:`1/4 \le \mu_1 < 3/4`, where m bumps of alternating sign stand side by side; elsewhere the model is
-    calibrated. With predictions uniform on [0, 1], ``DirichletModel(2, 1.0, Bumps(m))``, the l2 error is
-    :math:`0.0098 \rho m^{-s}`. As m grows the curve keeps its Hölder constant of order s while the error vanishes.
+    calibrated. As m grows the curve keeps its Hölder constant of order s while the error vanishes: with predictions
+    uniform on [0, 1], ``DirichletModel(2, 1.0, Bumps(m))``, the root mean square deviation is
+    :math:`\rho m^{-s} \|\zeta\|_2 / \sqrt2` with :math:`\|\zeta\|_2 = 0.0098`, half of the predictions being
+    calibrated.
 
     Parameters
     ----------
