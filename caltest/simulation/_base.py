@@ -139,7 +139,7 @@ class Model(ABC):
 
         Where the calibration function is known and the whole prediction is looked at, the mean distance of drawn
         predictions. Otherwise true class probabilities are averaged over rows of equal induced predictions, or, where
-        these hardly repeat, over n_samples ** 0.4 cells of equal mass; no outcome is drawn.
+        these hardly repeat, over n_samples ** (1 / 3) cells of equal mass; no outcome is drawn.
 
         Parameters
         ----------

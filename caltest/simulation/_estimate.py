@@ -23,12 +23,13 @@ from caltest._validation import validate_count
 from caltest.distances import Distance
 from caltest.lenses import Canonical, Lens
 from caltest.partitions import EqualMass
-from caltest.simulation._exact import SAME, look
+from caltest.simulation._exact import levels, look
 
 if TYPE_CHECKING:
     from caltest.simulation._base import Model, Rows
 
 _BLOCK_ROWS = 2**16
+_ROWS_OF_A_LEVEL = 100
 _FOLDS = 20  # standard errors are those of a jackknife over folds of the rows
 
 
@@ -117,23 +118,22 @@ def level_set_estimate(
     predicted: NDArray[np.float64], true: NDArray[np.float64], lens: Lens | None, distance: Distance
 ) -> MiscalibrationEstimate:
     """Return the estimate from true probabilities averaged where predictions are equal, or nearly equal."""
-    n_cells = round(
-        len(predicted) ** 0.4
-    )  # noise falls with the rows of a cell, smoothing with the square of its width
-    name = f"E d(induced prediction, truth) through {describe(Canonical() if lens is None else lens)}, "
-    values, level = np.unique(np.rint(predicted / SAME), axis=0, return_inverse=True)
-    if len(values) <= n_cells:
-        return cell_estimate(
-            predicted, true, level, distance, name + "true probabilities averaged over rows of equal predictions"
-        )
+    target = f"E d(induced prediction, truth) through {describe(Canonical() if lens is None else lens)}, "
+    level = levels(predicted)
+    n_levels = int(level.max()) + 1
+    if n_levels * _ROWS_OF_A_LEVEL <= len(predicted):
+        target += "true probabilities averaged over rows of equal predictions"
+        return cell_estimate(predicted, true, level, distance, target)
     if predicted.shape[1] != 2:
         msg = (
-            "the truth of more than two outcomes is averaged over equal predictions only, and these take "
-            f"{len(values)} values in {len(predicted)} rows; look through a lens of two outcomes."
+            "the truth behind a lens of more than two outcomes is averaged over equal predictions only, and these "
+            f"take {n_levels} values in {len(predicted)} rows; look through a lens of two outcomes."
         )
         raise NotImplementedError(msg)
-    label = EqualMass(n_cells).fit(predicted)(predicted)
-    return cell_estimate(predicted, true, label, distance, name + "true probabilities averaged over equal-mass cells")
+    # Noise falls with the rows of a cell, and what is lost where the deviation changes its sign with its width squared.
+    partition = EqualMass(round(len(predicted) ** (1 / 3)))
+    target += f"true probabilities averaged over {describe(partition)}"
+    return cell_estimate(predicted, true, partition.fit(predicted)(predicted), distance, target)
 
 
 def cell_estimate(
