@@ -1,0 +1,1 @@
+"""Studies with known truth: models, bias of estimators, size and power of tests."""
