@@ -132,13 +132,13 @@ def sizes(values: int | Sequence[int], argument: str) -> list[int]:
     return counts
 
 
-def named(things: Any, argument: str) -> dict[str, Any]:
+def named(things: Any, argument: str, kind: type | None = None, example: str = "") -> dict[str, Any]:
     """Return what a study varies, by name: of a mapping its keys, else each thing's own name.
 
     Raises
     ------
     ValueError
-        If there is nothing, or two things have the same name.
+        If there is nothing, two things have the same name, or one is not of the kind of the example.
     """
     if isinstance(things, Mapping):
         chosen = {str(name): thing for name, thing in things.items()}
@@ -151,5 +151,9 @@ def named(things: Any, argument: str) -> dict[str, Any]:
     if twice or not names:
         found = f"{twice[0]!r} twice; a mapping gives names" if twice else "none"
         msg = f"`{argument}` must hold one or more things of different names, got {found}."
+        raise ValueError(msg)
+    wrong = [value for value in values if kind is not None and not isinstance(value, kind)]
+    if wrong:
+        msg = f"`{argument}` must hold {example}, got {wrong[0]!r}."
         raise ValueError(msg)
     return dict(zip(names, values, strict=True))
