@@ -110,7 +110,7 @@ def test_intervals_are_counted_against_the_truth():
         calls.append(rng)
         return value - 0.05, value + 0.05
 
-    study = bias_study(WRONG, CELLS[5], 100, 50, intervals={"fixed": around, "all": lambda *_, **__: (0, 1)}, rng=0)
+    study = bias_study(WRONG, CELLS[5], 100, 50, intervals={"fixed": around, "all": lambda y, p: (0, 1)}, rng=0)
     row = study.to_frame().iloc[0]
     held = np.abs(study.replicates["value"] - row["truth"]) <= 0.05
     assert len(calls) == 50

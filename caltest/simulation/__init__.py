@@ -2,6 +2,7 @@
 
 from caltest.simulation._base import Draw, Model, Rows
 from caltest.simulation.bias import BiasStudy, bias_study
+from caltest.simulation.coverage import CoverageStudy, coverage_study
 from caltest.simulation.gaussian import GaussianMixture1D
 
-__all__ = ["BiasStudy", "Draw", "GaussianMixture1D", "Model", "Rows", "bias_study"]
+__all__ = ["BiasStudy", "CoverageStudy", "Draw", "GaussianMixture1D", "Model", "Rows", "bias_study", "coverage_study"]

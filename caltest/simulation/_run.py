@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -120,6 +121,14 @@ def _reporting(progress: bool | Progress, description: str) -> Iterator[Progress
     else:
         msg = f"`progress` must be True, False or a function of (done, total), got {progress!r}."
         raise ValueError(msg)
+
+
+def accepted(function: Callable[..., Any], offered: dict[str, Any]) -> dict[str, Any]:
+    """Return those of the offered keywords that a function takes."""
+    takes = inspect.signature(function).parameters.values()
+    anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes)
+    names = {parameter.name for parameter in takes}
+    return {name: value for name, value in offered.items() if anything or name in names}
 
 
 def sizes(values: int | Sequence[int], argument: str) -> list[int]:

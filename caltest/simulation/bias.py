@@ -18,7 +18,7 @@ from caltest._validation import SeedLike, validate_count
 from caltest.distances import total_variation
 from caltest.lenses import Canonical, Lens
 from caltest.simulation._base import Model
-from caltest.simulation._run import Part, PathLike, named, replicate_ranges, replicate_rng, run_study, sizes
+from caltest.simulation._run import Part, PathLike, accepted, named, replicate_ranges, replicate_rng, run_study, sizes
 from caltest.statistics import ConvexECE, KDEError, MonotonicSweepECE, SquaredL2, Statistic
 from caltest.statistics.binned import ECE
 
@@ -110,8 +110,8 @@ def bias_study(
     lenses : lens, sequence or mapping, optional
         What to look at; the whole prediction by default.
     intervals : mapping of name to function, optional
-        Functions such as `caltest.bootstrap_interval`, called with ``(y_true, y_prob, lens=, statistic=, rng=)``, that
-        return two numbers.
+        Functions such as `caltest.bootstrap_interval` that return two numbers; called with ``(y_true, y_prob)`` and
+        those of the keywords ``lens``, ``statistic`` and ``rng`` that they take.
     truth : callable, optional
         What a statistic estimates, a function ``(model, lens, statistic) -> float``. By default the model's expected
         miscalibration :math:`\eta_d` through the lens: with the distance of the statistic for `ECE` and `ConvexECE`,
@@ -202,7 +202,8 @@ def _estimate(
                 row = dict(zip(_DESIGN, (name, seen, n_samples, estimator), strict=True))
                 row |= {"replicate": replicate, "value": value}
                 for interval, build in intervals.items():
-                    low, high = build(y_true, y_prob, lens=lens, statistic=statistic, rng=rng)
+                    keywords = accepted(build, {"lens": lens, "statistic": statistic, "rng": rng})
+                    low, high = build(y_true, y_prob, **keywords)
                     row |= {f"{interval} low": low, f"{interval} high": high}
                 rows.append(row)
     return pd.DataFrame(rows)
