@@ -2,6 +2,8 @@
 
 from caltest.simulation._base import Draw, Model, Rows
 from caltest.simulation._estimate import MiscalibrationEstimate
+from caltest.simulation.bias import BiasStudy, bias_study
+from caltest.simulation.coverage import CoverageStudy, coverage_study
 from caltest.simulation.dirichlet import DirichletModel, ResampledPredictions
 from caltest.simulation.gaussian import GaussianMixture1D
 from caltest.simulation.maps import Bumps, Favour, Identity, LabelNoise, Move, Permutation, Shift, Temperature
@@ -9,8 +11,10 @@ from caltest.simulation.mixtures import RandomMixture, posocco_mixtures
 from caltest.simulation.trained import ClassifierTruth, TrainedClassifier
 
 __all__ = [
+    "BiasStudy",
     "Bumps",
     "ClassifierTruth",
+    "CoverageStudy",
     "DirichletModel",
     "Draw",
     "Favour",
@@ -27,5 +31,7 @@ __all__ = [
     "Shift",
     "Temperature",
     "TrainedClassifier",
+    "bias_study",
+    "coverage_study",
     "posocco_mixtures",
 ]
