@@ -1203,7 +1203,7 @@ def two_class_miscalibration(density, truth, distance, kinks, event=None):
 
     low, function = (0.0, whole) if event is None else (0.5, top)
     edges = sorted({low, 1.0, *(kink for kink in kinks if kink > low)})
-    return sum(quad(function, a, b, epsabs=1e-9, epsrel=1e-9, limit=200)[0] for a, b in pairwise(edges))
+    return sum(quad(function, a, b, epsabs=1e-11, epsrel=1e-11, limit=200)[0] for a, b in pairwise(edges))
 
 
 def gaussian_posterior(mixture, x):

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.integrate import quad
+from scipy.optimize import brentq
 from scipy.special import betaln, expit, xlogy
 from scipy.stats import beta, norm
 
@@ -256,8 +257,15 @@ def test_two_classes_tell_and_confuse_the_same_through_every_lens(model):
 # The Gaussian mixture of Vaicenavicius et al.
 
 
+def roots(function):
+    """Where a function of (0, 1) changes its sign: there a distance has its kinks."""
+    grid = np.linspace(1e-6, 1 - 1e-6, 99)
+    value = [function(p) for p in grid]
+    return [brentq(function, grid[i], grid[i + 1]) for i in range(98) if value[i] * value[i + 1] < 0]
+
+
 def gaussian(beta0, beta1):
-    """Density of g_0, its truth and the predictions where the deviation or a density has a kink."""
+    """Density of g_0 and its truth."""
 
     def feature(p):
         return (np.log(p) - np.log1p(-p) - beta0) / beta1
@@ -291,11 +299,7 @@ def test_the_calibrated_models_of_the_paper(lens):
 @pytest.mark.parametrize("distance", [*distances(), lopsided])
 def test_quadrature_of_the_gaussian_mixture(parameters, distance):
     density, truth = gaussian(*parameters)
-    same = expit(2 * parameters[0] / (2 + parameters[1]))  # x = -beta0 / (2 + beta1), where truth equals prediction
-    # and where the sign of the deviation, or the step of the user's distance, makes a kink
-    grid = np.linspace(1e-4, 1 - 1e-4, 1001)
-    gap = np.array([truth(p) - p for p in grid])
-    kinks = {0.5, float(same), *(float(p) for p in grid[:-1][np.diff(np.abs(gap) > 0.3)])}
+    kinks = {0.5, *roots(lambda p: truth(p) - p), *roots(lambda p: abs(truth(p) - p) - 0.3)}
     model = GaussianMixture1D(*parameters)
     for lens, event in ((None, None), (Confidence(), "top"), (TopRank(2), "bottom")):
         expected = naive.two_class_miscalibration(density, truth, distance, kinks, event)
@@ -407,9 +411,7 @@ def test_quadrature_of_the_beta_law(truth, parameters):
     def of_first(p):
         return float(truth(np.array([[p, 1 - p]]))[0, 0])
 
-    grid = np.linspace(1e-6, 1 - 1e-6, 1001)
-    gap = np.sign([of_first(p) - p for p in grid])
-    kinks = {0.5, *(float(p) for p in grid[:-1][np.diff(gap) != 0])}
+    kinks = {0.5, *roots(lambda p: of_first(p) - p)}
     model = DirichletModel(2, parameters, truth)
     for lens, event in ((None, None), (Confidence(), "top"), (TopRank(2), "bottom")):
         for distance in (total_variation, squared_euclidean):
@@ -662,6 +664,7 @@ def test_both_truths_agree_within_what_they_say():
     assert list(frame["means"][:2]) == ["large sample", "level set"]
     assert len(frame) == 2 * len(report.lenses)
     assert "mean over classes" in str(report)
+    assert "mean over classes" in report._repr_html_()
     (only,) = model.truth([Confidence()], n_samples=2000, rng=0).lenses
     assert only == "Confidence()"
 
@@ -704,6 +707,8 @@ def test_missing_scikit_learn_is_named(monkeypatch):
         (lambda: RandomMixture(1, 2, 0), "`n_classes` must be an integer >= 2, got 1."),
         (lambda: RandomMixture(2, 2, 0, mean_radius=0), "`mean_radius` must be a positive, finite number, got 0."),
         (lambda: RandomMixture(2, 2, 0).posterior([1.0, 2.0]), "`x` must have shape (n_samples, 2), got (2,)."),
+        (lambda: RandomMixture(2, 2, 0).draw_features(0), "`n_samples` must be an integer >= 1, got 0."),
+        (lambda: TrainedClassifier("digits", "naive Bayes"), "`distribution` must be a RandomMixture, got 'digits'."),
         (lambda: TrainedClassifier(RandomMixture(2, 2, 0), "tree"), "`kind` must be one of 'logistic regression', "),
         (
             lambda: TrainedClassifier(RandomMixture(5, 2, 0), "naive Bayes", n_train=20).draw(5),
