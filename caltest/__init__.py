@@ -22,6 +22,7 @@ from caltest.classical import (
 )
 from caltest.decomposition import ScoreDecomposition, score_decomposition
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
+from caltest.floor import NoiseFloor, noise_floor
 from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
 from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
@@ -120,6 +121,7 @@ __all__ = [
     "KernelTestResult",
     "Kuiper",
     "MonotonicSweepECE",
+    "NoiseFloor",
     "Omnibus",
     "Partition",
     "ReliabilityCurve",
@@ -156,6 +158,7 @@ __all__ = [
     "hosmer_lemeshow_test",
     "log_score",
     "mean_confidence",
+    "noise_floor",
     "overconfidence",
     "plot_reliability",
     "plot_smooth_reliability",

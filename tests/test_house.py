@@ -30,7 +30,7 @@ FLOORS = [
     {"statistics"},
     {
         *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
-        *("classical", "scores", "decomposition", "report", "skce"),
+        *("classical", "scores", "decomposition", "report", "skce", "floor"),
     },
     {"plotting"},
     {"_files", "cli"},
@@ -56,6 +56,7 @@ MADE_BY = {
     "HistogramRegression": caltest.histogram_regression,
     "HosmerLemeshowResult": caltest.hosmer_lemeshow_test,
     "KernelTestResult": caltest.skce_test,
+    "NoiseFloor": caltest.noise_floor,
     "ReliabilityCurve": caltest.reliability_curve,
     "SmoothReliabilityCurve": caltest.smooth_reliability_curve,
     "SpiegelhalterResult": caltest.spiegelhalter_test,
