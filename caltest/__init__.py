@@ -8,6 +8,7 @@ predicted and what happened, and compare it with what a perfectly calibrated mod
 from caltest import brownian, datasets
 from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
+from caltest.cell_tests import CellTests
 from caltest.classical import (
     BridgeResult,
     CoxResult,
@@ -100,6 +101,7 @@ __all__ = [
     "CalibrationTestResult",
     "CalibrationWarning",
     "Canonical",
+    "CellTests",
     "ClassConditionalECE",
     "ClassWise",
     "ClasswiseKS",

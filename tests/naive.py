@@ -1190,3 +1190,11 @@ def enumerate_law(statistic, p):
         values.append(evaluate(statistic, prob, outcome))
         probability.append(float(np.prod([x if y else 1 - x for x, y in zip(p, outcome, strict=True)])))
     return np.array(values), np.array(probability)
+
+
+def two_sided(p, k):
+    """min(1, 2 min(P(K <= k), P(K >= k))) for the number K of independent events of probabilities p."""
+    law = [1.0]
+    for x in map(float, p):
+        law = [a * (1 - x) + b * x for a, b in zip([*law, 0.0], [0.0, *law], strict=True)]
+    return min(1.0, 2 * min(sum(law[: k + 1]), sum(law[k:])))

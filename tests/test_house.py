@@ -31,6 +31,7 @@ FLOORS = [
     {
         *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
         *("classical", "scores", "decomposition", "report", "skce", "floor"),
+        *("cell_tests", "multiplicity", "subgroups", "training"),
     },
     {"plotting"},
     {"_files", "cli"},
@@ -51,6 +52,7 @@ MADE_BY = {
     "CalibrationReport": caltest.calibration_report,
     "CalibrationTable": caltest.calibration_table,
     "CalibrationTestResult": caltest.calibration_test,
+    "CellTests": caltest.ReliabilityCurve.cell_tests,
     "GCETable": caltest.gce_table,
     "CoxResult": caltest.cox_test,
     "HistogramRegression": caltest.histogram_regression,
