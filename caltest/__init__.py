@@ -75,6 +75,7 @@ from caltest.statistics import (
     TCal,
     TemperatureScore,
 )
+from caltest.subgroups import SubgroupTests, subgroup_tests
 from caltest.table import CalibrationTable, calibration_table
 from caltest.trees import VarianceTree
 
@@ -134,6 +135,7 @@ __all__ = [
     "SpiegelhalterResult",
     "SquaredL2",
     "Statistic",
+    "SubgroupTests",
     "TCal",
     "TCalResult",
     "TemperatureScore",
@@ -171,6 +173,7 @@ __all__ = [
     "spherical_score",
     "spiegelhalter_test",
     "squared_euclidean",
+    "subgroup_tests",
     "tcal_test",
     "total_variation",
     "total_variation_kernel",

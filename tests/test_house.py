@@ -61,6 +61,7 @@ MADE_BY = {
     "NoiseFloor": caltest.noise_floor,
     "ReliabilityCurve": caltest.reliability_curve,
     "SmoothReliabilityCurve": caltest.smooth_reliability_curve,
+    "SubgroupTests": caltest.subgroup_tests,
     "SpiegelhalterResult": caltest.spiegelhalter_test,
     "TCalResult": caltest.tcal_test,
     "ScoreDecomposition": caltest.score_decomposition,
