@@ -29,7 +29,7 @@ from caltest.hypothesis import calibration_error, calibration_test
 from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
-from caltest.plotting import plot_reliability, plot_smooth_reliability
+from caltest.plotting import plot_reliability, plot_smooth_reliability, plot_training
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.report import CalibrationReport, calibration_report
@@ -77,6 +77,7 @@ from caltest.statistics import (
 )
 from caltest.subgroups import SubgroupTests, subgroup_tests
 from caltest.table import CalibrationTable, calibration_table
+from caltest.training import TrainingTrack, track
 from caltest.trees import VarianceTree
 
 __version__ = "0.1.0"
@@ -141,6 +142,7 @@ __all__ = [
     "TemperatureScore",
     "TopK",
     "TopRank",
+    "TrainingTrack",
     "VarianceTree",
     "WithinTop",
     "accuracy",
@@ -166,6 +168,7 @@ __all__ = [
     "overconfidence",
     "plot_reliability",
     "plot_smooth_reliability",
+    "plot_training",
     "reliability_curve",
     "score_decomposition",
     "skce_test",
@@ -177,5 +180,6 @@ __all__ = [
     "tcal_test",
     "total_variation",
     "total_variation_kernel",
+    "track",
     "underconfidence",
 ]

@@ -64,6 +64,7 @@ MADE_BY = {
     "SubgroupTests": caltest.subgroup_tests,
     "SpiegelhalterResult": caltest.spiegelhalter_test,
     "TCalResult": caltest.tcal_test,
+    "TrainingTrack": caltest.track,
     "ScoreDecomposition": caltest.score_decomposition,
 }
 """Results: users read them, so that their attributes are documented, and the example is that of the function."""
