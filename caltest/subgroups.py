@@ -159,7 +159,7 @@ def subgroup_tests(
 
     Examples
     --------
-    One half of the rows is over-confident and the other under-confident; together they look calibrated:
+    Predictions are too low in one half and too high in the other; together they look calibrated:
 
     >>> import caltest
     >>> import numpy as np
