@@ -8,6 +8,7 @@ predicted and what happened, and compare it with what a perfectly calibrated mod
 from caltest import brownian, datasets, simulation
 from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
+from caltest.cell_tests import CellTests
 from caltest.classical import (
     BridgeResult,
     CoxResult,
@@ -22,12 +23,13 @@ from caltest.classical import (
 )
 from caltest.decomposition import ScoreDecomposition, score_decomposition
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
+from caltest.floor import NoiseFloor, noise_floor
 from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
 from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
-from caltest.plotting import plot_bias_study, plot_reliability, plot_smooth_reliability
+from caltest.plotting import plot_bias_study, plot_reliability, plot_smooth_reliability, plot_training
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.report import CalibrationReport, calibration_report
@@ -73,7 +75,9 @@ from caltest.statistics import (
     TCal,
     TemperatureScore,
 )
+from caltest.subgroups import SubgroupTests, subgroup_tests
 from caltest.table import CalibrationTable, calibration_table
+from caltest.training import TrainingTrack, track
 from caltest.trees import VarianceTree
 
 __version__ = "0.1.0"
@@ -99,6 +103,7 @@ __all__ = [
     "CalibrationTestResult",
     "CalibrationWarning",
     "Canonical",
+    "CellTests",
     "ClassConditionalECE",
     "ClassWise",
     "ClasswiseKS",
@@ -120,6 +125,7 @@ __all__ = [
     "KernelTestResult",
     "Kuiper",
     "MonotonicSweepECE",
+    "NoiseFloor",
     "Omnibus",
     "Partition",
     "ReliabilityCurve",
@@ -130,11 +136,13 @@ __all__ = [
     "SpiegelhalterResult",
     "SquaredL2",
     "Statistic",
+    "SubgroupTests",
     "TCal",
     "TCalResult",
     "TemperatureScore",
     "TopK",
     "TopRank",
+    "TrainingTrack",
     "VarianceTree",
     "WithinTop",
     "accuracy",
@@ -156,10 +164,12 @@ __all__ = [
     "hosmer_lemeshow_test",
     "log_score",
     "mean_confidence",
+    "noise_floor",
     "overconfidence",
     "plot_bias_study",
     "plot_reliability",
     "plot_smooth_reliability",
+    "plot_training",
     "reliability_curve",
     "score_decomposition",
     "simulation",
@@ -168,8 +178,10 @@ __all__ = [
     "spherical_score",
     "spiegelhalter_test",
     "squared_euclidean",
+    "subgroup_tests",
     "tcal_test",
     "total_variation",
     "total_variation_kernel",
+    "track",
     "underconfidence",
 ]
