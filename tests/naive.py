@@ -1177,3 +1177,25 @@ def combine_pvalues(pvalues):
     """Min-p: the share of columns whose sorted p-values come no later in lexicographic order."""
     columns = [sorted(column) for column in zip(*pvalues, strict=True)]
     return [sum(other <= column for other in columns) / len(columns) for column in columns]
+
+
+# Studies of metrics.
+
+
+def rank_correlation(one, other):
+    """Spearman's: the correlation of ranks, equal values sharing the mean of theirs."""
+
+    def ranks(values):
+        return [sum(v < value for v in values) + (sum(v == value for v in values) + 1) / 2 for value in values]
+
+    x, y = ranks(one), ranks(other)
+    mean = (len(x) + 1) / 2
+    product = sum((a - mean) * (b - mean) for a, b in zip(x, y, strict=True))
+    norm = (sum((a - mean) ** 2 for a in x) * sum((b - mean) ** 2 for b in y)) ** 0.5
+    return product / norm
+
+
+def at_temperature(row, temperature):
+    """Probabilities to the power 1 / temperature, normalised."""
+    power = [p ** (1 / temperature) if p > 0 else 0.0 for p in row]
+    return [p / sum(power) for p in power]

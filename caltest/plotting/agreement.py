@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _AGREE = "#23507d"
+_UNKNOWN = "#b8bec6"
 
 
 def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) -> Axes:
@@ -29,7 +30,7 @@ def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) ->
     agreement : MetricAgreement
         From `caltest.simulation.metric_agreement`.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default. Give your figure ``layout="constrained"``, and 32 metrics 10 inches.
+        Where to draw; a new figure by default. Give your figure ``layout="constrained"``, and 32 metrics 11 inches.
 
     Returns
     -------
@@ -59,10 +60,9 @@ def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) ->
     if ax is None:
         from matplotlib import pyplot as plt
 
-        size = 3.2 + 0.22 * n_metrics
-        _, ax = plt.subplots(figsize=(size + 0.6, size), layout="constrained")
-    colours = LinearSegmentedColormap.from_list("agreement", [BAR, "white", _AGREE])
-    colours.set_bad("#b8bec6")
+        size = 0.23 * n_metrics
+        _, ax = plt.subplots(figsize=(size + 4.3, size + 1.2), layout="constrained")
+    colours = LinearSegmentedColormap.from_list("agreement", [BAR, "white", _AGREE]).with_extremes(bad=_UNKNOWN)
     look: dict[str, Any] = {"cmap": colours, "vmin": -1.0, "vmax": 1.0}
     square = np.arange(n_metrics + 1) - 0.5
     image = ax.pcolormesh(square, square, agreement.correlation, **look)
