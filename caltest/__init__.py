@@ -28,6 +28,7 @@ from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_k
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
 from caltest.plotting import (
+    plot_approximation,
     plot_bias_study,
     plot_label_noise,
     plot_metric_agreement,
@@ -163,6 +164,7 @@ __all__ = [
     "log_score",
     "mean_confidence",
     "overconfidence",
+    "plot_approximation",
     "plot_bias_study",
     "plot_label_noise",
     "plot_metric_agreement",

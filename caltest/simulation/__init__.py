@@ -3,6 +3,7 @@
 from caltest.simulation._base import Draw, Model, Rows
 from caltest.simulation._estimate import MiscalibrationEstimate
 from caltest.simulation.agreement import MetricAgreement, metric_agreement
+from caltest.simulation.approximation import ApproximationStudy, approximation_study
 from caltest.simulation.bias import BiasStudy, bias_study
 from caltest.simulation.coverage import CoverageStudy, coverage_study
 from caltest.simulation.dirichlet import DirichletModel, ResampledPredictions
@@ -14,6 +15,7 @@ from caltest.simulation.temperature import BestTemperatures, best_temperatures
 from caltest.simulation.trained import ClassifierTruth, TrainedClassifier
 
 __all__ = [
+    "ApproximationStudy",
     "BestTemperatures",
     "BiasStudy",
     "Bumps",
@@ -37,6 +39,7 @@ __all__ = [
     "Shift",
     "Temperature",
     "TrainedClassifier",
+    "approximation_study",
     "best_temperatures",
     "bias_study",
     "coverage_study",
