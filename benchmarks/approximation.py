@@ -27,11 +27,10 @@ def main():
     parser.add_argument("--workers", type=int, default=-1)
     parser.add_argument("--docs", type=Path, default=DOCS, help="where data and figures go")
     chosen = parser.parse_args()
-    models = {
-        f"{mixture.n_classes} classes, {mixture.n_features} features, mixture {mixture.seed}, {kind}, training set {seed}":
-            TrainedClassifier(mixture, kind, seed=seed)
+    models = [
+        TrainedClassifier(mixture, kind, seed=seed)
         for mixture, kind, seed in product(posocco_mixtures(), KINDS, range(chosen.train_sets))
-    }  # fmt: skip
+    ]
     study = approximation_study(
         models,
         n_replicates=chosen.replicates,
