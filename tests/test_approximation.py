@@ -31,6 +31,7 @@ SMALL = {"n_samples": [20, 40], "n_replicates": 7, "n_holdout": 1000, "rng": 3}
 
 def test_every_number_is_that_of_plain_loops():
     study = approximation_study(MODEL, TWO, **SMALL)
+    found = study.models.set_index(["setting", "estimator", "n_samples", "truth"]).sort_index()
     rng = replicate_rng(3, str(MODEL), 0)
     rows = MODEL.draw_rows(1000, rng)
     y_true = draw_classes(rows.class_prob, rng)
@@ -53,9 +54,7 @@ def test_every_number_is_that_of_plain_loops():
         told = {"legacy": TWO["legacy"], "convex": ConvexECE(EqualMass(5, cut="halfway"), low=low)}
         for (n, of_size), (name, statistic) in product(zip((20, 40), sets, strict=True), told.items()):
             estimates = np.array([error(statistic, rows) for rows in of_size])
-            row = study.models.query("setting == @setting and estimator == @name and n_samples == @n").set_index(
-                "truth"
-            )
+            row = found.loc[(setting, name, n)]
             assert row.loc["large sample", "true_value"] == pytest.approx(theta, abs=1e-12)
             expected = np.quantile(np.abs(estimates - theta) / theta, 0.95)
             assert row.loc["large sample", "error"] == pytest.approx(expected, abs=1e-10)
