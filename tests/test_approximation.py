@@ -75,26 +75,27 @@ def test_the_level_set_truth_is_the_exact_one():
         assert exact < large["true_value"] <= exact + large["truth_floor"] + 4 * large["truth_error"]
 
 
-def test_estimators_are_told_the_range_of_the_scores():
+def test_three_classes_and_the_range_of_their_scores():
     """Confidences of three classes begin at 1/3: a kernel estimate mirrored at 0 would see another density."""
-    study = approximation_study(
-        TrainedClassifier(RandomMixture(3, 2, seed=1), "naive Bayes", n_train=150), {"kde": KDEError(0.1)}, 50, 1,
-        n_holdout=1000, rng=0,
-    )  # fmt: skip
-    assert study.models["distribution"].unique().tolist() == ["RandomMixture(n_classes=3, n_features=2, seed=1)"]
     model = TrainedClassifier(RandomMixture(3, 2, seed=1), "naive Bayes", n_train=150)
+    study = approximation_study(model, {"kde": KDEError(0.1)}, 50, 1, n_holdout=1000, rng=0)
+    assert study.models["distribution"].unique().tolist() == ["RandomMixture(n_classes=3, n_features=2, seed=1)"]
     rng = replicate_rng(0, str(model), 0)
     rows = model.draw_rows(1000, rng)
     y_true = draw_classes(rows.class_prob, rng)
     chosen = rng.integers(1000, size=(1, 50))[0]
-    expected = caltest.calibration_error(
-        y_true[chosen],
-        rows.y_prob[chosen],
-        lens=caltest.Confidence(),
-        statistic=KDEError(0.1, support=(1 / 3, 1.0)),
-    )
-    mean = study.models.query("setting == 'confidence'")["mean"]
-    assert mean.tolist() == pytest.approx([expected] * 2, abs=1e-12)
+
+    def error(lens, statistic, some=chosen):
+        return caltest.calibration_error(y_true[some], rows.y_prob[some], lens=lens, statistic=statistic)
+
+    found = study.models.set_index(["setting", "truth"])
+    classes = [caltest.ClassWise(k) for k in range(3)]
+    expected = error(caltest.Confidence(), KDEError(0.1, support=(1 / 3, 1.0)))
+    assert found.loc["confidence", "mean"].tolist() == pytest.approx([expected] * 2, abs=1e-12)
+    expected = np.mean([error(lens, KDEError(0.1)) for lens in classes])
+    assert found.loc["class-wise", "mean"].tolist() == pytest.approx([expected] * 2, abs=1e-12)
+    large = np.mean([error(lens, ECE(EqualWidth(2000)), slice(None)) for lens in classes])
+    assert found.loc[("class-wise", "large sample"), "true_value"] == pytest.approx(large, abs=1e-12)
 
 
 def test_relative_errors_at_a_truth_of_0():

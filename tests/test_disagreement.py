@@ -17,6 +17,7 @@ from caltest import GCE
 from caltest.gce import gce_metrics
 from caltest.simulation import best_temperatures, label_noise_study, metric_agreement
 from caltest.simulation.agreement import rank_correlation
+from caltest.simulation.temperature import _minimise
 
 PROFILE = settings(deadline=None, derandomize=True, database=None, max_examples=30)
 FEW = (GCE(), GCE("equal-mass", norm="l2"), GCE(max_prob=True, class_conditional=False), GCE(threshold=0.01))
@@ -84,9 +85,9 @@ def test_agreement_is_that_of_single_calls():
     seven = GCE("equal-mass", norm="l2", n_cells=7)
     expected = [caltest.calibration_error(y_true, prob, statistic=seven) for prob in y_prob.values()]
     np.testing.assert_array_equal(agreement.values_by_cells[1, 1], expected)
-    pairs = [agreement.values_by_cells[list(pair), 0] for pair in ((0, 1), (0, 2), (1, 2))]
-    mean = np.mean([naive.rank_correlation(*pair) for pair in pairs])
-    assert agreement.cells_correlation[0] == pytest.approx(mean, abs=1e-12)
+    for i, found in enumerate(agreement.cells_correlation):
+        pairs = [agreement.values_by_cells[list(pair), i] for pair in ((0, 1), (0, 2), (1, 2))]
+        assert found == pytest.approx(np.mean([naive.rank_correlation(*pair) for pair in pairs]), abs=1e-12)
 
 
 def test_means_by_property_are_over_pairs_that_share_it():
@@ -158,12 +159,13 @@ def test_agreement_refuses(change, message):
 # Temperatures.
 
 
-def test_best_temperature_is_no_worse_than_a_fine_grid():
-    """Brute force in plain Python; the search may not lose more than a jump of one row between two points."""
-    y_true, y_prob = three_classes(200)
+@pytest.mark.parametrize("n_grid", [4, 7, 60])
+def test_best_temperature_is_no_worse_than_the_grid(n_grid):
+    """Brute force in plain Python; from some grids the search finds nothing better."""
+    y_true, y_prob = three_classes(100)
     prob = y_prob["T = 0.4"]
-    best = best_temperatures(y_true, prob, metrics=FEW, n_grid=200)
-    grid = np.exp(np.linspace(np.log(0.1), np.log(10), 200))
+    best = best_temperatures(y_true, prob, metrics=FEW, n_grid=n_grid)
+    grid = np.exp(np.linspace(np.log(0.1), np.log(10), n_grid))
     for metric, temperature, value in zip(FEW, best.temperature, best.value, strict=True):
         values = [naive.evaluate(metric, temper(prob, t), y_true) for t in grid]
         assert value <= min(values) + 1e-12
@@ -172,6 +174,15 @@ def test_best_temperature_is_no_worse_than_a_fine_grid():
     judged = [naive.evaluate(judge, temper(prob, t), y_true) for t in best.temperature]
     np.testing.assert_allclose(best.judged, judged, rtol=0, atol=1e-12)
     assert best.judged_before == caltest.calibration_error(y_true, prob, statistic=judge)
+
+
+def test_the_search_never_gives_up_what_the_grid_had():
+    """A dip at one point of the grid, which the search does not meet again."""
+    grid = np.array([0.0, 1.0, 2.0])
+    assert _minimise(lambda t: float(t != 1), grid, np.array([1.0, 0.0, 1.0])) == (1.0, 0.0)
+    at, value = _minimise(lambda t: (t - 1.3) ** 2, grid, (grid - 1.3) ** 2)
+    assert at == pytest.approx(1.3, abs=1e-3)
+    assert value < 1e-6
 
 
 def test_the_temperature_of_the_log_score_is_where_its_derivative_vanishes():

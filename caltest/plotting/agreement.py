@@ -30,7 +30,7 @@ def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) ->
     agreement : MetricAgreement
         From `caltest.simulation.metric_agreement`.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default. Give your figure ``layout="constrained"``, and 32 metrics 11 inches.
+        Where to draw; a new figure by default. Give your figure ``layout="constrained"``, and 32 metrics 12 inches.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) ->
         from matplotlib import pyplot as plt
 
         size = 0.23 * n_metrics
-        _, ax = plt.subplots(figsize=(size + 4.3, size + 1.2), layout="constrained")
+        _, ax = plt.subplots(figsize=(size + 5, size + 0.9), layout="constrained")
     colours = LinearSegmentedColormap.from_list("agreement", [BAR, "white", _AGREE]).with_extremes(bad=_UNKNOWN)
     look: dict[str, Any] = {"cmap": colours, "vmin": -1.0, "vmax": 1.0}
     square = np.arange(n_metrics + 1) - 0.5
