@@ -76,10 +76,10 @@ def label_noise_study(
     """Train models on labels of which a share is random, and see what calibration errors say of them.
 
     Each training label is replaced with probability ``share`` by a class drawn uniformly from all, the right one
-    among them, and the model trained anew: the design of the paper. Such a model has learned that labels may be
-    wrong. For labels without noise it is then under-confident; for labels with as much noise as it was trained on it
-    is what it should be. Its predictions are therefore evaluated twice, on the held-out labels as they are and on
-    held-out labels with the same share of noise. What is replaced at one share is replaced at all higher ones too.
+    among them, and the model trained anew: the design of the paper. A model that learns how often labels are wrong is
+    calibrated for labels with as much noise and under-confident for labels without; one that learns wrong labels by
+    heart is not. Predictions are therefore evaluated twice, on the held-out labels as they are and on held-out labels
+    with the same share of noise. What is replaced at one share is replaced at all higher ones too.
 
     Parameters
     ----------
