@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,6 +86,9 @@ class TrainedClassifier(Model):
     n_classes: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.distribution, RandomMixture):
+            msg = f"`distribution` must be a RandomMixture, got {self.distribution!r}."
+            raise ValueError(msg)
         validate_choice(self.kind, "kind", KINDS)
         validate_count(self.n_train, "n_train")
         validate_count(self.seed, "seed", minimum=0)
@@ -185,6 +189,9 @@ class ClassifierTruth:
             for lens, *both in zip(self.lenses, self.large_sample, self.level_set, strict=True)
             for means, found in zip(("large sample", "level set"), both, strict=True)
         )
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         lines = [
