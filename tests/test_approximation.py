@@ -155,6 +155,17 @@ def test_the_study_does_not_depend_on_workers_or_interruptions(tmp_path):
     pd.testing.assert_frame_equal(threads.models, whole.models)
 
 
+def test_the_share_of_models_on_which_an_estimator_is_best():
+    models = {f"T{i}": GaussianMixture1D(0.3 * i, -1) for i in range(4)}
+    study = approximation_study(models, TWO, **SMALL)
+    frame = study.to_frame().set_index(["setting", "truth", "n_samples", "estimator"])["best"]
+    for setting, truth, n in product(("confidence", "class-wise"), ("level set", "large sample"), (20, 40)):
+        rows = study.models.query("setting == @setting and truth == @truth and n_samples == @n")
+        one, other = (rows[rows["estimator"] == name].set_index("model")["error"] for name in TWO)
+        assert frame[setting, truth, n, "legacy"] == (one <= other).mean()
+        assert frame[setting, truth, n, "convex"] == (other <= one).mean()
+
+
 @pytest.mark.slow
 def test_training_moves_to_other_processes():
     models = [TrainedClassifier(RandomMixture(2, 2, seed=0), kind) for kind in ("naive Bayes", "random forest")]

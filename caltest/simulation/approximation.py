@@ -61,12 +61,18 @@ class ApproximationStudy:
         Returns
         -------
         pandas.DataFrame
-            One row per setting, truth, estimator and evaluation size: ``n_models``, ``median``, ``median_se`` and
-            ``median_bias``, the median of (mean estimate - truth) / truth.
+            One row per setting, truth, estimator and evaluation size: ``n_models``, ``median``, ``median_se``,
+            ``median_bias``, the median of (mean estimate - truth) / truth, and ``best``, the share of the models on
+            which no other estimator has a smaller error: all see the same models and sets, so that estimators differ
+            more surely than the standard errors of their medians suggest.
         """
         import pandas as pd
 
-        frame = self.models.assign(bias=_relative(self.models["mean"], self.models["true_value"]))
+        least = self.models.groupby(["model", *(key for key in _DESIGN if key != "estimator")])["error"]
+        frame = self.models.assign(
+            bias=_relative(self.models["mean"], self.models["true_value"]),
+            best=self.models["error"] == least.transform("min"),
+        )
         wide = frame.pivot_table(index=["distribution", "model"], columns=_DESIGN, values="error", sort=False)
         place = pd.factorize(wide.index.get_level_values("distribution"))[0]
         members = [np.flatnonzero(place == one) for one in range(place.max() + 1)]
@@ -76,9 +82,12 @@ class ApproximationStudy:
             for drawn in generator.integers(len(members), size=(n_resamples, len(members)))
         ]
         grouped = frame.groupby(_DESIGN, sort=False)
-        summary = pd.DataFrame(
-            {"n_models": grouped.size(), "median": grouped["error"].median(), "median_bias": grouped["bias"].median()}
-        )
+        summary = pd.DataFrame({
+            "n_models": grouped.size(),
+            "median": grouped["error"].median(),
+            "median_bias": grouped["bias"].median(),
+            "best": grouped["best"].mean(),
+        })  # fmt: skip
         spread = pd.Series(np.std(medians, axis=0, ddof=1), index=wide.columns)
         summary.insert(2, "median_se", spread.reindex(summary.index))
         return summary.reset_index()
