@@ -19,7 +19,8 @@ def plot_approximation(study: ApproximationStudy, truth: str = "level set") -> F
     """Draw the median over the models of the 95th percentile of the relative error against the evaluation size.
 
     Both axes are logarithmic; lower is better. Estimators whose names are the same up to a comma share a colour, and
-    those whose names are the same after it a style of line. The bands hold one standard error on both sides.
+    those whose names are the same after it a style of line. Standard errors are in ``study.to_frame()``: they are
+    those of a level, which all estimators share, and would hide the differences.
 
     Parameters
     ----------
@@ -65,8 +66,6 @@ def plot_approximation(study: ApproximationStudy, truth: str = "level set") -> F
             colour = _COLOURS[heads.index(head) % len(_COLOURS)]
             style = _STYLES[tails.index(tail) % len(_STYLES)]
             ax.plot(rows["n_samples"], rows["median"], color=colour, linestyle=style, linewidth=1.5, label=name)
-            ends = rows["median"] - rows["median_se"], rows["median"] + rows["median_se"]
-            ax.fill_between(rows["n_samples"], *ends, color=colour, alpha=0.08, linewidth=0)
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.set_xticks(sizes, [str(size) for size in sizes])
