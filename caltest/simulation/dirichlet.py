@@ -124,7 +124,7 @@ class DirichletModel(MappedModel):
         return y_prob, y_prob
 
     def expected_miscalibration(self, lens: Lens | None = None, distance: Distance = total_variation) -> float:
-        r"""Return :math:`\eta_d` through a lens by quadrature, to about 1e-12 for concentrations up to 1,000.
+        r"""Return :math:`\eta_d` through a lens by quadrature, to about 1e-11 for concentrations up to 1,000.
 
         Known for two classes; for more of the whole prediction alone, in total variation or squared Euclidean
         distance, if the truth of each class depends on its own probability alone (`Identity`, `LabelNoise`,

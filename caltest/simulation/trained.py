@@ -131,6 +131,12 @@ class TrainedClassifier(Model):
         -------
         ClassifierTruth
             Prints as a table; ``to_frame()`` for pandas.
+
+        Notes
+        -----
+        The noise matters: for the logistic regression on ``RandomMixture(5, 5, seed=0)`` through the confidence,
+        100,000 rows give 0.0455 by the means of the paper and 0.0213 by level sets, 2,000,000 rows 0.0230 and 0.0214,
+        with standard errors of at most 0.002 and 0.0004.
         """
         classes = [ClassWise(k) for k in range(self.n_classes)]
         views: list[Lens] = [Confidence(), *classes] if lenses is None else list(lenses)
