@@ -29,7 +29,15 @@ from caltest.hypothesis import calibration_error, calibration_test
 from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
-from caltest.plotting import plot_bias_study, plot_reliability, plot_smooth_reliability, plot_training
+from caltest.plotting import (
+    plot_approximation,
+    plot_bias_study,
+    plot_label_noise,
+    plot_metric_agreement,
+    plot_reliability,
+    plot_smooth_reliability,
+    plot_training,
+)
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.report import CalibrationReport, calibration_report
@@ -166,7 +174,10 @@ __all__ = [
     "mean_confidence",
     "noise_floor",
     "overconfidence",
+    "plot_approximation",
     "plot_bias_study",
+    "plot_label_noise",
+    "plot_metric_agreement",
     "plot_reliability",
     "plot_smooth_reliability",
     "plot_training",

@@ -1180,6 +1180,28 @@ def combine_pvalues(pvalues):
     return [sum(other <= column for other in columns) / len(columns) for column in columns]
 
 
+# Studies of metrics.
+
+
+def rank_correlation(one, other):
+    """Spearman's: the correlation of ranks, equal values sharing the mean of theirs."""
+
+    def ranks(values):
+        return [sum(v < value for v in values) + (sum(v == value for v in values) + 1) / 2 for value in values]
+
+    x, y = ranks(one), ranks(other)
+    mean = (len(x) + 1) / 2
+    product = sum((a - mean) * (b - mean) for a, b in zip(x, y, strict=True))
+    norm = (sum((a - mean) ** 2 for a in x) * sum((b - mean) ** 2 for b in y)) ** 0.5
+    return product / norm
+
+
+def at_temperature(row, temperature):
+    """Probabilities to the power 1 / temperature, normalised."""
+    power = [p ** (1 / temperature) if p > 0 else 0.0 for p in row]
+    return [p / sum(power) for p in power]
+
+
 # Models with known truth.
 
 
