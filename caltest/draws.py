@@ -196,6 +196,11 @@ class RowDraws(Draws):
             draw_class_rows(sample.once(_class_records, self._law), self.seed, self.first, rows, outcomes)
         return rows, outcomes
 
+    def row_counts(self, sample: Sample) -> NDArray[np.float64]:
+        """Return how often each row was drawn, ``(n_resamples, n_samples)``: the same draws as `blocks`."""
+        rows, _ = self.rows(sample)
+        return np.stack([np.bincount(row, minlength=sample.n_samples) for row in rows]).astype(np.float64)
+
     def cell_sums(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
         """Yield the cell sums of every draw; rows are counted, not copied, where the partition allows."""
         if sample.weight is not None:
