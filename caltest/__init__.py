@@ -26,6 +26,7 @@ from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
 from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
+from caltest.paired import DifferenceResult, paired_test, unpaired_test
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
 from caltest.plotting import plot_reliability, plot_smooth_reliability
 from caltest.regression import HistogramRegression, histogram_regression
@@ -107,6 +108,7 @@ __all__ = [
     "ConvexECE",
     "CoxResult",
     "CoxScore",
+    "DifferenceResult",
     "Edges",
     "EqualMass",
     "EqualWidth",
@@ -157,6 +159,7 @@ __all__ = [
     "log_score",
     "mean_confidence",
     "overconfidence",
+    "paired_test",
     "plot_reliability",
     "plot_smooth_reliability",
     "reliability_curve",
@@ -170,4 +173,5 @@ __all__ = [
     "total_variation",
     "total_variation_kernel",
     "underconfidence",
+    "unpaired_test",
 ]

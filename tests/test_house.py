@@ -30,7 +30,7 @@ FLOORS = [
     {"statistics"},
     {
         *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
-        *("classical", "scores", "decomposition", "report", "skce"),
+        *("classical", "scores", "decomposition", "report", "skce", "hoeffding", "paired", "comparison"),
     },
     {"plotting"},
     {"_files", "cli"},
@@ -51,6 +51,7 @@ MADE_BY = {
     "CalibrationReport": caltest.calibration_report,
     "CalibrationTable": caltest.calibration_table,
     "CalibrationTestResult": caltest.calibration_test,
+    "DifferenceResult": caltest.paired_test,
     "GCETable": caltest.gce_table,
     "CoxResult": caltest.cox_test,
     "HistogramRegression": caltest.histogram_regression,

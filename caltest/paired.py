@@ -1,0 +1,393 @@
+"""Is one model better calibrated than another? A test and an interval for the difference of their miscalibration."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest._sample import Sample, induce, make_sample
+from caltest._validation import (
+    SeedLike,
+    validate_choice,
+    validate_count,
+    validate_level,
+    validate_outcome,
+    validate_prob,
+)
+from caltest._words import lens_text
+from caltest.hoeffding import Differences, PairTerms, critical_value, resample
+from caltest.lenses import Lens
+from caltest.partitions import Partition
+from caltest.trees import VarianceTree
+
+METHODS = ("hoeffding", "bootstrap")
+TARGET = (
+    "sum_b w_b |mu_b|^2 of model A minus that of model B: squared l2 miscalibration, averaged within the cells of each "
+    "model's own partition"
+)
+_NORMAL = "normal, variance from Hoeffding's decomposition (asymptotic, conservative near calibration)"
+_BOOTSTRAP = "bootstrap samples of the rows (asymptotic, conservative near calibration)"
+
+
+@dataclass(frozen=True)
+class DifferenceResult:
+    """Result of `paired_test` and `unpaired_test`; unpacks as ``statistic, pvalue``.
+
+    Attributes
+    ----------
+    difference : float
+        Debiased squared l2 miscalibration of model A minus that of model B; positive where B is better calibrated.
+    standard_error : float
+        Its standard error.
+    statistic : float
+        ``difference / standard_error``; 0 for models that do not differ.
+    pvalue : float
+        Two-sided, of the hypothesis that both models are equally miscalibrated.
+    low, high : float
+        Interval for the difference of the squared miscalibrations.
+    confidence_level : float
+        Level of the interval.
+    estimate_a, estimate_b : float
+        Debiased squared l2 miscalibration of each model.
+    paired : bool
+        Whether both models were seen on the same rows.
+    null_law : str
+        Where p-value and interval come from.
+    target : str
+        What is compared.
+    lens : str
+        What was looked at.
+    n_samples : tuple of int
+        Rows of each model.
+    """
+
+    difference: float
+    standard_error: float
+    statistic: float
+    pvalue: float
+    low: float
+    high: float
+    confidence_level: float
+    estimate_a: float
+    estimate_b: float
+    paired: bool
+    null_law: str
+    target: str
+    lens: str
+    n_samples: tuple[int, int]
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.statistic, self.pvalue))
+
+    @property
+    def interpretation(self) -> str:
+        """What the p-value says, in one sentence."""
+        if self.pvalue > 1 - self.confidence_level:
+            return "No evidence that one model is better calibrated than the other, which is no proof of equality."
+        better, worse = ("B", "A") if self.difference > 0 else ("A", "B")
+        return f"Model {better} is better calibrated than model {worse}, as far as these cells show it."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python objects, ready for JSON; an infinite end becomes None."""
+        found = {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(self).items()
+        }
+        return {**found, "n_samples": list(self.n_samples), "interpretation": self.interpretation}
+
+    def __str__(self) -> str:
+        lines = [_TITLE, "", *(f"  {label:<12} {text}" for label, text in self._facts())]
+        lines += ["", *(f"  {label:<12} {text}" for label, text in self._findings()), ""]
+        for words in (self.interpretation, f"Target: {self.target}."):
+            lines += textwrap.wrap(words, width=100, initial_indent="  ", subsequent_indent="    ")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{escape(label)}</th><td>{escape(text)}</td></tr>"
+            for label, text in (*self._facts(), *self._findings())
+        )
+        return f"<h4>{_TITLE}</h4><table>{rows}</table><p>{escape(self.interpretation)}</p><p>{escape(self.target)}</p>"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        a, b = self.n_samples
+        rows = f"{a} rows, the same for both models" if self.paired else f"{a} rows of model A, {b} others of model B"
+        return [("lens", self.lens), ("data", rows), ("null law", self.null_law)]
+
+    def _findings(self) -> list[tuple[str, str]]:
+        return [
+            ("model A", f"{self.estimate_a:.4g}"),
+            ("model B", f"{self.estimate_b:.4g}"),
+            (
+                "difference",
+                f"{self.difference:.4g}, {self.confidence_level:.0%} interval {self.low:.4g} to {self.high:.4g}",
+            ),
+            ("z", f"{self.statistic:.4g}"),
+            ("p-value", f"{self.pvalue:.4g}"),
+        ]
+
+
+_TITLE = "Difference of squared l2 miscalibration, model A minus model B"
+
+
+def paired_test(
+    y_true: ArrayLike,
+    prob_a: ArrayLike,
+    prob_b: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    lens: Lens | None = None,
+    partition: Partition | Any = None,
+    confidence_level: float = 0.95,
+    method: str = "hoeffding",
+    n_resamples: int = 999,
+    workers: int = 1,
+    rng: SeedLike = None,
+) -> DifferenceResult:
+    r"""Test whether two models are equally miscalibrated, on the same rows.
+
+    With the debiased squared l2 miscalibration T of each model (`SquaredL2`), its residuals :math:`e_i` and its own
+    cells,
+
+    .. math:: D = T_A - T_B = \frac1n \sum_{i \ne j} H_{ij}, \qquad
+              H_{ij} = \frac{1\{a_i = a_j\}\, e^A_i \cdot e^A_j}{n_{a_i} - 1}
+                     - \frac{1\{b_i = b_j\}\, e^B_i \cdot e^B_j}{n_{b_i} - 1}
+
+    and, with :math:`g_i = \sum_j H_{ij}` and :math:`Q = \sum_{i \ne j} H_{ij}^2`,
+
+    .. math:: \mathrm{Var}(D) = \frac{2 Q}{n^2} + \max\Bigl(0, \frac{4}{n^2} \Bigl[\sum_i (g_i - \bar g)^2
+              - Q\Bigr]\Bigr), \qquad z = D / \sqrt{\mathrm{Var}(D)}.
+
+    The first term is what is left where both models are calibrated, the second one what is left far from it. That two
+    models are equally miscalibrated does not fix the law of the outcomes given both predictions, so that nothing can be
+    redrawn from it, and signs may not be flipped: p-value and interval are asymptotic. Near calibration they are
+    conservative; with few rows in a cell, or a partition of hundreds of cells, they are not to be trusted.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
+    prob_a, prob_b : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities of each model for these rows.
+    classes : sequence, optional
+        The label of each column of the predictions.
+    lens : lens, optional
+        What to look at, in each model by its own predictions; the whole prediction by default.
+    partition : Partition or callable, optional
+        Cells, fitted to the predictions of each model; ``VarianceTree()`` by default.
+    confidence_level : float
+        Level of the interval.
+    method : {"hoeffding", "bootstrap"}
+        "hoeffding" takes z for normal. "bootstrap" draws rows with replacement, the same for both models, cells fixed;
+        a row meets no copy of itself, and the sum over rows is scaled to its variance above.
+    n_resamples : int
+        Number of bootstrap samples.
+    workers : int
+        Threads; -1 for all processors. The answer does not depend on it.
+    rng : None, int or numpy.random.Generator
+        Source of randomness of the bootstrap.
+
+    Returns
+    -------
+    DifferenceResult
+        Prints as a report; unpacks as ``statistic, pvalue``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not of the form above.
+
+    References
+    ----------
+    W. Hoeffding (1948), A class of statistics with asymptotically normal distribution, The Annals of Mathematical
+    Statistics.
+    M. A. Arcones and E. Giné (1992), On the bootstrap of U and V statistics, The Annals of Statistics.
+    J. Vaicenavicius et al. (2019), Evaluating model calibration in classification, AISTATS, section 4.3.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
+    >>> result = caltest.paired_test(y_true, y_prob["naive_bayes"], y_prob["neural_network"])
+    >>> round(result.difference, 4), round(result.statistic, 1)
+    (0.0231, 3.7)
+    >>> caltest.paired_test(y_true, y_prob["random_forest"], y_prob["random_forest"]).pvalue
+    1.0
+    """
+    outcome, probs = validate_models(y_true, {"prob_a": prob_a, "prob_b": prob_b}, classes)
+    samples = [induce(prob, outcome, lens=lens) for prob in probs]
+    options = _validated(partition, confidence_level, method, n_resamples)
+    return _compare(samples, *options, paired=True, workers=workers, rng=rng, lens=lens_text(lens, classes))
+
+
+def unpaired_test(
+    y_true_a: ArrayLike,
+    prob_a: ArrayLike,
+    y_true_b: ArrayLike,
+    prob_b: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    lens: Lens | None = None,
+    partition: Partition | Any = None,
+    confidence_level: float = 0.95,
+    method: str = "hoeffding",
+    n_resamples: int = 999,
+    workers: int = 1,
+    rng: SeedLike = None,
+) -> DifferenceResult:
+    r"""Test whether two models are equally miscalibrated, on independent data sets.
+
+    As `paired_test`, without terms in common: with :math:`L = \frac{4}{n^2} [\sum_i (g_i - \bar g)^2 - Q]` of each
+    model,
+
+    .. math:: \mathrm{Var}(T_A - T_B) = \frac{2 Q_A}{n_A^2} + \frac{2 Q_B}{n_B^2} + \max(0, L_A + L_B).
+
+    Data sets that share rows need the paired test: their estimates are dependent.
+
+    Parameters
+    ----------
+    y_true_a, y_true_b : array-like of shape (n_samples,)
+        Class indices from 0 of each data set; booleans for two classes; any labels if ``classes`` is given.
+    prob_a, prob_b : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities of each model for the rows of its data set.
+    classes : sequence, optional
+        The label of each column of the predictions.
+    lens : lens, optional
+        What to look at; the whole prediction by default.
+    partition : Partition or callable, optional
+        Cells, fitted to the predictions of each model; ``VarianceTree()`` by default.
+    confidence_level : float
+        Level of the interval.
+    method : {"hoeffding", "bootstrap"}
+        As in `paired_test`; rows are drawn from each data set apart.
+    n_resamples : int
+        Number of bootstrap samples.
+    workers : int
+        Threads; -1 for all processors. The answer does not depend on it.
+    rng : None, int or numpy.random.Generator
+        Source of randomness of the bootstrap.
+
+    Returns
+    -------
+    DifferenceResult
+        Prints as a report; unpacks as ``statistic, pvalue``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not of the form above.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
+    >>> half = slice(None, 450), slice(450, None)
+    >>> bayes, network = y_prob["naive_bayes"][half[0]], y_prob["neural_network"][half[1]]
+    >>> round(caltest.unpaired_test(y_true[half[0]], bayes, y_true[half[1]], network).statistic, 1)
+    3.1
+    """
+    samples = [
+        make_sample(y_true, prob, classes=classes, lens=lens)
+        for y_true, prob in ((y_true_a, prob_a), (y_true_b, prob_b))
+    ]
+    options = _validated(partition, confidence_level, method, n_resamples)
+    return _compare(samples, *options, paired=False, workers=workers, rng=rng, lens=lens_text(lens, classes))
+
+
+def validate_models(
+    y_true: ArrayLike, models: dict[str, ArrayLike], classes: Sequence[Any] | None
+) -> tuple[NDArray[np.int64], list[NDArray[np.float64]]]:
+    """Return outcomes and the predictions of every model for the same rows and classes; errors name the model."""
+    probs = {}
+    for name, y_prob in models.items():
+        try:
+            probs[name] = validate_prob(y_prob)
+        except ValueError as error:
+            msg = f"{name}: {error}"
+            raise ValueError(msg) from None
+    shapes = {name: prob.shape for name, prob in probs.items()}
+    if len(set(shapes.values())) > 1:
+        shown = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        msg = f"all models must predict the same rows and classes, got (n_samples, n_classes): {shown}."
+        raise ValueError(msg)
+    n_samples, n_classes = next(iter(shapes.values()))
+    outcome = validate_outcome(y_true, n_classes, classes)
+    if len(outcome) != n_samples:
+        msg = f"`y_true` and the predictions must have the same length, got {len(outcome)} and {n_samples}."
+        raise ValueError(msg)
+    return outcome, list(probs.values())
+
+
+def difference_result(
+    differences: Differences,
+    pair: tuple[int, int],
+    deviation: NDArray[np.float64] | None,
+    **context: Any,
+) -> DifferenceResult:
+    """Return the result for a pair of models; bootstrap deviations ``(n_resamples,)`` instead of the normal law."""
+    from scipy.special import ndtr, ndtri
+
+    a, b = (float(differences.estimate[i]) for i in pair)
+    error = math.sqrt(differences.variance[pair])
+    difference = a - b if error > 0 else 0.0
+    z = difference / error if error > 0 else 0.0
+    level = context["confidence_level"]
+    if deviation is None:
+        law, pvalue, reach = _NORMAL, float(2 * ndtr(-abs(z))), float(ndtri((1 + level) / 2)) * error
+    else:
+        law = f"{len(deviation)} {_BOOTSTRAP}"
+        pvalue, reach = critical_value(np.abs(deviation), abs(difference), level)
+    return DifferenceResult(
+        difference,
+        error,
+        z,
+        pvalue if error > 0 else 1.0,
+        difference - reach,
+        difference + reach,
+        estimate_a=a,
+        estimate_b=b,
+        null_law=law,
+        target=TARGET,
+        **context,
+    )
+
+
+def _validated(partition: Any, confidence_level: Any, method: Any, n_resamples: Any) -> tuple[Any, float, str, int]:
+    return (
+        VarianceTree() if partition is None else partition,
+        validate_level(confidence_level, "confidence_level"),
+        validate_choice(method, "method", METHODS),
+        validate_count(n_resamples, "n_resamples"),
+    )
+
+
+def _compare(
+    samples: Sequence[Sample],
+    partition: Any,
+    level: float,
+    method: str,
+    n_resamples: int,
+    *,
+    paired: bool,
+    workers: int,
+    rng: SeedLike,
+    lens: str,
+) -> DifferenceResult:
+    terms = [PairTerms.of(sample, partition) for sample in samples]
+    differences = Differences.of(terms, same_rows=paired)
+    deviation = None
+    if method == "bootstrap":
+        models = list(zip(samples, terms, strict=True))
+        drawn = resample(models, differences, same_rows=paired, n_resamples=n_resamples, rng=rng, workers=workers)
+        deviation = drawn[0, 1]
+    sizes = samples[0].n_samples, samples[1].n_samples
+    return difference_result(
+        differences, (0, 1), deviation, confidence_level=level, paired=paired, lens=lens, n_samples=sizes
+    )
