@@ -20,13 +20,13 @@ from caltest.classical import (
     spiegelhalter_test,
     tcal_test,
 )
+from caltest.comparison import DifferenceResult, ModelComparison, compare_models, paired_test, unpaired_test
 from caltest.decomposition import ScoreDecomposition, score_decomposition
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
 from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
 from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
-from caltest.paired import DifferenceResult, paired_test, unpaired_test
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
 from caltest.plotting import plot_reliability, plot_smooth_reliability
 from caltest.regression import HistogramRegression, histogram_regression
@@ -121,6 +121,7 @@ __all__ = [
     "KDEError",
     "KernelTestResult",
     "Kuiper",
+    "ModelComparison",
     "MonotonicSweepECE",
     "Omnibus",
     "Partition",
@@ -148,6 +149,7 @@ __all__ = [
     "calibration_table",
     "calibration_test",
     "chebyshev",
+    "compare_models",
     "cox_test",
     "datasets",
     "euclidean",

@@ -30,7 +30,7 @@ FLOORS = [
     {"statistics"},
     {
         *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
-        *("classical", "scores", "decomposition", "report", "skce", "hoeffding", "paired", "comparison"),
+        *("classical", "scores", "decomposition", "report", "skce", "comparison"),
     },
     {"plotting"},
     {"_files", "cli"},
@@ -57,6 +57,7 @@ MADE_BY = {
     "HistogramRegression": caltest.histogram_regression,
     "HosmerLemeshowResult": caltest.hosmer_lemeshow_test,
     "KernelTestResult": caltest.skce_test,
+    "ModelComparison": caltest.compare_models,
     "ReliabilityCurve": caltest.reliability_curve,
     "SmoothReliabilityCurve": caltest.smooth_reliability_curve,
     "SpiegelhalterResult": caltest.spiegelhalter_test,
