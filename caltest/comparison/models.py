@@ -125,7 +125,7 @@ def compare_models(
     >>> for pair in comparison.pairs[:2]:
     ...     print(pair.a, pair.b, pair.verdict, sep=", ")
     logistic_regression, naive_bayes, better calibrated: logistic_regression
-    logistic_regression, random_forest, no evidence of a difference
+    logistic_regression, random_forest, better calibrated: logistic_regression
     """
     validate_choice(correction, "correction", CORRECTIONS)
     validate_choice(method, "method", METHODS)
