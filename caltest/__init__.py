@@ -5,7 +5,7 @@ estimate its calibration function by histogram regression over a partition, meas
 predicted and what happened, and compare it with what a perfectly calibrated model would have shown.
 """
 
-from caltest import brownian, datasets
+from caltest import brownian, datasets, simulation
 from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
 from caltest.classical import (
@@ -28,7 +28,7 @@ from caltest.hypothesis import calibration_error, calibration_test
 from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
-from caltest.plotting import plot_comparison, plot_reliability, plot_smooth_reliability
+from caltest.plotting import plot_bias_study, plot_comparison, plot_reliability, plot_smooth_reliability
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.report import CalibrationReport, calibration_report
@@ -162,11 +162,13 @@ __all__ = [
     "mean_confidence",
     "overconfidence",
     "paired_test",
+    "plot_bias_study",
     "plot_comparison",
     "plot_reliability",
     "plot_smooth_reliability",
     "reliability_curve",
     "score_decomposition",
+    "simulation",
     "skce_test",
     "smooth_reliability_curve",
     "spherical_score",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ def describe(thing: Any) -> str:
             if field.repr and not _equal(getattr(thing, field.name), _default(field))
         ]
         return f"{type(thing).__name__}({', '.join(parts)})"
+    if isinstance(thing, Mapping):
+        return "{" + ", ".join(f"{name}: {describe(part)}" for name, part in thing.items()) + "}"
     if isinstance(thing, tuple):
         return "[" + ", ".join(describe(part) for part in thing) + "]"
     if callable(thing):

@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +14,13 @@ from typing import Any, NoReturn
 import caltest
 from caltest import distances, lenses, partitions, statistics, trees
 from caltest._files import PredictionFile, read_predictions
+from caltest._progress import ProgressBar
 from caltest.datasets import load_cifar10_vgg16
 from caltest.plotting.reliability import picture_formats, save_reliability
 from caltest.reliability import reliability_curve
 from caltest.report import calibration_report
 from caltest.table import CalibrationTable, calibration_table
 
-PROGRESS_AFTER = 1.0  # seconds of silence before a progress bar appears
 BUNDLED = "bundled CIFAR-10 predictions of a VGG-16 network"
 
 
@@ -61,7 +60,8 @@ def _run_test(options: argparse.Namespace) -> None:
     ece = statistics.ECE(options.partition or trees.VarianceTree(), options.distance)
     chosen = _STATISTICS[options.statistic](ece)
     common = {"classes": data.classes, "workers": options.workers, "rng": options.seed}
-    with _Progress() as progress:
+    with ProgressBar("drawing outcomes") as bar:
+        progress = bar if sys.stderr.isatty() else None
         if options.all:
             table: CalibrationTable = calibration_report(
                 data.y_true,
@@ -141,33 +141,6 @@ def _check_plot_path(path: Path) -> None:
     if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
         msg = f"--plot: cannot write to {path}"
         raise ValueError(msg)
-
-
-class _Progress:
-    """A progress bar on a terminal, shown once the work has taken more than a second."""
-
-    def __init__(self) -> None:
-        self._start = time.monotonic()
-        self._bar: Any = None
-        self._task: Any = None
-
-    def __enter__(self) -> Callable[[int, int], None] | None:
-        return self._update if sys.stderr.isatty() else None
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def _update(self, done: int, total: int) -> None:
-        if self._bar is None and time.monotonic() - self._start > PROGRESS_AFTER:
-            from rich.console import Console
-            from rich.progress import Progress
-
-            self._bar = Progress(console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task("drawing outcomes", total=total)
-            self._bar.start()
-        if self._bar is not None:
-            self._bar.update(self._task, completed=done)
 
 
 def _parser() -> argparse.ArgumentParser:

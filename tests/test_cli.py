@@ -270,7 +270,7 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, ar
 
 
 def command(*arguments):
-    code = "import sys; from caltest import cli; cli.PROGRESS_AFTER = 0; sys.exit(cli.main())"
+    code = "import sys; from caltest import _progress, cli; _progress.PROGRESS_AFTER = 0; sys.exit(cli.main())"
     return [sys.executable, "-c", code, *arguments]
 
 

@@ -22,7 +22,7 @@ ROOT = PACKAGE.parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS = [
-    {"_kernels", "_validation", "_naming", "datasets"},
+    {"_kernels", "_validation", "_naming", "_progress", "datasets"},
     {
         *("_sample", "lenses", "partitions", "trees", "distances", "resampling", "draws", "strata"),
         *("laws", "exact", "smoothing", "brownian", "kernels"),
@@ -30,7 +30,7 @@ FLOORS = [
     {"statistics"},
     {
         *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
-        *("classical", "scores", "decomposition", "report", "skce", "comparison"),
+        *("classical", "scores", "decomposition", "report", "skce", "simulation", "comparison"),
     },
     {"plotting"},
     {"_files", "cli"},

@@ -109,8 +109,8 @@ def save_comparison(comparison: ModelComparison, path: Path) -> None:
     figure = Figure(figsize=figure_size(comparison), layout="constrained")
     plot_comparison(comparison, figure.subplots(1, _PANELS, width_ratios=_WIDTHS))
     figure.supxlabel(
-        f"Filled: corrected p-value at most {1 - comparison.confidence_level:.2g}, against perfect calibration or against "
-        "no difference.",
+        f"Filled: a corrected p-value of at most {1 - comparison.confidence_level:.2g} against perfect calibration, or "
+        "against no difference.",
         fontsize="small",
     )
     figure.savefig(path, dpi=150)

@@ -1,0 +1,92 @@
+"""The folder of a study: finished parts, kept so that an interrupted study goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MANIFEST = "study.json"
+
+
+@dataclass(frozen=True)
+class Store:
+    """Finished parts of one study, each in a file of its own: Parquet where pyarrow is installed, else CSV.
+
+    A part's file is named by the seed and by everything else that its values depend on, and appears under that name
+    only when it is complete, so that nothing is lost or counted twice, whenever the study was stopped.
+    """
+
+    folder: Path
+    seed: int
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], study: str, seed: int | None) -> Store:
+        """Open the folder of a study, or make it; without a seed, a study that was begun goes on with its own.
+
+        Raises
+        ------
+        ValueError
+            If the folder holds another study, or the same with another seed.
+        """
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        manifest = place / _MANIFEST
+        if not manifest.exists():
+            about = {"study": study, "seed": new_seed() if seed is None else seed}
+            _write(manifest, lambda path: path.write_text(json.dumps(about), encoding="utf-8"))
+        known = json.loads(manifest.read_text(encoding="utf-8"))
+        if known["study"] != study:
+            msg = (
+                f"`out` must be a new folder or that of a {study} study, got that of a {known['study']} study: {place}."
+            )
+            raise ValueError(msg)
+        if seed not in {None, known["seed"]}:
+            msg = f"`rng` must be None or {known['seed']}, with which the study in {place} was begun, got {seed}."
+            raise ValueError(msg)
+        return cls(place, known["seed"])
+
+    def load(self, name: str) -> pd.DataFrame | None:
+        """Return a finished part, or None."""
+        import pandas as pd
+
+        path = self._path(name)
+        if path.with_suffix(".parquet").exists():
+            return pd.read_parquet(path.with_suffix(".parquet"))
+        if path.with_suffix(".csv").exists():
+            # This engine reads numbers back to the last bit; a model may be called "NA".
+            return pd.read_csv(path.with_suffix(".csv"), engine="python", keep_default_na=False, na_values=[""])
+        return None
+
+    def save(self, name: str, part: pd.DataFrame) -> None:
+        """Keep a finished part."""
+        path = self._path(name)
+        if find_spec("pyarrow"):
+            _write(path.with_suffix(".parquet"), lambda to: part.to_parquet(to, index=False))
+        else:
+            _write(path.with_suffix(".csv"), lambda to: part.to_csv(to, index=False))
+
+    def _path(self, name: str) -> Path:
+        return self.folder / sha256(f"{self.seed}/{name}".encode()).hexdigest()[:32]
+
+
+def new_seed() -> int:
+    """Return a seed that nobody chose."""
+    return int(np.random.default_rng().integers(2**63))
+
+
+def _write(path: Path, write: Callable[[Path], Any]) -> None:
+    """Write to another name first: a file that stands under its own name is complete."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    write(unfinished)
+    unfinished.replace(path)
