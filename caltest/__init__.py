@@ -8,6 +8,7 @@ predicted and what happened, and compare it with what a perfectly calibrated mod
 from caltest import brownian, datasets, simulation
 from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
+from caltest.cell_tests import CellTests
 from caltest.classical import (
     BridgeResult,
     CoxResult,
@@ -23,6 +24,7 @@ from caltest.classical import (
 from caltest.comparison import DifferenceResult, ModelComparison, compare_models, paired_test, unpaired_test
 from caltest.decomposition import ScoreDecomposition, score_decomposition
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
+from caltest.floor import NoiseFloor, noise_floor
 from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
 from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
@@ -100,6 +102,7 @@ __all__ = [
     "CalibrationTestResult",
     "CalibrationWarning",
     "Canonical",
+    "CellTests",
     "ClassConditionalECE",
     "ClassWise",
     "ClasswiseKS",
@@ -123,6 +126,7 @@ __all__ = [
     "Kuiper",
     "ModelComparison",
     "MonotonicSweepECE",
+    "NoiseFloor",
     "Omnibus",
     "Partition",
     "ReliabilityCurve",
@@ -160,6 +164,7 @@ __all__ = [
     "hosmer_lemeshow_test",
     "log_score",
     "mean_confidence",
+    "noise_floor",
     "overconfidence",
     "paired_test",
     "plot_bias_study",

@@ -20,6 +20,7 @@ from caltest._words import lens_text
 from caltest.draws import Draws
 from caltest.hypothesis import conclude, conclude_by_law, evaluate_components, rank_pvalues, validate_statistic
 from caltest.lenses import Canonical, ClassWise, Confidence, Lens
+from caltest.multiplicity import correct_pvalues
 from caltest.resampling import Consistency
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics.omnibus import combine_pvalues
@@ -52,9 +53,7 @@ class CalibrationTable:
     @cached_property
     def pvalue_corrected(self) -> NDArray[np.float64]:
         """P-values corrected over the rows by Holm's method, ``(n_rows,)``."""
-        from statsmodels.stats.multitest import multipletests
-
-        return np.asarray(multipletests([row.pvalue for row in self.rows], method="holm")[1])
+        return correct_pvalues([row.pvalue for row in self.rows])
 
     @property
     def conclusion(self) -> str:

@@ -6,7 +6,7 @@ to a user's functions, nothing else. Variances and means are exact fractions, so
 
 from fractions import Fraction
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 from math import exp, pi
 
 import numpy as np
@@ -1177,3 +1177,24 @@ def combine_pvalues(pvalues):
     """Min-p: the share of columns whose sorted p-values come no later in lexicographic order."""
     columns = [sorted(column) for column in zip(*pvalues, strict=True)]
     return [sum(other <= column for other in columns) / len(columns) for column in columns]
+
+
+# Laws of few rows.
+
+
+def enumerate_law(statistic, p):
+    """Values and probabilities of a statistic over all outcomes of independent events of probabilities p."""
+    prob = [[1 - x, x] for x in p]
+    values, probability = [], []
+    for outcome in product((0, 1), repeat=len(p)):
+        values.append(evaluate(statistic, prob, outcome))
+        probability.append(float(np.prod([x if y else 1 - x for x, y in zip(p, outcome, strict=True)])))
+    return np.array(values), np.array(probability)
+
+
+def two_sided(p, k):
+    """min(1, 2 min(P(K <= k), P(K >= k))) for the number K of independent events of probabilities p."""
+    law = [1.0]
+    for x in map(float, p):
+        law = [a * (1 - x) + b * x for a, b in zip([*law, 0.0], [0.0, *law], strict=True)]
+    return min(1.0, 2 * min(sum(law[: k + 1]), sum(law[k:])))
