@@ -60,7 +60,7 @@ def _run(options: argparse.Namespace) -> None:
     first = next(iter(files.values()))
     for name, file in files.items():
         if file.classes != first.classes:
-            msg = f"{name}: columns are the classes {file.classes}, in other files {first.classes}; name them by --classes"
+            msg = f"{name}: the classes are {file.classes}, in other files {first.classes}; name them by --classes"
             raise ValueError(msg)
         if not options.unpaired:
             _check_same_labels(name, file, first)
