@@ -24,6 +24,7 @@ from caltest.decomposition import ScoreDecomposition, score_decomposition
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
 from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
+from caltest.intervals import L2Interval, l2_interval
 from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
@@ -74,6 +75,7 @@ from caltest.statistics import (
     TemperatureScore,
 )
 from caltest.table import CalibrationTable, calibration_table
+from caltest.targets import squared_l2_target
 from caltest.trees import VarianceTree
 
 __version__ = "0.1.0"
@@ -119,6 +121,7 @@ __all__ = [
     "KDEError",
     "KernelTestResult",
     "Kuiper",
+    "L2Interval",
     "MonotonicSweepECE",
     "Omnibus",
     "Partition",
@@ -154,6 +157,7 @@ __all__ = [
     "gce_table",
     "histogram_regression",
     "hosmer_lemeshow_test",
+    "l2_interval",
     "log_score",
     "mean_confidence",
     "overconfidence",
@@ -168,6 +172,7 @@ __all__ = [
     "spherical_score",
     "spiegelhalter_test",
     "squared_euclidean",
+    "squared_l2_target",
     "tcal_test",
     "total_variation",
     "total_variation_kernel",

@@ -56,6 +56,7 @@ MADE_BY = {
     "HistogramRegression": caltest.histogram_regression,
     "HosmerLemeshowResult": caltest.hosmer_lemeshow_test,
     "KernelTestResult": caltest.skce_test,
+    "L2Interval": caltest.l2_interval,
     "ReliabilityCurve": caltest.reliability_curve,
     "SmoothReliabilityCurve": caltest.smooth_reliability_curve,
     "SpiegelhalterResult": caltest.spiegelhalter_test,
