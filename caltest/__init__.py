@@ -27,6 +27,7 @@ from caltest.distances import chebyshev, euclidean, squared_euclidean, total_var
 from caltest.floor import NoiseFloor, noise_floor
 from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
+from caltest.intervals import L2Interval, l2_interval
 from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
@@ -77,6 +78,7 @@ from caltest.statistics import (
     TemperatureScore,
 )
 from caltest.table import CalibrationTable, calibration_table
+from caltest.targets import squared_l2_target
 from caltest.trees import VarianceTree
 
 __version__ = "0.1.0"
@@ -124,6 +126,7 @@ __all__ = [
     "KDEError",
     "KernelTestResult",
     "Kuiper",
+    "L2Interval",
     "ModelComparison",
     "MonotonicSweepECE",
     "NoiseFloor",
@@ -162,6 +165,7 @@ __all__ = [
     "gce_table",
     "histogram_regression",
     "hosmer_lemeshow_test",
+    "l2_interval",
     "log_score",
     "mean_confidence",
     "noise_floor",
@@ -179,6 +183,7 @@ __all__ = [
     "spherical_score",
     "spiegelhalter_test",
     "squared_euclidean",
+    "squared_l2_target",
     "tcal_test",
     "total_variation",
     "total_variation_kernel",

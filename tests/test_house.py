@@ -59,6 +59,7 @@ MADE_BY = {
     "HistogramRegression": caltest.histogram_regression,
     "HosmerLemeshowResult": caltest.hosmer_lemeshow_test,
     "KernelTestResult": caltest.skce_test,
+    "L2Interval": caltest.l2_interval,
     "ModelComparison": caltest.compare_models,
     "NoiseFloor": caltest.noise_floor,
     "ReliabilityCurve": caltest.reliability_curve,
