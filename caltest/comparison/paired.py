@@ -181,10 +181,12 @@ def unpaired_test(
     >>> round(caltest.unpaired_test(y_true[half[0]], bayes, y_true[half[1]], network).statistic, 1)
     3.1
     """
-    samples = [
-        make_sample(y_true, prob, classes=classes, lens=lens)
-        for y_true, prob in ((y_true_a, prob_a), (y_true_b, prob_b))
-    ]
+    problems = (y_true_a, prob_a), (y_true_b, prob_b)
+    samples = [make_sample(*problem, classes=classes, lens=lens) for problem in problems]
+    outcomes = [sample.n_outcomes for sample in samples]
+    if outcomes[0] != outcomes[1]:
+        msg = f"both models must predict the same classes, got {outcomes[0]} and {outcomes[1]}."
+        raise ValueError(msg)
     options = _validated(partition, confidence_level, method, n_resamples)
     return _compare(samples, *options, paired=False, workers=workers, rng=rng, lens=lens_text(lens, classes))
 

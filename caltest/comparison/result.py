@@ -199,12 +199,20 @@ class ModelComparison:
             f"{self.n_resamples} draws are too few: take {math.ceil(len(self.models) / self._alpha)} or more, for no "
             f"corrected p-value can be below {smallest:.2g}."
         ]
-        impossible = [f"{model.name}: {note}" for model in self.models for note in model.test.notes]
-        return (*self._contradictions(), *silent, *impossible, *(few if smallest > self._alpha else []))
+        return (*self._contradictions(), *silent, *self._notes(), *(few if smallest > self._alpha else []))
 
     @property
     def _alpha(self) -> float:
         return 1 - self.confidence_level
+
+    def _notes(self) -> list[str]:
+        """Return the notes of tests and intervals, with the models that they are about where these are not all."""
+        about: dict[str, list[str]] = {}
+        for model in self.models:
+            for note in (*model.test.notes, *(f"interval: {note}" for note in model.miscalibration.notes)):
+                about.setdefault(note, []).append(model.name)
+        everyone = len(self.models)
+        return [note if len(names) == everyone else f"{', '.join(names)}: {note}" for note, names in about.items()]
 
     def _contradictions(self) -> list[str]:
         by_name = {model.name: model for model in self.models}
