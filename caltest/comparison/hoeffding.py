@@ -84,9 +84,11 @@ class PairTerms:
         total = 0.0
         for rows in np.split(order, np.flatnonzero(np.diff(pair[order])) + 1):
             if len(rows) > 1:
-                moment = self.residual[rows].T @ other.residual[rows]
+                e, f = self.residual[rows], other.residual[rows]
                 scale = self.scale[self.cell[rows[0]]] * other.scale[other.cell[rows[0]]]
-                total += scale * (np.square(moment).sum() - own[rows].sum())
+                few = len(rows) < e.shape[1]  # fewer rows than outcomes: their products are the smaller matrices
+                squares = np.vdot(e @ e.T, f @ f.T) if few else np.square(e.T @ f).sum()
+                total += scale * (squares - own[rows].sum())
         return float(total)
 
     def deviations(self, change: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -197,6 +199,12 @@ def critical_value(null: NDArray[np.float64], observed: float, level: float) -> 
     tail = math.floor((len(null) + 1) * (1 - level) * (1 + TIE_TOLERANCE))
     largest = float(np.sort(null)[-tail]) if tail else math.inf
     return ResampledLaw(null).sf(observed), largest
+
+
+def largest_deviations(differences: Differences, drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the largest of all pairs' studentised deviations on each bootstrap sample, ``(n_resamples,)``."""
+    error = np.sqrt(differences.variance)[..., None]
+    return np.abs(np.divide(drawn, error, out=np.zeros_like(drawn), where=error > 0)).max(axis=(0, 1))
 
 
 def _deviations(draws: BootstrapDraws, models: Sequence[tuple[Sample, PairTerms]]) -> NDArray[np.float64]:

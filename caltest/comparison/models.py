@@ -20,7 +20,7 @@ from caltest._validation import (
 )
 from caltest._words import lens_text
 from caltest.comparison.difference import difference_result
-from caltest.comparison.hoeffding import Differences, PairTerms, critical_value, resample
+from caltest.comparison.hoeffding import Differences, PairTerms, critical_value, largest_deviations, resample
 from caltest.comparison.paired import METHODS, validate_models
 from caltest.comparison.result import ComparedModel, ComparedPair, ModelComparison
 from caltest.decomposition import ScoreDecomposition, score_decomposition
@@ -192,8 +192,7 @@ def _compare_pairs(
     differences = Differences.of(terms, same_rows=paired)
     models = list(zip(samples, terms, strict=True))
     drawn = resample(models, differences, same_rows=paired, n_resamples=n_resamples, rng=rng, workers=workers)
-    error = np.sqrt(differences.variance)[..., None]
-    largest = np.abs(np.divide(drawn, error, out=np.zeros_like(drawn), where=error > 0)).max(axis=(0, 1))
+    largest = largest_deviations(differences, drawn)
     pairs = []
     for a, b in combinations(range(len(rows)), 2):
         single = difference_result(
