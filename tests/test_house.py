@@ -32,6 +32,7 @@ FLOORS = [
         *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
         *("classical", "scores", "decomposition", "report", "skce", "simulation", "comparison", "floor"),
         *("cell_tests", "multiplicity", "subgroups", "training"),
+        *("intervals", "l2_law", "targets"),
     },
     {"plotting"},
     {"_files", "cli"},

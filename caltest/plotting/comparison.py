@@ -72,7 +72,7 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
     floors = [model.plain.noise_floor for model in models]
     plain.plot(floors, range(len(models)), linestyle="none", marker="|", markersize=11, color=BAR)
     _draw_points(plain, np.array([model.plain.statistic for model in models]), rejected)
-    _label(plain, names, models[0].plain.name, "estimate, and what a perfect model shows")
+    _label(plain, names, models[0].plain.name, "estimate and noise floor")
     intervals = [model.miscalibration for model in models]
     _draw_bars(size, np.array([[found.root_low, found.root_high] for found in intervals]), _INTERVAL, linewidth=2.5)
     _draw_points(size, np.array([found.root for found in intervals]), rejected)
@@ -123,7 +123,7 @@ def figure_size(comparison: ModelComparison) -> tuple[float, float]:
     """Return width and height in inches that hold every row and its name."""
     rows = max(len(comparison.models), len(comparison.pairs))
     longest = max(len(model.name) for model in comparison.models)
-    return 11.0 + 0.2 * longest, 1.6 + 0.32 * max(rows, 3)
+    return 8.0 + 0.2 * longest, 1.6 + 0.32 * max(rows, 3)
 
 
 def _draw_bars(ax: Axes, ends: np.ndarray, color: str, **look: Any) -> None:
@@ -143,5 +143,5 @@ def _label(ax: Axes, names: Sequence[str], quantity: str, title: str) -> None:
     ax.set_xlabel(quantity)
     ax.set_title(title, fontsize="medium")
     ax.margins(x=0.08)
-    ax.locator_params(axis="x", nbins=5)
+    ax.locator_params(axis="x", nbins=4)
     ax.spines[["top", "right"]].set_visible(False)
