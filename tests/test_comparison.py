@@ -104,6 +104,17 @@ def test_simultaneous_pvalues_are_those_of_the_largest_difference(digits):
     assert np.all(np.diff(np.array(adjusted)[np.argsort(z)]) <= 0)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_single_pair_is_no_more_certain_than_its_own_test(seed):
+    rows = np.random.default_rng(seed).choice(len(Y_TRUE), 150, replace=False)
+    models = {name: MODELS[name][rows] for name in ("logistic_regression", "random_forest")}
+    found = caltest.compare_models(models, Y_TRUE[rows], statistic=caltest.ECE(), n_resamples=199, rng=seed)
+    (pair,) = found.pairs
+    assert pair.pvalue_simultaneous >= pair.test.pvalue
+    assert pair.low_simultaneous <= pair.test.low
+    assert pair.high_simultaneous >= pair.test.high
+
+
 def test_more_models_make_larger_pvalues():
     few = caltest.compare_models({name: MODELS[name] for name in NAMES[:2]}, Y_TRUE, rng=0).pairs[0]
     many = caltest.compare_models(MODELS, Y_TRUE, rng=0).pairs[0]
