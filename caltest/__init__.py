@@ -31,7 +31,13 @@ from caltest.intervals import L2Interval, l2_interval
 from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
-from caltest.plotting import plot_bias_study, plot_comparison, plot_reliability, plot_smooth_reliability
+from caltest.plotting import (
+    plot_bias_study,
+    plot_comparison,
+    plot_reliability,
+    plot_smooth_reliability,
+    plot_training,
+)
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.report import CalibrationReport, calibration_report
@@ -77,8 +83,10 @@ from caltest.statistics import (
     TCal,
     TemperatureScore,
 )
+from caltest.subgroups import SubgroupTests, subgroup_tests
 from caltest.table import CalibrationTable, calibration_table
 from caltest.targets import squared_l2_target
+from caltest.training import TrainingTrack, track
 from caltest.trees import VarianceTree
 
 __version__ = "0.1.0"
@@ -140,11 +148,13 @@ __all__ = [
     "SpiegelhalterResult",
     "SquaredL2",
     "Statistic",
+    "SubgroupTests",
     "TCal",
     "TCalResult",
     "TemperatureScore",
     "TopK",
     "TopRank",
+    "TrainingTrack",
     "VarianceTree",
     "WithinTop",
     "accuracy",
@@ -175,6 +185,7 @@ __all__ = [
     "plot_comparison",
     "plot_reliability",
     "plot_smooth_reliability",
+    "plot_training",
     "reliability_curve",
     "score_decomposition",
     "simulation",
@@ -184,9 +195,11 @@ __all__ = [
     "spiegelhalter_test",
     "squared_euclidean",
     "squared_l2_target",
+    "subgroup_tests",
     "tcal_test",
     "total_variation",
     "total_variation_kernel",
+    "track",
     "underconfidence",
     "unpaired_test",
 ]

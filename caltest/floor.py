@@ -16,7 +16,7 @@ from caltest._result import finite
 from caltest._sample import Region, induce
 from caltest._validation import SeedLike, validate_choice, validate_level, validate_prob
 from caltest._words import hypothesis_text, lens_text, null_law_text, sparsity_notes
-from caltest.hypothesis import COMPUTED_LAWS, refuse_exact, validate_resampling, validate_statistic
+from caltest.hypothesis import COMPUTED_LAWS, refuse_exact, validate_estimate, validate_resampling
 from caltest.laws import Law, ResampledLaw
 from caltest.lenses import Lens
 from caltest.resampling import Consistency
@@ -219,15 +219,13 @@ def noise_floor(
     0.23
     """
     validate_choice(method, "method", ("auto", "exact", "monte-carlo"))
-    chosen = validate_statistic(ECE() if statistic is None else statistic)
+    chosen = validate_estimate(ECE() if statistic is None else statistic)
     scheme = validate_resampling(Consistency() if resampling is None else resampling)
     levels = _validate_quantiles(quantiles)
     draws = scheme.draws(n_resamples, rng)
     prob = validate_prob(y_prob)
     # No law depends on the outcomes of a sample; it has to hold some.
     sample = scheme.under_null(induce(prob, np.zeros(len(prob), dtype=np.int64), lens=lens, region=region))
-    if chosen.components != (chosen,):
-        chosen.evaluate(sample, sample.outcome)  # raises: a combination has no value of its own
     law = None if method == "monte-carlo" or scheme.resample_predictions else chosen.exact_law(sample)
     if law is None and method == "exact":
         refuse_exact(chosen, sample, scheme)

@@ -355,6 +355,15 @@ def validate_statistic(statistic: Any) -> Statistic:
     raise ValueError(msg)
 
 
+def validate_estimate(statistic: Any) -> Statistic:
+    """Return ``statistic`` if it is one that has a value of its own."""
+    chosen = validate_statistic(statistic)
+    if chosen.components == (chosen,):
+        return chosen
+    msg = f"`{type(chosen).__name__}` combines tests and estimates no error; use a statistic such as ECE()."
+    raise ValueError(msg)
+
+
 def validate_resampling(resampling: Any) -> Consistency:
     """Return ``resampling`` if it is a null hypothesis."""
     if isinstance(resampling, Consistency):

@@ -65,8 +65,10 @@ MADE_BY = {
     "NoiseFloor": caltest.noise_floor,
     "ReliabilityCurve": caltest.reliability_curve,
     "SmoothReliabilityCurve": caltest.smooth_reliability_curve,
+    "SubgroupTests": caltest.subgroup_tests,
     "SpiegelhalterResult": caltest.spiegelhalter_test,
     "TCalResult": caltest.tcal_test,
+    "TrainingTrack": caltest.track,
     "ScoreDecomposition": caltest.score_decomposition,
 }
 """Results: users read them, so that their attributes are documented, and the example is that of the function."""

@@ -4,5 +4,6 @@ from caltest.plotting.bias import plot_bias_study
 from caltest.plotting.comparison import plot_comparison
 from caltest.plotting.reliability import plot_reliability
 from caltest.plotting.smooth import plot_smooth_reliability
+from caltest.plotting.training import plot_training
 
-__all__ = ["plot_bias_study", "plot_comparison", "plot_reliability", "plot_smooth_reliability"]
+__all__ = ["plot_bias_study", "plot_comparison", "plot_reliability", "plot_smooth_reliability", "plot_training"]
