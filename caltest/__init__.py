@@ -8,6 +8,8 @@ predicted and what happened, and compare it with what a perfectly calibrated mod
 from caltest import brownian, datasets, simulation
 from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
+from caltest.band import CalibrationBand, calibration_band
+from caltest.bootstrap_interval import BootstrapInterval, bootstrap_interval
 from caltest.classical import (
     BridgeResult,
     CoxResult,
@@ -28,7 +30,7 @@ from caltest.intervals import L2Interval, l2_interval
 from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
-from caltest.plotting import plot_bias_study, plot_reliability, plot_smooth_reliability
+from caltest.plotting import plot_bias_study, plot_calibration_band, plot_reliability, plot_smooth_reliability
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.report import CalibrationReport, calibration_report
@@ -76,6 +78,7 @@ from caltest.statistics import (
 )
 from caltest.table import CalibrationTable, calibration_table
 from caltest.targets import squared_l2_target
+from caltest.tolerance import EquivalenceResult, ToleranceResult, equivalence_test, tolerance_pvalue, tolerance_test
 from caltest.trees import VarianceTree
 
 __version__ = "0.1.0"
@@ -94,8 +97,10 @@ __all__ = [
     "UCE",
     "AgainstRest",
     "Bootstrap",
+    "BootstrapInterval",
     "Bridge",
     "BridgeResult",
+    "CalibrationBand",
     "CalibrationReport",
     "CalibrationTable",
     "CalibrationTestResult",
@@ -112,6 +117,7 @@ __all__ = [
     "Edges",
     "EqualMass",
     "EqualWidth",
+    "EquivalenceResult",
     "GCETable",
     "Groups",
     "HistogramRegression",
@@ -136,14 +142,17 @@ __all__ = [
     "TCal",
     "TCalResult",
     "TemperatureScore",
+    "ToleranceResult",
     "TopK",
     "TopRank",
     "VarianceTree",
     "WithinTop",
     "accuracy",
+    "bootstrap_interval",
     "bridge_test",
     "brier_score",
     "brownian",
+    "calibration_band",
     "calibration_error",
     "calibration_report",
     "calibration_table",
@@ -151,6 +160,7 @@ __all__ = [
     "chebyshev",
     "cox_test",
     "datasets",
+    "equivalence_test",
     "euclidean",
     "euclidean_kernel",
     "gaussian_kernel",
@@ -162,6 +172,7 @@ __all__ = [
     "mean_confidence",
     "overconfidence",
     "plot_bias_study",
+    "plot_calibration_band",
     "plot_reliability",
     "plot_smooth_reliability",
     "reliability_curve",
@@ -174,6 +185,8 @@ __all__ = [
     "squared_euclidean",
     "squared_l2_target",
     "tcal_test",
+    "tolerance_pvalue",
+    "tolerance_test",
     "total_variation",
     "total_variation_kernel",
     "underconfidence",

@@ -31,6 +31,7 @@ FLOORS = [
     {
         *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
         *("classical", "scores", "decomposition", "report", "skce", "simulation"),
+        *("l2_law", "targets", "intervals", "bootstrap_interval", "tolerance", "band"),
     },
     {"plotting"},
     {"_files", "cli"},
@@ -47,7 +48,9 @@ LONGER = {"_kernels/draws.py": "what draws needs the generator, and Numba does n
 """Files that may be longer, each with its reason."""
 
 MADE_BY = {
+    "BootstrapInterval": caltest.bootstrap_interval,
     "BridgeResult": caltest.bridge_test,
+    "CalibrationBand": caltest.calibration_band,
     "CalibrationReport": caltest.calibration_report,
     "CalibrationTable": caltest.calibration_table,
     "CalibrationTestResult": caltest.calibration_test,
@@ -60,6 +63,8 @@ MADE_BY = {
     "ReliabilityCurve": caltest.reliability_curve,
     "SmoothReliabilityCurve": caltest.smooth_reliability_curve,
     "SpiegelhalterResult": caltest.spiegelhalter_test,
+    "EquivalenceResult": caltest.equivalence_test,
+    "ToleranceResult": caltest.tolerance_test,
     "TCalResult": caltest.tcal_test,
     "ScoreDecomposition": caltest.score_decomposition,
 }
@@ -277,6 +282,7 @@ for y_prob in kinds:
     for statistic in (caltest.Bridge(), caltest.TCal(), caltest.CoxScore()):
         caltest.calibration_test(label == 1, event, statistic=statistic, n_resamples=19, rng=0)
     caltest.reliability_curve(label, y_prob)
+    caltest.calibration_band(label, y_prob)
     caltest.reliability_curve(label == 1, event, simultaneous=True)
     caltest.smooth_reliability_curve(label == 1, event, n_resamples=19)
     for statistic in (caltest.KDEError(), caltest.SmoothECE()):
