@@ -8,6 +8,8 @@ predicted and what happened, and compare it with what a perfectly calibrated mod
 from caltest import brownian, datasets, simulation
 from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
+from caltest.band import CalibrationBand, calibration_band
+from caltest.bootstrap_interval import BootstrapInterval, bootstrap_interval
 from caltest.cell_tests import CellTests
 from caltest.classical import (
     BridgeResult,
@@ -33,6 +35,7 @@ from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRa
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
 from caltest.plotting import (
     plot_bias_study,
+    plot_calibration_band,
     plot_comparison,
     plot_reliability,
     plot_smooth_reliability,
@@ -86,6 +89,7 @@ from caltest.statistics import (
 from caltest.subgroups import SubgroupTests, subgroup_tests
 from caltest.table import CalibrationTable, calibration_table
 from caltest.targets import squared_l2_target
+from caltest.tolerance import EquivalenceResult, ToleranceResult, equivalence_test, tolerance_pvalue, tolerance_test
 from caltest.training import TrainingTrack, track
 from caltest.trees import VarianceTree
 
@@ -105,8 +109,10 @@ __all__ = [
     "UCE",
     "AgainstRest",
     "Bootstrap",
+    "BootstrapInterval",
     "Bridge",
     "BridgeResult",
+    "CalibrationBand",
     "CalibrationReport",
     "CalibrationTable",
     "CalibrationTestResult",
@@ -125,6 +131,7 @@ __all__ = [
     "Edges",
     "EqualMass",
     "EqualWidth",
+    "EquivalenceResult",
     "GCETable",
     "Groups",
     "HistogramRegression",
@@ -152,15 +159,18 @@ __all__ = [
     "TCal",
     "TCalResult",
     "TemperatureScore",
+    "ToleranceResult",
     "TopK",
     "TopRank",
     "TrainingTrack",
     "VarianceTree",
     "WithinTop",
     "accuracy",
+    "bootstrap_interval",
     "bridge_test",
     "brier_score",
     "brownian",
+    "calibration_band",
     "calibration_error",
     "calibration_report",
     "calibration_table",
@@ -169,6 +179,7 @@ __all__ = [
     "compare_models",
     "cox_test",
     "datasets",
+    "equivalence_test",
     "euclidean",
     "euclidean_kernel",
     "gaussian_kernel",
@@ -182,6 +193,7 @@ __all__ = [
     "overconfidence",
     "paired_test",
     "plot_bias_study",
+    "plot_calibration_band",
     "plot_comparison",
     "plot_reliability",
     "plot_smooth_reliability",
@@ -197,6 +209,8 @@ __all__ = [
     "squared_l2_target",
     "subgroup_tests",
     "tcal_test",
+    "tolerance_pvalue",
+    "tolerance_test",
     "total_variation",
     "total_variation_kernel",
     "track",

@@ -16,7 +16,7 @@ from caltest._naming import describe
 from caltest._sample import Region, Sample, make_sample
 from caltest._validation import validate_choice, validate_level
 from caltest._words import lens_text
-from caltest.l2_law import SPARSE_ROWS, SPARSE_SHARE, SquaredL2Law
+from caltest.l2_law import SquaredL2Law
 from caltest.lenses import Lens
 from caltest.partitions import Partition
 from caltest.trees import VarianceTree
@@ -171,33 +171,41 @@ def l2_interval(
     validate_choice(alternative, "alternative", ("two-sided", "less", "greater"))
     cut = VarianceTree() if partition is None else partition
     sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
-    law = SquaredL2Law.of(sample, cut)
-    missed = (1 - level) / 2 if alternative == "two-sided" else 1 - level
-    count = sample.cells(cut).count
+    law, seen = SquaredL2Law.of(sample, cut), lens_text(lens, classes)
+    return interval_of(law, sample, cut, lens=seen, confidence_level=level, alternative=alternative)
+
+
+def interval_of(
+    law: SquaredL2Law, sample: Sample, partition: Any, *, lens: str, confidence_level: float, alternative: str
+) -> L2Interval:
+    """Invert a law."""
+    missed = (1 - confidence_level) / (2 if alternative == "two-sided" else 1)
+    count = sample.cells(partition).count
     return L2Interval(
         0.0 if alternative == "less" else law.lower_end(missed),
         law.largest if alternative == "greater" else law.upper_end(missed),
         law.estimate,
-        level,
+        confidence_level,
         alternative,
         law.noise,
-        target_text(sample, cut),
+        _target_text(sample, partition),
         "inversion of a non-central chi-squared law" + ("" if law.spread is None else " and a normal law"),
-        lens_text(lens, classes),
-        describe(cut),
+        lens,
+        describe(partition),
         sample.n_samples,
         sample.n_outcomes,
         len(count),
-        sparse_share(count),
-        interval_notes(sample, law, count),
+        _sparse_share(count),
+        _notes(sample, law, count),
     )
 
 
+_SPARSE_ROWS, _SPARSE_SHARE = 10, 0.05  # cells of fewer rows are sparse; more of the rows in them, and no promise
 _FEWEST_ROWS = 200  # of the studies of coverage
 _UNUSUALLY_LOW = 0.01
 
 
-def target_text(sample: Sample, partition: Any) -> str:
+def _target_text(sample: Sample, partition: Any) -> str:
     """Say what T estimates and the interval is to hold."""
     each = "event's" if sample.n_outcomes == 2 else "vector of"
     return (
@@ -207,9 +215,9 @@ def target_text(sample: Sample, partition: Any) -> str:
     )
 
 
-def interval_notes(sample: Sample, law: SquaredL2Law, count: NDArray[np.float64]) -> tuple[str, ...]:
+def _notes(sample: Sample, law: SquaredL2Law, count: NDArray[np.float64]) -> tuple[str, ...]:
     """Say where no coverage is promised."""
-    sparse, single = sparse_share(count), int((count == 1).sum())
+    sparse, single = _sparse_share(count), int((count == 1).sum())
     found = [
         (
             law.null_tail < _UNUSUALLY_LOW,
@@ -218,13 +226,13 @@ def interval_notes(sample: Sample, law: SquaredL2Law, count: NDArray[np.float64]
         ),
         (single > 0, f"{single} cells of a single row are left out: they tell nothing about squared miscalibration."),
         (
-            sparse > SPARSE_SHARE,
-            f"{sparse:.0%} of the rows lie in cells of fewer than {SPARSE_ROWS} rows: no coverage is promised.",
+            sparse > _SPARSE_SHARE,
+            f"{sparse:.0%} of the rows lie in cells of fewer than {_SPARSE_ROWS} rows: no coverage is promised.",
         ),
         (sample.n_outcomes > 2, "more than two outcomes: coverage was measured (docs/how-much.md), not promised."),
         (sample.n_samples < _FEWEST_ROWS, f"fewer than {_FEWEST_ROWS} rows: no coverage is promised."),
         (
-            law.unit <= 0,
+            not law.noise,
             "every prediction was certain, and right, or no cell has two rows: the upper end is what so many rows "
             "could have hidden.",
         ),
@@ -232,6 +240,6 @@ def interval_notes(sample: Sample, law: SquaredL2Law, count: NDArray[np.float64]
     return tuple(words for said, words in found if said)
 
 
-def sparse_share(count: NDArray[np.float64]) -> float:
+def _sparse_share(count: NDArray[np.float64]) -> float:
     """Return the share of the rows that lie in cells of few rows."""
-    return float(count[count < SPARSE_ROWS].sum() / count.sum())
+    return float(count[count < _SPARSE_ROWS].sum() / count.sum())

@@ -14,13 +14,7 @@ from caltest._sample import Sample
 from caltest.statistics.kernel import residuals
 from caltest.statistics.squared import SquaredL2
 
-SPARSE_ROWS = 10
-"""Cells of fewer rows are sparse."""
-SPARSE_SHARE = 0.05
-"""With more of the rows in sparse cells the normal law is consulted too, and no coverage is promised."""
-
 _PSEUDO_ROWS = 4
-_QUIET = 0.5  # a cell's sum of squared residuals below which nothing but certainty was seen in it
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +34,11 @@ class SquaredL2Law:
     noise : float
         :math:`s_0`, about the standard deviation of T if the model is calibrated.
     unit : float
-        a; 0 where predictions are certain and were right.
+        a.
     spread : float or None
-        Standard deviation of T at the estimate, where the normal law is consulted too.
-    quiet : array of shape (n_quiet, 2)
-        Rows, and share of the rows, of each cell that shows nothing but certainty that proved right.
+        Standard deviation of T at the estimate, for more than two outcomes, where the normal law is consulted too.
+    quiet : array of shape (n_quiet, 3)
+        Rows, share of the rows and surprises (0 or 1) of each cell of predictions that were certain and proved right.
     largest : float
         Greatest possible target.
     """
@@ -72,46 +66,48 @@ class SquaredL2Law:
             if len(error) > 1
         ]
         rows = np.array([cell.n_rows for cell in moments])
-        quiet = np.array([cell.squares < _QUIET for cell in moments], dtype=bool)
+        surprises = np.array([round(cell.squares / largest) for cell in moments])
         noise = math.sqrt(2 * max(sum(cell.null_pairs for cell in moments), sum(cell.pairs for cell in moments))) / n
         gap = math.fsum(cell.n_rows * cell.mean @ cell.mean for cell in moments)
         along = math.fsum(cell.n_rows * cell.mean @ cell.covariance @ cell.mean for cell in moments)
         kappa = max(along / gap if gap > 0 else 0.0, _null_scale(moments, n))
-        sparse = rows[rows < SPARSE_ROWS].sum() + (n - rows.sum()) > SPARSE_SHARE * n
         spread = math.sqrt(noise**2 + 4 * along / n**2)
         return cls(
             float(SquaredL2(partition).evaluate(sample, sample.outcome)),
             noise,
             kappa / n,
-            spread if spread > 0 and (sparse or sample.n_outcomes > 2) else None,
-            np.column_stack([rows, rows / n])[quiet].astype(np.float64).reshape(-1, 2),
+            spread if spread > 0 and sample.n_outcomes > 2 else None,
+            np.column_stack([rows, rows / n, surprises])[(surprises <= 1) | (noise == 0)],
             largest,
         )
 
     @property
     def degrees_of_freedom(self) -> float:
         """The parameter nu."""
-        return self.noise**2 / (2 * self.unit**2)
+        return self.noise**2 / (2 * self.unit**2) if self.unit > 0 else 0.0
 
     @property
     def null_tail(self) -> float:
         """Probability of a value at most T if the model is calibrated."""
-        nu = self.degrees_of_freedom if self.unit > 0 else 1.0
-        return noncentral_chi2_cdf(self.estimate / self.unit + nu, nu, 0.0) if self.unit > 0 else 1.0
+        nu = self.degrees_of_freedom
+        return noncentral_chi2_cdf(self.estimate / self.unit + nu, nu, 0.0) if self.noise > 0 else 1.0
 
     def below(self, target: float) -> float:
         r"""Return the probability of a value at most T; decreasing in the target.
 
         An estimate far below 0 says that outcomes scatter less than those of a calibrated model, not that there is
         less than no miscalibration: it is read as the 16 % quantile of the null law. Nor can rows that were certain,
-        and right, exclude what they had no occasion to show: a cell of m such rows hides a target
-        :math:`\theta \le \tfrac m n \mu^2` with probability :math:`(1 - \mu)^m`.
+        and right, exclude what they had little occasion to show: a cell of m such rows hides a target
+        :math:`\theta = \tfrac m n \mu^2` with the binomial probability of no more surprises than were seen.
         """
-        from scipy.special import ndtr
+        from scipy.special import bdtr, ndtr
 
-        hidden = np.clip(1 - np.sqrt(target / (self.largest * self.quiet[:, 1])), 0.0, None) ** self.quiet[:, 0]
-        found = [hidden.max(initial=0.0)]
-        if self.unit > 0:
+        if not self.unit:
+            return 1.0
+        rows, share, surprises = self.quiet.T
+        rate = np.minimum(np.sqrt(target / (self.largest * share)), 1.0)
+        found = [bdtr(surprises, rows.astype(int), rate).max(initial=0.0)]
+        if self.noise > 0:
             nu = self.degrees_of_freedom
             x = max(self.estimate / self.unit + nu, _low_quantile(nu))
             found.append(noncentral_chi2_cdf(x, nu, target / self.unit))
@@ -121,7 +117,7 @@ class SquaredL2Law:
 
     def above(self, target: float) -> float:
         """Return the probability of a value at least T; increasing in the target."""
-        if self.unit <= 0:
+        if not self.noise:
             return 1.0
         nu = self.degrees_of_freedom
         return 1 - noncentral_chi2_cdf(self.estimate / self.unit + nu, nu, target / self.unit)
@@ -146,7 +142,7 @@ class _CellMoments:
     mean : array of shape (d,)
         Mean residual.
     covariance : array of shape (d, d)
-        Of a residual, with four pseudo-rows of the covariance that the predictions state.
+        Of a residual, with four pseudo-rows that are spread evenly over the outcomes.
     squares : float
         Sum of the squared lengths of the residuals.
     pairs, null_pairs : float
@@ -171,10 +167,12 @@ class _CellMoments:
         own = np.square(prob).sum(axis=1) - 2 * (prob**3).sum(axis=1) + np.square(np.square(prob).sum(axis=1))
         mean = error.mean(axis=0)
         centred = error - mean
+        n_outcomes = max(len(mean), 2)
+        even = np.eye(len(mean)) / n_outcomes - 1 / n_outcomes**2
         return cls(
             n,
             mean,
-            (centred.T @ centred + _PSEUDO_ROWS * stated / n) / (n - 1 + _PSEUDO_ROWS),
+            (centred.T @ centred + _PSEUDO_ROWS * even) / (n - 1 + _PSEUDO_ROWS),
             float(square.sum()),
             max(float(np.square(joint).sum() - np.square(square).sum()), 0.0) / (n - 1) ** 2,
             max(float(np.square(stated).sum() - own.sum()), 0.0) / (n - 1) ** 2,

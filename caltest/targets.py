@@ -59,7 +59,7 @@ def squared_l2_target(
     A model that is .1 too low everywhere:
 
     >>> import caltest
-    >>> round(caltest.squared_l2_target([0.1, 0.4, 0.4, 0.7], [0.2, 0.5, 0.5, 0.8]), 6)
+    >>> round(caltest.squared_l2_target([0.1, 0.2, 0.3, 0.4], [0.2, 0.3, 0.4, 0.5]), 6)
     0.01
     """
     prob, truth = validate_prob(y_prob), _validate_truth(class_prob)

@@ -32,7 +32,7 @@ FLOORS = [
         *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
         *("classical", "scores", "decomposition", "report", "skce", "simulation", "comparison", "floor"),
         *("cell_tests", "multiplicity", "subgroups", "training"),
-        *("intervals", "l2_law", "targets"),
+        *("l2_law", "targets", "intervals", "bootstrap_interval", "tolerance", "band"),
     },
     {"plotting"},
     {"_files", "cli"},
@@ -49,7 +49,9 @@ LONGER = {"_kernels/draws.py": "what draws needs the generator, and Numba does n
 """Files that may be longer, each with its reason."""
 
 MADE_BY = {
+    "BootstrapInterval": caltest.bootstrap_interval,
     "BridgeResult": caltest.bridge_test,
+    "CalibrationBand": caltest.calibration_band,
     "CalibrationReport": caltest.calibration_report,
     "CalibrationTable": caltest.calibration_table,
     "CalibrationTestResult": caltest.calibration_test,
@@ -67,6 +69,8 @@ MADE_BY = {
     "SmoothReliabilityCurve": caltest.smooth_reliability_curve,
     "SubgroupTests": caltest.subgroup_tests,
     "SpiegelhalterResult": caltest.spiegelhalter_test,
+    "EquivalenceResult": caltest.equivalence_test,
+    "ToleranceResult": caltest.tolerance_test,
     "TCalResult": caltest.tcal_test,
     "TrainingTrack": caltest.track,
     "ScoreDecomposition": caltest.score_decomposition,
@@ -285,6 +289,7 @@ for y_prob in kinds:
     for statistic in (caltest.Bridge(), caltest.TCal(), caltest.CoxScore()):
         caltest.calibration_test(label == 1, event, statistic=statistic, n_resamples=19, rng=0)
     caltest.reliability_curve(label, y_prob)
+    caltest.calibration_band(label, y_prob)
     caltest.reliability_curve(label == 1, event, simultaneous=True)
     caltest.smooth_reliability_curve(label == 1, event, n_resamples=19)
     for statistic in (caltest.KDEError(), caltest.SmoothECE()):
