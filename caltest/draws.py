@@ -78,7 +78,7 @@ class Draws(ABC):
 
     def map(
         self,
-        evaluate: Callable[[Draws], NDArray[np.float64]],
+        evaluate: Callable[[Self], NDArray[np.float64]],
         workers: int = 1,
         progress: Callable[[int, int], None] | None = None,
     ) -> NDArray[np.float64]:
