@@ -146,7 +146,7 @@ def difference_result(
         difference,
         error,
         z,
-        pvalue if error > 0 else 1.0,
+        pvalue,
         difference - reach,
         difference + reach,
         estimate_a=a,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,11 @@ class PairTerms:
         return len(self.cell)
 
     @cached_property
+    def members(self) -> list[NDArray[np.int64]]:
+        """Rows of each cell."""
+        return np.split(np.argsort(self.cell, kind="stable"), np.cumsum(np.bincount(self.cell))[:-1])
+
+    @cached_property
     def row_sum(self) -> NDArray[np.float64]:
         """Sum of the terms of each row, ``(n_samples,)``."""
         n_cells = len(self.scale)
@@ -102,9 +107,9 @@ class PairTerms:
         by_row = 2 / n * (change @ (self.row_sum - self.row_sum.mean()))
         own = np.square(self.residual).sum(axis=1) * self.scale[self.cell]
         by_pair = -np.square(change) @ own
-        for cell in np.flatnonzero(self.scale):
-            rows = self.cell == cell
-            by_pair += self.scale[cell] * np.square(change[:, rows] @ self.residual[rows]).sum(axis=1)
+        for scale, rows in zip(self.scale, self.members, strict=True):
+            if scale > 0:
+                by_pair += scale * np.square(change[:, rows] @ self.residual[rows]).sum(axis=1)
         return by_row, by_pair / n
 
 
@@ -181,10 +186,7 @@ def resample(
     schemes = [Bootstrap().draws(n_resamples, generator) for _ in (models[:1] if same_rows else models)]
     groups = [models] if same_rows else [[model] for model in models]
     by_row, by_pair = np.concatenate(
-        [
-            draws.map(lambda part, group=group: _deviations(part, group), workers)  # type: ignore[misc]
-            for draws, group in zip(schemes, groups, strict=True)
-        ],
+        [draws.map(partial(_deviations, models=group), workers) for draws, group in zip(schemes, groups, strict=True)],
         axis=1,
     )
     return differences.shrinkage[..., None] * (by_row[:, None] - by_row) + by_pair[:, None] - by_pair
