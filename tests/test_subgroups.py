@@ -144,7 +144,7 @@ def test_opposite_errors_are_invisible_together_and_found_apart():
 def rejections(n_sets, rng):
     """How often the joint and the smallest corrected p-value (Holm: times their number) reject calibrated data at 0.05.
 
-    Subgroups overlap, and one has two rows.
+    Subgroups overlap, and one has two rows. With fewer draws no p-value, times six, could be as small.
     """
     n = 90
     prob = rng.dirichlet([0.5, 1, 1], n)
@@ -152,7 +152,7 @@ def rejections(n_sets, rng):
     subgroup[:2, 0] = 7
     found = np.zeros(2, dtype=int)
     for i in range(n_sets):
-        tests = ct.subgroup_tests(draw_labels(prob, rng), prob, subgroup=subgroup, n_resamples=99, rng=i)
+        tests = ct.subgroup_tests(draw_labels(prob, rng), prob, subgroup=subgroup, n_resamples=199, rng=i)
         found += [tests.pvalue <= 0.05, len(tests.rows) * min(row.pvalue for row in tests) <= 0.05]
     return found
 
@@ -166,7 +166,7 @@ def test_level_joint_and_familywise_of_many_data_sets():
     joint, familywise = rejections(2000, np.random.default_rng(4))
     assert joint <= binom.ppf(1 - 1e-4, 2000, 0.05)
     assert joint >= binom.ppf(1e-4, 2000, 0.03)  # exact, not conservative: ties and the grid cost little
-    assert familywise <= binom.ppf(1 - 1e-4, 2000, 0.05)
+    assert 0 < familywise <= binom.ppf(1 - 1e-4, 2000, 0.05)
 
 
 def test_every_statistic_runs_on_small_subgroups(any_default_statistic):

@@ -58,8 +58,8 @@ def paired_test(
     The first term is what is left where both models are calibrated, the second one what is left far from it. That two
     models are equally miscalibrated does not fix the law of the outcomes given both predictions, so that nothing can be
     redrawn from it, and signs may not be flipped: p-value and interval are asymptotic. Near calibration they are
-    conservative; elsewhere tests at level 0.05 were seen to reject equally miscalibrated models in at most 7 % of the data
-    sets, from 60 rows on (docs/comparing-models.md).
+    conservative; elsewhere at most 7 % of simulated data sets with equally miscalibrated models were rejected at level
+    0.05, from 60 rows on (docs/comparing-models.md).
 
     Parameters
     ----------
