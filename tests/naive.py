@@ -1266,3 +1266,38 @@ def two_sided(p, k):
     for x in map(float, p):
         law = [a * (1 - x) + b * x for a, b in zip([*law, 0.0], [0.0, *law], strict=True)]
     return min(1.0, 2 * min(sum(law[: k + 1]), sum(law[k:])))
+
+
+# Differences between two models, from the terms of all pairs of rows.
+
+
+def pair_rows(residual, cell):
+    """Rows of the matrix H, H_ij = 1{same cell} e_i . e_j / (n_b - 1) and H_ii = 0, one after the other."""
+    members = {label: np.flatnonzero(cell == label) for label in set(cell.tolist())}
+    for i, label in enumerate(cell.tolist()):
+        row, same = np.zeros(len(cell)), members[label]
+        if len(same) > 1:
+            row[same] = residual[same] @ residual[i] / (len(same) - 1)
+            row[i] = 0.0
+        yield row
+
+
+def difference(left, right):
+    """D and Var(D) of two models on the same rows, each (residuals, cells)."""
+    n = len(left[1])
+    g, q = np.empty(n), 0.0
+    for i, (a, b) in enumerate(zip(pair_rows(*left), pair_rows(*right), strict=True)):
+        g[i] = np.sum(a - b)
+        q += np.sum(np.square(a - b))
+    by_row = 4 / n**2 * (np.sum(np.square(g - g.mean())) - q)
+    return g.sum() / n, 2 * q / n**2 + max(0.0, by_row)
+
+
+def resampled(left, right, change):
+    """What D deviates by as row i counts 1 + change_i times, its linear part scaled to the variance above."""
+    n = len(left[1])
+    h = np.array([a - b for a, b in zip(pair_rows(*left), pair_rows(*right), strict=True)])
+    g = h.sum(axis=1) - h.sum() / n
+    plain = np.sum(np.square(g))
+    scale = np.sqrt(max(0.0, plain - np.sum(np.square(h))) / plain) if plain > 0 else 0.0
+    return 2 * scale / n * change @ g + change @ h @ change / n

@@ -30,8 +30,9 @@ FLOORS = [
     {"statistics"},
     {
         *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
-        *("classical", "scores", "decomposition", "report", "skce", "simulation"),
-        *("cell_tests", "floor", "multiplicity", "subgroups", "training"),
+        *("classical", "scores", "decomposition", "report", "skce", "simulation", "comparison", "floor"),
+        *("cell_tests", "multiplicity", "subgroups", "training"),
+        *("l2_law", "targets", "intervals", "bootstrap_interval", "tolerance", "band"),
     },
     {"plotting"},
     {"_files", "cli"},
@@ -48,21 +49,28 @@ LONGER = {"_kernels/draws.py": "what draws needs the generator, and Numba does n
 """Files that may be longer, each with its reason."""
 
 MADE_BY = {
+    "BootstrapInterval": caltest.bootstrap_interval,
     "BridgeResult": caltest.bridge_test,
+    "CalibrationBand": caltest.calibration_band,
     "CalibrationReport": caltest.calibration_report,
     "CalibrationTable": caltest.calibration_table,
     "CalibrationTestResult": caltest.calibration_test,
+    "DifferenceResult": caltest.paired_test,
     "CellTests": caltest.ReliabilityCurve.cell_tests,
     "GCETable": caltest.gce_table,
     "CoxResult": caltest.cox_test,
     "HistogramRegression": caltest.histogram_regression,
     "HosmerLemeshowResult": caltest.hosmer_lemeshow_test,
     "KernelTestResult": caltest.skce_test,
+    "L2Interval": caltest.l2_interval,
+    "ModelComparison": caltest.compare_models,
     "NoiseFloor": caltest.noise_floor,
     "ReliabilityCurve": caltest.reliability_curve,
     "SmoothReliabilityCurve": caltest.smooth_reliability_curve,
     "SubgroupTests": caltest.subgroup_tests,
     "SpiegelhalterResult": caltest.spiegelhalter_test,
+    "EquivalenceResult": caltest.equivalence_test,
+    "ToleranceResult": caltest.tolerance_test,
     "TCalResult": caltest.tcal_test,
     "TrainingTrack": caltest.track,
     "ScoreDecomposition": caltest.score_decomposition,
@@ -289,6 +297,7 @@ for y_prob in kinds:
     for statistic in (caltest.Bridge(), caltest.TCal(), caltest.CoxScore()):
         caltest.calibration_test(label == 1, event, statistic=statistic, n_resamples=19, rng=0)
     caltest.reliability_curve(label, y_prob)
+    caltest.calibration_band(label, y_prob)
     caltest.reliability_curve(label == 1, event, simultaneous=True)
     caltest.smooth_reliability_curve(label == 1, event, n_resamples=19)
     for statistic in (caltest.KDEError(), caltest.SmoothECE()):
