@@ -5,7 +5,7 @@ estimate its calibration function by histogram regression over a partition, meas
 predicted and what happened, and compare it with what a perfectly calibrated model would have shown.
 """
 
-from caltest import brownian, datasets
+from caltest import brownian, datasets, simulation
 from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
 from caltest.classical import (
@@ -161,6 +161,7 @@ __all__ = [
     "plot_smooth_reliability",
     "reliability_curve",
     "score_decomposition",
+    "simulation",
     "skce_test",
     "smooth_reliability_curve",
     "spherical_score",

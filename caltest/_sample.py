@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest._kernels.cells import count_events, count_outcomes, weigh_outcomes
 from caltest._validation import SUM_TOLERANCE, is_ours, validate_problem, validate_weight
+from caltest.distances import Distance
 from caltest.lenses import Lens
 from caltest.partitions import Assignment, fit_partition, validate_partition
 
@@ -342,6 +343,27 @@ def apply_lens(
         msg = f"`lens` must return probabilities that sum to 1, got {total[row]:.9g} in row {row}."
         raise ValueError(msg)
     return induced, seen
+
+
+def apply_distance(
+    distance: Distance, predicted: NDArray[np.float64], observed: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Call a distance of arrays ``(..., n_outcomes)``, whose leading axes broadcast, and check what it returns."""
+    if not callable(distance):
+        msg = f"`distance` must be a function of (predicted, observed), got {distance!r}."
+        raise ValueError(msg)
+    shape = np.broadcast_shapes(predicted.shape, observed.shape)[:-1]
+    distances = np.asarray(distance(predicted, observed), dtype=np.float64)
+    if distances.shape != shape:
+        msg = (
+            f"`distance` must reduce the last axis of arrays (..., n_outcomes): expected shape {shape}, "
+            f"got {distances.shape}."
+        )
+        raise ValueError(msg)
+    if np.isnan(distances).any():
+        msg = "`distance` must return numbers, got nan."
+        raise ValueError(msg)
+    return distances
 
 
 def _inside(region: Region, prob: NDArray[np.float64]) -> NDArray[np.bool_]:

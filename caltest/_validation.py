@@ -159,6 +159,16 @@ def validate_positive(value: Any, name: str, or_else: str = "") -> float:
     raise ValueError(msg)
 
 
+def validate_number(value: Any, name: str, low: float = -np.inf, high: float = np.inf) -> float:
+    """Return ``value`` as float if it is a finite number from ``low`` to ``high``."""
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if is_number and np.isfinite(value) and low <= value <= high:
+        return float(value)
+    allowed = "" if low == -np.inf and high == np.inf else f" from {low:g} to {high:g}"
+    msg = f"`{name}` must be a finite number{allowed}, got {value!r}."
+    raise ValueError(msg)
+
+
 def validate_choice(value: Any, name: str, allowed: Sequence[str]) -> str:
     """Return ``value`` if it is one of the allowed words."""
     if isinstance(value, str) and value in allowed:

@@ -10,7 +10,7 @@ import pytest
 
 import caltest
 from caltest import ECE, Confidence, Consistency, EqualMass, EqualWidth, Partition
-from caltest._validation import SUM_TOLERANCE, validate_level
+from caltest._validation import SUM_TOLERANCE, validate_level, validate_number
 
 N = 60
 RNG = np.random.default_rng(3)
@@ -682,6 +682,9 @@ def test_weights_that_are_refused(case):
             "`calibration_function` must be a function of probabilities, g",
         ),
         (lambda: validate_level(1, "confidence_level"), "`confidence_level` must lie strictly between 0 and 1, got 1."),
+        (lambda: validate_number(np.inf, "beta0"), "`beta0` must be a finite number, got inf."),
+        (lambda: validate_number(True, "beta0"), "`beta0` must be a finite number, got True."),
+        (lambda: validate_number(2, "share", 0, 1), "`share` must be a finite number from 0 to 1, got 2."),
         (lambda: validate_level("0.9", "confidence_level"), "must lie strictly between 0 and 1, got '0.9'."),
     ],
 )

@@ -1,1 +1,6 @@
-"""Studies with known truth: models, bias of estimators, size and power of tests."""
+"""Studies with known truth: models whose calibration is known exactly, to learn what estimates and tests are worth."""
+
+from caltest.simulation._base import Draw, Model, Rows
+from caltest.simulation.gaussian import GaussianMixture1D
+
+__all__ = ["Draw", "GaussianMixture1D", "Model", "Rows"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._sample import CellSums, Sample
+from caltest._sample import CellSums, Sample, apply_distance
 from caltest.distances import Distance, total_variation
 from caltest.draws import Draws
 from caltest.exact import MaximumLaw, SumLaw
@@ -137,24 +137,12 @@ class MCE(Binned):
 
 
 def cell_distances(sums: CellSums, distance: Distance) -> NDArray[np.float64]:
-    """Return the distance ``(..., n_cells)`` in each cell; checks what a user's function returns."""
-    if not callable(distance):
-        msg = f"`distance` must be a function of (predicted, observed), got {distance!r}."
-        raise ValueError(msg)
+    """Return the distance ``(..., n_cells)`` in each cell, 0 where it is empty."""
     predicted, observed = sums.predicted, sums.observed
     empty = (sums.count <= 0)[..., None]
     if empty.any():  # resampled rows leave cells empty; a distance never sees them
         predicted, observed = (np.where(empty, 1 / observed.shape[-1], values) for values in (predicted, observed))
-    distances = np.asarray(distance(predicted, observed), dtype=np.float64)
-    if distances.shape != sums.observed.shape[:-1]:
-        msg = (
-            f"`distance` must reduce the last axis of arrays (..., n_outcomes): expected shape "
-            f"{sums.observed.shape[:-1]}, got {distances.shape}."
-        )
-        raise ValueError(msg)
-    if np.isnan(distances).any():
-        msg = "`distance` must return numbers, got nan."
-        raise ValueError(msg)
+    distances = apply_distance(distance, predicted, observed)
     return np.where(empty[..., 0], 0.0, distances) if empty.any() else distances
 
 
