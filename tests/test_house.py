@@ -29,7 +29,17 @@ FLOORS = [
     },
     {"statistics"},
     {
-        *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
+        *(
+            "_pvalues",
+            "_result",
+            "_words",
+            "hypothesis",
+            "table",
+            "gce",
+            "regression",
+            "reliability",
+            "smooth_reliability",
+        ),
         *("classical", "scores", "decomposition", "report", "skce", "simulation"),
     },
     {"plotting"},
