@@ -1,19 +1,45 @@
 """Studies with known truth: models whose calibration is known exactly, to learn what estimates and tests are worth."""
 
 from caltest.simulation._base import Draw, Model, Rows
+from caltest.simulation._estimate import MiscalibrationEstimate
+from caltest.simulation.bias import BiasStudy, bias_study
+from caltest.simulation.coverage import CoverageStudy, coverage_study
+from caltest.simulation.dirichlet import DirichletModel, ResampledPredictions
 from caltest.simulation.gaussian import GaussianMixture1D
+from caltest.simulation.maps import Bumps, Favour, Identity, LabelNoise, Move, Permutation, Shift, Temperature
+from caltest.simulation.mixtures import RandomMixture, posocco_mixtures
 from caltest.simulation.power import PowerStudy, power_study
 from caltest.simulation.sample_size import SampleSize, sample_size
 from caltest.simulation.size import RejectionStudy, size_study
+from caltest.simulation.trained import ClassifierTruth, TrainedClassifier
 
 __all__ = [
+    "BiasStudy",
+    "Bumps",
+    "ClassifierTruth",
+    "CoverageStudy",
+    "DirichletModel",
     "Draw",
+    "Favour",
     "GaussianMixture1D",
+    "Identity",
+    "LabelNoise",
+    "MiscalibrationEstimate",
     "Model",
+    "Move",
+    "Permutation",
     "PowerStudy",
+    "RandomMixture",
     "RejectionStudy",
+    "ResampledPredictions",
     "Rows",
     "SampleSize",
+    "Shift",
+    "Temperature",
+    "TrainedClassifier",
+    "bias_study",
+    "coverage_study",
+    "posocco_mixtures",
     "power_study",
     "sample_size",
     "size_study",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -123,6 +124,14 @@ def reporting(progress: bool | Progress, description: str) -> Iterator[Progress]
         raise ValueError(msg)
 
 
+def accepted(function: Callable[..., Any], offered: dict[str, Any]) -> dict[str, Any]:
+    """Return those of the offered keywords that a function takes."""
+    takes = inspect.signature(function).parameters.values()
+    anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes)
+    names = {parameter.name for parameter in takes}
+    return {name: value for name, value in offered.items() if anything or name in names}
+
+
 def sizes(values: int | Sequence[int], argument: str) -> list[int]:
     """Return the sizes a study varies, each once."""
     given = list(values) if isinstance(values, Sequence | np.ndarray | range) else [values]
@@ -133,13 +142,13 @@ def sizes(values: int | Sequence[int], argument: str) -> list[int]:
     return counts
 
 
-def named(things: Any, argument: str) -> dict[str, Any]:
+def named(things: Any, argument: str, kind: type | None = None, example: str = "") -> dict[str, Any]:
     """Return what a study varies, by name: of a mapping its keys, else each thing's own name.
 
     Raises
     ------
     ValueError
-        If there is nothing, or two things have the same name.
+        If there is nothing, two things have the same name, or one is not of the kind of the example.
     """
     if isinstance(things, Mapping):
         chosen = {str(name): thing for name, thing in things.items()}
@@ -152,5 +161,9 @@ def named(things: Any, argument: str) -> dict[str, Any]:
     if twice or not names:
         found = f"{twice[0]!r} twice; a mapping gives names" if twice else "none"
         msg = f"`{argument}` must hold one or more things of different names, got {found}."
+        raise ValueError(msg)
+    wrong = [value for value in values if kind is not None and not isinstance(value, kind)]
+    if wrong:
+        msg = f"`{argument}` must hold {example}, got {wrong[0]!r}."
         raise ValueError(msg)
     return dict(zip(names, values, strict=True))

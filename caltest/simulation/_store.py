@@ -64,7 +64,8 @@ class Store:
         if path.with_suffix(".parquet").exists():
             return pd.read_parquet(path.with_suffix(".parquet"))
         if path.with_suffix(".csv").exists():
-            return pd.read_csv(path.with_suffix(".csv"), float_precision="round_trip")
+            # This engine reads numbers back to the last bit; a model may be called "NA".
+            return pd.read_csv(path.with_suffix(".csv"), engine="python", keep_default_na=False, na_values=[""])
         return None
 
     def save(self, name: str, part: pd.DataFrame) -> None:
