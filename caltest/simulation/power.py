@@ -124,15 +124,15 @@ def power_study(
     ...                     n_samples=200, n_replicates=200, levels=[0.05], n_resamples=99, rng=0)
     >>> study.to_frame()[["amount", "direction", "miscalibration", "rate"]].round(3)
        amount       direction  miscalibration   rate
-    0    -2.0         neither           0.000  0.050
-    1    -3.0  over-confident           0.042  0.690
+    0    -2.0         neither           0.000  0.040
+    1    -3.0  over-confident           0.049  0.815
     """
     battery, stated = Battery.of(tests, n_resamples, resampling, method), validate_levels(levels)
     families, steps = named(family, "family"), _amounts(amounts)
     members = {
         f"{name}, {amount:.17g}": (name, amount, make(amount)) for name, make in families.items() for amount in steps
     }
-    models = {name: model for name, (_, _, model) in members.items()}
+    models = named({name: member[2] for name, member in members.items()}, "family", Model, "functions that make models")
     cells = cells_of(models, lenses, battery, n_samples, n_replicates)
     pvalues = run_study(
         "power", lambda seed: [cell.part(seed) for cell in cells], out=out, workers=workers, progress=progress, rng=rng

@@ -20,7 +20,7 @@ from caltest.hypothesis import METHODS, validate_resampling
 from caltest.lenses import Canonical, Lens
 from caltest.resampling import Consistency
 from caltest.simulation._base import Model
-from caltest.simulation._run import Part, PathLike, named, replicate_ranges, replicate_rng, run_study, sizes
+from caltest.simulation._run import Part, PathLike, accepted, named, replicate_ranges, replicate_rng, run_study, sizes
 from caltest.statistics import Statistic
 
 if TYPE_CHECKING:
@@ -139,11 +139,10 @@ def size_study(
     models : Model, sequence or mapping
         What data sets are drawn from.
     tests : Statistic, function, sequence or mapping
-        A statistic stands for `caltest.calibration_test` with it: its p-value is that of ``calibration_test(y_true,
-        y_prob, lens=lens, statistic=statistic, n_resamples=n_resamples, resampling=resampling, method=method,
-        rng=seed)``. A function is called with ``(y_true, y_prob, lens=lens, rng=seed)`` and returns an object with
-        ``pvalue``, for example `caltest.spiegelhalter_test`, or ``functools.partial(caltest.cox_test,
-        method="asymptotic")``.
+        A statistic stands for `caltest.calibration_test` with it, ``n_resamples``, ``resampling`` and ``method``, and
+        has its p-value. A function is called with ``(y_true, y_prob, lens=lens, rng=seed)``, or those of the two
+        keywords that it takes, and returns an object with ``pvalue``: `caltest.spiegelhalter_test`, for example, or
+        ``functools.partial(caltest.cox_test, method="asymptotic")``.
     n_samples : int or sequence of int
         Rows of a data set.
     n_replicates : int
@@ -195,7 +194,9 @@ def size_study(
     3        exact           1     10    False
     """
     battery = Battery.of(tests, n_resamples, resampling, method)
-    cells = cells_of(named(models, "models"), lenses, battery, n_samples, n_replicates)
+    cells = cells_of(
+        named(models, "models", Model, "models of caltest.simulation"), lenses, battery, n_samples, n_replicates
+    )
     stated = validate_levels(levels)
     pvalues = run_study(
         "size", lambda seed: [cell.part(seed) for cell in cells], out=out, workers=workers, progress=progress, rng=rng
@@ -240,7 +241,8 @@ class Battery:
             found |= zip(statistics, values, strict=True)
         for name, test in self.tests.items():
             if name not in found:
-                found[name] = float(test(y_true, y_prob, lens=lens, rng=seed).pvalue)  # type: ignore[operator]
+                options = accepted(test, {"lens": lens, "rng": seed})  # type: ignore[arg-type]
+                found[name] = float(test(y_true, y_prob, **options).pvalue)  # type: ignore[operator]
         return [found[name] for name in self.tests]
 
 
