@@ -142,7 +142,7 @@ def size_study(
         A statistic stands for `caltest.calibration_test` with it, ``n_resamples``, ``resampling`` and ``method``, and
         has its p-value. A function is called with ``(y_true, y_prob, lens=lens, rng=seed)``, or those of the two
         keywords that it takes, and returns an object with ``pvalue``: `caltest.spiegelhalter_test`, for example, or
-        ``functools.partial(caltest.cox_test, method="asymptotic")``.
+        ``functools.partial(caltest.cox_test, method="score")``.
     n_samples : int or sequence of int
         Rows of a data set.
     n_replicates : int
