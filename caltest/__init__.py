@@ -27,7 +27,13 @@ from caltest.hypothesis import calibration_error, calibration_test
 from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
-from caltest.plotting import plot_bias_study, plot_power_study, plot_reliability, plot_smooth_reliability
+from caltest.plotting import (
+    plot_bias_study,
+    plot_power_study,
+    plot_reliability,
+    plot_size_study,
+    plot_smooth_reliability,
+)
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.report import CalibrationReport, calibration_report
@@ -160,6 +166,7 @@ __all__ = [
     "plot_bias_study",
     "plot_power_study",
     "plot_reliability",
+    "plot_size_study",
     "plot_smooth_reliability",
     "reliability_curve",
     "score_decomposition",

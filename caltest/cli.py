@@ -1,4 +1,4 @@
-"""The command line: ``caltest test [FILE]``."""
+"""The command line: ``caltest test [FILE]``, ``caltest study ...``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import caltest
-from caltest import distances, lenses, partitions, statistics, trees
+from caltest import _study_command, distances, lenses, partitions, statistics, trees
 from caltest._files import PredictionFile, read_predictions
 from caltest._progress import ProgressBar
 from caltest.datasets import load_cifar10_vgg16
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        _run_test(options)
+        options.run(options)
     except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:
@@ -153,6 +153,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Test predicted probabilities for calibration: through the whole prediction, the confidence and "
         "every class, or through one lens. Without FILE, the bundled predictions are tested.",
     )
+    test.set_defaults(run=_run_test)
+    _study_command.add_command(commands)
     add = test.add_argument
     add("file", nargs="?", type=Path, metavar="FILE", help="CSV or TSV with a header, Parquet, NPZ or NPY")
     add("--label", metavar="NAME", help="label column (guessed otherwise)")
