@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 COLORS = ("#101418", "#d9643a", "#2f6fa7", "#4f9153", "#9a6fb0", "#b8901f", "#6f7f8f", "#c2557a")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_TITLE = 44  # characters of a line
 _SPREAD = 0.012  # of the width between tests, so that their bars do not hide each other
 
 
@@ -66,10 +68,11 @@ def plot_size_study(study: RejectionStudy, *, level: float | None = None) -> Fig
     figure, axes = plt.subplots(rows, columns, figsize=size, sharey=True, squeeze=False, layout="constrained")
     for ax, (names, group) in zip(axes.flat, panels, strict=False):
         _draw_sizes(ax, group, chosen)
-        ax.set_title(", ".join(names), fontsize="small")
+        ax.set_title(fill(", ".join(names), _TITLE), fontsize="small")
         ax.set_xlabel("samples")
     for ax in axes[:, 0]:
         ax.set_ylabel("rejection rate")
+    axes[0, 0].set_ylim(bottom=0)
     for ax in axes.flat[len(panels) :]:
         ax.set_visible(False)
     _legend(figure, axes[0, 0])
@@ -134,7 +137,7 @@ def plot_power_study(study: PowerStudy, *, lens: str | None = None, level: float
     for row, (name, frame) in zip(axes, panels, strict=True):
         for ax, n in zip(row, sizes, strict=True):
             _draw_curves(ax, frame[frame["n_samples"] == n], chosen)
-            ax.set_title(f"{name}, {n:,} samples", fontsize="small")
+            ax.set_title(fill(f"{name}, {n:,} samples", _TITLE), fontsize="small")
             ax.set_xlabel("amount")
         row[0].set_ylabel("rejection rate")
     _legend(figure, axes[0, 0])
@@ -166,7 +169,6 @@ def _draw_sizes(ax: Axes, frame: Any, level: float) -> None:
         beside = _SPREAD * len(place) * (number - (len(groups) - 1) / 2)
         ax.plot(rows["n_samples"].map(place) + beside, rows["rate"], label=test, **_look(number))
     ax.set_xticks(list(place.values()), [f"{n:,}" for n in place])
-    ax.set_ylim(bottom=0)
 
 
 def _look(number: int) -> dict[str, Any]:

@@ -181,8 +181,9 @@ def sample_size(
         n = float(tried[-1][0])
         for done in range(_ROUNDS):
             report(done, _ROUNDS)
-            # Few data sets may say little of the slope: no step is large.
-            n = float(np.clip(np.clip(_Fit.near(n, tried, power).n_samples, n / _STEP, n * _STEP), *limits))
+            if len(tried) > 1:  # few data sets may say little of the slope: no step is large
+                step = np.clip(_Fit.near(n, tried, power).n_samples, n / _STEP, n * _STEP)
+                n = float(np.clip(step, *limits))
             around = sorted({int(np.clip(round(n * factor), *limits)) for factor in _AROUND})
             tried += reject(around, -(-total // (_ROUNDS * len(around))))
         report(_ROUNDS, _ROUNDS)
@@ -219,6 +220,7 @@ class _Fit:
     coefficients: NDArray[np.float64]
     covariance: NDArray[np.float64]
     target: float
+    centre: float
 
     @classmethod
     def near(cls, n: float, tried: list[tuple[int, int, int]], power: float) -> _Fit:
@@ -237,13 +239,17 @@ class _Fit:
         root = sm.add_constant(np.tile(np.sqrt(size), 2), has_constant="add")
         family = sm.families.Binomial(sm.families.links.Probit())
         found = sm.GLM(outcome, root, family=family, freq_weights=weight).fit()
-        return cls(np.asarray(found.params), np.asarray(found.cov_params()), float(ndtri(power)))
+        return cls(
+            np.asarray(found.params), np.asarray(found.cov_params()), float(ndtri(power)), float(root[:, 1].mean())
+        )
 
     @property
     def n_samples(self) -> float:
-        """Size at which the fit reaches the power; infinite where the fitted power does not grow."""
+        """Size at which the fit reaches the power; where the fitted power does not grow, one end of all sizes."""
         a, b = self.coefficients
-        return max((self.target - a) / b, 0.0) ** 2 if b > 0 else math.inf
+        if b <= 0:
+            return 0.0 if a + b * self.centre >= self.target else math.inf
+        return max((self.target - a) / b, 0.0) ** 2
 
     def interval(self, confidence_level: float) -> tuple[float, float]:
         r"""Return the sizes :math:`x^2` with :math:`(a + b x - z)^2 \le c^2 \mathrm{Var}(a + b x)` (Fieller)."""
