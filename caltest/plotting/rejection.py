@@ -80,7 +80,7 @@ def plot_size_study(study: RejectionStudy, *, level: float | None = None) -> Fig
 
 
 def plot_power_study(study: PowerStudy, *, lens: str | None = None, level: float | None = None) -> Figure:
-    """Draw rejection rates against the amount of miscalibration.
+    r"""Draw rejection rates against the amount of miscalibration.
 
     One row of panels for each family, under-confident models apart, one column for each number of samples. Bars are
     95 % intervals of the power, the broken line is the level. Tests stand a little beside each other, so that bars can
@@ -113,7 +113,7 @@ def plot_power_study(study: PowerStudy, *, lens: str | None = None, level: float
     >>> study = power_study(lambda t: DirichletModel(3, 1.0, Temperature(t)), [0.8, 1.0, 1.25],
     ...                     [caltest.ECE(), caltest.TemperatureScore()], 200, 50, n_resamples=99, rng=0)
     >>> [ax.get_title() for ax in caltest.plot_power_study(study).axes]
-    ['<lambda>: under-confident, 200 samples', '<lambda>: over-confident, 200 samples']
+    ['<lambda>: under-confident\n200 samples', '<lambda>: over-confident\n200 samples']
     """
     from matplotlib import pyplot as plt
 
@@ -137,7 +137,7 @@ def plot_power_study(study: PowerStudy, *, lens: str | None = None, level: float
     for row, (name, frame) in zip(axes, panels, strict=True):
         for ax, n in zip(row, sizes, strict=True):
             _draw_curves(ax, frame[frame["n_samples"] == n], chosen)
-            ax.set_title(fill(f"{name}, {n:,} samples", _TITLE), fontsize="small")
+            ax.set_title(f"{fill(name, _TITLE)}\n{n:,} samples", fontsize="small")
             ax.set_xlabel("amount")
         row[0].set_ylabel("rejection rate")
     _legend(figure, axes[0, 0])
