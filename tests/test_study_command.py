@@ -108,7 +108,7 @@ def test_bias(tmp_path):
 
 
 def test_a_killed_command_goes_on(tmp_path):
-    config = SIZE.replace("n_replicates = 30", "n_replicates = 500")
+    config = f"{SIZE.partition('[tests]')[0]}[tests]\nscore = 'TemperatureScore()'\n".replace("= 30", "= 500")
     (tmp_path / "study.toml").write_text(config)
     out = tmp_path / "out"
     command = [sys.executable, "-c", "import sys; from caltest.cli import main; sys.exit(main())", "study", "size"]
