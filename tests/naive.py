@@ -10,7 +10,8 @@ from itertools import pairwise
 from math import exp, pi
 
 import numpy as np
-from scipy.stats import kstwobign, norm
+from scipy.integrate import quad
+from scipy.stats import kstwobign, multivariate_normal, norm
 
 import caltest
 
@@ -1177,3 +1178,48 @@ def combine_pvalues(pvalues):
     """Min-p: the share of columns whose sorted p-values come no later in lexicographic order."""
     columns = [sorted(column) for column in zip(*pvalues, strict=True)]
     return [sum(other <= column for other in columns) / len(columns) for column in columns]
+
+
+# Models with known truth.
+
+
+def two_class_miscalibration(density, truth, distance, kinks, event=None):
+    """E d(prediction, truth) of a two-class model whose probability p of class 0 has a density and a truth r(p).
+
+    ``event`` None sees the whole prediction; "top" and "bottom" see that of the more or the less probable class, of
+    which p and 1 - p look the same: their truths are averaged by their densities.
+    """
+
+    def pair(predicted, observed):
+        return float(distance(np.array([1 - predicted, predicted]), np.array([1 - observed, observed])))
+
+    def whole(p):
+        return density(p) * float(distance(np.array([p, 1 - p]), np.array([truth(p), 1 - truth(p)])))
+
+    def top(c):
+        mass = density(c) + density(1 - c)
+        right = (density(c) * truth(c) + density(1 - c) * (1 - truth(1 - c))) / mass
+        return mass * (pair(c, right) if event == "top" else pair(1 - c, 1 - right))
+
+    low, function = (0.0, whole) if event is None else (0.5, top)
+    edges = sorted({low, 1.0, *(kink for kink in kinks if kink > low)})
+    return sum(quad(function, a, b, epsabs=1e-11, epsrel=1e-11, limit=200)[0] for a, b in pairwise(edges))
+
+
+def gaussian_posterior(mixture, x):
+    """P(Y = k | x) of a Gaussian mixture by Bayes' rule, mode by mode."""
+    joint = [
+        sum(multivariate_normal(mean, matrix.T @ matrix).pdf(x) for mean, matrix in zip(means, matrices, strict=True))
+        for means, matrices in zip(mixture.means, mixture.matrices, strict=True)
+    ]
+    return [density / sum(joint) for density in joint]
+
+
+def cell_miscalibration(predicted, seen, label, distance):
+    """Share of each cell times the distance between its mean prediction and the mean of what is seen there."""
+    total = 0.0
+    for cell in set(label):
+        rows = [i for i in range(len(label)) if label[i] == cell]
+        means = [sum(np.asarray(values[i]) for i in rows) / len(rows) for values in (predicted, seen)]
+        total += len(rows) / len(label) * float(distance(*means))
+    return total

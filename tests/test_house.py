@@ -71,6 +71,10 @@ MADE_BY = {
     "SpiegelhalterResult": caltest.spiegelhalter_test,
     "TCalResult": caltest.tcal_test,
     "ScoreDecomposition": caltest.score_decomposition,
+    "simulation.BiasStudy": caltest.simulation.bias_study,
+    "simulation.ClassifierTruth": caltest.simulation.TrainedClassifier.truth,
+    "simulation.MiscalibrationEstimate": caltest.simulation.Model.estimate_miscalibration,
+    "simulation.CoverageStudy": caltest.simulation.coverage_study,
 }
 """Results: users read them, so that their attributes are documented, and the example is that of the function."""
 
@@ -353,12 +357,15 @@ print(caltest.calibration_test([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4], n_resamples=1
 
 
 def public() -> dict[str, object]:
-    """What users call: the public names, and the functions of public modules."""
+    """What users call: the public names, and the public names or functions of public modules."""
     found = {}
     for name in caltest.__all__:
         thing = getattr(caltest, name)
         if not inspect.ismodule(thing):
             found[name] = thing
+            continue
+        if hasattr(thing, "__all__"):
+            found |= {f"{name}.{inner}": getattr(thing, inner) for inner in thing.__all__}
             continue
         for inner, value in vars(thing).items():
             if inspect.isfunction(value) and value.__module__ == thing.__name__ and not inner.startswith("_"):
@@ -372,7 +379,7 @@ CALLED = {
     for name, thing in PUBLIC.items()
     if name not in MADE_BY
     and not inspect.isabstract(thing)
-    and not (isinstance(thing, type) and issubclass(thing, Warning))
+    and not (isinstance(thing, type) and issubclass(thing, Warning | tuple))
 }
 
 

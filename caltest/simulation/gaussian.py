@@ -14,7 +14,7 @@ from caltest.simulation._base import Model, Rows
 from caltest.simulation._exact import finite_miscalibration, path_miscalibration, two_classes
 
 _REACH = 11.0  # of the features: less than 1e-22 of the mass lies beyond
-_LARGEST_LOGIT = -np.log(np.nextafter(0.0, 1.0))  # a prediction of 0 or 1 in doubles stands for all beyond
+_LARGEST_LOGIT = np.log(np.finfo(np.float64).max)  # beyond it one of the predictions is 0 in doubles
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class GaussianMixture1D(Model):
         r"""Return :math:`r(\mu) = P(Y = \cdot \mid g(X) = \mu)`, shape (n_samples, 2).
 
         For :math:`\beta_1 \ne 0` the posterior at the only feature with this prediction; a prediction of exactly 0 or
-        1 stands for all features beyond the one where it underflows. For :math:`\beta_1 = 0` one half.
+        1 stands for all features beyond the one where doubles end. For :math:`\beta_1 = 0` one half.
 
         Parameters
         ----------

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest._naming import describe
-from caltest._validation import validate_count, validate_positive
+from caltest._validation import SeedLike, validate_count, validate_positive, validate_rng
 
 
 @dataclass(frozen=True)
@@ -80,11 +79,12 @@ class RandomMixture:
         """The matrices A of the covariances A'A, ``(n_classes, n_modes, n_features, n_features)``."""
         return self._parameters[1]
 
-    def draw_features(self, n_samples: int, rng: Any = None) -> NDArray[np.float64]:
+    def draw_features(self, n_samples: int, rng: SeedLike = None) -> NDArray[np.float64]:
         """Return features ``(n_samples, n_features)`` of all classes together."""
-        generator = np.random.default_rng(rng)
-        mode = generator.integers(self.n_classes * self.n_modes, size=n_samples)
-        normal = generator.standard_normal((n_samples, self.n_features))
+        generator = validate_rng(rng)
+        size = validate_count(n_samples, "n_samples")
+        mode = generator.integers(self.n_classes * self.n_modes, size=size)
+        normal = generator.standard_normal((size, self.n_features))
         x = np.empty_like(normal)
         for i, (mean, matrix) in enumerate(self._modes()):  # a matrix for each row would take much memory
             rows = mode == i

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,6 +86,9 @@ class TrainedClassifier(Model):
     n_classes: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.distribution, RandomMixture):
+            msg = f"`distribution` must be a RandomMixture, got {self.distribution!r}."
+            raise ValueError(msg)
         validate_choice(self.kind, "kind", KINDS)
         validate_count(self.n_train, "n_train")
         validate_count(self.seed, "seed", minimum=0)
@@ -127,6 +131,12 @@ class TrainedClassifier(Model):
         -------
         ClassifierTruth
             Prints as a table; ``to_frame()`` for pandas.
+
+        Notes
+        -----
+        The noise matters: for the logistic regression on ``RandomMixture(5, 5, seed=0)`` through the confidence,
+        100,000 rows give 0.0455 by the means of the paper and 0.0213 by level sets, 2,000,000 rows 0.0230 and 0.0214,
+        with standard errors of at most 0.002 and 0.0004.
         """
         classes = [ClassWise(k) for k in range(self.n_classes)]
         views: list[Lens] = [Confidence(), *classes] if lenses is None else list(lenses)
@@ -185,6 +195,9 @@ class ClassifierTruth:
             for lens, *both in zip(self.lenses, self.large_sample, self.level_set, strict=True)
             for means, found in zip(("large sample", "level set"), both, strict=True)
         )
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         lines = [
