@@ -75,6 +75,9 @@ MADE_BY = {
     "simulation.ClassifierTruth": caltest.simulation.TrainedClassifier.truth,
     "simulation.MiscalibrationEstimate": caltest.simulation.Model.estimate_miscalibration,
     "simulation.CoverageStudy": caltest.simulation.coverage_study,
+    "simulation.PowerStudy": caltest.simulation.power_study,
+    "simulation.RejectionStudy": caltest.simulation.size_study,
+    "simulation.SampleSize": caltest.simulation.sample_size,
 }
 """Results: users read them, so that their attributes are documented, and the example is that of the function."""
 
