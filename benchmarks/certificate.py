@@ -78,7 +78,7 @@ OPTIONS = {
         "method": "monte-carlo",
     },
 }
-SLOW = {"SKCE": (500, 2_000), "SmoothECE": (100, 10_000)}
+SLOW = {"SKCE": (500, 2_000), "SmoothECE": (50, 10_000)}
 """Statistics of which there are fewer data sets: from which size on, and how far at all (0.1 s a test)."""
 
 

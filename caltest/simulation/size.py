@@ -159,7 +159,8 @@ def size_study(
     method : {"auto", "exact", "monte-carlo"}
         How these tests find their null law.
     out : path, optional
-        Folder in which every finished part is kept, and from which an interrupted study goes on.
+        Folder in which every finished part is kept, and from which an interrupted study goes on. A function is known
+        by its name alone: after it has changed, take another folder.
     workers : int, optional
         Threads, or what ``joblib.parallel_config`` names; 1 by default, -1 for all. The answer does not depend on it.
     progress : bool or callable
