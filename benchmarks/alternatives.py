@@ -248,7 +248,9 @@ def _rates(rates: pd.Series) -> list[str]:
 def main() -> None:
     """Measure what the command line asks for, and write data, page and pictures."""
     parser = argparse.ArgumentParser(description="Power of tests of calibration.")
-    parser.add_argument("--out", type=Path, help="folder of finished parts; the same folder goes on where it stopped")
+    parser.add_argument(
+        "--out", type=Path, help="folder of finished parts, which goes on where it stopped; new code needs a new one"
+    )
     parser.add_argument("--replicates", type=int, default=REPLICATES, help="data sets (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=-1, help="processes (default: all processors)")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the data")

@@ -187,7 +187,9 @@ def rows_of(cell: Cell, study: RejectionStudy) -> pd.DataFrame:
 def main() -> None:
     """Measure what the command line asks for, and write data and page."""
     parser = argparse.ArgumentParser(description="Rejection rates of every test under calibrated models.")
-    parser.add_argument("--out", type=Path, help="folder of finished parts; the same folder goes on where it stopped")
+    parser.add_argument(
+        "--out", type=Path, help="folder of finished parts, which goes on where it stopped; new code needs a new one"
+    )
     parser.add_argument("--replicates", type=int, default=REPLICATES, help="data sets per cell (default: %(default)s)")
     parser.add_argument("--cells", default="", help="only cells whose name holds this text; their data is not written")
     parser.add_argument("--workers", type=int, default=-1, help="processes (default: all processors)")
