@@ -259,12 +259,13 @@ def main() -> None:
     if not asked.page:
         if asked.out is None:
             parser.error("--out DIR is needed to measure")
+        measured = commit()
         images = asked.data.parent / "images"
         images.mkdir(exist_ok=True)
         with joblib.parallel_config(backend="loky", n_jobs=asked.workers):
             frame = measure(asked.out, asked.replicates)
             draw_curves(asked.out, asked.replicates, images)
-        about = f"# seed: {SEED}; commit: {commit()}; date: {datetime.now(UTC):%Y-%m-%d}\n"
+        about = f"# seed: {SEED}; commit: {measured}; date: {datetime.now(UTC):%Y-%m-%d}\n"
         asked.data.write_text(about + frame.to_csv(index=False))
     asked.data.with_suffix(".md").write_text(page(asked.data.read_text()))
     print(f"written: {asked.data.with_suffix('.md')}")

@@ -199,12 +199,13 @@ def main() -> None:
     if not asked.page:
         if asked.out is None:
             parser.error("--out DIR is needed to measure")
+        measured = commit()
         chosen = [cell for cell in cells(asked.replicates) if asked.cells in str(cell)]
         frame = measure(chosen, asked.out, asked.workers)
         if asked.cells:
             print(frame.to_string(index=False))
             return
-        about = f"# seed: {SEED}; commit: {commit()}; date: {datetime.now(UTC):%Y-%m-%d}; resamples: {N_RESAMPLES}\n"
+        about = f"# seed: {SEED}; commit: {measured}; date: {datetime.now(UTC):%Y-%m-%d}; resamples: {N_RESAMPLES}\n"
         asked.data.write_text(about + frame.to_csv(index=False))
     page = asked.data.with_suffix(".md")
     page.write_text(certificate_page.page(asked.data.read_text()))
