@@ -28,7 +28,7 @@ def description(begun: tuple[float, float, float]) -> str:
             + [f"{name} {version(name)}" for name in ("numpy", "numba", "llvmlite", "scipy")]
             + [f"{blas['name']} {blas['version']}"]
         ),
-        "caltest": _commit(),
+        "caltest": commit(),
         "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "load": f"{_load(begun)} before, {_load(os.getloadavg())} after (averages over 1, 5 and 15 minutes; "
         "the measurement itself makes about 1)",
@@ -53,7 +53,7 @@ def _model() -> str:
     return ", ".join(names)
 
 
-def _commit() -> str:
+def commit() -> str:
     """Return the commit that was measured, and whether files differ from it."""
     try:
         return _git("rev-parse", "--short", "HEAD") + (

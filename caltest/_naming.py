@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import partial
 from typing import Any
 
 
 def describe(thing: Any) -> str:
-    """Return a short name: a dataclass shows the fields that differ from their defaults, a function its name."""
+    """Return a short name: a dataclass shows the fields that differ from their defaults, a function its name.
+
+    A function with options (`functools.partial`) shows them.
+    """
     if is_dataclass(thing) and not isinstance(thing, type):
         parts = [
             f"{field.name}={describe(getattr(thing, field.name))}"
@@ -20,6 +24,9 @@ def describe(thing: Any) -> str:
         return "{" + ", ".join(f"{name}: {describe(part)}" for name, part in thing.items()) + "}"
     if isinstance(thing, tuple):
         return "[" + ", ".join(describe(part) for part in thing) + "]"
+    if isinstance(thing, partial):
+        options = [f"{name}={describe(value)}" for name, value in thing.keywords.items()]
+        return f"{describe(thing.func)}({', '.join([*map(describe, thing.args), *options])})"
     if callable(thing):
         return getattr(thing, "__name__", type(thing).__name__)
     return repr(thing)

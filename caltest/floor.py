@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from caltest._pvalues import refuse_exact
 from caltest._result import finite
 from caltest._sample import Region, induce
 from caltest._validation import SeedLike, validate_choice, validate_level, validate_prob
 from caltest._words import hypothesis_text, lens_text, null_law_text, sparsity_notes
-from caltest.hypothesis import COMPUTED_LAWS, refuse_exact, validate_estimate, validate_resampling
+from caltest.hypothesis import COMPUTED_LAWS, validate_estimate, validate_resampling
 from caltest.laws import Law, ResampledLaw
 from caltest.lenses import Lens
 from caltest.resampling import Consistency

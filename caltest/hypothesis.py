@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest._pvalues import draw_nulls, evaluate_components, exact_law, law_pvalue, rank_pvalues
 from caltest._result import CalibrationTestResult, ComponentResult
 from caltest._sample import Region, Sample, make_sample
 from caltest._validation import SeedLike, validate_choice
@@ -26,11 +27,9 @@ from caltest.laws import Law, ResampledLaw, Tail
 from caltest.lenses import Lens
 from caltest.resampling import Consistency
 from caltest.statistics import ECE, Omnibus, Statistic, TemperatureScore
-from caltest.statistics.omnibus import combine_pvalues, tail_pvalues
 
 DIRECTION_LEVEL = 0.05  # the temperature score names a direction only where it is significant itself
-LARGEST_ERROR, FAR_TAIL = 0.05, 1e-8  # a less exact tail is left to draws, unless no draw would reach it
-_SMALLEST_PVALUE = float(np.finfo(np.float64).tiny)
+METHODS = ("auto", "exact", "monte-carlo")
 COMPUTED_LAWS = {
     "exact": "law of the statistic computed, predictions fixed (no Monte Carlo error, valid at every n)",
     "asymptotic": "limit of the law as n grows, predictions fixed (no Monte Carlo error, not valid at every n)",
@@ -184,7 +183,7 @@ def calibration_test(
     """
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     scheme = validate_resampling(Consistency() if resampling is None else resampling)
-    validate_choice(method, "method", ("auto", "exact", "monte-carlo", "asymptotic"))
+    validate_choice(method, "method", (*METHODS, "asymptotic"))
     sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
     sample = scheme.under_null(sample)
     draws = scheme.draws(n_resamples, rng)
@@ -210,32 +209,12 @@ def run_test(
 ) -> CalibrationTestResult:
     """Test a sample: by the exact law where the method asks for it and there is one, else by draws."""
     chosen = statistic.settle(sample)
-    found = None if method == "monte-carlo" or resampling.resample_predictions else chosen.exact(sample)
-    if found is not None and (method == "exact" or _is_accurate(found[1])):
+    found = exact_law(chosen, sample, resampling, method)
+    if found is not None:
         return conclude_by_law(chosen, sample, found, "exact", resampling=resampling, lens=lens)
-    if found is None and method == "exact":
-        refuse_exact(chosen, sample, resampling)
     observed = evaluate_components(chosen, sample)
-    null = draws.map(lambda part: _null(chosen, sample, part), workers)
+    null = draws.map(lambda part: draw_nulls([chosen], sample, part)[0], workers)
     return conclude(chosen, sample, observed, null, resampling=resampling, lens=lens, draws=draws)
-
-
-def refuse_exact(statistic: Statistic, sample: Sample, resampling: Consistency) -> NoReturn:
-    """Raise ValueError: no exact law is known."""
-    msg = (
-        'method="exact" needs ECE, MCE or HosmerLemeshow behind a two-outcome lens such as Confidence(), '
-        f"predictions fixed; got {statistic} with {sample.n_outcomes} outcomes, {resampling}."
-    )
-    raise ValueError(msg)
-
-
-def _is_accurate(tail: Tail) -> bool:
-    return tail.relative_error <= LARGEST_ERROR or tail.probability < FAR_TAIL
-
-
-def evaluate_components(statistic: Statistic, sample: Sample) -> NDArray[np.float64]:
-    """Return the observed value of each component, ``(n_components,)``; also prepares what all draws share."""
-    return statistic.evaluate_components(sample, sample.outcome)
 
 
 def conclude(
@@ -291,10 +270,8 @@ def conclude_by_law(
     """Turn a null law that is exact, or a limit, and the observed tail into a result."""
     law, tail = found
     value = float(statistic.evaluate(sample, sample.outcome))
-    # What was excluded has probability 0 under the hypothesis; a p-value is never reported as 0.
-    pvalue = 0.0 if sample.impossible.size else min(tail.probability, 1.0)
     derived = statistic.derived(value, law)
-    component = ComponentResult(str(statistic), value, max(pvalue, _SMALLEST_PVALUE), law, derived)
+    component = ComponentResult(str(statistic), value, law_pvalue(sample, tail), law, derived)
     return CalibrationTestResult(
         component.name,
         value,
@@ -324,27 +301,6 @@ def _context(sample: Sample, resampling: Consistency, lens: str) -> dict[str, An
         "conditions": conditions_text(resampling),
         "impossible_rows": sample.impossible,
     }
-
-
-def rank_pvalues(
-    sample: Sample, observed: NDArray[np.float64], null: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return p-values of the components ``(n_components, B + 1)`` and combined ``(B + 1,)``, the observed data first.
-
-    An outcome that was excluded makes every p-value of the observed data the smallest attainable.
-    """
-    values = np.column_stack([observed, null])
-    if sample.impossible.size:
-        values[:, 0] = np.inf
-    part_pvalues = tail_pvalues(values)
-    return part_pvalues, part_pvalues[0] if len(values) == 1 else combine_pvalues(part_pvalues)
-
-
-def _null(statistic: Statistic, sample: Sample, draws: Draws) -> NDArray[np.float64]:
-    if len(statistic.components) == 1:
-        return statistic.components[0].null(sample, draws)[None]
-    parts = [statistic.evaluate_components(drawn, outcomes) for drawn, outcomes in draws.blocks(sample)]
-    return np.concatenate(parts, axis=1)
 
 
 def validate_statistic(statistic: Any) -> Statistic:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from caltest._pvalues import evaluate_components
 from caltest._sample import induce
 from caltest._validation import SeedLike, validate_count, validate_problem
 from caltest._words import lens_text
-from caltest.hypothesis import conclude, evaluate_components
+from caltest.hypothesis import conclude
 from caltest.lenses import Canonical, Confidence, Lens
 from caltest.partitions import EqualWidth
 from caltest.resampling import Consistency

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest._pvalues import evaluate_components
 from caltest._sample import induce
 from caltest._validation import SeedLike, validate_choice, validate_problem
 from caltest._words import lens_text
-from caltest.hypothesis import conclude, evaluate_components, validate_statistic
+from caltest.hypothesis import conclude, validate_statistic
 from caltest.lenses import Canonical, Lens
 from caltest.multiplicity import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE, correct_pvalues
 from caltest.resampling import Consistency

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest._kernels.selection import map_outcomes
+from caltest._pvalues import evaluate_components, rank_pvalues
 from caltest._result import CalibrationTestResult
 from caltest._sample import Sample, apply_lens, induce
 from caltest._validation import SeedLike, validate_problem
 from caltest._words import lens_text
 from caltest.draws import Draws
-from caltest.hypothesis import conclude, conclude_by_law, evaluate_components, rank_pvalues, validate_statistic
+from caltest.hypothesis import conclude, conclude_by_law, validate_statistic
 from caltest.lenses import Canonical, ClassWise, Confidence, Lens
 from caltest.multiplicity import correct_pvalues
 from caltest.resampling import Consistency

@@ -29,7 +29,17 @@ FLOORS = [
     },
     {"statistics"},
     {
-        *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
+        *(
+            "_pvalues",
+            "_result",
+            "_words",
+            "hypothesis",
+            "table",
+            "gce",
+            "regression",
+            "reliability",
+            "smooth_reliability",
+        ),
         *("classical", "scores", "decomposition", "report", "skce", "simulation", "comparison", "floor"),
         *("cell_tests", "multiplicity", "subgroups", "training"),
         *("l2_law", "targets", "intervals", "bootstrap_interval", "tolerance", "band"),
@@ -82,6 +92,9 @@ MADE_BY = {
     "simulation.ClassifierTruth": caltest.simulation.TrainedClassifier.truth,
     "simulation.MiscalibrationEstimate": caltest.simulation.Model.estimate_miscalibration,
     "simulation.CoverageStudy": caltest.simulation.coverage_study,
+    "simulation.PowerStudy": caltest.simulation.power_study,
+    "simulation.RejectionStudy": caltest.simulation.size_study,
+    "simulation.SampleSize": caltest.simulation.sample_size,
 }
 """Results: users read them, so that their attributes are documented, and the example is that of the function."""
 

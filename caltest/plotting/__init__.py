@@ -6,6 +6,7 @@ from caltest.plotting.band import plot_calibration_band
 from caltest.plotting.bias import plot_bias_study
 from caltest.plotting.comparison import plot_comparison
 from caltest.plotting.label_noise import plot_label_noise
+from caltest.plotting.rejection import plot_power_study, plot_size_study
 from caltest.plotting.reliability import plot_reliability
 from caltest.plotting.smooth import plot_smooth_reliability
 from caltest.plotting.training import plot_training
@@ -17,7 +18,9 @@ __all__ = [
     "plot_comparison",
     "plot_label_noise",
     "plot_metric_agreement",
+    "plot_power_study",
     "plot_reliability",
+    "plot_size_study",
     "plot_smooth_reliability",
     "plot_training",
 ]

@@ -11,6 +11,9 @@ from caltest.simulation.gaussian import GaussianMixture1D
 from caltest.simulation.label_noise import LabelNoiseStudy, label_noise_study
 from caltest.simulation.maps import Bumps, Favour, Identity, LabelNoise, Move, Permutation, Shift, Temperature
 from caltest.simulation.mixtures import RandomMixture, posocco_mixtures
+from caltest.simulation.power import PowerStudy, power_study
+from caltest.simulation.sample_size import SampleSize, sample_size
+from caltest.simulation.size import RejectionStudy, size_study
 from caltest.simulation.temperature import BestTemperatures, best_temperatures
 from caltest.simulation.trained import ClassifierTruth, TrainedClassifier
 
@@ -33,9 +36,12 @@ __all__ = [
     "Model",
     "Move",
     "Permutation",
+    "PowerStudy",
     "RandomMixture",
+    "RejectionStudy",
     "ResampledPredictions",
     "Rows",
+    "SampleSize",
     "Shift",
     "Temperature",
     "TrainedClassifier",
@@ -46,4 +52,7 @@ __all__ = [
     "label_noise_study",
     "metric_agreement",
     "posocco_mixtures",
+    "power_study",
+    "sample_size",
+    "size_study",
 ]

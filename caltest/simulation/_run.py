@@ -79,7 +79,7 @@ def run_study(
     done = _finished(store, parts)
     spent, total = sum(parts[number].cost for number in done), sum(part.cost for part in parts)
     todo = [delayed(_numbered)(number, part.task) for number, part in enumerate(parts) if number not in done]
-    with _reporting(progress, f"{study} study") as report:
+    with reporting(progress, f"{study} study") as report:
         report(spent, total)
         for number, values in Parallel(n_jobs=workers, prefer=prefer, return_as="generator_unordered")(todo):
             done[number] = values
@@ -110,7 +110,8 @@ def _seed(rng: SeedLike) -> int | None:
 
 
 @contextmanager
-def _reporting(progress: bool | Progress, description: str) -> Iterator[Progress]:
+def reporting(progress: bool | Progress, description: str) -> Iterator[Progress]:
+    """Give the function that is told of progress: a bar, nothing, or the caller's."""
     if progress is True:
         with ProgressBar(description) as bar:
             yield bar

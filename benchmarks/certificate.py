@@ -1,0 +1,229 @@
+"""The certificate: which tests, lenses and sizes are measured, on how many data sets, and what came of it."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache, partial
+from pathlib import Path
+
+import joblib
+import pandas as pd
+
+import caltest
+from benchmarks import certificate_page
+from benchmarks.machine import ROOT, commit
+from caltest import statistics
+from caltest._naming import describe
+from caltest._progress import ProgressBar
+from caltest.simulation import DirichletModel, RejectionStudy, size_study
+from caltest.simulation.size import Battery
+
+SEED = 20190416
+N_RESAMPLES = 99
+"""Exact at the three levels: (B + 1) times each is an integer."""
+SIZES = (50, 100, 500, 2_000, 10_000)
+REPLICATES = 10_000
+FEW = 10
+"""Where a test is slow, and for every test at the largest size, there are this many times fewer data sets."""
+
+MODELS = {"3 classes": DirichletModel(3, 0.5), "10 classes": DirichletModel(10, 0.1)}
+VIEWS = (
+    ("3 classes", caltest.Canonical()),
+    ("10 classes", caltest.Canonical()),
+    ("10 classes", caltest.Confidence()),
+    ("10 classes", caltest.TopK(2)),
+    ("10 classes", caltest.TopRank(2)),
+    ("10 classes", caltest.WithinTop(2)),
+    ("10 classes", caltest.ClassWise(0)),
+    ("10 classes", caltest.Groups([[0, 1], [2, 3, 4], [5, 6, 7, 8, 9]])),
+)
+WHOLE, TOP = caltest.Canonical(), caltest.Confidence()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A test of the certificate.
+
+    ``null`` says what its p-value promises: "Monte Carlo" and "exact law" are valid at every size, "asymptotic" and
+    "rows resampled" are not. Up to ``full`` rows there are all data sets, up to ``few`` rows a tenth of them, beyond
+    none. ``lenses`` restricts where it is measured; otherwise it is wherever the test accepts.
+    """
+
+    name: str
+    test: object
+    null: str
+    full: int = SIZES[-1]
+    few: int = SIZES[-1]
+    lenses: tuple | None = None
+
+    def battery(self) -> Battery:
+        """Return how the test is run."""
+        return Battery.of({self.name: self.test}, **OPTIONS[self.null])
+
+    def n_replicates(self, n_samples: int, full: int = REPLICATES) -> int:
+        """Return the number of data sets of a size."""
+        if n_samples > self.few:
+            return 0
+        return max(full // FEW, 1) if n_samples > self.full or n_samples == SIZES[-1] else full
+
+
+OPTIONS = {
+    "Monte Carlo": {"n_resamples": N_RESAMPLES, "resampling": None, "method": "monte-carlo"},
+    "exact law": {"n_resamples": N_RESAMPLES, "resampling": None, "method": "exact"},
+    "asymptotic": {"n_resamples": N_RESAMPLES, "resampling": None, "method": "auto"},
+    "rows resampled": {
+        "n_resamples": N_RESAMPLES,
+        "resampling": caltest.Consistency(resample_predictions=True),
+        "method": "monte-carlo",
+    },
+}
+SLOW = {"SKCE": (500, 2_000), "SmoothECE": (50, 10_000)}
+"""Statistics of which there are fewer data sets: from which size on, and how far at all (0.1 s a test)."""
+
+
+def table_test(y_true, y_prob, *, rng):
+    """Return the global p-value of `calibration_table`, whose lenses are its own."""
+    return caltest.calibration_table(y_true, y_prob, n_resamples=N_RESAMPLES, rng=rng)
+
+
+def report_test(y_true, y_prob, *, rng):
+    """Return the global p-value of `calibration_report`, whose lenses are its own."""
+    return caltest.calibration_report(y_true, y_prob, n_resamples=N_RESAMPLES, n_kernel_resamples=19, rng=rng)
+
+
+def entries() -> list[Entry]:
+    """Return every test: the statistics are found in the package, the rest is stated."""
+    kinds = [getattr(statistics, name) for name in statistics.__all__ if name != "Statistic"]
+    drawn = [Entry(kind.__name__, kind(), "Monte Carlo", *SLOW.get(kind.__name__, ())) for kind in kinds]
+    asymptotic = {
+        "Spiegelhalter, normal": (partial(caltest.spiegelhalter_test, method="asymptotic"),),
+        "Hosmer-Lemeshow, chi-squared": (partial(caltest.hosmer_lemeshow_test, method="asymptotic"),),
+        "Cox, score": (partial(caltest.cox_test, method="score"),),
+        "bridge, limit": (partial(caltest.bridge_test, method="asymptotic"),),
+        "KS, limit": (partial(caltest.calibration_test, statistic=caltest.KS(), method="asymptotic"),),
+        "Kuiper, limit": (partial(caltest.calibration_test, statistic=caltest.Kuiper(), method="asymptotic"),),
+        "SKCE, bootstrap": (partial(caltest.skce_test, n_resamples=N_RESAMPLES), 100, 500, (WHOLE, TOP)),
+        "SKCE blocks, normal": (
+            partial(caltest.skce_test, statistic=caltest.SKCE(estimator="block")),
+            *(100, 2_000, (WHOLE, TOP)),
+        ),
+    }
+    sparse = caltest.ECE(caltest.EqualWidth(10, axes="all"))
+    return [
+        *drawn,
+        Entry("calibration_table, global", table_test, "Monte Carlo", 100, 2_000, (WHOLE,)),
+        Entry("calibration_report, global", report_test, "Monte Carlo", 100, 2_000, (WHOLE,)),
+        Entry("ECE", caltest.ECE(), "exact law", 100, 2_000),
+        Entry("MCE", caltest.MCE(), "exact law", 2_000),
+        Entry("HosmerLemeshow", caltest.HosmerLemeshow(), "exact law", 100, 500),
+        *(Entry(name, test, "asymptotic", *reach) for name, (test, *reach) in asymptotic.items()),
+        Entry("ECE", caltest.ECE(), "rows resampled", 100, 10_000, (WHOLE, TOP)),
+        Entry("ECE, grid of 10 per axis", sparse, "rows resampled", 100, 2_000, (WHOLE,)),
+    ]
+
+
+@cache
+def accepts(entry: Entry, model_name: str, lens: object) -> bool:
+    """Return whether a test is measured through a lens: whether it refuses a small data set."""
+    if entry.lenses is not None and lens not in entry.lenses:
+        return False
+    if entry.test in {table_test, report_test} and model_name != "3 classes":
+        return False
+    _, y_true, y_prob = MODELS[model_name].draw(SIZES[0], 0)
+    try:
+        entry.battery().pvalues(y_true, y_prob, lens, 0)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Tests that see the same data sets and are run in the same way."""
+
+    model: str
+    lens: object
+    n_samples: int
+    n_replicates: int
+    null: str
+    tests: Mapping[str, object]
+
+    def __str__(self) -> str:
+        return f"{self.model}, {describe(self.lens)}, n = {self.n_samples}, {self.null}, {self.n_replicates} data sets"
+
+    def run(self, seed: int, **options: object) -> RejectionStudy:
+        """Draw and test."""
+        models, lenses = {self.model: MODELS[self.model]}, {describe(self.lens): self.lens}
+        common = {"lenses": lenses, "levels": certificate_page.LEVELS, "rng": seed, **OPTIONS[self.null], **options}
+        return size_study(models, self.tests, self.n_samples, self.n_replicates, **common)
+
+
+def cells(replicates: int = REPLICATES) -> Iterator[Cell]:
+    """Yield all cells of the certificate, the cheap sizes first."""
+    everything = entries()
+    for n in SIZES:
+        for model, lens in VIEWS:
+            groups: dict[tuple[str, int], dict[str, object]] = {}
+            for entry in everything:
+                count = entry.n_replicates(n, replicates)
+                if count and accepts(entry, model, lens):
+                    groups.setdefault((entry.null, count), {})[entry.name] = entry.test
+            for (null, count), tests in groups.items():
+                yield Cell(model, lens, n, count, null, tests)
+
+
+def rows_of(cell: Cell, study: RejectionStudy) -> pd.DataFrame:
+    """Return one row for each test: how often it was rejected at each level."""
+    frame = study.to_frame()
+    design = ["model", "lens", "n_samples", "test", "n_replicates"]
+    wide = frame.pivot_table(index=design, columns="level", values="rejections", sort=False).astype(int)
+    wide.columns = [certificate_page.COLUMNS[level] for level in wide.columns]
+    wide = wide.reset_index()
+    wide.insert(4, "null", cell.null)
+    return wide
+
+
+def main() -> None:
+    """Measure what the command line asks for, and write data and page."""
+    parser = argparse.ArgumentParser(description="Rejection rates of every test under calibrated models.")
+    parser.add_argument(
+        "--out", type=Path, help="folder of finished parts, which goes on where it stopped; new code needs a new one"
+    )
+    parser.add_argument("--replicates", type=int, default=REPLICATES, help="data sets per cell (default: %(default)s)")
+    parser.add_argument("--cells", default="", help="only cells whose name holds this text; their data is not written")
+    parser.add_argument("--workers", type=int, default=-1, help="processes (default: all processors)")
+    parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the data")
+    parser.add_argument("--data", type=Path, default=ROOT / "docs" / "validity.csv", help="data file")
+    asked = parser.parse_args()
+    if not asked.page:
+        if asked.out is None:
+            parser.error("--out DIR is needed to measure")
+        measured = commit()
+        chosen = [cell for cell in cells(asked.replicates) if asked.cells in str(cell)]
+        frame = measure(chosen, asked.out, asked.workers)
+        if asked.cells:
+            print(frame.to_string(index=False))
+            return
+        about = f"# seed: {SEED}; commit: {measured}; date: {datetime.now(UTC):%Y-%m-%d}; resamples: {N_RESAMPLES}\n"
+        asked.data.write_text(about + frame.to_csv(index=False))
+    page = asked.data.with_suffix(".md")
+    page.write_text(certificate_page.page(asked.data.read_text()))
+    print(f"written: {page}")
+
+
+def measure(chosen: list[Cell], out: Path, workers: int) -> pd.DataFrame:
+    """Run cells one after the other, each in a folder of its own, and return their rows."""
+    cost = [cell.n_replicates * len(cell.tests) * (cell.n_samples + 500) for cell in chosen]
+    rows, spent = [], 0
+    # Small data sets are mostly Python: processes, not threads.
+    with joblib.parallel_config(backend="loky", n_jobs=workers), ProgressBar("certificate") as bar:
+        for cell, own in zip(chosen, cost, strict=True):
+            folder = out / str(cell).replace(", ", "-").replace(" ", "").replace("(", "").replace(")", "")
+
+            def report(done: float, of: float, spent: float = spent, own: float = own) -> None:
+                bar(spent + own * done / of, sum(cost))
+
+            rows.append(rows_of(cell, cell.run(SEED, out=folder, progress=report)))
+            spent += own
+    return pd.concat(rows, ignore_index=True)

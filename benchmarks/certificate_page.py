@@ -1,0 +1,154 @@
+"""The page of the certificate, made from its data alone."""
+
+import io
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binom
+
+from benchmarks.markdown import table
+
+ERROR = 0.001
+"""Probability, at most, that any of the valid tests exceeds its limit by chance."""
+LEVELS = (0.01, 0.05, 0.1)
+COLUMNS = {level: f"rejected_{100 * level:.0f}pct" for level in LEVELS}
+VALID = ("Monte Carlo", "exact law")
+
+
+HEAD = """# Does a p-value mean what it says?
+
+A p-value keeps its promise if, under a model that is calibrated, it falls to 0.05 or below in at most 5 % of all data
+sets, and so at every level. Here this is measured for every test of the package, through every lens that it accepts.
+
+Written by `python benchmarks/validity.py --out DIR` from [validity.csv](validity.csv) ({facts}), and checked in CI by a
+smaller run on cells that change from day to day.
+
+* **Models.** Predictions from a Dirichlet law, classes drawn from these predictions: `DirichletModel(3, 0.5)` (spread
+  over the simplex) and `DirichletModel(10, 0.1)` (sharp: every class is mostly near 0). Every test sees the same data.
+* **Tests.** Every statistic at its defaults with {n_resamples} redraws, so that (B + 1) times each level is an integer
+  and the p-value can be exact; the same with computed laws where there are some; limit laws.
+* **Numbers** are rejection rates in percent at the levels {levels}. The standard error of 5 % is {se_many:.2g} points
+  with {many:,} data sets and {se_few:.2g} with {few:,}. **Bold**: above the one-sided binomial limit, which all valid
+  tests together exceed with probability {error} at most (at 5 %: above {limit_many:.2f} % and {limit_few:.2f} %).
+"""
+
+
+def read(text: str) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return the rows of the data file and the facts of its first line."""
+    first, _, rest = text.partition("\n")
+    facts = dict(fact.split(": ") for fact in first.removeprefix("# ").split("; "))
+    return pd.read_csv(io.StringIO(rest), keep_default_na=False), facts
+
+
+def limits(frame: pd.DataFrame, error: float = ERROR) -> dict[float, np.ndarray]:
+    """Return the largest count of each row that a valid test explains, by level; ``error`` is shared by valid tests."""
+    each = error / max(len(LEVELS) * int(frame["null"].isin(VALID).sum()), 1)
+    return {level: binom.isf(each, frame["n_replicates"], level).astype(int) for level in LEVELS}
+
+
+def exceeding(frame: pd.DataFrame, error: float = ERROR) -> pd.DataFrame:
+    """Return for every row and level whether the count lies above its limit."""
+    bounds = limits(frame, error)
+    return pd.DataFrame({level: frame[COLUMNS[level]] > bounds[level] for level in LEVELS}, index=frame.index)
+
+
+def page(text: str) -> str:
+    """Return the page that the data make."""
+    frame, facts = read(text)
+    frame["above"] = exceeding(frame).to_numpy().tolist()
+    valid = frame[frame["null"].isin(VALID)]
+    others = frame[~frame["null"].isin(VALID)]
+    parts = [
+        _head(frame, facts),
+        "## Valid at every size\n",
+        _verdict(valid),
+        *_tables(valid),
+        "## Valid in large samples only\n",
+        "Limit laws, and predictions that are resampled with the outcomes. A rate above its limit shows where they\n"
+        "fail; the exact companion of each stands above.\n",
+        _failures(others),
+        *_tables(others),
+        "## What was left out\n",
+        _left_out(frame),
+    ]
+    return "\n".join(parts)
+
+
+def _head(frame: pd.DataFrame, facts: dict[str, str]) -> str:
+    many, few = int(frame["n_replicates"].max()), int(frame["n_replicates"].min())
+    bounds = limits(frame)[0.05] / frame["n_replicates"]
+    shown = {name: value for name, value in facts.items() if name != "resamples"}
+    return HEAD.format(
+        facts=", ".join(f"{name} {value}" for name, value in shown.items()),
+        n_resamples=facts["resamples"],
+        levels=", ".join(f"{level:.0%}" for level in LEVELS),
+        many=many,
+        few=few,
+        error=ERROR,
+        se_many=100 * np.sqrt(0.05 * 0.95 / many),
+        se_few=100 * np.sqrt(0.05 * 0.95 / few),
+        limit_many=100 * bounds[frame["n_replicates"] == many].iloc[0],
+        limit_few=100 * bounds[frame["n_replicates"] == few].iloc[0],
+    )
+
+
+def _verdict(valid: pd.DataFrame) -> str:
+    rates = len(LEVELS) * len(valid)
+    above = [row for row in valid.itertuples() if any(row.above)]
+    said = f"{sum(map(sum, (row.above for row in above)))} of {rates:,} rates lie above their limit"
+    listed = "".join(f"* {row.test} ({row.null}), {row.model}, {row.lens}, n = {row.n_samples:,}\n" for row in above)
+    return f"{said}.\n" if not above else f"{said}:\n\n{listed}"
+
+
+def _failures(others: pd.DataFrame) -> str:
+    rows = []
+    for (test, null), group in others.groupby(["test", "null"], sort=False):
+        failed = group[[any(above) for above in group["above"]]]
+        rate = group[COLUMNS[0.05]] / group["n_replicates"]
+        worst = group.loc[rate.idxmax()]
+        fails = ", ".join(
+            f"{model}, {lens} (n = {', '.join(f'{n:,}' for n in part['n_samples'])})"
+            for (model, lens), part in failed.groupby(["model", "lens"], sort=False)
+        )
+        largest = f"{100 * rate.max():.1f} % ({worst.lens}, n = {worst.n_samples:,})"
+        rows.append((f"{test} ({null})", largest, fails or "nowhere"))
+    return table(("test", "largest rate at 5 %", "fails at"), rows)
+
+
+def _tables(frame: pd.DataFrame) -> Iterable[str]:
+    for (model, lens), group in frame.groupby(["model", "lens"], sort=False):
+        sizes = sorted(group["n_samples"].unique())
+        cells = {(row.test, row.null, row.n_samples): _cell(row) for row in group.itertuples()}
+        tests = dict.fromkeys((row.test, row.null) for row in group.itertuples())
+        rows = [(_named(*test), *(cells.get((*test, n), "") for n in sizes)) for test in tests]
+        yield f"### {model}, `{lens}`\n"
+        yield table(("test", *(f"n = {n:,}" for n in sizes)), rows)
+
+
+def _named(test: str, null: str) -> str:
+    return test if null == "Monte Carlo" else f"{test} ({null})"
+
+
+def _cell(row: object) -> str:
+    rates = [f"{100 * getattr(row, column) / row.n_replicates:.1f}" for column in COLUMNS.values()]
+    return " / ".join(f"**{rate}**" if above else rate for rate, above in zip(rates, row.above, strict=True))
+
+
+def _left_out(frame: pd.DataFrame) -> str:
+    """Say what has fewer data sets than the others of its size, and what has none."""
+    sizes = sorted(frame["n_samples"].unique())
+    full = frame.groupby("n_samples")["n_replicates"].max()
+    lines = [f"* n = {n:,}: {full[n]:,} data sets, unless said otherwise here." for n in sizes]
+    for (test, null), group in frame.groupby(["test", "null"], sort=False):
+        fewer = [
+            f"{int(part['n_replicates'].min()):,} data sets at n = {n:,}"
+            for n, part in group.groupby("n_samples")
+            if part["n_replicates"].min() < full[n]
+        ]
+        absent = [f"n = {n:,}" for n in sizes if n not in set(group["n_samples"])]
+        none = [f"none at {', '.join(absent)}"] if absent else []
+        if fewer or none:
+            lines.append(f"* {_named(test, null)}: {'; '.join(fewer + none)}.")
+    lines.append("* Tests that need two outcomes are absent from lenses that show more.")
+    return "\n".join(lines) + "\n"
