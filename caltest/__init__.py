@@ -8,6 +8,9 @@ predicted and what happened, and compare it with what a perfectly calibrated mod
 from caltest import brownian, datasets, simulation
 from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
+from caltest.band import CalibrationBand, calibration_band
+from caltest.bootstrap_interval import BootstrapInterval, bootstrap_interval
+from caltest.cell_tests import CellTests
 from caltest.classical import (
     BridgeResult,
     CoxResult,
@@ -20,19 +23,28 @@ from caltest.classical import (
     spiegelhalter_test,
     tcal_test,
 )
+from caltest.comparison import DifferenceResult, ModelComparison, compare_models, paired_test, unpaired_test
 from caltest.decomposition import ScoreDecomposition, score_decomposition
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
+from caltest.floor import NoiseFloor, noise_floor
 from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
+from caltest.intervals import L2Interval, l2_interval
 from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
 from caltest.plotting import (
+    plot_approximation,
     plot_bias_study,
+    plot_calibration_band,
+    plot_comparison,
+    plot_label_noise,
+    plot_metric_agreement,
     plot_power_study,
     plot_reliability,
     plot_size_study,
     plot_smooth_reliability,
+    plot_training,
 )
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
@@ -79,7 +91,11 @@ from caltest.statistics import (
     TCal,
     TemperatureScore,
 )
+from caltest.subgroups import SubgroupTests, subgroup_tests
 from caltest.table import CalibrationTable, calibration_table
+from caltest.targets import squared_l2_target
+from caltest.tolerance import EquivalenceResult, ToleranceResult, equivalence_test, tolerance_pvalue, tolerance_test
+from caltest.training import TrainingTrack, track
 from caltest.trees import VarianceTree
 
 __version__ = "0.1.0"
@@ -98,13 +114,16 @@ __all__ = [
     "UCE",
     "AgainstRest",
     "Bootstrap",
+    "BootstrapInterval",
     "Bridge",
     "BridgeResult",
+    "CalibrationBand",
     "CalibrationReport",
     "CalibrationTable",
     "CalibrationTestResult",
     "CalibrationWarning",
     "Canonical",
+    "CellTests",
     "ClassConditionalECE",
     "ClassWise",
     "ClasswiseKS",
@@ -113,9 +132,11 @@ __all__ = [
     "ConvexECE",
     "CoxResult",
     "CoxScore",
+    "DifferenceResult",
     "Edges",
     "EqualMass",
     "EqualWidth",
+    "EquivalenceResult",
     "GCETable",
     "Groups",
     "HistogramRegression",
@@ -125,7 +146,10 @@ __all__ = [
     "KDEError",
     "KernelTestResult",
     "Kuiper",
+    "L2Interval",
+    "ModelComparison",
     "MonotonicSweepECE",
+    "NoiseFloor",
     "Omnibus",
     "Partition",
     "ReliabilityCurve",
@@ -136,38 +160,54 @@ __all__ = [
     "SpiegelhalterResult",
     "SquaredL2",
     "Statistic",
+    "SubgroupTests",
     "TCal",
     "TCalResult",
     "TemperatureScore",
+    "ToleranceResult",
     "TopK",
     "TopRank",
+    "TrainingTrack",
     "VarianceTree",
     "WithinTop",
     "accuracy",
+    "bootstrap_interval",
     "bridge_test",
     "brier_score",
     "brownian",
+    "calibration_band",
     "calibration_error",
     "calibration_report",
     "calibration_table",
     "calibration_test",
     "chebyshev",
+    "compare_models",
     "cox_test",
     "datasets",
+    "equivalence_test",
     "euclidean",
     "euclidean_kernel",
     "gaussian_kernel",
     "gce_table",
     "histogram_regression",
     "hosmer_lemeshow_test",
+    "l2_interval",
     "log_score",
     "mean_confidence",
+    "noise_floor",
     "overconfidence",
+    "paired_test",
+    "plot_approximation",
     "plot_bias_study",
+    "plot_calibration_band",
+    "plot_comparison",
+    "plot_label_noise",
+    "plot_metric_agreement",
     "plot_power_study",
     "plot_reliability",
     "plot_size_study",
     "plot_smooth_reliability",
+    "plot_training",
     "reliability_curve",
     "score_decomposition",
     "simulation",
@@ -176,8 +216,14 @@ __all__ = [
     "spherical_score",
     "spiegelhalter_test",
     "squared_euclidean",
+    "squared_l2_target",
+    "subgroup_tests",
     "tcal_test",
+    "tolerance_pvalue",
+    "tolerance_test",
     "total_variation",
     "total_variation_kernel",
+    "track",
     "underconfidence",
+    "unpaired_test",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +37,17 @@ def exact_law(statistic: Statistic, sample: Sample, resampling: Consistency, met
     """Return the exact law and the observed tail where the method wants them, else None."""
     found = None if method == "monte-carlo" or resampling.resample_predictions else statistic.exact(sample)
     if found is None and method == "exact":
-        msg = (
-            'method="exact" needs ECE, MCE or HosmerLemeshow behind a two-outcome lens such as Confidence(), '
-            f"predictions fixed; got {statistic} with {sample.n_outcomes} outcomes, {resampling}."
-        )
-        raise ValueError(msg)
+        refuse_exact(statistic, sample, resampling)
     return found if found is not None and (method == "exact" or _is_accurate(found[1])) else None
+
+
+def refuse_exact(statistic: Statistic, sample: Sample, resampling: Consistency) -> NoReturn:
+    """Raise ValueError: no exact law is known."""
+    msg = (
+        'method="exact" needs ECE, MCE or HosmerLemeshow behind a two-outcome lens such as Confidence(), '
+        f"predictions fixed; got {statistic} with {sample.n_outcomes} outcomes, {resampling}."
+    )
+    raise ValueError(msg)
 
 
 def _is_accurate(tail: Tail) -> bool:

@@ -30,7 +30,7 @@ from caltest.statistics import ECE, Omnibus, Statistic, TemperatureScore
 
 DIRECTION_LEVEL = 0.05  # the temperature score names a direction only where it is significant itself
 METHODS = ("auto", "exact", "monte-carlo")
-_COMPUTED_LAWS = {
+COMPUTED_LAWS = {
     "exact": "law of the statistic computed, predictions fixed (no Monte Carlo error, valid at every n)",
     "asymptotic": "limit of the law as n grows, predictions fixed (no Monte Carlo error, not valid at every n)",
 }
@@ -281,7 +281,7 @@ def conclude_by_law(
         components=(component,),
         method=method,
         accuracy=str(tail),
-        null_law=_COMPUTED_LAWS[method],
+        null_law=COMPUTED_LAWS[method],
         notes=(
             *constant_notes([component]),
             *scatter_notes([statistic], [component]),
@@ -311,8 +311,17 @@ def validate_statistic(statistic: Any) -> Statistic:
     raise ValueError(msg)
 
 
+def validate_estimate(statistic: Any) -> Statistic:
+    """Return ``statistic`` if it is one that has a value of its own."""
+    chosen = validate_statistic(statistic)
+    if chosen.components == (chosen,):
+        return chosen
+    msg = f"`{type(chosen).__name__}` combines tests and estimates no error; use a statistic such as ECE()."
+    raise ValueError(msg)
+
+
 def validate_resampling(resampling: Any) -> Consistency:
-    """Return ``resampling`` if it says how data are drawn under the null hypothesis."""
+    """Return ``resampling`` if it is a null hypothesis."""
     if isinstance(resampling, Consistency):
         return resampling
     msg = f"`resampling` must be a Consistency(...), the law under the null hypothesis, got {resampling!r}."

@@ -2,18 +2,24 @@
 
 from caltest.simulation._base import Draw, Model, Rows
 from caltest.simulation._estimate import MiscalibrationEstimate
+from caltest.simulation.agreement import MetricAgreement, metric_agreement
+from caltest.simulation.approximation import ApproximationStudy, approximation_study
 from caltest.simulation.bias import BiasStudy, bias_study
 from caltest.simulation.coverage import CoverageStudy, coverage_study
 from caltest.simulation.dirichlet import DirichletModel, ResampledPredictions
 from caltest.simulation.gaussian import GaussianMixture1D
+from caltest.simulation.label_noise import LabelNoiseStudy, label_noise_study
 from caltest.simulation.maps import Bumps, Favour, Identity, LabelNoise, Move, Permutation, Shift, Temperature
 from caltest.simulation.mixtures import RandomMixture, posocco_mixtures
 from caltest.simulation.power import PowerStudy, power_study
 from caltest.simulation.sample_size import SampleSize, sample_size
 from caltest.simulation.size import RejectionStudy, size_study
+from caltest.simulation.temperature import BestTemperatures, best_temperatures
 from caltest.simulation.trained import ClassifierTruth, TrainedClassifier
 
 __all__ = [
+    "ApproximationStudy",
+    "BestTemperatures",
     "BiasStudy",
     "Bumps",
     "ClassifierTruth",
@@ -24,6 +30,8 @@ __all__ = [
     "GaussianMixture1D",
     "Identity",
     "LabelNoise",
+    "LabelNoiseStudy",
+    "MetricAgreement",
     "MiscalibrationEstimate",
     "Model",
     "Move",
@@ -37,8 +45,12 @@ __all__ = [
     "Shift",
     "Temperature",
     "TrainedClassifier",
+    "approximation_study",
+    "best_temperatures",
     "bias_study",
     "coverage_study",
+    "label_noise_study",
+    "metric_agreement",
     "posocco_mixtures",
     "power_study",
     "sample_size",

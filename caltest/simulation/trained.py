@@ -146,7 +146,7 @@ class TrainedClassifier(Model):
             for rows in blocks(self, n_samples, generator)
         ]
         y_prob, class_prob, y_true = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
-        pairs = [_both(y_prob, class_prob, y_true, lens, distance) for lens in views]
+        pairs = [both_truths(y_prob, class_prob, y_true, lens, distance) for lens in views]
         names = [describe(lens) for lens in views]
         if lenses is None:
             target = "mean over the classes"
@@ -213,7 +213,7 @@ class ClassifierTruth:
         return "\n".join(lines)
 
 
-def _both(
+def both_truths(
     y_prob: NDArray[np.float64],
     class_prob: NDArray[np.float64],
     y_true: NDArray[np.int64],

@@ -1,0 +1,245 @@
+"""How much miscalibration there is, with how much certainty: intervals."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest._naming import describe
+from caltest._sample import Region, Sample, make_sample
+from caltest._validation import validate_choice, validate_level
+from caltest._words import lens_text
+from caltest.l2_law import SquaredL2Law
+from caltest.lenses import Lens
+from caltest.partitions import Partition
+from caltest.trees import VarianceTree
+
+
+@dataclass(frozen=True, eq=False)
+class L2Interval:
+    """Result of `l2_interval`; unpacks as ``low, high``, the ends for the squared error.
+
+    Attributes
+    ----------
+    low, high : float
+        Ends of the interval for the squared l2 miscalibration.
+    estimate : float
+        T, the debiased estimate of it (`SquaredL2`); below 0 by chance, or where outcomes scatter less than predicted.
+    confidence_level : float
+        Probability with which the interval holds its target.
+    alternative : {"two-sided", "less", "greater"}
+        Both ends, the upper end alone (``low`` is 0), or the lower end alone (``high`` is the greatest possible value).
+    noise : float
+        About the standard deviation of T if the model is calibrated.
+    target : str
+        What the interval is to hold, in words.
+    method : str
+        How it was made.
+    lens, partition : str
+        What was looked at and how it was cut.
+    n_samples, n_outcomes, n_cells : int
+        Size of the induced problem.
+    sparse_share : float
+        Share of the rows in cells of fewer than 10 rows.
+    notes : tuple of str
+        What the reader should know beyond the numbers.
+    """
+
+    low: float
+    high: float
+    estimate: float
+    confidence_level: float
+    alternative: str
+    noise: float
+    target: str
+    method: str
+    lens: str
+    partition: str
+    n_samples: int
+    n_outcomes: int
+    n_cells: int
+    sparse_share: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def root(self) -> float:
+        """The estimate as an l2 error: the root of T, 0 where T is negative."""
+        return math.sqrt(max(self.estimate, 0.0))
+
+    @property
+    def root_low(self) -> float:
+        """Lower end for the root of the squared miscalibration."""
+        return math.sqrt(self.low)
+
+    @property
+    def root_high(self) -> float:
+        """Upper end for the root of the squared miscalibration."""
+        return math.sqrt(self.high)
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.low, self.high))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python objects, ready for JSON."""
+        roots = {name: getattr(self, name) for name in ("root", "root_low", "root_high")}
+        return {**vars(self), **roots, "notes": list(self.notes)}
+
+    def __str__(self) -> str:
+        level = f"{self.confidence_level:.4g}".removeprefix("0")
+        side = {"two-sided": "", "less": ", upper end only", "greater": ", lower end only"}[self.alternative]
+        lines = [f"l2 miscalibration, {level} confidence{side}", ""]
+        lines += [f"  {label:<12} {text}" for label, text in self._facts()]
+        lines += ["", f"  {'':<12} {'estimate':>12} {'low':>12} {'high':>12}"]
+        for label, *numbers in (
+            ("squared", self.estimate, self.low, self.high),
+            ("root", self.root, self.root_low, self.root_high),
+        ):
+            lines.append(f"  {label:<12}" + "".join(f" {number:>12.4g}" for number in numbers))
+        lines.append("")
+        for words in (f"Target: {self.target}.", *(f"Note: {note}" for note in self.notes)):
+            lines += textwrap.wrap(words, width=100, initial_indent="  ", subsequent_indent="    ")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        return [
+            ("lens", self.lens),
+            ("data", f"{self.n_samples} rows, {self.n_outcomes} outcomes, {self.n_cells} cells of {self.partition}"),
+            ("method", self.method),
+        ]
+
+
+def l2_interval(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    lens: Lens | None = None,
+    partition: Partition | Any | None = None,
+    region: Region | None = None,
+    confidence_level: float = 0.95,
+    alternative: str = "two-sided",
+) -> L2Interval:
+    r"""Confidence interval for the l2 miscalibration within cells, squared and as a root; nothing is drawn.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities; one dimension is the probability of the positive class.
+    classes : sequence, optional
+        The label of each column of ``y_prob``.
+    lens : lens, optional
+        What to look at; the whole prediction by default.
+    partition : Partition or callable, optional
+        Cells of the induced simplex; `VarianceTree()` by default.
+    region : callable, optional
+        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; rows outside are left out.
+    confidence_level : float
+        Probability with which the interval is to hold its target.
+    alternative : {"two-sided", "less", "greater"}
+        Both ends, or a one-sided bound: "less" gives the upper end alone, "greater" the lower end.
+
+    Returns
+    -------
+    L2Interval
+        Prints as a report; unpacks as ``low, high``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not of the form above.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> interval = caltest.l2_interval(y_true, y_prob, lens=caltest.Confidence())
+    >>> low, high = interval
+    """
+    level = validate_level(confidence_level, "confidence_level")
+    validate_choice(alternative, "alternative", ("two-sided", "less", "greater"))
+    cut = VarianceTree() if partition is None else partition
+    sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
+    law, seen = SquaredL2Law.of(sample, cut), lens_text(lens, classes)
+    return interval_of(law, sample, cut, lens=seen, confidence_level=level, alternative=alternative)
+
+
+def interval_of(
+    law: SquaredL2Law, sample: Sample, partition: Any, *, lens: str, confidence_level: float, alternative: str
+) -> L2Interval:
+    """Invert a law."""
+    missed = (1 - confidence_level) / (2 if alternative == "two-sided" else 1)
+    count = sample.cells(partition).count
+    return L2Interval(
+        0.0 if alternative == "less" else law.lower_end(missed),
+        law.largest if alternative == "greater" else law.upper_end(missed),
+        law.estimate,
+        confidence_level,
+        alternative,
+        law.noise,
+        _target_text(sample, partition),
+        "inversion of a non-central chi-squared law" + ("" if law.spread is None else " and a normal law"),
+        lens,
+        describe(partition),
+        sample.n_samples,
+        sample.n_outcomes,
+        len(count),
+        _sparse_share(count),
+        _notes(sample, law, count),
+    )
+
+
+_SPARSE_ROWS, _SPARSE_SHARE = 10, 0.05  # cells of fewer rows are sparse; more of the rows in them, and no promise
+_FEWEST_ROWS = 200  # of the studies of coverage
+_UNUSUALLY_LOW = 0.01
+
+
+def _target_text(sample: Sample, partition: Any) -> str:
+    """Say what T estimates and the interval is to hold."""
+    each = "event's" if sample.n_outcomes == 2 else "vector of"
+    return (
+        f"the squared l2 miscalibration of these {sample.n_samples} rows, averaged within the cells of "
+        f"{describe(partition)}: the sum over cells of (share of the rows) x |mean of the {each} true minus predicted "
+        "probabilities|^2; and its root. What cancels within a cell is not seen"
+    )
+
+
+def _notes(sample: Sample, law: SquaredL2Law, count: NDArray[np.float64]) -> tuple[str, ...]:
+    """Say where no coverage is promised."""
+    sparse, single = _sparse_share(count), int((count == 1).sum())
+    found = [
+        (
+            law.null_tail < _UNUSUALLY_LOW,
+            "T lies below the 1 % quantile of its null: outcomes scatter less than predicted, that is under-confidence "
+            "within the cells, or rows that are not independent. The upper end takes T for its 16 % quantile.",
+        ),
+        (single > 0, f"{single} cells of a single row are left out: they tell nothing about squared miscalibration."),
+        (
+            sparse > _SPARSE_SHARE,
+            f"{sparse:.0%} of the rows lie in cells of fewer than {_SPARSE_ROWS} rows: no coverage is promised.",
+        ),
+        (sample.n_outcomes > 2, "more than two outcomes: coverage was measured (docs/how-much.md), not promised."),
+        (sample.n_samples < _FEWEST_ROWS, f"fewer than {_FEWEST_ROWS} rows: no coverage is promised."),
+        (
+            not law.noise,
+            "every prediction was certain, and right, or no cell has two rows: the upper end is what so many rows "
+            "could have hidden.",
+        ),
+    ]
+    return tuple(words for said, words in found if said)
+
+
+def _sparse_share(count: NDArray[np.float64]) -> float:
+    """Return the share of the rows that lie in cells of few rows."""
+    return float(count[count < _SPARSE_ROWS].sum() / count.sum())

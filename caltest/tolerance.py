@@ -1,0 +1,383 @@
+"""Calibrated enough: is miscalibration shown to exceed a margin, or shown to stay below one?"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest._sample import Region, make_sample
+from caltest._validation import validate_level, validate_positive
+from caltest._words import conditions_text, lens_text
+from caltest.classical._result import ClassicalTestResult
+from caltest.classical._run import SMALLEST_PVALUE
+from caltest.intervals import L2Interval, interval_of
+from caltest.l2_law import SquaredL2Law
+from caltest.lenses import Lens
+from caltest.partitions import AgainstRest, Partition
+from caltest.resampling import Consistency
+from caltest.statistics import HosmerLemeshow
+from caltest.trees import VarianceTree
+
+_LEVEL = 0.05  # of the words
+
+
+def tolerance_pvalue(
+    statistic: ArrayLike, df: ArrayLike, n_samples: ArrayLike, margin: ArrayLike
+) -> float | NDArray[np.float64]:
+    r"""Return p-values of "no more miscalibrated than the margin" for a chi-squared statistic of calibration.
+
+    .. math:: p = P\bigl(\chi^2_\mathrm{df}(n \varepsilon_0^2) \ge C\bigr)
+
+    The statistic of n rows whose standardised miscalibration is :math:`\varepsilon` is close to non-central
+    chi-squared with non-centrality :math:`n \varepsilon^2`; see `tolerance_test`. At margin 0 it is the usual p-value.
+    ``1 - p`` is the p-value of the opposite hypothesis, "at least as miscalibrated as the margin", on the same scale.
+
+    Parameters
+    ----------
+    statistic : array-like
+        C, not negative.
+    df : array-like
+        Degrees of freedom, positive: the number of groups if the model was made from other data.
+    n_samples : array-like
+        Number of rows.
+    margin : array-like
+        :math:`\varepsilon_0`, not negative. All four are broadcast.
+
+    Returns
+    -------
+    float or array
+        p-values, in the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or the shapes do not fit.
+
+    References
+    ----------
+    G. Nattino, M. L. Pennell and S. Lemeshow (2020), Assessing the goodness of fit of logistic regression models in
+    large samples: a modification of the Hosmer-Lemeshow test, Biometrics 76, 549-560.
+
+    Examples
+    --------
+    The example of the paper: 315,828 rows, eight degrees of freedom.
+
+    >>> import caltest
+    >>> caltest.tolerance_pvalue([25.35, 16.66], 8, 315_828, 2.74e-3).round(4).tolist()
+    [0.0102, 0.1129]
+    """
+    from scipy.stats import chi2, ncx2
+
+    arrays = [_numbers(statistic, "statistic"), _numbers(df, "df", positive=True)]
+    arrays += [_numbers(n_samples, "n_samples"), _numbers(margin, "margin")]
+    try:
+        c, freedom, n, epsilon = np.broadcast_arrays(*arrays)
+    except ValueError:
+        shapes = ", ".join(str(array.shape) for array in arrays)
+        msg = f"`statistic`, `df`, `n_samples` and `margin` must have shapes that broadcast, got {shapes}."
+        raise ValueError(msg) from None
+    noncentrality = n * np.square(epsilon)
+    # No probability lies beyond infinity, which the non-central law does not know.
+    pvalue = np.where(np.isinf(c), 0.0, ncx2.sf(np.where(np.isinf(c), 0.0, c), freedom, noncentrality))
+    pvalue = np.where(noncentrality > 0, pvalue, chi2.sf(c, freedom))
+    return float(pvalue) if pvalue.ndim == 0 else pvalue
+
+
+def _numbers(values: ArrayLike, name: str, *, positive: bool = False) -> NDArray[np.float64]:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (ValueError, TypeError):
+        msg = f"`{name}` must hold numbers, got {values!r}."
+        raise ValueError(msg) from None
+    wrong = ~(array > 0) if positive else ~(array >= 0)
+    if wrong.any():
+        msg = f"`{name}` must be {'positive' if positive else 'at least 0'}, got {array[wrong].flat[0]}."
+        raise ValueError(msg)
+    return array
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ToleranceResult(ClassicalTestResult):
+    """Result of `tolerance_test`; unpacks as ``statistic, pvalue``.
+
+    Attributes
+    ----------
+    statistic, pvalue : float
+        C and its p-value.
+    margin : float
+        The miscalibration that is tolerated, standardised.
+    miscalibration : float
+        Estimate of the standardised miscalibration, debiased: the root of ``max(C - degrees_of_freedom, 0) / n``.
+    degrees_of_freedom : int
+        Sum of the ranks of the groups' covariances.
+    method, null_law, accuracy : str
+        How the p-value was found.
+    hypothesis, lens : str
+        What was tested, and what was looked at.
+    conditions, notes : tuple of str
+        When the p-value is valid, and what the reader should know beyond it.
+    n_samples, n_outcomes : int
+        Size of the induced problem.
+    impossible_rows : array of int
+        Rows whose label was given probability 0.
+    """
+
+    title = "Tolerance test of calibration"
+
+    margin: float
+    miscalibration: float
+
+    @property
+    def interpretation(self) -> str:
+        """What the p-value says, in one sentence."""
+        shown = "is shown" if self.pvalue <= _LEVEL else "is not shown"
+        return f"Miscalibration above {self.margin:.4g} (standardised) {shown}, p = {self.pvalue:.4g}."
+
+    def _findings(self) -> list[str]:
+        return [
+            f"C = {self.statistic:.4g} on {self.degrees_of_freedom} degrees of freedom",
+            f"standardised miscalibration {self.miscalibration:.4g} (debiased), tolerated {self.margin:.4g}",
+        ]
+
+
+def tolerance_test(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    margin: float,
+    *,
+    classes: Sequence[Any] | None = None,
+    lens: Lens | None = None,
+    partition: Partition | Any = AgainstRest(),
+    region: Region | None = None,
+) -> ToleranceResult:
+    r"""Test whether a model is more miscalibrated than is tolerated; nothing is drawn.
+
+    With enough rows every model is rejected by a test of perfect calibration. Here the hypothesis is
+    :math:`\varepsilon \le \varepsilon_0`, "the miscalibration is at most the margin", for the standardised
+    miscalibration within groups of rows
+
+    .. math:: \varepsilon^2 = \sum_g \frac{n_g}{n} \mu_g^\top \bar\Sigma_g^{+} \mu_g, \qquad
+              \text{two outcomes:} \quad \varepsilon^2 = \sum_g \frac{n_g}{n} \frac{\mu_g^2}{\bar v_g},
+
+    :math:`\mu_g` being the mean over the group of true minus predicted probabilities, and :math:`\bar\Sigma_g`
+    (:math:`\bar v_g`) the mean covariance (variance) of an outcome as predicted: the deviation in units of the standard
+    deviation of a single outcome. The Hosmer-Lemeshow statistic C is then close to non-central chi-squared with
+    non-centrality :math:`n \varepsilon^2`, and :math:`p = P(\chi^2_\mathrm{df}(n \varepsilon_0^2) \ge C)`.
+
+    Nattino, Pennell and Lemeshow take :math:`\varepsilon_0^2 = (\chi^2_{\mathrm{df}, .95} - \mathrm{df}) / 10^6`, so
+    that what is tolerated is what the usual test would just find in a million rows: 2.74e-3 for 8 degrees of freedom.
+    What is tolerable depends on the use, so that there is no default.
+
+    Asymptotic: it rejects too often where groups hold few expected events or non-events, as the chi-squared test does
+    (`hosmer_lemeshow_test`), and where the miscalibration is so large that outcomes have another variance than
+    predicted. A large p-value does not show that the model is within the margin: see `equivalence_test`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities of a model that has not seen these labels; one dimension is the probability of the
+        positive class.
+    margin : float
+        :math:`\varepsilon_0`, positive.
+    classes : sequence, optional
+        The label of each column of ``y_prob``.
+    lens : lens, optional
+        What to look at; the whole prediction by default.
+    partition : Partition or callable
+        The groups, as for `hosmer_lemeshow_test`: tenths of the rows.
+    region : callable, optional
+        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; rows outside are left out.
+
+    Returns
+    -------
+    ToleranceResult
+        Prints as a report; unpacks as ``statistic, pvalue``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not of the form above.
+
+    References
+    ----------
+    G. Nattino, M. L. Pennell and S. Lemeshow (2020), Assessing the goodness of fit of logistic regression models in
+    large samples: a modification of the Hosmer-Lemeshow test, Biometrics 76, 549-560.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, models = caltest.datasets.load_digits_predictions()
+    >>> result = caltest.tolerance_test(y_true, models["logistic_regression"], 0.05, lens=caltest.Confidence())
+    >>> result.interpretation
+    ''
+    """
+    tolerated = validate_positive(margin, "margin")
+    sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
+    statistic = HosmerLemeshow(partition)
+    value, freedom = float(statistic.evaluate(sample, sample.outcome)), statistic.degrees_of_freedom(sample)
+    pvalue = float(tolerance_pvalue(value, freedom, sample.n_samples, tolerated)) if freedom else float(value <= 0)
+    return ToleranceResult(
+        statistic=value,
+        pvalue=max(pvalue, SMALLEST_PVALUE),
+        degrees_of_freedom=freedom,
+        margin=tolerated,
+        miscalibration=math.sqrt(max(value - freedom, 0.0) / sample.n_samples),
+        method="asymptotic",
+        null_law=f"non-central chi-squared({freedom}, {sample.n_samples * tolerated**2:.4g}), asymptotic",
+        accuracy="asymptotic",
+        hypothesis=f"standardised miscalibration within groups is at most {tolerated:.4g}",
+        conditions=(
+            *conditions_text(Consistency()),
+            "groups hold many rows whose predictions are far from 0 and 1.",
+        ),
+        notes=(),
+        lens=lens_text(lens, classes),
+        n_samples=sample.n_samples,
+        n_outcomes=sample.n_outcomes,
+        impossible_rows=sample.impossible,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class EquivalenceResult:
+    """Result of `equivalence_test`; unpacks as ``statistic, pvalue``.
+
+    Attributes
+    ----------
+    margin : float
+        What the miscalibration is to be shown to stay below: a root l2 error.
+    pvalue : float
+        Of the hypothesis that the miscalibration is at least the margin.
+    smallest_margin : float
+        The smallest margin that these rows certify at the confidence level: the upper end of the interval, as a root.
+    interval : L2Interval
+        The one-sided interval behind it, with target, lens and notes.
+    """
+
+    margin: float
+    pvalue: float
+    smallest_margin: float
+    interval: L2Interval
+
+    @property
+    def statistic(self) -> float:
+        """T, the debiased estimate of the squared l2 miscalibration."""
+        return self.interval.estimate
+
+    @property
+    def confidence_level(self) -> float:
+        """1 minus the level of the test."""
+        return self.interval.confidence_level
+
+    @property
+    def shown(self) -> bool:
+        """Whether miscalibration below the margin is shown at the level."""
+        return self.pvalue <= 1 - self.confidence_level
+
+    @property
+    def interpretation(self) -> str:
+        """What the p-value says, in words."""
+        level = f"{1 - self.confidence_level:.4g}"
+        verdict = "is shown" if self.shown else "is not shown"
+        return (
+            f"Miscalibration below {self.margin:.4g} {verdict} at level {level} (p = {self.pvalue:.4g}); the smallest "
+            f"margin that these rows certify is {self.smallest_margin:.4g}."
+        )
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.statistic, self.pvalue))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python objects, ready for JSON."""
+        own = {name: getattr(self, name) for name in ("margin", "pvalue", "smallest_margin", "shown", "interpretation")}
+        return {**own, "interval": self.interval.to_dict()}
+
+    def __str__(self) -> str:
+        said = textwrap.wrap(self.interpretation, width=100, initial_indent="  ", subsequent_indent="    ")
+        hypothesis = f"  hypothesis   root l2 miscalibration within cells is at least {self.margin:.4g}"
+        return "\n".join(["Equivalence test of calibration", "", hypothesis, *said, "", str(self.interval)])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def equivalence_test(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    margin: float,
+    *,
+    classes: Sequence[Any] | None = None,
+    lens: Lens | None = None,
+    partition: Partition | Any | None = None,
+    region: Region | None = None,
+    confidence_level: float = 0.95,
+) -> EquivalenceResult:
+    r"""Test whether miscalibration is shown to stay below a margin: is the model calibrated enough? Nothing is drawn.
+
+    The hypothesis is :math:`\sqrt\theta \ge \text{margin}` for the root l2 miscalibration within cells,
+    :math:`\theta = \sum_b \frac{n_b}{n} |\mu_b|^2`, as in `l2_interval`; a small p-value shows that the model is better
+    than that. The p-value is the smallest level :math:`\alpha` at which the upper end of the one-sided interval lies
+    below the margin, :math:`P_\theta(T \le t)` at the margin; ``smallest_margin`` is that upper end at
+    ``confidence_level``.
+
+    Its level is that of the interval: at most 2 points above nominal where `l2_interval` makes a promise. Deviations
+    that cancel within a cell are not seen.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities; one dimension is the probability of the positive class.
+    margin : float
+        Positive; a probability: .02 is two percentage points, root mean square.
+    classes : sequence, optional
+        The label of each column of ``y_prob``.
+    lens : lens, optional
+        What to look at; the whole prediction by default.
+    partition : Partition or callable, optional
+        Cells of the induced simplex; `VarianceTree()` by default.
+    region : callable, optional
+        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; rows outside are left out.
+    confidence_level : float
+        Of the smallest margin; 1 minus the level of the verdict.
+
+    Returns
+    -------
+    EquivalenceResult
+        Prints as a report; unpacks as ``statistic, pvalue``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not of the form above.
+
+    References
+    ----------
+    S. Wellek (2010), Testing statistical hypotheses of equivalence and noninferiority, 2nd edition, Chapman & Hall.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, models = caltest.datasets.load_digits_predictions()
+    >>> result = caltest.equivalence_test(y_true, models["neural_network"], 0.1)
+    >>> result.shown, round(result.smallest_margin, 3)
+    (True, 0.027)
+    """
+    bound = validate_positive(margin, "margin")
+    level = validate_level(confidence_level, "confidence_level")
+    cut = VarianceTree() if partition is None else partition
+    sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
+    law = SquaredL2Law.of(sample, cut)
+    seen = lens_text(lens, classes)
+    interval = interval_of(law, sample, cut, lens=seen, confidence_level=level, alternative="less")
+    return EquivalenceResult(bound, max(law.below(bound**2), SMALLEST_PVALUE), interval.root_high, interval)
