@@ -254,7 +254,7 @@ def _class_paths(sample: Sample) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
     extremes = np.empty((n_outcomes, 2, n_words))
     expected = sample.once(_expected)
     for k in range(n_outcomes):
-        order = np.argsort(sample.prob[:, k], kind="stable")
+        order = np.argsort(sample.prob[:, k])  # ties in any order: paths are read where they end
         rank[order, k] = np.arange(n_samples, dtype=np.int32)
         np.cumsum(expected[order, k], out=total[k, 1:])
         score = sample.prob[order, k]
