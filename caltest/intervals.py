@@ -233,8 +233,7 @@ def _notes(sample: Sample, law: SquaredL2Law, count: NDArray[np.float64]) -> tup
         (sample.n_samples < _FEWEST_ROWS, f"fewer than {_FEWEST_ROWS} rows: no coverage is promised."),
         (
             not law.noise,
-            "every prediction was certain, and right, or no cell has two rows: the upper end is what so many rows "
-            "could have hidden.",
+            "no two rows of a cell show any variance: the upper end is what so many rows could have hidden.",
         ),
     ]
     return tuple(words for said, words in found if said)

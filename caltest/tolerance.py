@@ -73,7 +73,7 @@ def tolerance_pvalue(
     >>> caltest.tolerance_pvalue([25.35, 16.66], 8, 315_828, 2.74e-3).round(4).tolist()
     [0.0102, 0.1129]
     """
-    from scipy.stats import chi2, ncx2
+    from scipy.stats import chi2
 
     arrays = [_numbers(statistic, "statistic"), _numbers(df, "df", positive=True)]
     arrays += [_numbers(n_samples, "n_samples"), _numbers(margin, "margin")]
@@ -84,10 +84,23 @@ def tolerance_pvalue(
         msg = f"`statistic`, `df`, `n_samples` and `margin` must have shapes that broadcast, got {shapes}."
         raise ValueError(msg) from None
     noncentrality = n * np.square(epsilon)
-    # No probability lies beyond infinity, which the non-central law does not know.
-    pvalue = np.where(np.isinf(c), 0.0, ncx2.sf(np.where(np.isinf(c), 0.0, c), freedom, noncentrality))
-    pvalue = np.where(noncentrality > 0, pvalue, chi2.sf(c, freedom))
+    pvalue = np.where(noncentrality > 0, _noncentral_tail(c, freedom, noncentrality), chi2.sf(c, freedom))
     return float(pvalue) if pvalue.ndim == 0 else pvalue
+
+
+def _noncentral_tail(
+    x: NDArray[np.float64], df: NDArray[np.float64], noncentrality: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return P(non-central chi-squared >= x); below 1e-130, where SciPy's value breaks off, Chernoff's bound of it."""
+    from scipy.stats import ncx2
+
+    mean, deviation = df + noncentrality, np.sqrt(2 * (df + 2 * noncentrality))
+    y = np.clip(x, mean, 1e300 / (1 + noncentrality))
+    u = (df + np.sqrt(df**2 + 4 * noncentrality * y)) / (2 * y)  # 1 - 2 t, where the bound is smallest
+    log_bound = noncentrality * (1 - u) / (2 * u) - df * np.log(u) / 2 - (1 - u) * y / 2
+    near = (x > mean - 40 * deviation) & (log_bound > -300)
+    found = ncx2.sf(np.where(near, x, mean), df, noncentrality)
+    return np.where(near, found, np.where(x < mean, 1.0, np.exp(log_bound)))
 
 
 def _numbers(values: ArrayLike, name: str, *, positive: bool = False) -> NDArray[np.float64]:
@@ -218,7 +231,7 @@ def tolerance_test(
     >>> y_true, models = caltest.datasets.load_digits_predictions()
     >>> result = caltest.tolerance_test(y_true, models["logistic_regression"], 0.05, lens=caltest.Confidence())
     >>> result.interpretation
-    ''
+    'Miscalibration above 0.05 (standardised) is shown, p = 9.746e-11.'
     """
     tolerated = validate_positive(margin, "margin")
     sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)

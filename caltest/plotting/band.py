@@ -66,8 +66,8 @@ def plot_calibration_band(
     base = 0.0 if square else point
     label = f"{band.confidence_level:.0%} band, all scores at once"
     ax.fill_between(point, lower - base, upper - base, color=DENSITY, linewidth=0, zorder=1, label=label)
-    for end in (lower, upper):
-        ax.plot(point, end - base, color=LINE, linewidth=0.7, zorder=2)
+    for edge in (lower, upper):
+        ax.plot(point, edge - base, color=LINE, linewidth=0.7, zorder=2)
     fit = band.recalibrated - (0.0 if square else band.score)
     ax.plot(band.score, fit, color=POINT, linewidth=1.3, zorder=4, label="isotonic fit")
     diagonal: dict[str, Any] = {"color": LINE, "linewidth": 1, "linestyle": (0, (4, 3)), "zorder": 3}
