@@ -100,8 +100,7 @@ _TICKS: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 7, "
 
 def _outline(band: CalibrationBand) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return abscissae and ends of the band: its lower end steps up after a score, its upper end before one."""
-    point = np.concatenate([[0.0], np.repeat(band.score, 3), [1.0]])
-    before, after = np.append(0.0, band.lower), np.append(band.upper, 1.0)
-    lower = np.column_stack([before[:-1], band.lower, band.lower]).ravel()
-    upper = np.column_stack([band.upper, band.upper, after[1:]]).ravel()
-    return point, np.concatenate([[0.0], lower, before[-1:]]), np.concatenate([after[:1], upper, [1.0]])
+    point = np.concatenate([[0.0], np.repeat(band.score, 2), [1.0]])
+    lower = np.repeat(np.append(0.0, band.lower), 2)
+    upper = np.repeat(np.append(band.upper, 1.0), 2)
+    return point, lower, upper
