@@ -24,6 +24,7 @@ from caltest.classical import (
 )
 from caltest.decomposition import ScoreDecomposition, score_decomposition
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
+from caltest.equivalence import EquivalenceResult, equivalence_test
 from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
 from caltest.intervals import L2Interval, l2_interval
@@ -78,7 +79,7 @@ from caltest.statistics import (
 )
 from caltest.table import CalibrationTable, calibration_table
 from caltest.targets import squared_l2_target
-from caltest.tolerance import EquivalenceResult, ToleranceResult, equivalence_test, tolerance_pvalue, tolerance_test
+from caltest.tolerance import ToleranceResult, tolerance_pvalue, tolerance_test
 from caltest.trees import VarianceTree
 
 __version__ = "0.1.0"

@@ -31,7 +31,7 @@ FLOORS = [
     {
         *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
         *("classical", "scores", "decomposition", "report", "skce", "simulation"),
-        *("l2_law", "targets", "intervals", "bootstrap_interval", "tolerance", "band"),
+        *("l2_law", "targets", "intervals", "bootstrap_interval", "tolerance", "equivalence", "band"),
     },
     {"plotting"},
     {"_files", "cli"},
