@@ -10,6 +10,7 @@ from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
 from caltest.band import CalibrationBand, calibration_band
 from caltest.bootstrap_interval import BootstrapInterval, bootstrap_interval
+from caltest.cell_tests import CellTests
 from caltest.classical import (
     BridgeResult,
     CoxResult,
@@ -22,16 +23,28 @@ from caltest.classical import (
     spiegelhalter_test,
     tcal_test,
 )
+from caltest.comparison import DifferenceResult, ModelComparison, compare_models, paired_test, unpaired_test
 from caltest.decomposition import ScoreDecomposition, score_decomposition
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
 from caltest.equivalence import EquivalenceResult, equivalence_test
+from caltest.floor import NoiseFloor, noise_floor
 from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
 from caltest.intervals import L2Interval, l2_interval
 from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
-from caltest.plotting import plot_bias_study, plot_calibration_band, plot_reliability, plot_smooth_reliability
+from caltest.plotting import (
+    plot_approximation,
+    plot_bias_study,
+    plot_calibration_band,
+    plot_comparison,
+    plot_label_noise,
+    plot_metric_agreement,
+    plot_reliability,
+    plot_smooth_reliability,
+    plot_training,
+)
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.report import CalibrationReport, calibration_report
@@ -77,9 +90,11 @@ from caltest.statistics import (
     TCal,
     TemperatureScore,
 )
+from caltest.subgroups import SubgroupTests, subgroup_tests
 from caltest.table import CalibrationTable, calibration_table
 from caltest.targets import squared_l2_target
 from caltest.tolerance import ToleranceResult, tolerance_pvalue, tolerance_test
+from caltest.training import TrainingTrack, track
 from caltest.trees import VarianceTree
 
 __version__ = "0.1.0"
@@ -107,6 +122,7 @@ __all__ = [
     "CalibrationTestResult",
     "CalibrationWarning",
     "Canonical",
+    "CellTests",
     "ClassConditionalECE",
     "ClassWise",
     "ClasswiseKS",
@@ -115,6 +131,7 @@ __all__ = [
     "ConvexECE",
     "CoxResult",
     "CoxScore",
+    "DifferenceResult",
     "Edges",
     "EqualMass",
     "EqualWidth",
@@ -129,7 +146,9 @@ __all__ = [
     "KernelTestResult",
     "Kuiper",
     "L2Interval",
+    "ModelComparison",
     "MonotonicSweepECE",
+    "NoiseFloor",
     "Omnibus",
     "Partition",
     "ReliabilityCurve",
@@ -140,12 +159,14 @@ __all__ = [
     "SpiegelhalterResult",
     "SquaredL2",
     "Statistic",
+    "SubgroupTests",
     "TCal",
     "TCalResult",
     "TemperatureScore",
     "ToleranceResult",
     "TopK",
     "TopRank",
+    "TrainingTrack",
     "VarianceTree",
     "WithinTop",
     "accuracy",
@@ -159,6 +180,7 @@ __all__ = [
     "calibration_table",
     "calibration_test",
     "chebyshev",
+    "compare_models",
     "cox_test",
     "datasets",
     "equivalence_test",
@@ -171,11 +193,18 @@ __all__ = [
     "l2_interval",
     "log_score",
     "mean_confidence",
+    "noise_floor",
     "overconfidence",
+    "paired_test",
+    "plot_approximation",
     "plot_bias_study",
     "plot_calibration_band",
+    "plot_comparison",
+    "plot_label_noise",
+    "plot_metric_agreement",
     "plot_reliability",
     "plot_smooth_reliability",
+    "plot_training",
     "reliability_curve",
     "score_decomposition",
     "simulation",
@@ -185,10 +214,13 @@ __all__ = [
     "spiegelhalter_test",
     "squared_euclidean",
     "squared_l2_target",
+    "subgroup_tests",
     "tcal_test",
     "tolerance_pvalue",
     "tolerance_test",
     "total_variation",
     "total_variation_kernel",
+    "track",
     "underconfidence",
+    "unpaired_test",
 ]

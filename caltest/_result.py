@@ -59,11 +59,11 @@ class ComponentResult:
         """Return name, statistic, noise floor, noise interval, p-value and derived numbers; infinity becomes None."""
         return {
             "name": self.name,
-            "statistic": _finite(self.statistic),
-            "noise_floor": _finite(self.noise_floor),
-            "noise_interval": [_finite(end) for end in self.noise_interval],
+            "statistic": finite(self.statistic),
+            "noise_floor": finite(self.noise_floor),
+            "noise_interval": [finite(end) for end in self.noise_interval],
             "pvalue": self.pvalue,
-            "derived": {name: _finite(value) for name, value in self.derived.items()},
+            "derived": {name: finite(value) for name, value in self.derived.items()},
         }
 
 
@@ -144,7 +144,7 @@ class CalibrationTestResult(ComponentResult):
             "method": self.method,
             "accuracy": self.accuracy,
             "components": [component.to_dict() for component in self.components],
-            "score": None if self.score is None else _finite(self.score),
+            "score": None if self.score is None else finite(self.score),
             "direction": self.direction,
             "impossible_rows": self.impossible_rows.tolist(),
             "hypothesis": self.hypothesis,
@@ -206,7 +206,8 @@ class CalibrationTestResult(ComponentResult):
         )
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
+    """Return a number that JSON can hold; None for infinity and NaN."""
     return value if math.isfinite(value) else None
 
 

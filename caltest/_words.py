@@ -29,8 +29,11 @@ class CalibrationWarning(UserWarning):
     """A result that must be read with care."""
 
 
-def sparsity_notes(parts: Sequence[Statistic], sample: Sample, draws: Draws) -> list[str]:
-    """Warn where copies of a row that share a cell make resampled predictions misleading."""
+def sparsity_notes(parts: Sequence[Statistic], sample: Sample, draws: Draws, stacklevel: int = 5) -> list[str]:
+    """Warn where copies of a row that share a cell make resampled predictions misleading.
+
+    The warning names the place that called the public function, ``stacklevel`` calls up from here.
+    """
     if not draws.resample_rows:
         return []
     notes = []
@@ -52,7 +55,7 @@ def sparsity_notes(parts: Sequence[Statistic], sample: Sample, draws: Draws) -> 
                 f"{len(rows)}; the p-value from resampled predictions is not valid."
             )
     for note in notes:
-        warnings.warn(note, CalibrationWarning, stacklevel=5)
+        warnings.warn(note, CalibrationWarning, stacklevel=stacklevel)
     return notes
 
 

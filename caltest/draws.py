@@ -78,7 +78,7 @@ class Draws(ABC):
 
     def map(
         self,
-        evaluate: Callable[[Draws], NDArray[np.float64]],
+        evaluate: Callable[[Self], NDArray[np.float64]],
         workers: int = 1,
         progress: Callable[[int, int], None] | None = None,
     ) -> NDArray[np.float64]:
@@ -195,6 +195,11 @@ class RowDraws(Draws):
         else:
             draw_class_rows(sample.once(_class_records, self._law), self.seed, self.first, rows, outcomes)
         return rows, outcomes
+
+    def row_counts(self, sample: Sample) -> NDArray[np.float64]:
+        """Return how often each row was drawn, ``(n_resamples, n_samples)``: the same draws as `blocks`."""
+        rows, _ = self.rows(sample)
+        return np.stack([np.bincount(row, minlength=sample.n_samples) for row in rows]).astype(np.float64)
 
     def cell_sums(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
         """Yield the cell sums of every draw; rows are counted, not copied, where the partition allows."""

@@ -35,6 +35,21 @@ NAMES = {
 """What the paper calls some of them (appendix C): scheme, max_prob, class_conditional, thresholded, norm."""
 
 
+def gce_metrics(threshold: float = 0.01, n_cells: int = 15) -> tuple[GCE, ...]:
+    """Return the 32 metrics in the order of the paper, of which 16 drop predictions at or below the threshold."""
+    return tuple(
+        GCE(scheme, max_prob, class_conditional, cut, norm, n_cells)
+        for scheme, max_prob, class_conditional, cut, norm in product(
+            SCHEMES, (True, False), (True, False), (0.0, threshold), ("l1", "l2")
+        )
+    )
+
+
+def gce_name(metric: GCE) -> str:
+    """Return what the paper calls a metric; empty where it has no name."""
+    return NAMES.get((metric.scheme, metric.max_prob, metric.class_conditional, metric.threshold > 0, metric.norm), "")
+
+
 @dataclass(frozen=True, eq=False)
 class GCETable(CalibrationTable):
     """Result of `gce_table`.
@@ -55,9 +70,7 @@ class GCETable(CalibrationTable):
     @property
     def names(self) -> tuple[str, ...]:
         """What the paper calls each metric; empty where it has no name."""
-        return tuple(
-            NAMES.get((m.scheme, m.max_prob, m.class_conditional, m.threshold > 0, m.norm), "") for m in self.metrics
-        )
+        return tuple(gce_name(metric) for metric in self.metrics)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -151,12 +164,7 @@ def gce_table(
     >>> round(sce.statistic, 10), sce.pvalue
     (0.008836746, 0.01)
     """
-    metrics = tuple(
-        GCE(scheme, max_prob, class_conditional, cut, norm, n_cells)
-        for scheme, max_prob, class_conditional, cut, norm in product(
-            SCHEMES, (True, False), (True, False), (0.0, threshold), ("l1", "l2")
-        )
-    )
+    metrics = gce_metrics(threshold, n_cells)
     sample = make_sample(y_true, y_prob, classes=classes)
     scheme = Consistency()
     draws = scheme.draws(n_resamples, rng)

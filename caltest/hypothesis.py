@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,7 @@ from caltest.statistics.omnibus import combine_pvalues, tail_pvalues
 DIRECTION_LEVEL = 0.05  # the temperature score names a direction only where it is significant itself
 LARGEST_ERROR, FAR_TAIL = 0.05, 1e-8  # a less exact tail is left to draws, unless no draw would reach it
 _SMALLEST_PVALUE = float(np.finfo(np.float64).tiny)
-_COMPUTED_LAWS = {
+COMPUTED_LAWS = {
     "exact": "law of the statistic computed, predictions fixed (no Monte Carlo error, valid at every n)",
     "asymptotic": "limit of the law as n grows, predictions fixed (no Monte Carlo error, not valid at every n)",
 }
@@ -183,7 +183,7 @@ def calibration_test(
     'over-confident'
     """
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
-    scheme = _validate_resampling(Consistency() if resampling is None else resampling)
+    scheme = validate_resampling(Consistency() if resampling is None else resampling)
     validate_choice(method, "method", ("auto", "exact", "monte-carlo", "asymptotic"))
     sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
     sample = scheme.under_null(sample)
@@ -214,14 +214,19 @@ def run_test(
     if found is not None and (method == "exact" or _is_accurate(found[1])):
         return conclude_by_law(chosen, sample, found, "exact", resampling=resampling, lens=lens)
     if found is None and method == "exact":
-        msg = (
-            'method="exact" needs ECE, MCE or HosmerLemeshow behind a two-outcome lens such as Confidence(), '
-            f"predictions fixed; got {chosen} with {sample.n_outcomes} outcomes, {resampling}."
-        )
-        raise ValueError(msg)
+        refuse_exact(chosen, sample, resampling)
     observed = evaluate_components(chosen, sample)
     null = draws.map(lambda part: _null(chosen, sample, part), workers)
     return conclude(chosen, sample, observed, null, resampling=resampling, lens=lens, draws=draws)
+
+
+def refuse_exact(statistic: Statistic, sample: Sample, resampling: Consistency) -> NoReturn:
+    """Raise ValueError: no exact law is known."""
+    msg = (
+        'method="exact" needs ECE, MCE or HosmerLemeshow behind a two-outcome lens such as Confidence(), '
+        f"predictions fixed; got {statistic} with {sample.n_outcomes} outcomes, {resampling}."
+    )
+    raise ValueError(msg)
 
 
 def _is_accurate(tail: Tail) -> bool:
@@ -299,7 +304,7 @@ def conclude_by_law(
         components=(component,),
         method=method,
         accuracy=str(tail),
-        null_law=_COMPUTED_LAWS[method],
+        null_law=COMPUTED_LAWS[method],
         notes=(
             *constant_notes([component]),
             *scatter_notes([statistic], [component]),
@@ -350,7 +355,17 @@ def validate_statistic(statistic: Any) -> Statistic:
     raise ValueError(msg)
 
 
-def _validate_resampling(resampling: Any) -> Consistency:
+def validate_estimate(statistic: Any) -> Statistic:
+    """Return ``statistic`` if it is one that has a value of its own."""
+    chosen = validate_statistic(statistic)
+    if chosen.components == (chosen,):
+        return chosen
+    msg = f"`{type(chosen).__name__}` combines tests and estimates no error; use a statistic such as ECE()."
+    raise ValueError(msg)
+
+
+def validate_resampling(resampling: Any) -> Consistency:
+    """Return ``resampling`` if it is a null hypothesis."""
     if isinstance(resampling, Consistency):
         return resampling
     msg = f"`resampling` must be a Consistency(...), the law under the null hypothesis, got {resampling!r}."

@@ -107,6 +107,18 @@ class PoissonBinomial:
         """Counts of the window, ``(n_counts,)``."""
         return self.first + np.arange(len(self.pmf))
 
+    def two_sided(self, count: int) -> float:
+        r"""Return :math:`\min(1, 2 \min(P(K \le k), P(K \ge k)))`, the p-value of an observed count k.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> round(PoissonBinomial.of(np.full(4, 0.5)).two_sided(4), 12)
+        0.125
+        """
+        here = min(max(count - self.first, -1), len(self.pmf))
+        return min(1.0, 2 * float(min(self.pmf[: here + 1].sum(), self.pmf[max(here, 0) :].sum())))
+
     def central_interval(self, level: float) -> tuple[int, int]:
         """Return the closed interval of counts with at most ``(1 - level) / 2`` of the mass on either side of it.
 

@@ -13,9 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from caltest._naming import describe
 from caltest._sample import Cells, CellSums, Region, Sample, make_sample
 from caltest._validation import SeedLike, validate_choice, validate_level, validate_prob
+from caltest.cell_tests import CellTests, cell_pvalue
 from caltest.draws import Draws
 from caltest.laws import PoissonBinomial
 from caltest.lenses import Canonical, Confidence, Lens
+from caltest.multiplicity import correct_pvalues
 from caltest.partitions import EqualWidth, Intervals, Partition
 from caltest.resampling import Consistency
 
@@ -54,6 +56,8 @@ class ReliabilityCurve:
         What was looked at and how it was cut.
     density_edges, density : arrays of shape (n_bins + 1,) and (n_bins,)
         Distribution of the predictions: share of the rows in bins of equal width.
+    pvalue : array of shape (n_cells,)
+        Exact two-sided p-value of each cell by itself, whatever the bars; see `cell_tests` for all cells together.
     """
 
     lower: NDArray[np.float64]
@@ -72,6 +76,7 @@ class ReliabilityCurve:
     partition: str
     density_edges: NDArray[np.float64]
     density: NDArray[np.float64]
+    pvalue: NDArray[np.float64]
 
     @property
     def n_cells(self) -> int:
@@ -106,6 +111,65 @@ class ReliabilityCurve:
         return (
             f"If {held} through this lens, each bar would hold its point with probability at least "
             f"{level}; at most about {chance:.0%} of the cells fall outside by chance{made}."
+        )
+
+    def cell_tests(self, correction: str = "holm", *, level: float = 0.05) -> CellTests:
+        r"""Test every cell, with control of the probability of any false rejection: which cells carry the evidence?
+
+        With predictions fixed, the events :math:`K_b` of a cell follow a Poisson-binomial law under the null
+        hypothesis, and with k of them observed
+
+        .. math:: p_b = \min(1, 2 \min(P(K_b \le k), P(K_b \ge k)))
+
+        is valid at every number of rows; if a label of the cell had probability 0, it is the smallest attainable.
+        Cells are independent given the predictions, so that every correction below holds. What the bars of the curve
+        are does not matter. A cell may be calibrated on average and miscalibrated within.
+
+        Parameters
+        ----------
+        correction : {"holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"}
+            Over the cells, by ``statsmodels.stats.multitest``.
+        level : float
+            Largest probability with which any cell is rejected although the hypothesis holds.
+
+        Returns
+        -------
+        CellTests
+            Prints as a table; `caltest.plot_reliability` marks the rejected cells with it.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not of the form above.
+
+        References
+        ----------
+        J. Bröcker and L. A. Smith (2007), Increasing the reliability of reliability diagrams, Weather and Forecasting.
+        S. Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics.
+
+        Examples
+        --------
+        >>> import caltest
+        >>> y_true, models = caltest.datasets.load_digits_predictions()
+        >>> curve = caltest.reliability_curve(y_true, models["logistic_regression"], partition=caltest.EqualWidth(5))
+        >>> tests = curve.cell_tests()
+        >>> [f"{q:.2g}" for q in tests.pvalue_corrected]
+        ['0.13', '0.0062', '8.3e-10', '2.4e-13']
+        >>> tests.rejected.tolist()
+        [False, True, True, True]
+        """
+        return CellTests(
+            self.lower,
+            self.upper,
+            self.count,
+            self.expected,
+            self.observed,
+            self.pvalue,
+            correct_pvalues(self.pvalue, correction),
+            correction,
+            validate_level(level, "level"),
+            self.lens,
+            self.partition,
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -219,13 +283,14 @@ def reliability_curve(
     cells = sample.cells(cut)
     order = np.argsort(cells.predicted_sum[:, 1] / cells.count)
     sums = CellSums.of(sample, cells, sample.outcome)
+    laws = [PoissonBinomial.of(p) for p in cells.split(sample.expected[:, 1])]
     cell_level = level ** (1 / cells.n_cells) if simultaneous else level
     if bars == "confidence":
         low, high = _confidence_bars(sums, cell_level)
     elif scheme.resample_predictions:
         low, high = _resampled_bars(sample, cut, sums, scheme.draws(n_resamples, rng), cell_level)
     else:
-        low, high = _consistency_bars(sample, cells, cell_level)
+        low, high = _consistency_bars(laws, cells, cell_level)
     lower, upper = _cell_ends(sample, cells)
     density, edges = np.histogram(np.clip(sample.event, 0.0, 1.0), bins=40, range=(0.0, 1.0))
     return ReliabilityCurve(
@@ -245,11 +310,20 @@ def reliability_curve(
         partition=describe(cut),
         density_edges=edges,
         density=density / sample.n_samples,
+        pvalue=_cell_pvalues(sample, cells, laws)[order],
     )
 
 
-def _consistency_bars(sample: Sample, cells: Cells, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    laws = [PoissonBinomial.of(p) for p in cells.split(sample.expected[:, 1])]
+def _cell_pvalues(sample: Sample, cells: Cells, laws: Sequence[PoissonBinomial]) -> NDArray[np.float64]:
+    probabilities, events = cells.split(sample.expected[:, 1]), cells.split(sample.outcome == 1)
+    pvalues = [cell_pvalue(law, p, int(y.sum())) for law, p, y in zip(laws, probabilities, events, strict=True)]
+    excluded = cells.split(np.isin(sample.row, sample.impossible))
+    return np.where([rows.any() for rows in excluded], np.finfo(np.float64).tiny, pvalues)
+
+
+def _consistency_bars(
+    laws: Sequence[PoissonBinomial], cells: Cells, level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     ends = np.array([law.central_interval(level) for law in laws]) / cells.count[:, None]
     return ends[:, 0], ends[:, 1]
 

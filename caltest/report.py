@@ -5,22 +5,19 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from caltest._sample import Sample, induce
+from caltest._sample import induce
 from caltest._validation import SeedLike, validate_count, validate_problem
 from caltest._words import lens_text
-from caltest.draws import Draws
 from caltest.hypothesis import conclude, evaluate_components
 from caltest.lenses import Canonical, Confidence, Lens
 from caltest.partitions import EqualWidth
 from caltest.resampling import Consistency
-from caltest.statistics import ECE, KS, SCE, SKCE, Kuiper, Spiegelhalter, Statistic, TCal
-from caltest.table import CalibrationTable, View, global_pvalue
+from caltest.statistics import ECE, KS, SCE, SKCE, Kuiper, Spiegelhalter, TCal
+from caltest.table import CalibrationTable, Item, View, global_pvalue, shared_null
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,7 +130,7 @@ def calibration_report(
     whole, top = Canonical(), Canonical() if prob.shape[1] == 2 else Confidence()
     views = {lens: View.of(lens, prob, outcome, base) for lens in dict.fromkeys((whole, top))}
     items = [
-        _Item(lens, views[lens], statistic.settle(views[lens].sample))
+        _Row(views[lens], statistic.settle(views[lens].sample), lens)
         for lens, statistic in (
             (whole, ECE()),
             (top, ECE(EqualWidth(15))),
@@ -150,14 +147,12 @@ def calibration_report(
     few = draws.slices(validate_count(n_kernel_resamples, "n_kernel_resamples"))[0]
     sharing = [item for item in items if not isinstance(item.statistic, SKCE)]
     observed = {item: evaluate_components(item.statistic, item.view.sample) for item in items}
-    drawn = draws.map(lambda part: _null(sharing, base, part), workers, progress)
-    ends = np.cumsum([len(observed[item]) for item in sharing])
-    null = dict(zip(sharing, np.split(drawn, ends[:-1]), strict=True))
+    null = dict(zip(sharing, shared_null(sharing, base, draws, workers, progress), strict=True))
     rows = []
     for item in items:
         own = draws
         if item not in null:
-            own, null[item] = few, few.map(partial(_null, [item], base), workers)
+            own, null[item] = few, shared_null([item], base, few, workers)[0]
         lens, sample = lens_text(item.lens, classes), item.view.sample
         rows.append(
             conclude(item.statistic, sample, observed[item], null[item], resampling=scheme, lens=lens, draws=own)
@@ -168,19 +163,7 @@ def calibration_report(
 
 
 @dataclass(frozen=True, eq=False)
-class _Item:
-    """A statistic and what it looks at."""
+class _Row(Item):
+    """A statistic and what it looks at, by name."""
 
     lens: Lens
-    view: View
-    statistic: Statistic
-
-
-def _null(items: Sequence[_Item], base: Sample, draws: Draws) -> NDArray[np.float64]:
-    """Return the components of all statistics on shared draws, ``(n_components, n_resamples)``."""
-    parts = []
-    for _, drawn in draws.blocks(base):
-        seen = {view: view.outcomes(drawn) for view in {item.view for item in items}}
-        values = [item.statistic.evaluate_components(item.view.sample, seen[item.view]) for item in items]
-        parts.append(np.concatenate(values))
-    return np.concatenate(parts, axis=1)

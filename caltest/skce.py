@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from caltest._sample import Region, Sample, make_sample
 from caltest._validation import SeedLike, validate_choice, validate_count
 from caltest._words import hypothesis_text, impossible_notes, lens_text
-from caltest.draws import BootstrapDraws
 from caltest.kernels import Similarity, is_bounded_by_one
 from caltest.laws import ResampledLaw
 from caltest.lenses import Lens
@@ -254,17 +253,11 @@ def _bootstrap(
     n = sample.n_samples
     parts = []
     for part in Bootstrap().draws(n_resamples, rng).slices(max(_PANEL_VALUES // n, 64)):
-        times = _multiplicities(part, sample)
+        times = part.row_counts(sample)
         forms, row_sums, diagonal = _weighted_sums(similarity, sample, times)
         centre = (n - 1) / n * row_sums.sum() / n**2
         parts.append((forms - times @ diagonal) / n**2 - 2 * (n - 1) / n**3 * (times @ row_sums) + centre)
     return float((row_sums.sum() - diagonal.sum()) / (n * (n - 1))), np.concatenate(parts)
-
-
-def _multiplicities(draws: BootstrapDraws, sample: Sample) -> NDArray[np.float64]:
-    """Return how often each row stands in each bootstrap sample, ``(n_resamples, n_samples)``."""
-    rows, _ = draws.rows(sample)
-    return np.stack([np.bincount(row, minlength=sample.n_samples) for row in rows]).astype(np.float64)
 
 
 def _weighted_sums(

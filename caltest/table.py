@@ -20,6 +20,7 @@ from caltest._words import lens_text
 from caltest.draws import Draws
 from caltest.hypothesis import conclude, conclude_by_law, evaluate_components, rank_pvalues, validate_statistic
 from caltest.lenses import Canonical, ClassWise, Confidence, Lens
+from caltest.multiplicity import correct_pvalues
 from caltest.resampling import Consistency
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics.omnibus import combine_pvalues
@@ -52,9 +53,12 @@ class CalibrationTable:
     @cached_property
     def pvalue_corrected(self) -> NDArray[np.float64]:
         """P-values corrected over the rows by Holm's method, ``(n_rows,)``."""
-        from statsmodels.stats.multitest import multipletests
+        return correct_pvalues([row.pvalue for row in self.rows])
 
-        return np.asarray(multipletests([row.pvalue for row in self.rows], method="holm")[1])
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What tells the rows apart."""
+        return tuple(row.lens for row in self.rows)
 
     @property
     def conclusion(self) -> str:
@@ -75,7 +79,7 @@ class CalibrationTable:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader should know beyond the numbers: the notes of every row, and whether draws are too few."""
-        notes = [f"{row.lens}: {note}" for row in self.rows for note in row.notes]
+        notes = [f"{label}: {note}" for label, row in zip(self.labels, self.rows, strict=True) for note in row.notes]
         n_resamples = self.rows[0].n_resamples
         smallest = len(self.rows) / (n_resamples + 1)
         if n_resamples and smallest > LEVEL:
@@ -218,7 +222,7 @@ def calibration_table(
         return CalibrationTable((row,), row.pvalue)
     draws = scheme.draws(n_resamples, rng)
     observed = [evaluate_components(chosen, view.sample) for view in views]
-    null = draws.map(lambda part: _null(views, chosen, base, part), workers, progress)
+    null = shared_null([Item(view, chosen) for view in views], base, draws, workers, progress)
     rows = tuple(
         conclude(chosen, view.sample, values, null[i], resampling=scheme, lens=lens_text(lens, classes), draws=draws)
         for i, (view, values, lens) in enumerate(zip(views, observed, looks, strict=True))
@@ -256,18 +260,46 @@ class View:
             seen[:, c] = apply_lens(lens, prob, np.full(len(prob), c))[1][sample.row]
         return cls(sample, place[sample.row], seen)
 
+    def take(self, position: NDArray[np.int64]) -> View:
+        """Return the view of the rows at increasing positions of the sample."""
+        seen = self.seen
+        if seen is None:  # classes are seen as they are
+            classes = np.arange(self.sample.n_outcomes, dtype=self.sample.outcome.dtype)
+            seen = np.broadcast_to(classes, self.sample.prob.shape)
+        return View(self.sample.take(position), self.base_row[position], np.ascontiguousarray(seen[position]))
+
     def outcomes(self, drawn: NDArray[Any]) -> NDArray[Any]:
         """Return what drawn classes ``(n_replicates, n_samples)`` of the base look like through the lens."""
         return drawn if self.seen is None else map_outcomes(drawn, self.seen, self.base_row)
 
 
-def _null(views: Sequence[View], statistic: Statistic, base: Sample, draws: Draws) -> NDArray[np.float64]:
-    """Return ``(n_views, n_components, n_resamples)``."""
-    parts = []
-    for _, drawn in draws.blocks(base):
-        seen = [(view.sample, view.outcomes(drawn)) for view in views]
-        parts.append([statistic.evaluate_components(sample, o) for sample, o in seen])
-    return np.concatenate(parts, axis=-1)
+@dataclass(frozen=True, eq=False)
+class Item:
+    """A statistic and what it looks at."""
+
+    view: View
+    statistic: Statistic
+
+
+def shared_null(
+    items: Sequence[Item],
+    base: Sample,
+    draws: Draws,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[NDArray[np.float64]]:
+    """Return the components of every item on shared draws, ``(n_components, n_resamples)`` each."""
+
+    def evaluate(part: Draws) -> NDArray[np.float64]:
+        blocks = []
+        for _, drawn in part.blocks(base):
+            seen = {view: view.outcomes(drawn) for view in {item.view for item in items}}
+            values = [item.statistic.evaluate_components(item.view.sample, seen[item.view]) for item in items]
+            blocks.append(np.concatenate(values))
+        return np.concatenate(blocks, axis=1)
+
+    ends = np.cumsum([len(item.statistic.components) for item in items])
+    return np.split(draws.map(evaluate, workers, progress), ends[:-1])
 
 
 def _default_lenses(n_classes: int) -> list[Lens]:

@@ -6,11 +6,12 @@ to a user's functions, nothing else. Variances and means are exact fractions, so
 
 from fractions import Fraction
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 from math import exp, pi
 
 import numpy as np
-from scipy.stats import beta, binom, kstwobign, norm
+from scipy.integrate import quad
+from scipy.stats import beta, binom, kstwobign, multivariate_normal, norm
 
 import caltest
 
@@ -1177,6 +1178,129 @@ def combine_pvalues(pvalues):
     """Min-p: the share of columns whose sorted p-values come no later in lexicographic order."""
     columns = [sorted(column) for column in zip(*pvalues, strict=True)]
     return [sum(other <= column for other in columns) / len(columns) for column in columns]
+
+
+# Studies of metrics.
+
+
+def rank_correlation(one, other):
+    """Spearman's: the correlation of ranks, equal values sharing the mean of theirs."""
+
+    def ranks(values):
+        return [sum(v < value for v in values) + (sum(v == value for v in values) + 1) / 2 for value in values]
+
+    x, y = ranks(one), ranks(other)
+    mean = (len(x) + 1) / 2
+    product = sum((a - mean) * (b - mean) for a, b in zip(x, y, strict=True))
+    norm = (sum((a - mean) ** 2 for a in x) * sum((b - mean) ** 2 for b in y)) ** 0.5
+    return product / norm
+
+
+def at_temperature(row, temperature):
+    """Probabilities to the power 1 / temperature, normalised."""
+    power = [p ** (1 / temperature) if p > 0 else 0.0 for p in row]
+    return [p / sum(power) for p in power]
+
+
+# Models with known truth.
+
+
+def two_class_miscalibration(density, truth, distance, kinks, event=None):
+    """E d(prediction, truth) of a two-class model whose probability p of class 0 has a density and a truth r(p).
+
+    ``event`` None sees the whole prediction; "top" and "bottom" see that of the more or the less probable class, of
+    which p and 1 - p look the same: their truths are averaged by their densities.
+    """
+
+    def pair(predicted, observed):
+        return float(distance(np.array([1 - predicted, predicted]), np.array([1 - observed, observed])))
+
+    def whole(p):
+        return density(p) * float(distance(np.array([p, 1 - p]), np.array([truth(p), 1 - truth(p)])))
+
+    def top(c):
+        mass = density(c) + density(1 - c)
+        right = (density(c) * truth(c) + density(1 - c) * (1 - truth(1 - c))) / mass
+        return mass * (pair(c, right) if event == "top" else pair(1 - c, 1 - right))
+
+    low, function = (0.0, whole) if event is None else (0.5, top)
+    edges = sorted({low, 1.0, *(kink for kink in kinks if kink > low)})
+    return sum(quad(function, a, b, epsabs=1e-11, epsrel=1e-11, limit=200)[0] for a, b in pairwise(edges))
+
+
+def gaussian_posterior(mixture, x):
+    """P(Y = k | x) of a Gaussian mixture by Bayes' rule, mode by mode."""
+    joint = [
+        sum(multivariate_normal(mean, matrix.T @ matrix).pdf(x) for mean, matrix in zip(means, matrices, strict=True))
+        for means, matrices in zip(mixture.means, mixture.matrices, strict=True)
+    ]
+    return [density / sum(joint) for density in joint]
+
+
+def cell_miscalibration(predicted, seen, label, distance):
+    """Share of each cell times the distance between its mean prediction and the mean of what is seen there."""
+    total = 0.0
+    for cell in set(label):
+        rows = [i for i in range(len(label)) if label[i] == cell]
+        means = [sum(np.asarray(values[i]) for i in rows) / len(rows) for values in (predicted, seen)]
+        total += len(rows) / len(label) * float(distance(*means))
+    return total
+
+
+# Laws of few rows.
+
+
+def enumerate_law(statistic, p):
+    """Values and probabilities of a statistic over all outcomes of independent events of probabilities p."""
+    prob = [[1 - x, x] for x in p]
+    values, probability = [], []
+    for outcome in product((0, 1), repeat=len(p)):
+        values.append(evaluate(statistic, prob, outcome))
+        probability.append(float(np.prod([x if y else 1 - x for x, y in zip(p, outcome, strict=True)])))
+    return np.array(values), np.array(probability)
+
+
+def two_sided(p, k):
+    """min(1, 2 min(P(K <= k), P(K >= k))) for the number K of independent events of probabilities p."""
+    law = [1.0]
+    for x in map(float, p):
+        law = [a * (1 - x) + b * x for a, b in zip([*law, 0.0], [0.0, *law], strict=True)]
+    return min(1.0, 2 * min(sum(law[: k + 1]), sum(law[k:])))
+
+
+# Differences between two models, from the terms of all pairs of rows.
+
+
+def pair_rows(residual, cell):
+    """Rows of the matrix H, H_ij = 1{same cell} e_i . e_j / (n_b - 1) and H_ii = 0, one after the other."""
+    members = {label: np.flatnonzero(cell == label) for label in set(cell.tolist())}
+    for i, label in enumerate(cell.tolist()):
+        row, same = np.zeros(len(cell)), members[label]
+        if len(same) > 1:
+            row[same] = residual[same] @ residual[i] / (len(same) - 1)
+            row[i] = 0.0
+        yield row
+
+
+def difference(left, right):
+    """D and Var(D) of two models on the same rows, each (residuals, cells)."""
+    n = len(left[1])
+    g, q = np.empty(n), 0.0
+    for i, (a, b) in enumerate(zip(pair_rows(*left), pair_rows(*right), strict=True)):
+        g[i] = np.sum(a - b)
+        q += np.sum(np.square(a - b))
+    by_row = 4 / n**2 * (np.sum(np.square(g - g.mean())) - q)
+    return g.sum() / n, 2 * q / n**2 + max(0.0, by_row)
+
+
+def resampled(left, right, change):
+    """What D deviates by as row i counts 1 + change_i times, its linear part scaled to the variance above."""
+    n = len(left[1])
+    h = np.array([a - b for a, b in zip(pair_rows(*left), pair_rows(*right), strict=True)])
+    g = h.sum(axis=1) - h.sum() / n
+    plain = np.sum(np.square(g))
+    scale = np.sqrt(max(0.0, plain - np.sum(np.square(h))) / plain) if plain > 0 else 0.0
+    return 2 * scale / n * change @ g + change @ h @ change / n
 
 
 # Intervals, tolerance and the honest band.

@@ -30,7 +30,8 @@ FLOORS = [
     {"statistics"},
     {
         *("_result", "_words", "hypothesis", "table", "gce", "regression", "reliability", "smooth_reliability"),
-        *("classical", "scores", "decomposition", "report", "skce", "simulation"),
+        *("classical", "scores", "decomposition", "report", "skce", "simulation", "comparison", "floor"),
+        *("cell_tests", "multiplicity", "subgroups", "training"),
         *("l2_law", "targets", "intervals", "bootstrap_interval", "tolerance", "equivalence", "band"),
     },
     {"plotting"},
@@ -54,19 +55,33 @@ MADE_BY = {
     "CalibrationReport": caltest.calibration_report,
     "CalibrationTable": caltest.calibration_table,
     "CalibrationTestResult": caltest.calibration_test,
+    "DifferenceResult": caltest.paired_test,
+    "CellTests": caltest.ReliabilityCurve.cell_tests,
     "GCETable": caltest.gce_table,
     "CoxResult": caltest.cox_test,
     "HistogramRegression": caltest.histogram_regression,
     "HosmerLemeshowResult": caltest.hosmer_lemeshow_test,
     "KernelTestResult": caltest.skce_test,
     "L2Interval": caltest.l2_interval,
+    "ModelComparison": caltest.compare_models,
+    "NoiseFloor": caltest.noise_floor,
     "ReliabilityCurve": caltest.reliability_curve,
     "SmoothReliabilityCurve": caltest.smooth_reliability_curve,
+    "SubgroupTests": caltest.subgroup_tests,
     "SpiegelhalterResult": caltest.spiegelhalter_test,
     "EquivalenceResult": caltest.equivalence_test,
     "ToleranceResult": caltest.tolerance_test,
     "TCalResult": caltest.tcal_test,
+    "TrainingTrack": caltest.track,
     "ScoreDecomposition": caltest.score_decomposition,
+    "simulation.ApproximationStudy": caltest.simulation.approximation_study,
+    "simulation.BestTemperatures": caltest.simulation.best_temperatures,
+    "simulation.LabelNoiseStudy": caltest.simulation.label_noise_study,
+    "simulation.MetricAgreement": caltest.simulation.metric_agreement,
+    "simulation.BiasStudy": caltest.simulation.bias_study,
+    "simulation.ClassifierTruth": caltest.simulation.TrainedClassifier.truth,
+    "simulation.MiscalibrationEstimate": caltest.simulation.Model.estimate_miscalibration,
+    "simulation.CoverageStudy": caltest.simulation.coverage_study,
 }
 """Results: users read them, so that their attributes are documented, and the example is that of the function."""
 
@@ -350,12 +365,15 @@ print(caltest.calibration_test([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4], n_resamples=1
 
 
 def public() -> dict[str, object]:
-    """What users call: the public names, and the functions of public modules."""
+    """What users call: the public names, and the public names or functions of public modules."""
     found = {}
     for name in caltest.__all__:
         thing = getattr(caltest, name)
         if not inspect.ismodule(thing):
             found[name] = thing
+            continue
+        if hasattr(thing, "__all__"):
+            found |= {f"{name}.{inner}": getattr(thing, inner) for inner in thing.__all__}
             continue
         for inner, value in vars(thing).items():
             if inspect.isfunction(value) and value.__module__ == thing.__name__ and not inner.startswith("_"):
@@ -369,7 +387,7 @@ CALLED = {
     for name, thing in PUBLIC.items()
     if name not in MADE_BY
     and not inspect.isabstract(thing)
-    and not (isinstance(thing, type) and issubclass(thing, Warning))
+    and not (isinstance(thing, type) and issubclass(thing, Warning | tuple))
 }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caltest._validation import validate_choice
+from caltest.cell_tests import CellTests
 from caltest.reliability import ReliabilityCurve
 
 if TYPE_CHECKING:
@@ -24,13 +25,20 @@ _WORDS = {
 
 
 def plot_reliability(
-    curve: ReliabilityCurve, ax: Axes | None = None, style: str = "deviation", *, legend: bool = True
+    curve: ReliabilityCurve,
+    ax: Axes | None = None,
+    style: str = "deviation",
+    *,
+    tests: CellTests | None = None,
+    legend: bool = True,
 ) -> Axes:
     """Draw a reliability curve.
 
     Points are observed frequencies, filled where their bar speaks against calibration; bars are the quantiles under
-    calibration (or confidence intervals); the pale columns at the foot are the distribution of the predictions. Cells
-    with less than 1 % of the rows do not set the scale of deviations: what leaves it is an arrow head at the edge.
+    calibration (or confidence intervals); the pale columns at the foot are the distribution of the predictions. Stars
+    are the cells that carry the evidence once all cells are accounted for, if ``tests`` are given. Cells with less than
+    1 % of the rows do not set the scale of deviations: what leaves it is an arrow head at the edge, a large one instead
+    of a star.
 
     Parameters
     ----------
@@ -42,6 +50,8 @@ def plot_reliability(
     style : {"deviation", "classical"}
         Frequency minus prediction against prediction, as the paper prefers; or frequency against prediction, with
         square axes.
+    tests : CellTests, optional
+        From ``curve.cell_tests()``: rejected cells become stars.
     legend : bool
         Whether to draw the legend, which among small subplots is better drawn once.
 
@@ -53,7 +63,7 @@ def plot_reliability(
     Raises
     ------
     ValueError
-        If ``style`` is neither of the two, or ``curve`` is no `ReliabilityCurve`.
+        If ``style`` is neither of the two, ``curve`` is no `ReliabilityCurve`, or ``tests`` are not of its cells.
 
     Examples
     --------
@@ -68,13 +78,14 @@ def plot_reliability(
     if not isinstance(curve, ReliabilityCurve):
         msg = f"`curve` must be a ReliabilityCurve from reliability_curve(...), got {type(curve).__name__}."
         raise ValueError(msg)
+    _check_tests(tests, curve)
     if ax is None:
         from matplotlib import pyplot as plt
 
         _, ax = plt.subplots(figsize=(5.2, 5.2) if style == "classical" else (6.4, 4.4), layout="constrained")
     base = curve.expected if style == "deviation" else np.zeros(curve.n_cells)
     _draw_density(curve, ax, square=style == "classical")
-    _draw_cells(curve, ax, base, np.inf if style == "classical" else 0.96 * _reach(curve))
+    _draw_cells(curve, tests, ax, base, np.inf if style == "classical" else 0.96 * _reach(curve))
     ax.set_xlim(-0.02, 1.02)
     ax.set_xlabel("predicted probability")
     ax.set_title(f"{curve.lens}, {curve.count.sum():,} rows", fontsize="medium")
@@ -107,8 +118,9 @@ def save_reliability(curve: ReliabilityCurve, path: Path) -> None:
 
     figure = Figure(figsize=(11, 5.4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
-    plot_reliability(curve, left)
-    plot_reliability(curve, right, style="classical")
+    tests = curve.cell_tests()
+    plot_reliability(curve, left, tests=tests)
+    plot_reliability(curve, right, style="classical", tests=tests)
     figure.supxlabel(curve.reading, fontsize="small")
     figure.savefig(path, dpi=150)
 
@@ -131,7 +143,14 @@ def _reach(curve: ReliabilityCurve) -> float:
     return 1.2 * max(np.abs(curve.deviation[full]).max(), ends[:, full].max(), 0.01)
 
 
-def _draw_cells(curve: ReliabilityCurve, ax: Axes, base: np.ndarray, limit: float) -> None:
+def _check_tests(tests: Any, curve: ReliabilityCurve) -> None:
+    if tests is None or (isinstance(tests, CellTests) and np.array_equal(tests.pvalue, curve.pvalue)):
+        return
+    msg = f"`tests` must be the cell_tests(...) of this curve, got {type(tests).__name__}."
+    raise ValueError(msg)
+
+
+def _draw_cells(curve: ReliabilityCurve, tests: CellTests | None, ax: Axes, base: np.ndarray, limit: float) -> None:
     """Draw bars and points as heights above ``base (n_cells,)``; points beyond the limit become arrow heads at it."""
     low, high = _bar_ends(curve) - base
     whole = ", all cells at once" if curve.simultaneous else ""
@@ -140,12 +159,17 @@ def _draw_cells(curve: ReliabilityCurve, ax: Axes, base: np.ndarray, limit: floa
     for end in (low, high):  # caps keep a bar visible that is shorter than a pixel
         ax.plot(curve.predicted, end, linestyle="none", marker="_", markersize=9, color=BAR, zorder=3)
     hit, miss = _WORDS[curve.bars]
-    for chosen, face, label in ((curve.outside, POINT, miss), (~curve.outside, "white", hit)):
-        look: dict[str, Any] = {"linestyle": "none", "markersize": 5.5, "color": POINT, "markerfacecolor": face}
-        height = curve.observed - base
+    marked = np.zeros(curve.n_cells, dtype=bool) if tests is None else tests.rejected
+    points = [(curve.outside & ~marked, "o", 5.5, POINT, miss), (~curve.outside & ~marked, "o", 5.5, "white", hit)]
+    if tests is not None:
+        found = f"carries evidence: corrected p ≤ {tests.level:.4g} ({tests.correction})"
+        points.insert(0, (marked, "*", 11, POINT, found))
+    height = curve.observed - base
+    for chosen, shape, size, face, label in points:
+        look: dict[str, Any] = {"linestyle": "none", "markersize": size, "color": POINT, "markerfacecolor": face}
         shown = chosen & (np.abs(height) <= limit)
         if chosen.any():
-            ax.plot(curve.predicted[shown], height[shown], marker="o", zorder=4, label=label, **look)
+            ax.plot(curve.predicted[shown], height[shown], marker=shape, zorder=4, label=label, **look)
         for marker, beyond, edge in (("^", height > limit, limit), ("v", height < -limit, -limit)):
             at = curve.predicted[chosen & beyond]
             if at.size:

@@ -18,6 +18,7 @@ from caltest._naming import describe
 from caltest._validation import SeedLike, validate_count, validate_prob, validate_rng
 from caltest.distances import Distance, total_variation
 from caltest.lenses import Lens
+from caltest.simulation._estimate import MiscalibrationEstimate, estimate
 
 
 class Draw(NamedTuple):
@@ -45,12 +46,14 @@ class Model(ABC):
 
     A subclass is a frozen dataclass, hashable and picklable, whose fields name it; it defines `n_classes` and
     `draw_rows`, and says what it knows by `calibration_function` and `expected_miscalibration`.
+
+    Attributes
+    ----------
+    n_classes : int
+        Number of classes.
     """
 
-    @property
-    @abstractmethod
-    def n_classes(self) -> int:
-        """Number of classes."""
+    n_classes: int
 
     @abstractmethod
     def draw_rows(self, n_samples: int, rng: np.random.Generator) -> Rows:
@@ -123,6 +126,44 @@ class Model(ABC):
         """
         msg = f"the expected miscalibration of {self} is not known exactly; see `estimate_miscalibration`."
         raise NotImplementedError(msg)
+
+    def estimate_miscalibration(
+        self,
+        lens: Lens | None = None,
+        distance: Distance = total_variation,
+        *,
+        n_samples: int = 1_000_000,
+        rng: SeedLike = None,
+    ) -> MiscalibrationEstimate:
+        r"""Estimate :math:`\eta_d` through a lens by simulation, for models that do not know it exactly.
+
+        Where the calibration function is known and the whole prediction is looked at, the mean distance of drawn
+        predictions. Otherwise true class probabilities are averaged over rows of equal induced predictions, or, where
+        these hardly repeat, over n_samples ** (1 / 3) cells of equal mass; no outcome is drawn.
+
+        Parameters
+        ----------
+        lens : lens or callable, optional
+            What is looked at; the whole prediction by default.
+        distance : callable
+            A function ``d(predicted, observed)`` of arrays ``(..., n_outcomes)``.
+        n_samples : int
+            Rows drawn, at least 20.
+        rng : None, int or numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        MiscalibrationEstimate
+            Unpacks as ``value, standard_error``; names its target and the bias that remains.
+
+        Raises
+        ------
+        NotImplementedError
+            If the lens has more than two outcomes, the calibration function is not known and predictions hardly
+            repeat.
+        """
+        return estimate(self, lens, distance, n_samples, validate_rng(rng))
 
     def _validated(self, y_prob: ArrayLike) -> NDArray[np.float64]:
         prob = validate_prob(y_prob)

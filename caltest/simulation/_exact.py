@@ -28,6 +28,13 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(15)
 Path = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
+def two_classes(logit: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return both probabilities ``(..., 2)``, each exact to rounding, of the logit of class 0."""
+    from scipy.special import expit
+
+    return np.stack([expit(logit), expit(-logit)], axis=-1)
+
+
 def look(
     lens: Lens | None, y_prob: NDArray[np.float64], class_prob: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -41,6 +48,14 @@ def look(
     return induced, _push(class_prob, [outcome for _, outcome in seen], induced.shape[1])
 
 
+def levels(predicted: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the number of the level set, 0 to their number - 1, of each induced prediction."""
+    rounded = np.rint(predicted / SAME)
+    if predicted.shape[1] == 2:  # one number tells them apart
+        return np.unique(rounded[:, 1], return_inverse=True)[1]
+    return np.unique(rounded, axis=0, return_inverse=True)[1]
+
+
 def finite_miscalibration(
     y_prob: NDArray[np.float64],
     class_prob: NDArray[np.float64],
@@ -51,7 +66,7 @@ def finite_miscalibration(
     """Return the expected miscalibration of a model that predicts one of finitely many rows."""
     predicted, true = look(lens, y_prob, class_prob)
     share = np.full(len(predicted), 1 / len(predicted)) if weight is None else weight / weight.sum()
-    _, level = np.unique(np.rint(predicted / SAME), axis=0, return_inverse=True)
+    level = levels(predicted)
     size = np.bincount(level, weights=share)
     means = [
         np.stack([np.bincount(level, weights=share * column) / size for column in values.T], axis=-1)

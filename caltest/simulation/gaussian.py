@@ -11,10 +11,10 @@ from caltest._validation import validate_number
 from caltest.distances import Distance, total_variation
 from caltest.lenses import Lens
 from caltest.simulation._base import Model, Rows
-from caltest.simulation._exact import finite_miscalibration, path_miscalibration
+from caltest.simulation._exact import finite_miscalibration, path_miscalibration, two_classes
 
 _REACH = 11.0  # of the features: less than 1e-22 of the mass lies beyond
-_LARGEST_LOGIT = -np.log(np.nextafter(0.0, 1.0))  # a prediction of 0 or 1 in doubles stands for all beyond
+_LARGEST_LOGIT = np.log(np.finfo(np.float64).max)  # beyond it one of the predictions is 0 in doubles
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,11 @@ class GaussianMixture1D(Model):
     beta0: float = 0.0
     beta1: float = -2.0
 
+    n_classes = 2
+
     def __post_init__(self) -> None:
         for name in ("beta0", "beta1"):
             object.__setattr__(self, name, validate_number(getattr(self, name), name))
-
-    @property
-    def n_classes(self) -> int:
-        """Two."""
-        return 2
 
     def draw_rows(self, n_samples: int, rng: np.random.Generator) -> Rows:
         """Return features, predictions and posteriors."""
@@ -79,17 +76,17 @@ class GaussianMixture1D(Model):
 
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return the predictions ``(n_samples, 2)`` at features ``x (n_samples,)``."""
-        return _two_classes(self.beta0 + self.beta1 * np.asarray(x, dtype=np.float64))
+        return two_classes(self.beta0 + self.beta1 * np.asarray(x, dtype=np.float64))
 
     def posterior(self, x: ArrayLike) -> NDArray[np.float64]:
         r"""Return :math:`P(Y = \cdot \mid x)`, shape (n_samples, 2), at features ``x (n_samples,)``."""
-        return _two_classes(-2.0 * np.asarray(x, dtype=np.float64))
+        return two_classes(-2.0 * np.asarray(x, dtype=np.float64))
 
     def calibration_function(self, y_prob: ArrayLike) -> NDArray[np.float64]:
         r"""Return :math:`r(\mu) = P(Y = \cdot \mid g(X) = \mu)`, shape (n_samples, 2).
 
         For :math:`\beta_1 \ne 0` the posterior at the only feature with this prediction; a prediction of exactly 0 or
-        1 stands for all features beyond the one where it underflows. For :math:`\beta_1 = 0` one half.
+        1 stands for all features beyond the one where doubles end. For :math:`\beta_1 = 0` one half.
 
         Parameters
         ----------
@@ -111,7 +108,7 @@ class GaussianMixture1D(Model):
         x = (np.clip(logit, -_LARGEST_LOGIT, _LARGEST_LOGIT) - self.beta0) / self.beta1
         side = np.sign(logit) * np.sign(self.beta1)  # all features beyond x lie above or below it
         beyond = log_ndtr(-side * (x + 1)) - log_ndtr(-side * (x - 1))
-        return _two_classes(np.where(np.isinf(logit), beyond, -2.0 * x))
+        return two_classes(np.where(np.isinf(logit), beyond, -2.0 * x))
 
     def density(self, prob: ArrayLike) -> NDArray[np.float64]:
         r"""Return the density of :math:`g_0(X)` at ``prob (n_samples,)``, strictly between 0 and 1.
@@ -158,10 +155,3 @@ class GaussianMixture1D(Model):
 
 def _feature_density(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.exp(-np.square(x - 1) / 2) / np.sqrt(8 * np.pi) + np.exp(-np.square(x + 1) / 2) / np.sqrt(8 * np.pi)
-
-
-def _two_classes(logit: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return both probabilities, each exact to rounding, of the logit of class 0."""
-    from scipy.special import expit
-
-    return np.stack([expit(logit), expit(-logit)], axis=-1)

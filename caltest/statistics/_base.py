@@ -50,6 +50,10 @@ class Statistic(ABC):
         """Return named numbers that follow from a value and its null law; a result carries and prints them."""
         return {}
 
+    def exact_law(self, sample: Sample) -> Law | None:
+        """Return the exact null law, which no outcome changes; None where no exact law is known."""
+        return None
+
     def exact(self, sample: Sample) -> tuple[Law, Tail] | None:
         """Return the exact null law and the tail at the observed outcomes; None where no exact law is known."""
         return None
@@ -60,6 +64,11 @@ class Statistic(ABC):
 
     def __str__(self) -> str:
         return describe(self)
+
+
+def counts_events(sample: Sample) -> bool:
+    """Return whether cells count the events of a two-outcome problem without weights: their laws are known."""
+    return sample.n_outcomes == 2 and sample.weight is None
 
 
 def require_two_outcomes(sample: Sample, name: str) -> None:

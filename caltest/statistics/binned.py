@@ -15,13 +15,13 @@ from caltest.draws import Draws
 from caltest.exact import MaximumLaw, SumLaw
 from caltest.laws import CellLaw, Law, PoissonBinomial, Tail
 from caltest.partitions import Partition
-from caltest.statistics._base import Statistic
+from caltest.statistics._base import Statistic, counts_events
 from caltest.trees import VarianceTree
 
 
 @dataclass(frozen=True)
 class Binned(Statistic):
-    """A statistic made from the distances in the cells of a partition; subclasses say how, by `reduce` and `law`."""
+    """A statistic made from distances in the cells of a partition; subclasses say how: `reduce`, `law` and `tail`."""
 
     partition: Partition | Any = VarianceTree()
     distance: Distance = total_variation
@@ -33,8 +33,12 @@ class Binned(Statistic):
         """Return the statistic ``(...)`` of cell sums with leading axes ``(...)``."""
 
     @abstractmethod
-    def law(self, cells: ExactCells) -> tuple[Law, Tail]:
-        """Return the exact null law and the observed tail, for two outcomes."""
+    def law(self, cells: ExactCells) -> Any:
+        """Return the exact null law, for two outcomes."""
+
+    @abstractmethod
+    def tail(self, law: Any, cells: ExactCells) -> Tail:
+        """Return the tail of that law at the observed outcomes."""
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
@@ -44,11 +48,21 @@ class Binned(Statistic):
         """Return the statistic on every draw, ``(n_resamples,)``, of drawn cell sums."""
         return np.concatenate([self.reduce(sums) for sums in draws.cell_sums(sample, self.partition)])
 
+    def exact_law(self, sample: Sample) -> Law | None:
+        """Return the exact null law, for two outcomes without weights."""
+        cells = self._exact_cells(sample)
+        return None if cells is None else self.law(cells)
+
     def exact(self, sample: Sample) -> tuple[Law, Tail] | None:
         """Return the exact null law and the observed tail, for two outcomes without weights."""
-        if sample.n_outcomes != 2 or sample.weight is not None:
+        cells = self._exact_cells(sample)
+        if cells is None:
             return None
-        return self.law(ExactCells(sample, self.partition, self.distance))
+        law = self.law(cells)
+        return law, self.tail(law, cells)
+
+    def _exact_cells(self, sample: Sample) -> ExactCells | None:
+        return ExactCells(sample, self.partition, self.distance) if counts_events(sample) else None
 
 
 @dataclass(frozen=True)
@@ -92,13 +106,16 @@ class ECE(Binned):
         # Not a matrix product: its rounding would depend on how many draws are evaluated at once.
         return (cell_distances(sums, self.distance) * sums.share).sum(axis=-1)
 
-    def law(self, cells: ExactCells) -> tuple[Law, Tail]:
-        """Return the law of the sum over cells and the observed tail."""
+    def law(self, cells: ExactCells) -> SumLaw:
+        """Return the law of the sum over cells."""
         shares = cells.sums.share
         laws = cells.laws(shares)
-        law = SumLaw(laws, lambda: cells.laws(shares, tails=True), cells.spacing, cells.unit(laws))
-        contributions = cell_distances(cells.sums, self.distance) * shares
-        return law, law.tail(float(contributions.sum()), contributions)
+        return SumLaw(laws, lambda: cells.laws(shares, tails=True), cells.spacing, cells.unit(laws))
+
+    def tail(self, law: SumLaw, cells: ExactCells) -> Tail:
+        """Return the tail of the sum, to which the observed contributions are known."""
+        contributions = cell_distances(cells.sums, self.distance) * cells.sums.share
+        return law.tail(float(contributions.sum()), contributions)
 
 
 @dataclass(frozen=True)
@@ -129,11 +146,14 @@ class MCE(Binned):
         """Return the largest distance of an occupied cell."""
         return cell_distances(sums, self.distance).max(axis=-1)
 
-    def law(self, cells: ExactCells) -> tuple[Law, Tail]:
-        """Return the law of the largest distance and the observed tail."""
+    def law(self, cells: ExactCells) -> MaximumLaw:
+        """Return the law of the largest distance."""
         one = np.ones(len(cells.sums.count))
-        law = MaximumLaw(cells.laws(one), lambda: cells.laws(one, tails=True))
-        return law, law.tail(float(self.reduce(cells.sums)))
+        return MaximumLaw(cells.laws(one), lambda: cells.laws(one, tails=True))
+
+    def tail(self, law: MaximumLaw, cells: ExactCells) -> Tail:
+        """Return the tail of the largest distance."""
+        return law.tail(float(self.reduce(cells.sums)))
 
 
 def cell_distances(sums: CellSums, distance: Distance) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from caltest._validation import validate_choice
 from caltest.exact import SumLaw
 from caltest.laws import CellLaw, Law, PoissonBinomial, Tail
 from caltest.partitions import AgainstRest, Partition
-from caltest.statistics._base import Statistic
+from caltest.statistics._base import Statistic, counts_events
 
 _WIDE = 1e3
 _WHOLE = 1e-9  # residuals of outcomes that exclude each other sum to 0 but for rounding
@@ -99,13 +99,22 @@ class HosmerLemeshow(Statistic):
         """Return the sum of the ranks of the covariances."""
         return int(np.count_nonzero(sample.once(self.groups).whitening.any(axis=-1)))
 
+    def exact_law(self, sample: Sample) -> Law | None:
+        """Return the exact null law, for two outcomes without weights."""
+        return self._law(sample, _WIDE * sample.cells(self.partition).n_cells) if counts_events(sample) else None
+
     def exact(self, sample: Sample) -> tuple[Law, Tail] | None:
         """Return the exact null law and the observed tail, for two outcomes without weights."""
-        if sample.n_outcomes != 2 or sample.weight is not None:
+        if not counts_events(sample):
             return None
-        cells, groups = sample.cells(self.partition), sample.once(self.groups)
         observed = float(self.evaluate(sample, sample.outcome))
-        scale = _WIDE * (cells.n_cells + (observed if np.isfinite(observed) else 0.0))
+        scale = _WIDE * (sample.cells(self.partition).n_cells + (observed if np.isfinite(observed) else 0.0))
+        law = self._law(sample, scale)
+        return law, law.tail(min(observed, scale))
+
+    def _law(self, sample: Sample, scale: float) -> GroupsLaw:
+        """Return the null law of two outcomes, values cut off at a scale."""
+        cells, groups = sample.cells(self.partition), sample.once(self.groups)
         mean = np.empty(cells.n_cells)
 
         def laws(make: Any) -> list[CellLaw]:
@@ -123,8 +132,7 @@ class HosmerLemeshow(Statistic):
                 found.append(CellLaw.of(np.minimum(values, scale), law.pmf[law.pmf > 0]))
             return found
 
-        law = GroupsLaw(laws(PoissonBinomial.of), lambda: laws(PoissonBinomial.with_tails), np.nan, group_means=mean)
-        return law, law.tail(min(observed, scale))
+        return GroupsLaw(laws(PoissonBinomial.of), lambda: laws(PoissonBinomial.with_tails), np.nan, group_means=mean)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

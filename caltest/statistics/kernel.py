@@ -121,7 +121,7 @@ class SKCE(Statistic):
     def _n_pairs(self, sample: Sample) -> float:
         weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
         pairs = weight.sum() ** 2 - (np.square(weight).sum() if self.estimator == "unbiased" else 0.0)
-        return max(float(pairs), _LEAST)
+        return float(pairs) if pairs > 0 else np.inf  # a single row has no pairs: nothing, not rounding over nothing
 
 
 _LEAST = float(np.finfo(np.float64).tiny)
