@@ -26,6 +26,7 @@ from caltest.classical import (
 from caltest.comparison import DifferenceResult, ModelComparison, compare_models, paired_test, unpaired_test
 from caltest.decomposition import ScoreDecomposition, score_decomposition
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
+from caltest.equivalence import EquivalenceResult, equivalence_test
 from caltest.floor import NoiseFloor, noise_floor
 from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
@@ -94,7 +95,7 @@ from caltest.statistics import (
 from caltest.subgroups import SubgroupTests, subgroup_tests
 from caltest.table import CalibrationTable, calibration_table
 from caltest.targets import squared_l2_target
-from caltest.tolerance import EquivalenceResult, ToleranceResult, equivalence_test, tolerance_pvalue, tolerance_test
+from caltest.tolerance import ToleranceResult, tolerance_pvalue, tolerance_test
 from caltest.training import TrainingTrack, track
 from caltest.trees import VarianceTree
 

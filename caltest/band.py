@@ -199,7 +199,7 @@ def calibration_band(
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> band = caltest.calibration_band(y_true, y_prob)
     >>> band.contains_diagonal, round(band.tube, 2)
-    (False, 0.5)
+    (False, 0.48)
     """
     level = validate_level(confidence_level, "confidence_level")
     if digits is not None:

@@ -131,6 +131,31 @@ def l2_interval(
 ) -> L2Interval:
     r"""Confidence interval for the l2 miscalibration within cells, squared and as a root; nothing is drawn.
 
+    The target is that of these rows, :math:`\theta = \sum_b w_b |\mu_b|^2`, with shares :math:`w_b = n_b / n` and
+    :math:`\mu_b` the mean over cell b of true minus predicted probabilities (`squared_l2_target`); behind two-outcome
+    lenses of the event alone. What cancels within a cell is not seen, and cells of one row do not enter. With
+    T the debiased estimate `SquaredL2`, an end of the two-sided interval is the :math:`\theta` at which T, or what is
+    more extreme, has probability :math:`\alpha / 2`, under
+
+    .. math:: P_\theta(T \le t) = F(t / a + \nu; \nu, \theta / a), \qquad a = \kappa / n, \quad
+              \nu = s_0^2 / (2 a^2),
+
+    cut off at 0. F is the non-central chi-squared distribution function, by Sankaran's approximation, and, with
+    residuals :math:`e_i`, their sums :math:`C_b = \sum e_i e_i^\top` and stated covariances :math:`V_i`,
+
+    .. math::
+        s_0^2 &= \frac{2}{n^2} \max\Bigl\{\sum_b \frac{\|\sum V_i\|_F^2 - \sum \|V_i\|_F^2}{(n_b - 1)^2}, \;
+                 \sum_b \frac{\|C_b\|_F^2 - \sum |e_i|^4}{(n_b - 1)^2}\Bigr\}, \\
+        \kappa &= \max\Bigl\{\frac{\sum w_b \, m_b^\top \Sigma_b m_b}{\sum w_b |m_b|^2}, \;
+                 \sum w_b \Sigma_b \text{ (two outcomes), or }
+                 \frac{\sum \operatorname{tr} \Sigma_b^3}{\sum \operatorname{tr} \Sigma_b^2}\Bigr\}.
+
+    :math:`m_b` and :math:`\Sigma_b` are mean and covariance of the residuals of a cell, the covariance with four
+    pseudo-rows spread evenly over the outcomes. So the law has the variance :math:`s_0^2 + 4 \kappa \theta / n`: that
+    of a calibrated model near 0, and the normal one far from it. For more than two outcomes the upper end is the larger
+    one of this law's and the normal law's. Two things keep upper ends honest: a T below the 16 % quantile of its null
+    law counts as that quantile, and rows of certain predictions exclude only what they had occasion to show.
+
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
@@ -160,12 +185,29 @@ def l2_interval(
     ValueError
         If an argument is not of the form above.
 
+    Notes
+    -----
+    Promise, for 95 %, two outcomes, at least 200 rows and at least 10 rows a cell: coverage at most 2 points below
+    nominal from 1,000 rows on, 3 below at 200, and the error on each side at most 2 points above its nominal 2.5 %.
+    Coverage near calibration is above nominal, for no interval can miss 0 from above. docs/how-much.md has what was
+    measured, also where nothing is promised: more outcomes, few rows in a cell, rare events.
+
+    References
+    ----------
+    Y. Sun, P. Chaudhari, I. J. Barnett and E. Dobriban (2024), A confidence interval for the l2 expected calibration
+    error, arXiv:2408.08998: another interval for such a target.
+    M. Sankaran (1963), Approximations to the non-central chi-square distribution, Biometrika 50, 199-204.
+
     Examples
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> interval = caltest.l2_interval(y_true, y_prob, lens=caltest.Confidence())
     >>> low, high = interval
+    >>> round(low, 4), round(high, 4)
+    (0.0049, 0.0076)
+    >>> round(interval.root_low, 3), round(interval.root, 3), round(interval.root_high, 3)
+    (0.07, 0.078, 0.087)
     """
     level = validate_level(confidence_level, "confidence_level")
     validate_choice(alternative, "alternative", ("two-sided", "less", "greater"))
@@ -233,8 +275,7 @@ def _notes(sample: Sample, law: SquaredL2Law, count: NDArray[np.float64]) -> tup
         (sample.n_samples < _FEWEST_ROWS, f"fewer than {_FEWEST_ROWS} rows: no coverage is promised."),
         (
             not law.noise,
-            "every prediction was certain, and right, or no cell has two rows: the upper end is what so many rows "
-            "could have hidden.",
+            "no two rows of a cell show any variance: the upper end is what so many rows could have hidden.",
         ),
     ]
     return tuple(words for said, words in found if said)

@@ -11,7 +11,7 @@ from math import exp, pi
 
 import numpy as np
 from scipy.integrate import quad
-from scipy.stats import kstwobign, multivariate_normal, norm
+from scipy.stats import beta, binom, kstwobign, multivariate_normal, norm
 
 import caltest
 
@@ -1301,3 +1301,98 @@ def resampled(left, right, change):
     plain = np.sum(np.square(g))
     scale = np.sqrt(max(0.0, plain - np.sum(np.square(h))) / plain) if plain > 0 else 0.0
     return 2 * scale / n * change @ g + change @ h @ change / n
+
+
+# Intervals, tolerance and the honest band.
+
+
+def l2_residuals(prob, outcome):
+    """One-hot outcome minus prediction; for two outcomes the event's alone."""
+    if len(prob[0]) == 2:
+        return [[y - p[1]] for p, y in zip(prob, outcome, strict=True)]
+    return [[(k == y) - p[k] for k in range(len(p))] for p, y in zip(prob, outcome, strict=True)]
+
+
+def stated_covariance(p):
+    """diag p - p p'; for two outcomes the event's variance."""
+    if len(p) == 2:
+        return [[p[1] * (1 - p[1])]]
+    return [[(p[j] if j == k else 0.0) - p[j] * p[k] for k in range(len(p))] for j in range(len(p))]
+
+
+def dot(x, y):
+    """Inner product."""
+    return sum(a * b for a, b in zip(x, y, strict=True))
+
+
+def multiply(a, b):
+    """Matrix product."""
+    columns = list(zip(*b, strict=True))
+    return [[dot(row, column) for column in columns] for row in a]
+
+
+def trace(a):
+    """Sum of the diagonal."""
+    return sum(a[k][k] for k in range(len(a)))
+
+
+def l2_law(prob, outcome, labels):
+    """T, s0, kappa / n, and the standard deviation of T at the estimate: sums over pairs of rows of a cell."""
+    n, error = len(prob), l2_residuals(prob, outcome)
+    groups = [[i for i in range(n) if labels[i] == cell] for cell in sorted(set(labels))]
+    groups = [rows for rows in groups if len(rows) > 1]
+    estimate = pairs = null_pairs = gap = along = 0.0
+    covariances = []
+    for rows in groups:
+        m = len(rows)
+        for i in rows:
+            for j in rows:
+                if i != j:
+                    estimate += dot(error[i], error[j]) / (m - 1) / n
+                    pairs += dot(error[i], error[j]) ** 2 / (m - 1) ** 2
+                    a, b = stated_covariance(prob[i]), stated_covariance(prob[j])
+                    null_pairs += trace(multiply(a, b)) / (m - 1) ** 2
+        size = len(error[0])
+        outcomes = max(size, 2)
+        mean = [sum(error[i][k] for i in rows) / m for k in range(size)]
+        even = [[(j == k) / outcomes - 1 / outcomes**2 for k in range(size)] for j in range(size)]
+        covariance = [
+            [
+                (sum((error[i][j] - mean[j]) * (error[i][k] - mean[k]) for i in rows) + 4 * even[j][k]) / (m + 3)
+                for k in range(size)
+            ]
+            for j in range(size)
+        ]
+        covariances.append((m, covariance))
+        gap += m / n * dot(mean, mean)
+        along += m / n * dot(mean, [dot(row, mean) for row in covariance])
+    if len(error[0]) == 1:
+        null_scale = sum(m * covariance[0][0] for m, covariance in covariances) / n
+    else:
+        squares = [multiply(c, c) for _, c in covariances]
+        third = sum(trace(multiply(s, c)) for s, (_, c) in zip(squares, covariances, strict=True))
+        null_scale = third / sum(trace(s) for s in squares)
+    noise = (2 * max(pairs, null_pairs)) ** 0.5 / n
+    return estimate, noise, max(along / gap, null_scale) / n, (noise**2 + 4 * along / n) ** 0.5
+
+
+def calibration_band(score, happened, level, groups=None):
+    """Lower and upper ends at the distinct scores, and the p-value: every block of groups, one after the other."""
+    scores = sorted(set(score))
+    group = list(range(len(scores))) if groups is None else groups
+    number = len(set(group))
+    delta = (1 - level) / (number * (number + 1))
+    lower, upper, smallest = [0.0] * len(scores), [1.0] * len(scores), 1.0
+    for first in range(number):
+        for last in range(first, number):
+            block = [x for x, g in zip(scores, group, strict=True) if first <= g <= last]
+            rows = sum(x in block for x in score)
+            events = sum(y for x, y in zip(score, happened, strict=True) if x in block)
+            low = beta.ppf(delta, events, rows - events + 1) if events else 0.0
+            high = beta.ppf(1 - delta, events + 1, rows - events) if events < rows else 1.0
+            for i, x in enumerate(scores):
+                lower[i] = max(lower[i], low) if x >= block[-1] else lower[i]
+                upper[i] = min(upper[i], high) if x <= block[0] else upper[i]
+            tails = binom.sf(events - 1, rows, block[-1]), binom.cdf(events, rows, block[0])
+            smallest = min(smallest, number * (number + 1) * min(tails))
+    return lower, upper, smallest

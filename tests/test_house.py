@@ -42,7 +42,7 @@ FLOORS = [
         ),
         *("classical", "scores", "decomposition", "report", "skce", "simulation", "comparison", "floor"),
         *("cell_tests", "multiplicity", "subgroups", "training"),
-        *("l2_law", "targets", "intervals", "bootstrap_interval", "tolerance", "band"),
+        *("l2_law", "targets", "intervals", "bootstrap_interval", "tolerance", "equivalence", "band"),
     },
     {"plotting"},
     {"_files", "cli"},

@@ -66,8 +66,8 @@ def plot_calibration_band(
     base = 0.0 if square else point
     label = f"{band.confidence_level:.0%} band, all scores at once"
     ax.fill_between(point, lower - base, upper - base, color=DENSITY, linewidth=0, zorder=1, label=label)
-    for end in (lower, upper):
-        ax.plot(point, end - base, color=LINE, linewidth=0.7, zorder=2)
+    for edge in (lower, upper):
+        ax.plot(point, edge - base, color=LINE, linewidth=0.7, zorder=2)
     fit = band.recalibrated - (0.0 if square else band.score)
     ax.plot(band.score, fit, color=POINT, linewidth=1.3, zorder=4, label="isotonic fit")
     diagonal: dict[str, Any] = {"color": LINE, "linewidth": 1, "linestyle": (0, (4, 3)), "zorder": 3}
@@ -100,8 +100,7 @@ _TICKS: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 7, "
 
 def _outline(band: CalibrationBand) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return abscissae and ends of the band: its lower end steps up after a score, its upper end before one."""
-    point = np.concatenate([[0.0], np.repeat(band.score, 3), [1.0]])
-    before, after = np.append(0.0, band.lower), np.append(band.upper, 1.0)
-    lower = np.column_stack([before[:-1], band.lower, band.lower]).ravel()
-    upper = np.column_stack([band.upper, band.upper, after[1:]]).ravel()
-    return point, np.concatenate([[0.0], lower, before[-1:]]), np.concatenate([after[:1], upper, [1.0]])
+    point = np.concatenate([[0.0], np.repeat(band.score, 2), [1.0]])
+    lower = np.repeat(np.append(0.0, band.lower), 2)
+    upper = np.repeat(np.append(band.upper, 1.0), 2)
+    return point, lower, upper
