@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest._kernels.cells import count_events, count_outcomes, weigh_outcomes
+from caltest._order import stable_order
 from caltest._validation import SUM_TOLERANCE, is_ours, validate_problem, validate_weight
 from caltest.distances import Distance
 from caltest.lenses import Lens
@@ -276,7 +277,7 @@ def induce(
             msg = "`region` must hold at least one row (of positive weight), got none."
             raise ValueError(msg)
     if prob.shape[1] == 2:
-        row = row[np.argsort(prob[row, 1])]  # ties in any order: nothing may depend on it
+        row = row[stable_order(prob[row, 1])]  # rows are drawn by their place: ties too need a place
     if region is not None or prob.shape[1] == 2:
         prob = prob[row]
     prob = np.ascontiguousarray(prob)

@@ -161,7 +161,7 @@ def smooth_reliability_curve(
     >>> print(curve)
     Smooth reliability curve through Confidence(), 10,000 rows, KDEError(bandwidth=0.05)
     bandwidth 0.05, 223 points from 0.1309 to 0.9980, calibration error 0.027213
-    heaviest local error at 0.9980: observed 0.9710, 90% bootstrap band [0.9682, 0.9733]
+    heaviest local error at 0.9980: observed 0.9710, 90% bootstrap band [0.9683, 0.9735]
     """
     level = validate_level(confidence_level, "confidence_level")
     n_curves = validate_count(n_resamples, "n_resamples")

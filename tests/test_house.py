@@ -22,7 +22,7 @@ ROOT = PACKAGE.parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS = [
-    {"_kernels", "_validation", "_naming", "_progress", "datasets"},
+    {"_kernels", "_validation", "_naming", "_order", "_progress", "datasets"},
     {
         *("_sample", "lenses", "partitions", "trees", "distances", "resampling", "draws", "strata"),
         *("laws", "exact", "smoothing", "brownian", "kernels"),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._kernels.paths import CHUNK, largest_excursions, path_extremes, word_extremes
+from caltest._order import stable_order
 from caltest._sample import Sample
 from caltest.brownian import BrownianLaw, ExcursionLaw, RangeLaw
 from caltest.laws import Law, Tail
@@ -212,7 +213,7 @@ def _class_excursions(sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.floa
 
 def _weighted_path(sample: Sample, weight: NDArray[np.float64], k: int, event: NDArray[Any]) -> NDArray[np.float64]:
     """Return the weighted cumulative residual of outcome k at the ends of tied blocks, ``(..., n_blocks)``."""
-    order = np.argsort(sample.prob[:, k], kind="stable")
+    order = stable_order(sample.prob[:, k])
     residual = event[..., order] - sample.once(_expected)[order, k]
     path = np.cumsum(weight[order] * residual, axis=-1)
     return path[..., np.append(np.diff(sample.prob[order, k]) > 0, True)]
@@ -254,7 +255,7 @@ def _class_paths(sample: Sample) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
     extremes = np.empty((n_outcomes, 2, n_words))
     expected = sample.once(_expected)
     for k in range(n_outcomes):
-        order = np.argsort(sample.prob[:, k])  # ties in any order: paths are read where they end
+        order = stable_order(sample.prob[:, k])
         rank[order, k] = np.arange(n_samples, dtype=np.int32)
         np.cumsum(expected[order, k], out=total[k, 1:])
         score = sample.prob[order, k]

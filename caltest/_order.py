@@ -1,0 +1,24 @@
+"""The order of values, equal ones as they came: the same on every machine."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def stable_order(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return ``np.argsort(values, kind="stable")``, several times faster where few values are equal.
+
+    NumPy's fast sort leaves equal values in an order that depends on the processor, and what is drawn row by row would
+    depend on it too; here only the runs of equal values are put right.
+    """
+    order = np.argsort(values)
+    ordered = values[order]
+    equal = ordered[1:] == ordered[:-1]
+    if not equal.any():
+        return order
+    follows = np.append(False, equal)
+    tied = follows | np.append(equal, False)
+    run = np.cumsum(~follows[tied])
+    order[tied] = np.sort(run * len(values) + order[tied]) % len(values)  # by run, then by place
+    return order
