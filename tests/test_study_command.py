@@ -55,8 +55,10 @@ def run(tmp_path, study, config, *more):
     return cli.main(["study", study, *given])
 
 
-def frame_of(tmp_path, study):
-    assert (tmp_path / "out" / f"{study}.png").stat().st_size > 5000
+def frame_of(tmp_path, study, pictures=("",)):
+    drawn = sorted((tmp_path / "out").glob("*.png"))
+    assert [picture.name for picture in drawn] == [f"{study}{number}.png" for number in pictures]
+    assert all(picture.stat().st_size > 5000 for picture in drawn)
     return pd.read_csv(tmp_path / "out" / f"{study}.csv")
 
 
@@ -104,7 +106,7 @@ def test_bias(tmp_path):
     }
     statistic = caltest.ECE(caltest.EqualWidth(5), caltest.squared_euclidean)
     expected = bias_study(models, {"ECE(EqualWidth(5), squared_euclidean)": statistic}, 20, 10, rng=0)
-    assert_same(frame_of(tmp_path, "bias"), expected.to_frame())
+    assert_same(frame_of(tmp_path, "bias", ("-1", "-2")), expected.to_frame())
 
 
 def test_a_killed_command_goes_on(tmp_path):

@@ -21,17 +21,31 @@ _BUNDLED = "cifar10_vgg16"
 
 @dataclass(frozen=True)
 class _Study:
-    """A kind of study: its function, its picture, and which of its arguments are texts that name objects."""
+    """A kind of study: its function, its pictures, and which of its arguments are texts that name objects."""
 
     run: Callable[..., Any]
-    plot: Callable[..., Any]
+    plot: Callable[..., list[Any]]
     objects: tuple[str, ...]
 
 
+def _plot_bias(found: simulation.BiasStudy) -> list[Any]:
+    """Return one picture for each model and lens."""
+    pairs = found.truth[["model", "lens"]].drop_duplicates()
+    return [plotting.plot_bias_study(found, model=pair.model, lens=pair.lens) for pair in pairs.itertuples()]
+
+
 _STUDIES = {
-    "bias": _Study(simulation.bias_study, plotting.plot_bias_study, ("models", "statistics", "lenses", "intervals")),
-    "size": _Study(simulation.size_study, plotting.plot_size_study, ("models", "tests", "lenses", "resampling")),
-    "power": _Study(simulation.power_study, plotting.plot_power_study, ("family", "tests", "lenses", "resampling")),
+    "bias": _Study(simulation.bias_study, _plot_bias, ("models", "statistics", "lenses", "intervals")),
+    "size": _Study(
+        simulation.size_study,
+        lambda found: [plotting.plot_size_study(found)],
+        ("models", "tests", "lenses", "resampling"),
+    ),
+    "power": _Study(
+        simulation.power_study,
+        lambda found: [plotting.plot_power_study(found)],
+        ("family", "tests", "lenses", "resampling"),
+    ),
 }
 _OWN = {"out", "workers", "progress", "rng", "truth"}
 """Arguments that the command line has, or that no text can name."""
@@ -88,10 +102,14 @@ def _run(options: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         print(f"stopped; the same command goes on with what is in {options.out}", file=sys.stderr)
         raise SystemExit(130) from None
-    table, picture = (options.out / f"{options.study}.{suffix}" for suffix in ("csv", "png"))
+    table = options.out / f"{options.study}.csv"
     found.to_frame().to_csv(table, index=False)
-    study.plot(found).savefig(picture, dpi=150)
-    print(f"{found}\n\nwritten: {table}, {picture}", flush=True)
+    figures = study.plot(found)
+    numbers = [""] if len(figures) == 1 else [f"-{number}" for number in range(1, len(figures) + 1)]
+    pictures = [options.out / f"{options.study}{number}.png" for number in numbers]
+    for figure, picture in zip(figures, pictures, strict=True):
+        figure.savefig(picture, dpi=150)
+    print(f"{found}\n\nwritten: {', '.join(map(str, [table, *pictures]))}", flush=True)
 
 
 def _arguments(study: _Study, config: Path) -> dict[str, Any]:
