@@ -223,12 +223,12 @@ def _notes(estimate: float, values: NDArray[np.float64]) -> tuple[str, ...]:
     """Say where the estimate lies outside its own bootstrap distribution, or nothing varies."""
     if np.ptp(values) == 0:
         return ("the statistic has the same value on every bootstrap sample.",)
-    rank = float((values < estimate).mean())
-    if 0.01 <= rank <= 0.99:
+    below, above = float((values < estimate).mean()), float((values > estimate).mean())
+    if max(below, above) <= 0.99:
         return ()
-    side = "below" if rank < 0.01 else "above"
+    side = "below" if above > below else "above"
     return (
-        f"the estimate lies {side} {max(rank, 1 - rank):.0%} of its bootstrap distribution: resampling shifts it more "
+        f"the estimate lies {side} {max(below, above):.0%} of its bootstrap distribution: resampling shifts it more "
         "than it varies, and no interval of this kind says much.",
     )
 

@@ -72,10 +72,12 @@ class CellTests:
         after = f"at level {self.level:.4g}, corrected over the cells ({self.correction})"
         if not found:
             return f"No cell carries evidence against calibration {after}; this is no proof of it."
-        low = int((self.rejected & (self.observed < self.expected)).sum())
+        gap = self.observed - self.expected
+        low, high = int((self.rejected & (gap < 0)).sum()), int((self.rejected & (gap > 0)).sum())
+        rest = f"; {found - low - high} hold labels that had probability 0" if low + high < found else ""
         return (
             f"{found} of {self.n_cells} cells carry evidence against calibration {after}: the event happened "
-            f"less often than expected in {low} of them, more often in {found - low}."
+            f"less often than expected in {low} of them, more often in {high}{rest}."
         )
 
     def to_frame(self) -> pd.DataFrame:

@@ -15,7 +15,8 @@ from caltest._validation import validate_level, validate_positive
 from caltest._words import lens_text
 from caltest.classical._run import SMALLEST_PVALUE
 from caltest.intervals import L2Interval, interval_of
-from caltest.l2_law import SquaredL2Law
+from caltest.l2_law import SquaredL2Law, greatest_l2
+from caltest.laws import alpha_of
 from caltest.lenses import Lens
 from caltest.partitions import Partition
 from caltest.trees import VarianceTree
@@ -55,17 +56,17 @@ class EquivalenceResult:
     @property
     def shown(self) -> bool:
         """Whether miscalibration below the margin is shown at the level."""
-        return self.pvalue <= 1 - self.confidence_level
+        return self.pvalue <= alpha_of(self.confidence_level)
 
     @property
     def interpretation(self) -> str:
         """What the p-value says, in words."""
         level = f"{1 - self.confidence_level:.4g}"
         verdict = "is shown" if self.shown else "is not shown"
-        return (
-            f"Miscalibration below {self.margin:.4g} {verdict} at level {level} (p = {self.pvalue:.4g}); the smallest "
-            f"margin that these rows certify is {self.smallest_margin:.4g}."
-        )
+        said = f"Miscalibration below {self.margin:.4g} {verdict} at level {level} (p = {self.pvalue:.4g}); "
+        if self.interval.high >= greatest_l2(self.interval.n_outcomes):
+            return said + "these rows certify no margin."
+        return said + f"the smallest margin that these rows certify is {self.smallest_margin:.4g}."
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.statistic, self.pvalue))
@@ -151,6 +152,10 @@ def equivalence_test(
     level = validate_level(confidence_level, "confidence_level")
     cut = VarianceTree() if partition is None else partition
     sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
+    greatest = greatest_l2(sample.n_outcomes) ** 0.5
+    if bound >= greatest:
+        msg = f"`margin` must be below the greatest miscalibration, {greatest:.4g}, got {margin!r}; is it in percent?"
+        raise ValueError(msg)
     law = SquaredL2Law.of(sample, cut)
     seen = lens_text(lens, classes)
     interval = interval_of(law, sample, cut, lens=seen, confidence_level=level, alternative="less")

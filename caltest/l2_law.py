@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._sample import Sample
+from caltest.laws import PoissonBinomial
 from caltest.statistics.kernel import residuals
 from caltest.statistics.squared import SquaredL2
 
+_FEW_SURPRISES = 5  # expected ones, as variance: below, a law of many small parts is none
 _PSEUDO_ROWS = 4
 
 
@@ -41,6 +43,9 @@ class SquaredL2Law:
         Rows, share of the rows and surprises (0 or 1) of each cell of predictions that were certain and proved right.
     largest : float
         Greatest possible target.
+    evidence : float
+        Where so few surprises were to be expected that T follows no chi-squared law, the exact two-sided p-value of
+        their number, in case of calibration; elsewhere 0.
     """
 
     estimate: float
@@ -49,22 +54,13 @@ class SquaredL2Law:
     spread: float | None
     quiet: NDArray[np.float64]
     largest: float
+    evidence: float
 
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> SquaredL2Law:
         """Estimate the law from the residuals of a sample."""
-        n, cells = sample.n_samples, sample.cells(partition)
-        first = 1 if sample.n_outcomes == 2 else 0  # the event's residual says it all
-        largest = 2.0 - first
-        moments = [
-            _CellMoments.of(error, prob)
-            for error, prob in zip(
-                cells.split(residuals(sample, sample.outcome)[:, first:]),
-                cells.split(sample.prob[:, first:]),
-                strict=True,
-            )
-            if len(error) > 1
-        ]
+        n, moments = sample.n_samples, cell_moments(sample, partition)
+        largest = greatest_l2(sample.n_outcomes)
         rows = np.array([cell.n_rows for cell in moments])
         surprises = np.array([round(cell.squares / largest) for cell in moments])
         noise = math.sqrt(2 * max(sum(cell.null_pairs for cell in moments), sum(cell.pairs for cell in moments))) / n
@@ -79,6 +75,7 @@ class SquaredL2Law:
             spread if spread > 0 and sample.n_outcomes > 2 else None,
             np.column_stack([rows, rows / n, surprises])[(surprises <= 1) | (noise == 0)],
             largest,
+            _surprise_pvalue(sample) if sum(np.trace(cell.stated) for cell in moments) < _FEW_SURPRISES else 0.0,
         )
 
     @property
@@ -127,12 +124,15 @@ class SquaredL2Law:
         return _crossing(lambda target: self.below(target) - alpha, self.largest)
 
     def lower_end(self, alpha: float) -> float:
-        """Return the target below which a value at least T has a probability below ``alpha``."""
-        return _crossing(lambda target: alpha - self.above(target), self.largest)
+        """Return the target below which a value at least T has a probability below ``alpha``; no more than T."""
+        if self.evidence > alpha:
+            return 0.0
+        crossing = _crossing(lambda target: alpha - self.above(target), self.largest)
+        return min(crossing, max(self.estimate, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
-class _CellMoments:
+class CellMoments:
     r"""What the residuals of one cell say; d is 1 for two outcomes, else their number.
 
     Attributes
@@ -143,6 +143,8 @@ class _CellMoments:
         Mean residual.
     covariance : array of shape (d, d)
         Of a residual, with four pseudo-rows that are spread evenly over the outcomes.
+    stated : array of shape (d, d)
+        Sum over the rows of the covariances that the predictions state.
     squares : float
         Sum of the squared lengths of the residuals.
     pairs, null_pairs : float
@@ -152,12 +154,13 @@ class _CellMoments:
     n_rows: int
     mean: NDArray[np.float64]
     covariance: NDArray[np.float64]
+    stated: NDArray[np.float64]
     squares: float
     pairs: float
     null_pairs: float
 
     @classmethod
-    def of(cls, error: NDArray[np.float64], prob: NDArray[np.float64]) -> _CellMoments:
+    def of(cls, error: NDArray[np.float64], prob: NDArray[np.float64]) -> CellMoments:
         """Sum over residuals and predictions ``(n_rows, d)`` of at least two rows."""
         n = len(error)
         square = np.square(error).sum(axis=1)
@@ -173,13 +176,46 @@ class _CellMoments:
             n,
             mean,
             (centred.T @ centred + _PSEUDO_ROWS * even) / (n - 1 + _PSEUDO_ROWS),
+            stated,
             float(square.sum()),
             max(float(np.square(joint).sum() - np.square(square).sum()), 0.0) / (n - 1) ** 2,
             max(float(np.square(stated).sum() - own.sum()), 0.0) / (n - 1) ** 2,
         )
 
 
-def _null_scale(cells: list[_CellMoments], n_samples: int) -> float:
+def greatest_l2(n_outcomes: int) -> float:
+    """Return the greatest squared l2 miscalibration; of two outcomes the event alone counts."""
+    return 1.0 if n_outcomes == 2 else 2.0
+
+
+def cell_moments(sample: Sample, partition: Any) -> list[CellMoments]:
+    """Return the moments of every cell of at least two rows."""
+    cells, first = sample.cells(partition), 1 if sample.n_outcomes == 2 else 0  # the event's residual says it all
+    errors = cells.split(residuals(sample, sample.outcome)[:, first:])
+    probs = cells.split(sample.prob[:, first:])
+    return [CellMoments.of(error, prob) for error, prob in zip(errors, probs, strict=True) if len(error) > 1]
+
+
+def stated_deviation(sample: Sample, partition: Any) -> float:
+    r"""Return the standard deviation of T that the predictions state, at the mean residuals :math:`m_b` that were seen.
+
+    .. math:: s^2 = \frac{2}{n^2} \sum_b q_b + \frac{4}{n^2} \sum_b m_b' \Bigl(\sum_{i \in b} \Sigma_i\Bigr) m_b
+
+    with the expected sum over pairs :math:`q_b` of each cell. Outcomes that all came as expected show no variance; this
+    one does not depend on how many did not.
+    """
+    moments = cell_moments(sample, partition)
+    along = math.fsum(cell.mean @ cell.stated @ cell.mean for cell in moments)
+    return math.sqrt(2 * math.fsum(cell.null_pairs for cell in moments) + 4 * max(along, 0.0)) / sample.n_samples
+
+
+def _surprise_pvalue(sample: Sample) -> float:
+    """Return the exact two-sided p-value of the number of rows whose outcome was not the most probable one."""
+    surprises = int(np.count_nonzero(sample.outcome != sample.prob.argmax(axis=1)))
+    return PoissonBinomial.of(np.clip(1 - sample.prob.max(axis=1), 0.0, 1.0)).two_sided(surprises)
+
+
+def _null_scale(cells: list[CellMoments], n_samples: int) -> float:
     """Return the variance of a residual: pooled for two outcomes, else what gives T its third cumulant."""
     if not cells:
         return 0.0
@@ -214,8 +250,9 @@ def noncentral_chi2_cdf(x: float, degrees_of_freedom: float, noncentrality: floa
 
 def _low_quantile(degrees_of_freedom: float) -> float:
     """Return the 16 % quantile of the chi-squared law: a standard deviation below its centre."""
-    u = 2 / (9 * degrees_of_freedom)
-    return max(1 - u - math.sqrt(u), 0.0) ** 3 * degrees_of_freedom
+    from scipy.special import gammaincinv
+
+    return 2 * float(gammaincinv(degrees_of_freedom / 2, 0.16))
 
 
 def _crossing(decreasing: Callable[[float], float], largest: float) -> float:

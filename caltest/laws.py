@@ -18,6 +18,12 @@ from caltest._kernels.poisson_binomial import add_indicators, characteristic_fun
 TIE_TOLERANCE = 1e-12
 """Values within this relative distance are ties: the same counts may be summed in another order."""
 
+
+def alpha_of(confidence_level: float) -> float:
+    """Return the level of a test that belongs to a confidence level; a p-value that ties with it is not above it."""
+    return (1 - confidence_level) * (1 + TIE_TOLERANCE)
+
+
 _LOG_NEGLIGIBLE = 18 * math.log(10) + math.log(2)  # mass outside the window: 2 exp(-this) = 1e-18
 _BLOCK = 128
 

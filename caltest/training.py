@@ -81,7 +81,8 @@ class TrainingTrack:
         best = np.zeros(len(self.run), dtype=bool)
         for run in self.runs:
             entries = self.entries(run)
-            best[entries[np.argmin(self.log_score[entries])]] = True
+            if np.isfinite(self.log_score[entries]).any():
+                best[entries[np.argmin(self.log_score[entries])]] = True
         return best
 
     @property

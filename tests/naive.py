@@ -1293,6 +1293,38 @@ def difference(left, right):
     return g.sum() / n, 2 * q / n**2 + max(0.0, by_row)
 
 
+def stated_deviation(sample, partition):
+    """Standard deviation of T if the predictions are true and the mean residuals of the cells are those seen."""
+    first = 1 if sample.n_outcomes == 2 else 0
+    n, cell = sample.n_samples, sample.cells(partition).index
+    covariance = [(np.diag(p) - np.outer(p, p))[first:, first:] for p in sample.prob]
+    residual = (np.eye(sample.n_outcomes)[sample.outcome] - sample.prob)[:, first:]
+    variance = 0.0
+    for label in set(cell.tolist()):
+        rows = np.flatnonzero(cell == label)
+        if len(rows) > 1:
+            mean = residual[rows].mean(axis=0)
+            pairs = sum(np.trace(covariance[i] @ covariance[j]) for i in rows for j in rows if i != j)
+            variance += 2 * pairs / (len(rows) - 1) ** 2 + 4 * sum(mean @ covariance[i] @ mean for i in rows)
+    return np.sqrt(variance) / n
+
+
+def rare_rows(sample, partition):
+    """Number of rows whose outcome is not the most frequent one of their cell."""
+    cells = sample.cells(partition)
+    return sum(
+        len(part) - max(np.bincount(part)) for part in (sample.outcome[cells.index == c] for c in range(cells.n_cells))
+    )
+
+
+def paired_variance(samples, twins, partition):
+    """Var(D), at least (s_A + s_B)^2 where a model has fewer than ten rare rows; 0 for models that do not differ."""
+    variance = difference(*twins)[1]
+    if variance > 1e-20 and min(rare_rows(sample, partition) for sample in samples) < 10:
+        return max(variance, sum(stated_deviation(sample, partition) for sample in samples) ** 2)
+    return variance
+
+
 def resampled(left, right, change):
     """What D deviates by as row i counts 1 + change_i times, its linear part scaled to the variance above."""
     n = len(left[1])

@@ -57,7 +57,8 @@ def test_difference_and_variance_are_those_of_all_pairs_of_rows(problem, partiti
     other = prob[np.random.default_rng(0).permutation(len(prob))]
     result = caltest.paired_test(outcome, prob, other, lens=lens, partition=partition)
     samples = [induce(p, outcome, lens=lens) for p in (prob, other)]
-    difference, variance = naive.difference(*(as_naive(sample, partition) for sample in samples))
+    twins = [as_naive(sample, partition) for sample in samples]
+    difference, variance = naive.difference(*twins)[0], naive.paired_variance(samples, twins, partition)
     assert result.difference == pytest.approx(difference, abs=1e-13)
     assert result.standard_error**2 == pytest.approx(variance, rel=1e-9, abs=1e-18)
     for found, p in ((result.estimate_a, prob), (result.estimate_b, other)):
@@ -72,7 +73,9 @@ def test_any_two_models(seed, n, n_classes):
     y_true, a, b = two_models(n, n_classes, seed)
     partition = PARTITIONS[seed % len(PARTITIONS)]
     result = caltest.paired_test(y_true, a, b, partition=partition)
-    difference, variance = naive.difference(*(as_naive(induce(p, y_true), partition) for p in (a, b)))
+    samples = [induce(p, y_true) for p in (a, b)]
+    twins = [as_naive(sample, partition) for sample in samples]
+    difference, variance = naive.difference(*twins)[0], naive.paired_variance(samples, twins, partition)
     assert result.difference == pytest.approx(difference, abs=1e-12)
     assert result.standard_error == pytest.approx(np.sqrt(variance), rel=1e-7, abs=1e-12)
     mirrored = caltest.paired_test(y_true, b, a, partition=partition)
@@ -133,7 +136,50 @@ def test_a_model_does_not_differ_from_itself(lens, method):
         y_true, a, _ = two_models(n, 4, seed=n)
         result = caltest.paired_test(y_true, a, a.copy(), lens=lens, method=method, n_resamples=99, rng=0)
         assert (result.difference, result.statistic, result.pvalue) == (0, 0, 1)
-        assert (result.low, result.high) == (0, 0)
+        known = any(
+            len(rows) > 1 for rows in PairTerms.of(induce(a, y_true, lens=lens), caltest.VarianceTree()).members
+        )
+        assert (result.low, result.high) == ((0, 0) if known else (-np.inf, np.inf))
+
+
+def test_where_no_two_rows_vary_nothing_is_known():
+    """All certain and right, or every row in a cell of its own: no interval of width 0."""
+    certain = caltest.unpaired_test(np.ones(5, int), np.ones(5), np.ones(8, int), np.ones(8))
+    single = caltest.paired_test([0, 1, 0], [0.1, 0.5, 0.9], [0.3, 0.6, 0.7], partition=caltest.EqualWidth(10))
+    for result in (certain, single):
+        assert (result.pvalue, result.low, result.high) == (1, -np.inf, np.inf)
+        assert result.to_dict()["low"] is None
+
+
+def test_pvalues_are_never_zero():
+    assert caltest.paired_test([1, 0] * 500, [0.99, 0.01] * 500, [0.01, 0.99] * 500).pvalue > 0
+
+
+@pytest.mark.parametrize("method", ["hoeffding", "bootstrap"])
+def test_outcomes_that_all_came_as_expected_prove_little(method):
+    """100 of 100 right: of a model that says .97 this has probability .05."""
+    y_true, options = np.ones(100, int), {"method": method, "n_resamples": 199, "rng": 0}
+    assert caltest.paired_test(y_true, np.full(100, 0.97), np.full(100, 0.999), **options).pvalue > 0.05
+    right = np.append(np.ones(199, int), 0)
+    assert caltest.paired_test(right, np.full(200, 0.5), np.full(200, 0.99), **options).pvalue < 0.01
+
+
+def sharp_pair(kind, n, rng):
+    """Two models that are equally far off, with hardly any wrong outcome."""
+    if kind == "constant":
+        return rng.random(n) < 1 - 2 / n, np.full(n, 1 - 4 / n), np.ones(n)
+    truth = rng.beta(20, 0.2, n)
+    off = 0.6 * np.minimum(truth, 1 - truth)
+    return rng.random(n) < truth, truth - off, truth + off
+
+
+@pytest.mark.parametrize("n", [200, 1000])
+@pytest.mark.parametrize("kind", ["constant", "varying"])
+def test_level_of_sharp_models(kind, n):
+    """Without a bound on the variance .14 to .17 were rejected."""
+    rng = np.random.default_rng(11)
+    pvalues = np.array([caltest.paired_test(*sharp_pair(kind, n, rng)).pvalue for _ in range(150)])
+    assert (pvalues <= 0.05).sum() <= binom.isf(0.0005, 150, 0.05)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._pvalues import SMALLEST_PVALUE
 from caltest.comparison.hoeffding import Differences, critical_value
+from caltest.laws import alpha_of
 
 TARGET = (
     "sum_b w_b |mu_b|^2 of model A minus that of model B: squared l2 miscalibration, averaged within the cells of each "
@@ -75,7 +77,7 @@ class DifferenceResult:
     @property
     def interpretation(self) -> str:
         """What the p-value says, in one sentence."""
-        if self.pvalue > 1 - self.confidence_level:
+        if self.pvalue > alpha_of(self.confidence_level):
             return "No evidence that one model is better calibrated than the other, which is no proof of equality."
         better, worse = ("B", "A") if self.difference > 0 else ("A", "B")
         return f"Model {better} is better calibrated than model {worse}, as far as these cells show it."
@@ -137,16 +139,19 @@ def difference_result(
     difference = a - b if error > 0 else 0.0
     z = difference / error if error > 0 else 0.0
     level = context["confidence_level"]
-    if deviation is None:
-        law, pvalue, reach = _NORMAL, float(2 * ndtr(-abs(z))), float(ndtri((1 + level) / 2)) * error
-    else:
+    law, pvalue, reach = _NORMAL, float(2 * ndtr(-abs(z))), float(ndtri((1 + level) / 2)) * error
+    if deviation is not None:
         law = f"{len(deviation)} {_BOOTSTRAP}"
-        pvalue, reach = critical_value(np.abs(deviation), abs(difference), level)
+        drawn = critical_value(np.abs(deviation), abs(difference), level)
+        # Rows that show no variance show none when they are drawn again.
+        pvalue, reach = np.maximum(drawn, (pvalue, reach)).tolist() if differences.few_rows[pair] else drawn
+    if not differences.informative[pair]:
+        reach = math.inf
     return DifferenceResult(
         difference,
         error,
         z,
-        pvalue,
+        max(pvalue, SMALLEST_PVALUE),
         difference - reach,
         difference + reach,
         estimate_a=a,

@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from caltest._sample import Sample
 from caltest._validation import SeedLike, validate_rng
 from caltest.draws import BootstrapDraws
+from caltest.l2_law import stated_deviation
 from caltest.laws import TIE_TOLERANCE, ResampledLaw
 from caltest.resampling import Bootstrap
 from caltest.statistics.kernel import residuals
 
+_FEW_ROWS = 10  # that fell to a rare outcome: with fewer, what the outcomes vary by is chance itself
 _BLOCK_VALUES = 2**20  # counts of drawn rows held at a time: 8 MB
 
 
@@ -38,11 +40,17 @@ class PairTerms:
         Cell of each row.
     scale : array of shape (n_cells,)
         What a product of residuals counts, ``1 / (rows - 1)``; 0 for a cell of one row.
+    stated_deviation : float
+        Standard deviation of T that the predictions state.
+    minority : int
+        Rows whose outcome is not the most frequent one of their cell.
     """
 
     residual: NDArray[np.float64]
     cell: NDArray[np.int64]
     scale: NDArray[np.float64]
+    stated_deviation: float
+    minority: int
 
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> PairTerms:
@@ -52,7 +60,13 @@ class PairTerms:
         residual = residuals(sample, sample.outcome)[position]
         others = cells.count - 1
         scale = np.divide(1.0, others, out=np.zeros(cells.n_cells), where=others > 0)
-        return cls(residual[:, 1:] if sample.n_outcomes == 2 else residual, cells.index[position], scale)
+        return cls(
+            residual[:, 1:] if sample.n_outcomes == 2 else residual,
+            cells.index[position],
+            scale,
+            stated_deviation(sample, partition),
+            sum(len(outcomes) - int(np.bincount(outcomes).max()) for outcomes in cells.split(sample.outcome)),
+        )
 
     @property
     def n_samples(self) -> int:
@@ -125,7 +139,8 @@ class Differences:
 
     the sum over pairs and the sum over rows, from whose plain estimate the noise of the pairs is taken away. Both are
     bilinear in the models, so that one matrix of each serves all pairs; models on different rows have no terms in
-    common.
+    common. Where fewer than ten rows of a model fell to a rare outcome of their cell, the variance is at least
+    :math:`(s_A + s_B)^2`, of the deviations that the predictions state.
 
     Attributes
     ----------
@@ -133,11 +148,17 @@ class Differences:
         Debiased squared l2 miscalibration of each model.
     by_pair, by_row : arrays of shape (n_models, n_models)
         Covariances of the sums over pairs and over rows.
+    stated : array of shape (n_models,)
+        Standard deviation of each estimate that the predictions state.
+    few : array of shape (n_models,)
+        Whether fewer than ten rows of a model fell to a rare outcome of their cell.
     """
 
     estimate: NDArray[np.float64]
     by_pair: NDArray[np.float64]
     by_row: NDArray[np.float64]
+    stated: NDArray[np.float64]
+    few: NDArray[np.bool_]
 
     @classmethod
     def of(cls, terms: Sequence[PairTerms], *, same_rows: bool) -> Differences:
@@ -150,14 +171,29 @@ class Differences:
                 centred = left.row_sum - left.row_sum.mean(), right.row_sum - right.row_sum.mean()
                 by_pair[a, b] = by_pair[b, a] = 2 * inner / left.n_samples**2
                 by_row[a, b] = by_row[b, a] = 4 * (centred[0] @ centred[1] - inner) / left.n_samples**2
-        return cls(np.array([part.estimate for part in terms]), by_pair, by_row)
+        stated = np.array([part.stated_deviation for part in terms])
+        few = np.array([part.minority < _FEW_ROWS for part in terms])
+        return cls(np.array([part.estimate for part in terms]), by_pair, by_row, stated, few)
 
     @cached_property
     def variance(self) -> NDArray[np.float64]:
         """Variance of every difference, ``(n_models, n_models)``; 0 for models whose terms differ by rounding only."""
         pairs, rows = _contrast(self.by_pair), np.maximum(_contrast(self.by_row), 0.0)
         alone = self.by_pair.diagonal()
-        return np.where(pairs > TIE_TOLERANCE * np.add.outer(alone, alone), pairs + rows, 0.0)
+        plain = np.where(pairs > TIE_TOLERANCE * np.add.outer(alone, alone), pairs + rows, 0.0)
+        stated = np.square(np.add.outer(self.stated, self.stated))
+        return np.where(self.few_rows & (plain > 0), np.maximum(plain, stated), plain)
+
+    @property
+    def few_rows(self) -> NDArray[np.bool_]:
+        """Whether a model of a pair has too few rows of rare outcomes to show a variance, ``(n_models, n_models)``."""
+        return np.logical_or.outer(self.few, self.few)
+
+    @property
+    def informative(self) -> NDArray[np.bool_]:
+        """Whether any pair of rows says something of the two models, ``(n_models, n_models)``: two of a cell vary."""
+        alone = self.by_pair.diagonal()
+        return np.add.outer(alone, alone) > 0
 
     @cached_property
     def shrinkage(self) -> NDArray[np.float64]:

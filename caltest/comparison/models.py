@@ -26,6 +26,7 @@ from caltest.comparison.result import ComparedModel, ComparedPair, ModelComparis
 from caltest.decomposition import ScoreDecomposition, score_decomposition
 from caltest.hypothesis import run_test, validate_statistic
 from caltest.intervals import l2_interval
+from caltest.laws import alpha_of
 from caltest.lenses import Confidence, Lens
 from caltest.multiplicity import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE, correct_pvalues
 from caltest.partitions import Partition
@@ -89,7 +90,8 @@ def compare_models(
     correction : str
         How p-values of perfect calibration are corrected over the models: a method of
         ``statsmodels.stats.multitest``, "holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel",
-        "fdr_bh" or "fdr_by". The first two need no independence.
+        "fdr_bh" or "fdr_by". Holm, Bonferroni and "fdr_by" need no independence; the two "fdr" methods bound the share
+        of false rejections, not the probability of any.
     confidence_level : float
         Level of the intervals.
     method : {"hoeffding", "bootstrap"}
@@ -205,7 +207,8 @@ def _compare_pairs(
             n_samples=(samples[a].n_samples, samples[b].n_samples),
         )
         pvalue, reach = critical_value(largest, abs(single.statistic), level)
-        half = max(reach * single.standard_error, single.high - single.difference)  # never less than the single one's
+        # Never less than that of the pair alone, which may be infinite.
+        half = max(single.high - single.difference, reach * single.standard_error)
         pairs.append(
             ComparedPair(
                 rows[a].name,
@@ -214,7 +217,7 @@ def _compare_pairs(
                 max(pvalue, single.pvalue),
                 single.difference - half,
                 single.difference + half,
-                calibrated=min(rows[a].pvalue_corrected, rows[b].pvalue_corrected) > 1 - level,
+                calibrated=min(rows[a].pvalue_corrected, rows[b].pvalue_corrected) > alpha_of(level),
             )
         )
     return pairs

@@ -183,13 +183,24 @@ def unpaired_test(
     3.1
     """
     problems = (y_true_a, prob_a), (y_true_b, prob_b)
-    samples = [make_sample(*problem, classes=classes, lens=lens) for problem in problems]
+    samples = [_named_sample(*problem, classes, lens, name) for problem, name in zip(problems, "ab", strict=True)]
     outcomes = [sample.n_outcomes for sample in samples]
     if outcomes[0] != outcomes[1]:
         msg = f"both models must predict the same classes, got {outcomes[0]} and {outcomes[1]}."
         raise ValueError(msg)
     options = _validated(partition, confidence_level, method, n_resamples)
     return _compare(samples, *options, paired=False, workers=workers, rng=rng, lens=lens_text(lens, classes))
+
+
+def _named_sample(
+    y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None, lens: Lens | None, name: str
+) -> Sample:
+    """Return the sample of a model on its own rows; errors say which."""
+    try:
+        return make_sample(y_true, y_prob, classes=classes, lens=lens)
+    except ValueError as error:
+        msg = f"`y_true_{name}`, `prob_{name}`: {error}"
+        raise ValueError(msg) from None
 
 
 def validate_models(

@@ -12,6 +12,8 @@ from caltest._result import CalibrationTestResult, ComponentResult
 from caltest.comparison.difference import DifferenceResult
 from caltest.decomposition import ScoreDecomposition
 from caltest.intervals import L2Interval
+from caltest.laws import alpha_of
+from caltest.multiplicity import correct_pvalues
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,7 +125,7 @@ class ComparedPair:
     @property
     def better(self) -> str | None:
         """Name of the model that is better calibrated, if the simultaneous p-value says so."""
-        if self.pvalue_simultaneous > 1 - self.test.confidence_level:
+        if self.pvalue_simultaneous > alpha_of(self.test.confidence_level):
             return None
         return self.b if self.test.difference > 0 else self.a
 
@@ -194,16 +196,22 @@ class ModelComparison:
             for model in self.models
             if model.variation < SAYS_NOTHING
         ]
-        smallest = len(self.models) / (self.n_resamples + 1)
-        few = [
-            f"{self.n_resamples} draws are too few: take {math.ceil(len(self.models) / self._alpha)} or more, for no "
-            f"corrected p-value can be below {smallest:.2g}."
-        ]
-        return (*self._contradictions(), *silent, *self._notes(), *(few if smallest > self._alpha else []))
+        return (*self._contradictions(), *silent, *self._notes(), *self._too_few_draws())
 
     @property
     def _alpha(self) -> float:
-        return 1 - self.confidence_level
+        return alpha_of(self.confidence_level)
+
+    def _too_few_draws(self) -> list[str]:
+        """Say so if no model whose test is made of draws could be rejected, even if all had the smallest p-value."""
+        drawn = [model for model in self.models if model.test.method == "monte-carlo"]
+        attainable = [1 / (self.n_resamples + 1)] * len(self.models)
+        smallest = float(correct_pvalues(attainable, self.correction, (self.correction,)).min())
+        if not drawn or smallest <= self._alpha:
+            return []
+        enough = math.ceil(smallest * (self.n_resamples + 1) / self._alpha)
+        least = f"no corrected p-value of a drawn test can be below {smallest:.2g}"
+        return [f"{self.n_resamples} draws are too few: take {enough} or more, for {least}."]
 
     def _notes(self) -> list[str]:
         """Return the notes of tests and intervals, with the models that they are about where these are not all."""
