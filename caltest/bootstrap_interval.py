@@ -21,8 +21,9 @@ from caltest.statistics import ECE, Statistic
 
 _GROUPS = 200  # of rows that the jackknife leaves out in turn
 _VARIABILITY = (
-    "This interval describes how much the estimate varies from one set of rows to the next. It is no confidence "
-    "interval for the true miscalibration: most estimates are biased, upwards near calibration, and resampled rows add "
+    "This interval describes how much the estimate varies from one set of rows to the next; basic and BCa shift it by "
+    "the bias that resampling shows, so that it need not hold the estimate. It is no confidence interval for the true "
+    "miscalibration: most estimates are biased, upwards near calibration, and resampled rows add "
     "the bias once more. For the miscalibration itself see l2_interval"
 )
 

@@ -78,6 +78,9 @@ def tolerance_pvalue(
         shapes = ", ".join(str(array.shape) for array in arrays)
         msg = f"`statistic`, `df`, `n_samples` and `margin` must have shapes that broadcast, got {shapes}."
         raise ValueError(msg) from None
+    if not (np.isfinite(n).all() and np.isfinite(epsilon).all()):
+        msg = "`n_samples` and `margin` must be finite, got infinity."
+        raise ValueError(msg)
     noncentrality = n * np.square(epsilon)
     pvalue = np.where(noncentrality > 0, _noncentral_tail(c, freedom, noncentrality), chi2.sf(c, freedom))
     return float(pvalue) if pvalue.ndim == 0 else pvalue

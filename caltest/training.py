@@ -260,8 +260,12 @@ def _read(epochs: Any) -> Iterator[tuple[str, int, tuple[ArrayLike, ArrayLike]]]
         if not isinstance(pairs, Iterable) or isinstance(pairs, str):
             msg = f"`epochs` must be an iterable of pairs (y_true, y_prob), or a mapping of such, got {pairs!r}."
             raise ValueError(msg)
+        number = 0
         for number, pair in enumerate(pairs, 1):
             if not isinstance(pair, tuple | list) or len(pair) != 2:
                 msg = f"`epochs` must hold pairs (y_true, y_prob), got {type(pair).__name__} in epoch {number}."
                 raise ValueError(msg)
             yield str(run), number, (pair[0], pair[1])
+        if not number and run:
+            msg = f"`epochs` must hold at least one pair (y_true, y_prob) in every run, got none in {run!r}."
+            raise ValueError(msg)

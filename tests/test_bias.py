@@ -155,6 +155,9 @@ def test_an_independent_loop_finds_the_same_bias():
         ({"n_replicates": 1}, "`n_replicates` must be an integer >= 2, got 1."),
         ({"progress": "yes"}, "`progress` must be True, False or a function of (done, total), got 'yes'."),
         ({"rng": -1}, "`rng` must be None, an integer >= 0"),
+        ({"workers": 0}, "`workers` must be None or a number of workers other than 0 (-1 for all), got 0."),
+        ({"intervals": {"a": 3}}, "`intervals` must hold functions that return two numbers, got 3."),
+        ({"statistics": "ECE"}, "`statistics` must hold statistics such as ECE(), got 'ECE'."),
         ({"models": 3}, "`models` must hold models of caltest.simulation, got 3."),
         ({"statistics": 3}, "`statistics` must hold statistics such as ECE(), got 3."),
     ],
@@ -178,3 +181,16 @@ def test_the_picture_shows_the_study(study):
     with pytest.raises(ValueError, match="`model` must be"):
         caltest.plot_bias_study(study, model="other")
     mpl.pyplot.close("all")
+
+
+def test_a_calibrated_model_has_no_miscalibration_of_any_kind():
+    from caltest.simulation import DirichletModel
+
+    statistics = [ECE(), SquaredL2(), ECE(distance=caltest.chebyshev)]
+    study = bias_study([DirichletModel(3, 0.5), PERFECT], statistics, 20, 2, lenses=caltest.Confidence(), rng=0)
+    assert study.truth["truth"].tolist() == [0.0] * 6
+
+
+def test_what_is_not_known_has_no_error():
+    row = bias_study(WRONG, KS(), 20, 5, rng=0).to_frame().iloc[0]
+    assert np.isnan(row[["truth", "bias", "rmse", "rmse_se"]].to_numpy(dtype=float)).all()

@@ -75,3 +75,5 @@ def test_keywords_are_offered_and_workers_change_nothing(tmp_path):
 def test_bad_intervals_are_named():
     with pytest.raises(ValueError, match=r"`intervals` must hold pairs \(build, target\), got 3"):
         coverage_study(MODEL, {"a": 3}, 20, 5)
+    with pytest.raises(ValueError, match=r"`intervals` must hold pairs \(build, target\) of functions, got"):
+        coverage_study(MODEL, {"a": (max, 0.1)}, 20, 5)

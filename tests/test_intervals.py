@@ -385,3 +385,32 @@ def test_bad_arguments_of_the_bootstrap():
         ct.bootstrap_interval(y, prob, statistic=ct.Omnibus())
     with pytest.raises(ValueError, match="`statistic` must be a Statistic"):
         ct.bootstrap_interval(y, prob, statistic="ece")
+
+
+# --- few surprises
+
+
+@pytest.mark.parametrize(("n", "p", "events"), [(200, 0.02, 5), (1000, 0.004, 5), (5000, 0.0008, 5), (300, 0.01, 3)])
+def test_the_upper_end_is_never_zero(n, p, events):
+    """Events exactly as many as stated, in one cell: the law of less than one degree of freedom."""
+    outcome = np.arange(n) < events
+    interval = ct.l2_interval(outcome, np.full(n, p))
+    assert 0 == interval.low < interval.high
+    assert not ct.equivalence_test(outcome, np.full(n, p), interval.root_high / 2).shown
+
+
+@pytest.mark.parametrize(("n", "p"), [(1000, 0.9999), (200, 0.999), (500, 0.99), (200, 0.97)])
+def test_the_lower_end_of_a_calibrated_constant(n, p):
+    """By enumeration of all counts: the probability that the interval begins above the truth, 0."""
+    count = np.arange(n + 1)
+    weight = stats.binom.pmf(count, n, p)
+    likely = count[weight > 1e-6]
+    low = {k: ct.l2_interval(np.arange(n) < k, np.full(n, p)).low for k in likely}
+    assert sum(weight[k] for k in likely if low[k] > 0) < 0.05
+    estimate = {k: ct.l2_interval(np.arange(n) < k, np.full(n, p)).estimate for k in likely}
+    assert all(low[k] <= max(estimate[k], 0) for k in likely)
+
+
+def test_impossible_margins_are_refused():
+    with pytest.raises(ValueError, match="`margin` must be below the greatest miscalibration, 1, got 5; is it in"):
+        ct.equivalence_test([0, 1], [0.2, 0.7], 5)

@@ -7,6 +7,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 
 from caltest import _progress
 from caltest.simulation import _store
+from caltest.simulation._identity import identify
 from caltest.simulation._run import Part, replicate_ranges, replicate_rng, run_study
 
 QUIET = {"workers": None, "progress": False}
@@ -97,6 +99,15 @@ def test_a_folder_belongs_to_one_study(tmp_path):
         run_study("size", parts, out=tmp_path, rng=5, **QUIET)
 
 
+def test_a_folder_is_a_folder_and_whole(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="`out` must be a folder, got the file"):
+        run_study("test", parts, out=tmp_path / "file", rng=5, **QUIET)
+    (tmp_path / "study.json").write_text("{")
+    with pytest.raises(ValueError, match=r"`out` must be a new folder or that of a study, got .*study.json is damaged"):
+        run_study("test", parts, out=tmp_path, rng=5, **QUIET)
+
+
 KILLED = """
 import sys, time
 from test_study_runs import parts, Part, run_study, partial
@@ -160,3 +171,47 @@ def test_replicates_have_randomness_of_their_own():
     drawn = {replicate_rng(seed, name, r).random() for seed in (0, 1) for name in "ab" for r in range(3)}
     assert len(drawn) == 12
     assert replicate_rng(1, "a", 2).random() == replicate_rng(1, "a", 2).random()
+
+
+def test_functions_of_one_name_are_told_apart(tmp_path):
+    """Closures, lambdas, defaults and options: what they do counts, in every process, not what they are called."""
+    from caltest.simulation import DirichletModel, size_study
+
+    def always(pvalue):
+        return lambda y_true, y_prob: SimpleNamespace(pvalue=pvalue)
+
+    for pvalue in (0.5, 0.001, 0.5):
+        study = size_study(DirichletModel(2), {"own": always(pvalue)}, 20, 5, out=tmp_path, rng=0)
+        assert set(study.pvalues["pvalue"]) == {pvalue}
+    assert len(list(tmp_path.glob("[!.]*.parquet"))) == 2
+
+
+def test_the_identity_of_functions():
+    def one(x, k=1):
+        return x + k
+
+    def recursive(n):
+        return n * recursive(n - 1) if n else 1
+
+    others = [lambda x: x + 1, lambda x: x + 2, one, partial(one, k=3), partial(one, k=4), recursive]
+    names = [identify({"f": function}) for function in others]
+    assert len(set(names)) == len(names)
+    assert identify(lambda x: x in {"a", "b", "c"}) == identify(lambda x: x in {"a", "b", "c"})
+    one.__defaults__ = (2,)
+    assert identify({"f": one}) not in names
+    assert identify(("text", 3)) == "['text', 3]"
+
+
+def test_the_identity_is_that_of_other_processes():
+    code = "from caltest.simulation._identity import identify; print(identify(lambda x: x in {'a', 'b', 'c', 'd'}))"
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(said) == 1

@@ -10,18 +10,20 @@ import pytest
 from scipy.stats import binom
 
 import caltest
-from benchmarks import certificate, certificate_page
+from benchmarks import certificate, certificate_page, coverage
 from caltest._naming import describe
 from caltest.simulation import DirichletModel, size_study
 
-DATA = Path(__file__).parents[1] / "docs" / "validity.csv"
+DOCS = Path(__file__).parents[1] / "docs"
+DATA = DOCS / "validity.csv"
 CELLS_PER_DAY = 6
 TODAY = {50: 300, 100: 300, 500: 150, 2_000: 60, 10_000: 20}
 """Data sets of today's cells, by size."""
 
 
 def test_the_page_is_made_from_the_data():
-    assert DATA.with_suffix(".md").read_text() == certificate_page.page(DATA.read_text())
+    data = ((DOCS / name).read_text() for name in certificate_page.DATA)
+    assert (DOCS / "validity.md").read_text() == certificate_page.page(*data)
 
 
 def test_the_data_hold_every_statistic_lens_and_size():
@@ -40,6 +42,20 @@ def test_the_data_hold_every_statistic_lens_and_size():
         lens.__name__ for lens in vars(caltest.lenses).values() if isinstance(lens, type) and callable(lens)
         and lens.__module__ == "caltest.lenses" and lens.__name__ != "Lens"
     }  # fmt: skip
+
+
+def test_the_data_hold_every_interval_and_promises_are_kept():
+    """Statistics.md, section 7: two outcomes, within 2 points of nominal from 1,000 rows on, within 3 at 200."""
+    frame, _ = certificate_page.read((DOCS / "coverage.csv").read_text())
+    assert set(frame["interval"]) == {interval.name for interval in coverage.INTERVALS}
+    promised = frame[frame["interval"].eq("l2_interval") & frame["predictions"].isin(["spread", "sharp"])]
+    slack = 4 * np.sqrt(0.95 * 0.05 / promised["n_replicates"])
+    assert (promised["coverage"] >= 0.95 - np.where(promised["n_samples"] >= 1000, 0.02, 0.03) - slack).all()
+    assert (promised[["above", "below"]].max(axis=1) <= 0.045 + slack).all()
+    exact = frame[
+        frame["interval"].isin(["calibration_band", "consistency bars, one", "consistency bars, simultaneous"])
+    ]
+    assert (exact["coverage"] >= exact["level"] - 4 * np.sqrt(0.25 / exact["n_replicates"])).all()
 
 
 def test_every_valid_test_of_the_certificate_is_valid():
@@ -80,7 +96,17 @@ def test_the_page_names_what_fails_and_what_is_left_out():
         "rejected_10pct": [99, 30, 99],
     }
     facts = "# seed: 1; commit: abc; date: 2030-01-01; resamples: 99\n"
-    page = certificate_page.page(facts + pd.DataFrame(rows).to_csv(index=False))
+    covered = {
+        "interval": ["l2_interval"] * 2,
+        "predictions": "sharp",
+        "truth": ["calibrated", "shifted by 0.4 logits"],
+    }
+    covered |= {"n_samples": 200, "n_replicates": 1000, "level": 0.95, "coverage": [0.94, 0.9], "above": [0.0, 0.08]}
+    covered |= {"below": [0.06, 0.02], "width": 0.1}
+    page = certificate_page.page(
+        facts + pd.DataFrame(rows).to_csv(index=False), facts + pd.DataFrame(covered).to_csv(index=False)
+    )
+    assert "| sharp, n = 200 (1,000) | 94.0 (0.0 / 6.0) | **90.0** (8.0 / 2.0) |" in page
     assert "0 of 6 rates lie above their limit." in page
     assert "| good | 1.0 / 5.0 / 9.9 | 1.0 / 5.0 / 9.9 |" in page
     assert "| bad (asymptotic) | **30.0** / **30.0** / **30.0** |" in page

@@ -71,6 +71,9 @@ def run_study(
     import pandas as pd
     from joblib import Parallel, delayed
 
+    if workers == 0 or not isinstance(workers, int | None):
+        msg = f"`workers` must be None or a number of workers other than 0 (-1 for all), got {workers!r}."
+        raise ValueError(msg)
     seed = _seed(rng)
     store = None if out is None else Store.open(out, study, seed)
     if store is not None:
@@ -150,6 +153,8 @@ def named(things: Any, argument: str, kind: type | None = None, example: str = "
     ValueError
         If there is nothing, two things have the same name, or one is not of the kind of the example.
     """
+    if isinstance(things, str):
+        things = [things]
     if isinstance(things, Mapping):
         chosen = {str(name): thing for name, thing in things.items()}
         names: list[str] = list(chosen)

@@ -40,12 +40,19 @@ class Store:
             If the folder holds another study, or the same with another seed.
         """
         place = Path(folder)
+        if place.exists() and not place.is_dir():
+            msg = f"`out` must be a folder, got the file {place}."
+            raise ValueError(msg)
         place.mkdir(parents=True, exist_ok=True)
         manifest = place / _MANIFEST
         if not manifest.exists():
             about = {"study": study, "seed": new_seed() if seed is None else seed}
             _write(manifest, lambda path: path.write_text(json.dumps(about), encoding="utf-8"))
-        known = json.loads(manifest.read_text(encoding="utf-8"))
+        try:
+            known = json.loads(manifest.read_text(encoding="utf-8"))
+        except ValueError:
+            msg = f"`out` must be a new folder or that of a study, got {place}, whose {_MANIFEST} is damaged."
+            raise ValueError(msg) from None
         if known["study"] != study:
             msg = (
                 f"`out` must be a new folder or that of a {study} study, got that of a {known['study']} study: {place}."

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._naming import describe
 from caltest._progress import Progress
 from caltest._sample import apply_lens, induce
 from caltest._validation import SeedLike, validate_count
@@ -20,6 +19,7 @@ from caltest.lenses import ClassWise, Confidence, Lens
 from caltest.partitions import EqualMass, EqualWidth
 from caltest.simulation._base import Model, draw_classes
 from caltest.simulation._estimate import blocks, mean_estimate
+from caltest.simulation._identity import identify
 from caltest.simulation._run import Part, PathLike, named, replicate_rng, run_study, sizes
 from caltest.simulation.trained import both_truths
 from caltest.statistics import ConvexECE, KDEError, Statistic
@@ -196,7 +196,7 @@ def approximation_study(
     def parts(seed: int) -> list[Part]:
         return [
             Part(
-                describe((name, model, compared, tuple(counts), total, rows)),
+                identify((name, model, compared, tuple(counts), total, rows)),
                 partial(_approximate, seed, (name, model), compared, (counts, total), rows),
                 cost=model.n_classes + 1,
             )

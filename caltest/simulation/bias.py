@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._naming import describe
 from caltest._progress import Progress
 from caltest._sample import make_sample
 from caltest._validation import SeedLike, validate_count
 from caltest.distances import total_variation
 from caltest.lenses import Canonical, Lens
 from caltest.simulation._base import Model
+from caltest.simulation._identity import identify
 from caltest.simulation._run import Part, PathLike, accepted, named, replicate_ranges, replicate_rng, run_study, sizes
 from caltest.statistics import ConvexECE, KDEError, MonotonicSweepECE, SquaredL2, Statistic
 from caltest.statistics.binned import ECE
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Truth = Callable[[Model, Lens, Statistic], float]
 _REPLICATES = 100  # of a part: some seconds of work, so that little is lost when a study is stopped
 _DESIGN = ["model", "lens", "n_samples", "statistic"]
+_ROUNDING = 1e-12  # of a quadrature: what is calibrated has a truth of 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +112,8 @@ def bias_study(
         What to look at; the whole prediction by default.
     intervals : mapping of name to function, optional
         Functions such as `caltest.bootstrap_interval` that return two numbers; called with ``(y_true, y_prob)`` and
-        those of the keywords ``lens``, ``statistic`` and ``rng`` that they take.
+        those of the keywords ``lens``, ``statistic`` and ``rng`` that they take. Whatever an interval is meant to
+        hold, here it is counted against the truth of the row; for a target of its own see `coverage_study`.
     truth : callable, optional
         What a statistic estimates, a function ``(model, lens, statistic) -> float``. By default the model's expected
         miscalibration :math:`\eta_d` through the lens: with the distance of the statistic for `ECE` and `ConvexECE`,
@@ -157,13 +159,17 @@ def bias_study(
     drawn = named(models, "models", Model, "models of caltest.simulation")
     seen = named(Canonical() if lenses is None else lenses, "lenses")
     estimators, built = named(statistics, "statistics", Statistic, "statistics such as ECE()"), dict(intervals or {})
+    wrong = [build for build in built.values() if not callable(build)]
+    if wrong:
+        msg = f"`intervals` must hold functions that return two numbers, got {wrong[0]!r}."
+        raise ValueError(msg)
     counts, total = sizes(n_samples, "n_samples"), validate_count(n_replicates, "n_replicates", 2)
     known = _truths(drawn, seen, estimators, _truth if truth is None else truth)
 
     def parts(seed: int) -> list[Part]:
         return [
             Part(
-                describe((name, model, n, seen, estimators, built, replicates)),
+                identify((name, model, n, seen, estimators, built, replicates)),
                 partial(
                     _estimate, seed, name, model, n, replicates, lenses=seen, statistics=estimators, intervals=built
                 ),
@@ -220,9 +226,10 @@ def _truth(model: Model, lens: Lens, statistic: Statistic) -> float:
     else:
         return float("nan")
     try:
-        return model.expected_miscalibration(lens, distance)
+        found = model.expected_miscalibration(lens, distance)
     except NotImplementedError:
         return float("nan")
+    return found if found > _ROUNDING else 0.0
 
 
 def _squared_l2(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -290,4 +297,4 @@ def _summary(group: pd.DataFrame, quantiles: Sequence[float]) -> dict[str, Any]:
 
 def _root_se(squares: NDArray[np.float64], root: float) -> float:
     """Return the standard error of the root of a mean of squares, by the delta method."""
-    return squares.std(ddof=1) / np.sqrt(len(squares)) / (2 * root) if root > 0 else 0.0
+    return squares.std(ddof=1) / np.sqrt(len(squares)) / (2 * root) if root != 0 else 0.0

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caltest._naming import describe
 from caltest._progress import Progress
 from caltest._validation import SeedLike, validate_count
 from caltest.lenses import Canonical, Lens
 from caltest.simulation._base import Model, draw_classes
+from caltest.simulation._identity import identify
 from caltest.simulation._run import Part, PathLike, accepted, named, replicate_ranges, replicate_rng, run_study, sizes
 
 if TYPE_CHECKING:
@@ -145,11 +145,15 @@ def coverage_study(
     seen = named(Canonical() if lenses is None else lenses, "lenses")
     counts, total = sizes(n_samples, "n_samples"), validate_count(n_replicates, "n_replicates")
     built = named(intervals, "intervals", tuple, "pairs (build, target)")
+    wrong = [pair for pair in built.values() if len(pair) != 2 or not all(map(callable, pair))]
+    if wrong:
+        msg = f"`intervals` must hold pairs (build, target) of functions, got {wrong[0]!r}."
+        raise ValueError(msg)
 
     def parts(seed: int) -> list[Part]:
         return [
             Part(
-                describe((name, model, n, seen, built, replicates)),
+                identify((name, model, n, seen, built, replicates)),
                 partial(_cover, seed, name, model, n, replicates, lenses=seen, intervals=built),
                 cost=n * len(replicates),
             )

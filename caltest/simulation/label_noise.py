@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest._naming import describe
 from caltest._progress import Progress
 from caltest._validation import SeedLike, validate_count, validate_number, validate_problem
 from caltest.hypothesis import calibration_test
 from caltest.scores import accuracy, mean_confidence
+from caltest.simulation._identity import identify
 from caltest.simulation._run import Part, PathLike, named, replicate_rng, run_study
 from caltest.statistics import ACE, GCE, SCE, Statistic
 
@@ -225,4 +225,4 @@ class _Design:
 
     def __str__(self) -> str:
         data = sha256(self.y_train.tobytes() + self.y_true.tobytes()).hexdigest()
-        return describe((self.predict, data, self.drawn, self.statistics, self.threshold, self.n_resamples))
+        return identify((self.predict, data, self.drawn, self.statistics, self.threshold, self.n_resamples))

@@ -58,9 +58,10 @@ class SampleSize:
 
     def __str__(self) -> str:
         sets = int(self.rates["n_replicates"].sum())
+        most = "at most " if self.n_samples <= self.rates["n_samples"].min() else ""
         return (
-            f"{self.n_samples:,} rows ({self.confidence_level:.0%} interval {self.low:,} to {self.high:,}) for a power "
-            f"of {self.power:g} at level {self.level:g}, from {sets:,} data sets of "
+            f"{most}{self.n_samples:,} rows ({self.confidence_level:.0%} interval {self.low:,} to {self.high:,}) for a "
+            f"power of {self.power:g} at level {self.level:g}, from {sets:,} data sets of "
             f"{self.rates['n_samples'].min():,} to {self.rates['n_samples'].max():,} rows"
         )
 
@@ -208,7 +209,10 @@ def _search(reject: Any, power: float, limits: tuple[int, int]) -> list[tuple[in
         if n == limits[1]:
             if rate >= power:
                 return tried
-            msg = f"`n_range` must reach the size that gives power {power:g}; at {n} rows {rate:.2f} were rejected."
+            msg = (
+                f"`n_range` must reach the size that gives power {power:g}; at {n} rows {rate:.2f} were rejected "
+                "(none can be, if 1 / (n_resamples + 1) is above the level)."
+            )
             raise ValueError(msg)
         n = min(2 * n, limits[1])
 

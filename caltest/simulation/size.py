@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._naming import describe
 from caltest._progress import Progress
 from caltest._pvalues import find_pvalues
 from caltest._sample import make_sample
@@ -20,6 +19,7 @@ from caltest.hypothesis import METHODS, validate_resampling
 from caltest.lenses import Canonical, Lens
 from caltest.resampling import Consistency
 from caltest.simulation._base import Model
+from caltest.simulation._identity import identify
 from caltest.simulation._run import Part, PathLike, accepted, named, replicate_ranges, replicate_rng, run_study, sizes
 from caltest.statistics import Statistic
 
@@ -160,7 +160,7 @@ def size_study(
         How these tests find their null law.
     out : path, optional
         Folder in which every finished part is kept, and from which an interrupted study goes on. A function is known
-        by its name alone: after it has changed, take another folder.
+        by its own code, not by what it calls: after that has changed, take another folder.
     workers : int, optional
         Threads, or what ``joblib.parallel_config`` names; 1 by default, -1 for all. The answer does not depend on it.
     progress : bool or callable
@@ -243,7 +243,7 @@ class Battery:
         for name, test in self.tests.items():
             if name not in found:
                 options = accepted(test, {"lens": lens, "rng": seed})  # type: ignore[arg-type]
-                found[name] = float(test(y_true, y_prob, **options).pvalue)  # type: ignore[operator]
+                found[name] = _pvalue(test(y_true, y_prob, **options), name)  # type: ignore[operator]
         return [found[name] for name in self.tests]
 
 
@@ -261,7 +261,7 @@ class Cell:
     def part(self, seed: int) -> Part:
         """Return what is run, and kept under a name that says everything but the seed."""
         return Part(
-            describe(self), partial(self.pvalues, seed), cost=(self.n_samples + _ROWS_OF_A_CALL) * len(self.replicates)
+            identify(self), partial(self.pvalues, seed), cost=(self.n_samples + _ROWS_OF_A_CALL) * len(self.replicates)
         )
 
     def pvalues(self, seed: int) -> pd.DataFrame:
@@ -305,6 +305,14 @@ def _counted(pvalues: NDArray[np.float64], level: float) -> dict[str, Any]:
         "rate": rate,
         "rate_se": np.sqrt(rate * (1 - rate) / total),
     }
+
+
+def _pvalue(found: Any, name: str) -> float:
+    """Return the p-value of what a test returned."""
+    if hasattr(found, "pvalue"):
+        return float(found.pvalue)
+    msg = f"`tests` must return results with a `pvalue`, got {type(found).__name__} from {name!r}."
+    raise ValueError(msg)
 
 
 def validate_levels(levels: Any) -> tuple[float, ...]:
