@@ -176,8 +176,9 @@ it. Written by `python benchmarks/power.py --out DIR` from [power.csv](power.csv
   logits; 30 % of one class moved to another; 3 % label noise; the permutation of Example 1 of Vaicenavicius et al.
   (2019); half of the classes sharpened by 1.25, half blunted.
 
-Errors that measure scatter do not see under-confidence, which makes outcomes scatter less than stated: it is shown
-apart, and is why `Omnibus` is the default.
+Errors that measure scatter see under-confidence late, for it makes outcomes scatter less than stated: it is shown
+apart, and is why `Omnibus` is the default. **Bold** is the largest number of a row; numbers within two standard errors
+of each other may differ by chance.
 """
 
 TAIL = """## Power curves

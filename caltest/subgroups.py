@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest._pvalues import evaluate_components
 from caltest._sample import induce
 from caltest._validation import SeedLike, validate_choice, validate_problem
-from caltest._words import lens_text
+from caltest._words import CalibrationWarning, lens_text
 from caltest.hypothesis import conclude, validate_statistic
 from caltest.lenses import Canonical, Lens
 from caltest.multiplicity import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE, correct_pvalues
@@ -153,6 +154,11 @@ def subgroup_tests(
     ValueError
         If an argument is not of the form above, or a label is missing.
 
+    Warns
+    -----
+    CalibrationWarning
+        If every subgroup holds rows of one class only: subgroups must not be made of labels.
+
     References
     ----------
     J. Vaicenavicius et al. (2019), Evaluating model calibration in classification, AISTATS, section 4.3: the p-value.
@@ -175,6 +181,7 @@ def subgroup_tests(
     """
     prob, outcome = validate_problem(y_true, y_prob, classes)
     names, members, overlap = _validate_subgroup(subgroup, len(prob))
+    _warn_of_labels(members, outcome)
     validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE + (() if overlap else UNDER_INDEPENDENCE))
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     look = Canonical() if lens is None else lens
@@ -193,6 +200,14 @@ def subgroup_tests(
     )
     pvalue = global_pvalue([view.sample for view in views], observed, null)
     return SubgroupTests(rows, pvalue, tuple(names), correction)
+
+
+def _warn_of_labels(members: Sequence[NDArray[np.bool_]], outcome: NDArray[np.int64]) -> None:
+    """Warn if the subgroups tell every label: they must depend on predictions and covariates only."""
+    several = [outcome[inside] for inside in members if np.count_nonzero(inside) > 1]
+    if several and len(np.unique(outcome)) > 1 and all((labels == labels[0]).all() for labels in several):
+        msg = "every subgroup holds rows of one class only; if `subgroup` was made of labels, no p-value is valid."
+        warnings.warn(msg, CalibrationWarning, stacklevel=3)
 
 
 def _validate_subgroup(subgroup: Any, n_samples: int) -> tuple[list[str], list[NDArray[np.bool_]], bool]:

@@ -31,6 +31,10 @@ class VarianceTree(Partition):
     * neither given: ``max_cells`` = 2 ** round(0.3 log2 n) unless given, and ``min_leaf`` = max(1, int(0.7 n /
       max_cells)).
 
+    A node of which half the rows share the smallest value of that class is a leaf by the first and third rule: nothing
+    lies below its median. Rounded or one-hot predictions may so share one cell, in which errors cancel; then choose
+    `EqualWidth` or `min_split`.
+
     Parameters
     ----------
     split : {"median", "mean"}
@@ -118,6 +122,12 @@ class VarianceTree(Partition):
             if used >= 0:
                 return sums[0][:, :used], sums[1][:, :used], sums[2][:, :used]
             capacity = min(cells, 2 * capacity)  # ties cut off small leaves
+
+    def wanted_cells(self, n_samples: int) -> int:
+        """Return the number of cells that the default rule aims at; 1 for the others, which aim at none."""
+        if self.min_leaf is None and self.min_split is None:
+            return self._limits(n_samples)[1]
+        return 1
 
     def _limits(self, n_samples: int) -> tuple[int | None, int]:
         """Return the fewest rows of a leaf, if given or by default, and the most cells."""

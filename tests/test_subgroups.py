@@ -255,3 +255,12 @@ def test_bad_arguments(problem):
         ct.subgroup_tests(y_true, y_prob, subgroup=subgroup, correction="fdr_bh")
     with pytest.raises(ValueError, match="`statistic` must be a Statistic"):
         ct.subgroup_tests(y_true, y_prob, subgroup=subgroup, statistic="ece")
+
+
+def test_subgroups_made_of_labels_are_seen():
+    rng = np.random.default_rng(0)
+    y_prob = rng.random(60)
+    y_true = rng.random(60) < y_prob
+    with pytest.warns(ct.CalibrationWarning, match="if `subgroup` was made of labels, no p-value is valid"):
+        ct.subgroup_tests(y_true, y_prob, subgroup=y_true, n_resamples=19, rng=0)
+    ct.subgroup_tests(y_true, y_prob, subgroup=np.arange(60), n_resamples=19, rng=0)  # rows of their own

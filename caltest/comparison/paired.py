@@ -59,7 +59,9 @@ def paired_test(
     models are equally miscalibrated does not fix the law of the outcomes given both predictions, so that nothing can be
     redrawn from it, and signs may not be flipped: p-value and interval are asymptotic. Near calibration they are
     conservative; elsewhere at most 7 % of simulated data sets with equally miscalibrated models were rejected at level
-    0.05, from 60 rows on (docs/comparing-models.md).
+    0.05, from 60 rows on (docs/comparing-models.md). Outcomes that nearly all came as expected show no variance: where
+    fewer than ten rows of a model fell to a rare outcome of their cell, :math:`\mathrm{Var}(D)` is at least
+    :math:`(s_A + s_B)^2`, of the deviations that the predictions of each model state.
 
     Parameters
     ----------
