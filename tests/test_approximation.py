@@ -210,3 +210,8 @@ def test_the_plot_refuses():
         caltest.plot_approximation(study, "exact")
     with pytest.raises(ValueError, match=r"`study` must be an ApproximationStudy .* got int"):
         caltest.plot_approximation(3)
+
+
+def test_one_distribution_says_nothing_of_others():
+    study = approximation_study(GaussianMixture1D(1, 1), n_samples=[30], n_replicates=5, n_holdout=2000, rng=0)
+    assert study.to_frame()["median_se"].isna().all()

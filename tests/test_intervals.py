@@ -414,3 +414,21 @@ def test_the_lower_end_of_a_calibrated_constant(n, p):
 def test_impossible_margins_are_refused():
     with pytest.raises(ValueError, match="`margin` must be below the greatest miscalibration, 1, got 5; is it in"):
         ct.equivalence_test([0, 1], [0.2, 0.7], 5)
+
+
+def test_a_tree_that_equal_predictions_stop_is_said():
+    """More than half of the rows share the smallest prediction: nothing lies below the median, and errors cancel."""
+    rng = np.random.default_rng(0)
+    p = np.where(rng.random(2000) < 0.6, 0.02, np.round(rng.uniform(0.1, 0.9, 2000), 3))
+    outcome = rng.random(2000) < p
+    said = [note for note in ct.l2_interval(outcome, p).notes if "only 1 cell(s)" in note]
+    assert len(said) == 1
+    for other in (ct.EqualWidth(10), ct.VarianceTree(min_split=100)):
+        assert not [note for note in ct.l2_interval(outcome, p, partition=other).notes if "cell(s)" in note]
+    assert not [note for note in ct.l2_interval(outcome, rng.random(2000)).notes if "cell(s)" in note]
+
+
+def test_few_expected_surprises_are_said():
+    note = "few surprises were to be expected"
+    assert any(note in words for words in ct.l2_interval(np.ones(300, int), np.full(300, 0.999)).notes)
+    assert not any(note in words for words in ct.l2_interval(np.arange(300) % 2, np.full(300, 0.5)).notes)

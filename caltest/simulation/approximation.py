@@ -88,7 +88,8 @@ class ApproximationStudy:
             "median_bias": grouped["bias"].median(),
             "best": grouped["best"].mean(),
         })  # fmt: skip
-        spread = pd.Series(np.std(medians, axis=0, ddof=1), index=wide.columns)
+        scatter = np.std(medians, axis=0, ddof=1) if len(members) > 1 else np.nan  # one says nothing of others
+        spread = pd.Series(scatter, index=wide.columns)
         summary.insert(2, "median_se", spread.reindex(summary.index))
         return summary.reset_index()
 
