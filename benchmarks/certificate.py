@@ -1,7 +1,8 @@
 """The certificate: which tests, lenses and sizes are measured, on how many data sets, and what came of it."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -11,7 +12,7 @@ import joblib
 import pandas as pd
 
 import caltest
-from benchmarks import certificate_page
+from benchmarks import certificate_page, coverage
 from benchmarks.machine import ROOT, commit
 from caltest import statistics
 from caltest._naming import describe
@@ -45,9 +46,9 @@ WHOLE, TOP = caltest.Canonical(), caltest.Confidence()
 class Entry:
     """A test of the certificate.
 
-    ``null`` says what its p-value promises: "Monte Carlo" and "exact law" are valid at every size, "asymptotic" and
-    "rows resampled" are not. Up to ``full`` rows there are all data sets, up to ``few`` rows a tenth of them, beyond
-    none. ``lenses`` restricts where it is measured; otherwise it is wherever the test accepts.
+    ``null`` says what its p-value promises: "Monte Carlo", "exact law" and "finite-sample bound" are valid at every
+    size, "asymptotic" and "rows resampled" are not. Up to ``full`` rows there are all data sets, up to ``few`` rows a
+    tenth of them, beyond none. ``lenses`` restricts where it is measured; otherwise it is wherever the test accepts.
     """
 
     name: str
@@ -72,6 +73,7 @@ OPTIONS = {
     "Monte Carlo": {"n_resamples": N_RESAMPLES, "resampling": None, "method": "monte-carlo"},
     "exact law": {"n_resamples": N_RESAMPLES, "resampling": None, "method": "exact"},
     "asymptotic": {"n_resamples": N_RESAMPLES, "resampling": None, "method": "auto"},
+    "finite-sample bound": {"n_resamples": N_RESAMPLES, "resampling": None, "method": "auto"},
     "rows resampled": {
         "n_resamples": N_RESAMPLES,
         "resampling": caltest.Consistency(resample_predictions=True),
@@ -80,6 +82,11 @@ OPTIONS = {
 }
 SLOW = {"SKCE": (500, 2_000), "SmoothECE": (50, 10_000)}
 """Statistics of which there are fewer data sets: from which size on, and how far at all (0.1 s a test)."""
+
+
+def band_test(y_true, y_prob, *, lens):
+    """Return the p-value of `calibration_band`: the smallest level at which the band excludes the diagonal."""
+    return caltest.calibration_band(y_true, y_prob, lens=lens)
 
 
 def table_test(y_true, y_prob, *, rng):
@@ -117,6 +124,7 @@ def entries() -> list[Entry]:
         Entry("ECE", caltest.ECE(), "exact law", 100, 2_000),
         Entry("MCE", caltest.MCE(), "exact law", 2_000),
         Entry("HosmerLemeshow", caltest.HosmerLemeshow(), "exact law", 100, 500),
+        Entry("calibration_band", band_test, "finite-sample bound", 500, 2_000),
         *(Entry(name, test, "asymptotic", *reach) for name, (test, *reach) in asymptotic.items()),
         Entry("ECE", caltest.ECE(), "rows resampled", 100, 10_000, (WHOLE, TOP)),
         Entry("ECE, grid of 10 per axis", sparse, "rows resampled", 100, 2_000, (WHOLE,)),
@@ -159,14 +167,14 @@ class Cell:
         return size_study(models, self.tests, self.n_samples, self.n_replicates, **common)
 
 
-def cells(replicates: int = REPLICATES) -> Iterator[Cell]:
-    """Yield all cells of the certificate, the cheap sizes first."""
+def cells(replicates: int = REPLICATES, shares: Sequence[float] = (1.0,) * len(SIZES)) -> Iterator[Cell]:
+    """Yield all cells, the cheap sizes first; of each size a share of the data sets is drawn."""
     everything = entries()
-    for n in SIZES:
+    for n, share in zip(SIZES, shares, strict=True):
         for model, lens in VIEWS:
             groups: dict[tuple[str, int], dict[str, object]] = {}
             for entry in everything:
-                count = entry.n_replicates(n, replicates)
+                count = math.ceil(entry.n_replicates(n, replicates) * share)
                 if count and accepts(entry, model, lens):
                     groups.setdefault((entry.null, count), {})[entry.name] = entry.test
             for (null, count), tests in groups.items():
@@ -194,21 +202,27 @@ def main() -> None:
     parser.add_argument("--cells", default="", help="only cells whose name holds this text; their data is not written")
     parser.add_argument("--workers", type=int, default=-1, help="processes (default: all processors)")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from the data")
-    parser.add_argument("--data", type=Path, default=ROOT / "docs" / "validity.csv", help="data file")
+    parser.add_argument(
+        "--shares", type=float, nargs=len(SIZES), default=[1.0] * len(SIZES), help="shares of the data sets, by size"
+    )
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of data and page")
     asked = parser.parse_args()
     if not asked.page:
         if asked.out is None:
             parser.error("--out DIR is needed to measure")
         measured = commit()
-        chosen = [cell for cell in cells(asked.replicates) if asked.cells in str(cell)]
+        chosen = [cell for cell in cells(asked.replicates, asked.shares) if asked.cells in str(cell)]
         frame = measure(chosen, asked.out, asked.workers)
         if asked.cells:
             print(frame.to_string(index=False))
             return
         about = f"# seed: {SEED}; commit: {measured}; date: {datetime.now(UTC):%Y-%m-%d}; resamples: {N_RESAMPLES}\n"
-        asked.data.write_text(about + frame.to_csv(index=False))
-    page = asked.data.with_suffix(".md")
-    page.write_text(certificate_page.page(asked.data.read_text()))
+        (asked.docs / "validity.csv").write_text(about + frame.to_csv(index=False))
+        with ProgressBar("coverage") as bar:
+            covered = coverage.measure(asked.out / "intervals", SEED, asked.workers, bar)
+        (asked.docs / "coverage.csv").write_text(about + covered.to_csv(index=False))
+    page = asked.docs / "validity.md"
+    page.write_text(certificate_page.page(*((asked.docs / name).read_text() for name in certificate_page.DATA)))
     print(f"written: {page}")
 
 

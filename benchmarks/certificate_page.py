@@ -7,13 +7,16 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
+from benchmarks import coverage
 from benchmarks.markdown import table
 
 ERROR = 0.001
 """Probability, at most, that any of the valid tests exceeds its limit by chance."""
 LEVELS = (0.01, 0.05, 0.1)
 COLUMNS = {level: f"rejected_{100 * level:.0f}pct" for level in LEVELS}
-VALID = ("Monte Carlo", "exact law")
+VALID = ("Monte Carlo", "exact law", "finite-sample bound")
+DATA = ("validity.csv", "coverage.csv")
+"""What the page is made from: rejection rates of tests, coverage of intervals."""
 
 
 HEAD = """# Does a p-value mean what it says?
@@ -53,9 +56,9 @@ def exceeding(frame: pd.DataFrame, error: float = ERROR) -> pd.DataFrame:
     return pd.DataFrame({level: frame[COLUMNS[level]] > bounds[level] for level in LEVELS}, index=frame.index)
 
 
-def page(text: str) -> str:
+def page(rejections: str, coverages: str) -> str:
     """Return the page that the data make."""
-    frame, facts = read(text)
+    frame, facts = read(rejections)
     frame["above"] = exceeding(frame).to_numpy().tolist()
     valid = frame[frame["null"].isin(VALID)]
     others = frame[~frame["null"].isin(VALID)]
@@ -71,6 +74,7 @@ def page(text: str) -> str:
         *_tables(others),
         "## What was left out\n",
         _left_out(frame),
+        coverage.section(read(coverages)[0]),
     ]
     return "\n".join(parts)
 

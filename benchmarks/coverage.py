@@ -1,0 +1,277 @@
+"""How often the intervals of the package hold what they are said to hold, over known truths."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+from scipy.stats import binom
+
+import caltest
+from benchmarks.markdown import table
+from caltest.simulation import DirichletModel, Model, Shift, Temperature, coverage_study
+from caltest.targets import squared_l2_target
+
+ERROR = 0.001
+"""Probability, of each number, with which it is set in bold by chance."""
+SIZES = (200, 1_000, 10_000)
+TRUTHS = {
+    "calibrated": None,
+    "temperature 1.1": Temperature(1.1),
+    "temperature 1.3": Temperature(1.3),
+    "temperature 2": Temperature(2.0),
+    "under-confident 0.8": Temperature(0.8),
+    "shifted by 0.4 logits": Shift(1, 0.4),
+}
+PREDICTIONS = {"spread": (2, 1.0), "sharp": (2, 0.15), "3 classes": (3, 0.5), "10 classes": (10, 0.1)}
+
+
+HEAD = f"""## Coverage of intervals
+
+Share of data sets, in percent, whose interval holds what it should; in brackets the shares that miss it because it
+lies above the upper or below the lower end. **Bold**: below the level by more than chance explains (probability
+{ERROR}, each number for itself). Models are `DirichletModel(2, 1)` (spread), `(2, 0.15)` (sharp), `(3, 0.5)` and
+`(10, 0.1)`, whose true probabilities are the predictions, changed by `Temperature` or `Shift(1, 0.4)`. Data:
+[coverage.csv](coverage.csv).
+"""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval of the certificate: what makes it, what it should hold and how often, and how much it is measured.
+
+    ``make(model)`` returns a pair (build, target). Up to ``largest`` rows there are ``n_replicates`` data sets, a
+    quarter of them at 10,000 rows.
+    """
+
+    name: str
+    make: Callable[[Model], tuple]
+    holds: str
+    level: float
+    n_replicates: int
+    largest: int = SIZES[-1]
+    predictions: tuple[str, ...] = ("spread", "sharp")
+
+
+def l2(model, **options):
+    """`l2_interval` and the binned miscalibration of the data set."""
+    return partial(caltest.l2_interval, **options), squared_l2_target
+
+
+def bootstrap(model, method):
+    """`bootstrap_interval` of the ECE in 10 equal-mass cells, and the expected miscalibration of the model."""
+    statistic = caltest.ECE(caltest.EqualMass(10))
+    truth = model.expected_miscalibration()
+    build = partial(caltest.bootstrap_interval, statistic=statistic, method=method, n_resamples=199)
+    return build, lambda y_prob, class_prob: truth
+
+
+def whole_band(model):
+    """How far the truth lies inside `calibration_band`, at the score where it comes nearest to an end."""
+
+    def build(y_true, y_prob):
+        band = caltest.calibration_band(y_true, y_prob)
+        truth = model.calibration_function(np.stack([1 - band.score, band.score], axis=1))[:, 1]
+        return float((band.lower - truth).max()), float((band.upper - truth).min())
+
+    return build, _zero
+
+
+def confidence_bars(model, simultaneous):
+    """How far the mean calibration function lies inside the confidence bars of a diagram."""
+
+    def build(y_true, y_prob):
+        curve = caltest.reliability_curve(y_true, y_prob, bars="confidence", simultaneous=simultaneous)
+        truth = model.calibration_function(y_prob)[:, 1]
+        cell = np.searchsorted(curve.upper[:-1], y_prob[:, 1], side="right")
+        mean = np.bincount(cell, truth, curve.n_cells) / np.bincount(cell, minlength=curve.n_cells)
+        picked = slice(None) if simultaneous else np.argsort(-curve.count)[:1]
+        return float((curve.bar_low - mean)[picked].max()), float((curve.bar_high - mean)[picked].min())
+
+    return build, _zero
+
+
+def consistency_bars(model, simultaneous):
+    """How far the observed frequency lies inside the consistency bars of a diagram."""
+
+    def build(y_true, y_prob):
+        curve = caltest.reliability_curve(y_true, y_prob, simultaneous=simultaneous)
+        picked = slice(None) if simultaneous else np.argsort(-curve.count)[:1]
+        return float((curve.bar_low - curve.observed)[picked].max()), float(
+            (curve.bar_high - curve.observed)[picked].min()
+        )
+
+    return build, _zero
+
+
+def smooth_band(model):
+    """The bootstrap band of `smooth_reliability_curve` at the prediction nearest to 0.3."""
+
+    def build(y_true, y_prob, rng):
+        curve = caltest.smooth_reliability_curve(y_true, y_prob, n_resamples=199, rng=rng)
+        at = int(np.argmin(np.abs(curve.point - 0.3)))
+        truth = model.calibration_function([[1 - curve.point[at], curve.point[at]]])[0, 1]
+        return float(curve.band_low[at] - truth), float(curve.band_high[at] - truth)
+
+    return build, _zero
+
+
+def difference(model, method):
+    """`paired_test`'s interval for a model against its own predictions, sharpened."""
+
+    def sharpened(y_prob):
+        return Temperature(1 / 1.3)(y_prob)
+
+    def build(y_true, y_prob, rng):
+        found = caltest.paired_test(y_true, y_prob, sharpened(y_prob), method=method, n_resamples=199, rng=rng)
+        return found.low, found.high
+
+    def target(y_prob, class_prob):
+        return squared_l2_target(y_prob, class_prob) - squared_l2_target(sharpened(y_prob), class_prob)
+
+    return build, target
+
+
+def _zero(y_prob, class_prob):
+    return 0.0
+
+
+TWO = ("spread", "sharp")
+INTERVALS = (
+    Interval(
+        "l2_interval",
+        l2,
+        "the binned l2 miscalibration of these rows",
+        0.95,
+        2_000,
+        predictions=(*TWO, "3 classes", "10 classes"),
+    ),
+    Interval("l2_interval, upper end", partial(l2, alternative="less"), "the same", 0.95, 1_000),
+    Interval(
+        "bootstrap_interval, BCa",
+        partial(bootstrap, method="BCa"),
+        "the expected miscalibration: not promised",
+        0.95,
+        400,
+        1_000,
+    ),
+    Interval(
+        "bootstrap_interval, percentile",
+        partial(bootstrap, method="percentile"),
+        "the same: not promised",
+        0.95,
+        400,
+        1_000,
+    ),
+    Interval(
+        "bootstrap_interval, basic", partial(bootstrap, method="basic"), "the same: not promised", 0.95, 400, 1_000
+    ),
+    Interval("calibration_band", whole_band, "the whole calibration function", 0.95, 1_000, 1_000),
+    Interval(
+        "confidence bars, one",
+        partial(confidence_bars, simultaneous=False),
+        "the mean calibration function of the fullest cell",
+        0.9,
+        1_000,
+    ),
+    Interval(
+        "confidence bars, simultaneous", partial(confidence_bars, simultaneous=True), "that of all cells", 0.9, 1_000
+    ),
+    Interval(
+        "consistency bars, one",
+        partial(consistency_bars, simultaneous=False),
+        "the observed frequency of the fullest cell, if calibrated",
+        0.9,
+        1_000,
+    ),
+    Interval(
+        "consistency bars, simultaneous",
+        partial(consistency_bars, simultaneous=True),
+        "those of all cells, if calibrated",
+        0.9,
+        1_000,
+    ),
+    Interval(
+        "smooth_reliability_curve",
+        smooth_band,
+        "the calibration function at 0.3: not promised",
+        0.9,
+        200,
+        1_000,
+        ("spread",),
+    ),
+    Interval(
+        "paired_test",
+        partial(difference, method="hoeffding"),
+        "the difference of the binned squared l2 miscalibrations",
+        0.95,
+        1_000,
+    ),
+    Interval("paired_test, bootstrap", partial(difference, method="bootstrap"), "the same", 0.95, 400, 1_000),
+)
+
+
+def measure(out: Path, seed: int, workers: int, report: Callable[[float, float], None]) -> pd.DataFrame:
+    """Return one row for each interval, model and number of rows; finished parts are kept in ``out``."""
+    cells = [
+        (interval, predictions, n) for interval in INTERVALS for predictions in interval.predictions for n in SIZES
+    ]
+    cells = [(interval, predictions, n) for interval, predictions, n in cells if n <= interval.largest]
+    frames = []
+    with joblib.parallel_config(backend="loky", n_jobs=workers):
+        for number, (interval, predictions, n) in enumerate(cells):
+            report(number, len(cells))
+            frames.append(_measure(interval, predictions, n, out / f"{interval.name}-{predictions}-{n}", seed))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _measure(interval: Interval, predictions: str, n_samples: int, out: Path, seed: int) -> pd.DataFrame:
+    n_classes, concentration = PREDICTIONS[predictions]
+    count = interval.n_replicates // (4 if n_samples == SIZES[-1] else 1)
+    frames = []
+    for name, truth in TRUTHS.items():
+        if truth is not None and "if calibrated" in interval.holds:
+            continue
+        model = DirichletModel(n_classes, concentration, *([] if truth is None else [truth]))
+        study = coverage_study(
+            {f"{predictions}, {name}": model},
+            {interval.name: interval.make(model)},
+            n_samples,
+            count,
+            out=out / name.replace(" ", "-"),
+            rng=seed,
+        )
+        frames.append(study.to_frame())
+    frame = pd.concat(frames, ignore_index=True)
+    frame = frame.assign(predictions=predictions, truth=[model.split(", ")[1] for model in frame["model"]])
+    frame = frame.assign(level=interval.level, holds=interval.holds)
+    columns = ["interval", "predictions", "truth", "n_samples", "n_replicates", "level", "coverage", "above", "below"]
+    return frame[[*columns, "width"]].round({"coverage": 6, "above": 6, "below": 6, "width": 6})
+
+
+def section(frame: pd.DataFrame) -> str:
+    """Return the part of the page that speaks of intervals."""
+    parts = [HEAD]
+    for interval in INTERVALS:
+        own = frame[frame["interval"] == interval.name]
+        if own.empty:
+            continue
+        parts += [f"### {interval.name}, {interval.level:.0%}\n", f"Should hold {interval.holds}.\n"]
+        truths = list(dict.fromkeys(own["truth"]))
+        rows = []
+        for (predictions, n), group in own.groupby(["predictions", "n_samples"], sort=False):
+            found = group.set_index("truth")
+            shown = [_cell(found.loc[truth], interval.level) if truth in found.index else "" for truth in truths]
+            rows.append((f"{predictions}, n = {n:,} ({group['n_replicates'].iloc[0]:,})", *shown))
+        parts.append(table(("predictions, rows (data sets)", *truths), rows))
+    return "\n".join(parts)
+
+
+def _cell(row: pd.Series, level: float) -> str:
+    """Return coverage and one-sided errors in percent; bold where coverage is below its level beyond chance."""
+    held = f"{100 * row.coverage:.1f}"
+    few = binom.cdf(round(row.coverage * row.n_replicates), row.n_replicates, level) < ERROR
+    return f"{f'**{held}**' if few else held} ({100 * row.above:.1f} / {100 * row.below:.1f})"
