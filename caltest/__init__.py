@@ -5,12 +5,12 @@ estimate its calibration function by histogram regression over a partition, meas
 predicted and what happened, and compare it with what a perfectly calibrated model would have shown.
 """
 
-from caltest import brownian, datasets, simulation
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from caltest import brownian, datasets
 from caltest._result import CalibrationTestResult
 from caltest._words import CalibrationWarning
-from caltest.band import CalibrationBand, calibration_band
-from caltest.bootstrap_interval import BootstrapInterval, bootstrap_interval
-from caltest.cell_tests import CellTests
 from caltest.classical import (
     BridgeResult,
     CoxResult,
@@ -23,30 +23,13 @@ from caltest.classical import (
     spiegelhalter_test,
     tcal_test,
 )
-from caltest.comparison import DifferenceResult, ModelComparison, compare_models, paired_test, unpaired_test
 from caltest.decomposition import ScoreDecomposition, score_decomposition
 from caltest.distances import chebyshev, euclidean, squared_euclidean, total_variation
-from caltest.equivalence import EquivalenceResult, equivalence_test
-from caltest.floor import NoiseFloor, noise_floor
 from caltest.gce import GCETable, gce_table
 from caltest.hypothesis import calibration_error, calibration_test
-from caltest.intervals import L2Interval, l2_interval
 from caltest.kernels import euclidean_kernel, gaussian_kernel, total_variation_kernel
 from caltest.lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
 from caltest.partitions import AgainstRest, Edges, EqualMass, EqualWidth, Partition
-from caltest.plotting import (
-    plot_approximation,
-    plot_bias_study,
-    plot_calibration_band,
-    plot_comparison,
-    plot_label_noise,
-    plot_metric_agreement,
-    plot_power_study,
-    plot_reliability,
-    plot_size_study,
-    plot_smooth_reliability,
-    plot_training,
-)
 from caltest.regression import HistogramRegression, histogram_regression
 from caltest.reliability import ReliabilityCurve, reliability_curve
 from caltest.report import CalibrationReport, calibration_report
@@ -92,12 +75,75 @@ from caltest.statistics import (
     TCal,
     TemperatureScore,
 )
-from caltest.subgroups import SubgroupTests, subgroup_tests
 from caltest.table import CalibrationTable, calibration_table
-from caltest.targets import squared_l2_target
-from caltest.tolerance import ToleranceResult, tolerance_pvalue, tolerance_test
-from caltest.training import TrainingTrack, track
 from caltest.trees import VarianceTree
+
+if TYPE_CHECKING:
+    from caltest import simulation
+    from caltest.band import CalibrationBand, calibration_band
+    from caltest.bootstrap_interval import BootstrapInterval, bootstrap_interval
+    from caltest.cell_tests import CellTests
+    from caltest.comparison import DifferenceResult, ModelComparison, compare_models, paired_test, unpaired_test
+    from caltest.equivalence import EquivalenceResult, equivalence_test
+    from caltest.floor import NoiseFloor, noise_floor
+    from caltest.intervals import L2Interval, l2_interval
+    from caltest.plotting import (
+        plot_approximation,
+        plot_bias_study,
+        plot_calibration_band,
+        plot_comparison,
+        plot_label_noise,
+        plot_metric_agreement,
+        plot_power_study,
+        plot_reliability,
+        plot_size_study,
+        plot_smooth_reliability,
+        plot_training,
+    )
+    from caltest.subgroups import SubgroupTests, subgroup_tests
+    from caltest.targets import squared_l2_target
+    from caltest.tolerance import ToleranceResult, tolerance_pvalue, tolerance_test
+    from caltest.training import TrainingTrack, track
+
+_LATER = {
+    "simulation": "caltest.simulation",
+    "BootstrapInterval": "caltest.bootstrap_interval",
+    "CalibrationBand": "caltest.band",
+    "CellTests": "caltest.cell_tests",
+    "DifferenceResult": "caltest.comparison",
+    "EquivalenceResult": "caltest.equivalence",
+    "L2Interval": "caltest.intervals",
+    "ModelComparison": "caltest.comparison",
+    "NoiseFloor": "caltest.floor",
+    "SubgroupTests": "caltest.subgroups",
+    "ToleranceResult": "caltest.tolerance",
+    "TrainingTrack": "caltest.training",
+    "bootstrap_interval": "caltest.bootstrap_interval",
+    "calibration_band": "caltest.band",
+    "compare_models": "caltest.comparison",
+    "equivalence_test": "caltest.equivalence",
+    "l2_interval": "caltest.intervals",
+    "noise_floor": "caltest.floor",
+    "paired_test": "caltest.comparison",
+    "plot_approximation": "caltest.plotting",
+    "plot_bias_study": "caltest.plotting",
+    "plot_calibration_band": "caltest.plotting",
+    "plot_comparison": "caltest.plotting",
+    "plot_label_noise": "caltest.plotting",
+    "plot_metric_agreement": "caltest.plotting",
+    "plot_power_study": "caltest.plotting",
+    "plot_reliability": "caltest.plotting",
+    "plot_size_study": "caltest.plotting",
+    "plot_smooth_reliability": "caltest.plotting",
+    "plot_training": "caltest.plotting",
+    "squared_l2_target": "caltest.targets",
+    "subgroup_tests": "caltest.subgroups",
+    "tolerance_pvalue": "caltest.tolerance",
+    "tolerance_test": "caltest.tolerance",
+    "track": "caltest.training",
+    "unpaired_test": "caltest.comparison",
+}
+"""Names that are imported when they are first used, with their modules: no test waits for them."""
 
 __version__ = "0.1.0"
 
@@ -228,3 +274,18 @@ __all__ = [
     "underconfidence",
     "unpaired_test",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name that is not there yet (PEP 562)."""
+    if name not in _LATER:
+        msg = f"module 'caltest' has no attribute {name!r}"
+        raise AttributeError(msg)
+    module = import_module(_LATER[name])
+    found = globals()[name] = module if name == "simulation" else getattr(module, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    """Return all names, those too that were not used yet."""
+    return sorted({*globals(), *__all__})

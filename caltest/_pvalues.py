@@ -10,14 +10,12 @@ from numpy.typing import NDArray
 
 from caltest._sample import Sample
 from caltest.draws import Draws
-from caltest.laws import Law, Tail
+from caltest.laws import SMALLEST_PVALUE, Law, Tail
 from caltest.resampling import Consistency
 from caltest.statistics import Statistic
 from caltest.statistics.omnibus import combine_pvalues, tail_pvalues
 
 LARGEST_ERROR, FAR_TAIL = 0.05, 1e-8  # a less exact tail is left to draws, unless no draw would reach it
-SMALLEST_PVALUE = float(np.finfo(np.float64).tiny)
-"""A p-value is never reported as 0."""
 
 
 def find_pvalues(

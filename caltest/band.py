@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from caltest._kernels.bands import lower_band, smallest_tail
 from caltest._sample import Sample
 from caltest._validation import validate_count, validate_level
-from caltest.classical._run import SMALLEST_PVALUE, two_outcome_problem
+from caltest.classical._run import two_outcome_problem
+from caltest.laws import SMALLEST_PVALUE
 from caltest.lenses import Lens
 
 if TYPE_CHECKING:

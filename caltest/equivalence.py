@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 from caltest._sample import Region, make_sample
 from caltest._validation import validate_level, validate_positive
 from caltest._words import lens_text
-from caltest.classical._run import SMALLEST_PVALUE
 from caltest.intervals import L2Interval, interval_of
 from caltest.l2_law import SquaredL2Law, greatest_l2
-from caltest.laws import alpha_of
+from caltest.laws import SMALLEST_PVALUE, alpha_of
 from caltest.lenses import Lens
 from caltest.partitions import Partition
 from caltest.trees import VarianceTree

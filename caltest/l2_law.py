@@ -59,7 +59,7 @@ class SquaredL2Law:
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> SquaredL2Law:
         """Estimate the law from the residuals of a sample."""
-        n, moments = sample.n_samples, cell_moments(sample, partition)
+        n, moments = sample.n_samples, sample.once(cell_moments, partition)
         largest = greatest_l2(sample.n_outcomes)
         rows = np.array([cell.n_rows for cell in moments])
         surprises = np.array([round(cell.squares / largest) for cell in moments])
@@ -204,7 +204,7 @@ def stated_deviation(sample: Sample, partition: Any) -> float:
     with the expected sum over pairs :math:`q_b` of each cell. Outcomes that all came as expected show no variance; this
     one does not depend on how many did not.
     """
-    moments = cell_moments(sample, partition)
+    moments = sample.once(cell_moments, partition)
     along = math.fsum(cell.mean @ cell.stated @ cell.mean for cell in moments)
     return math.sqrt(2 * math.fsum(cell.null_pairs for cell in moments) + 4 * max(along, 0.0)) / sample.n_samples
 

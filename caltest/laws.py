@@ -18,6 +18,9 @@ from caltest._kernels.poisson_binomial import add_indicators, characteristic_fun
 TIE_TOLERANCE = 1e-12
 """Values within this relative distance are ties: the same counts may be summed in another order."""
 
+SMALLEST_PVALUE = float(np.finfo(np.float64).tiny)
+"""A p-value is never reported as 0."""
+
 
 def alpha_of(confidence_level: float) -> float:
     """Return the level of a test that belongs to a confidence level; a p-value that ties with it is not above it."""

@@ -18,13 +18,12 @@ from caltest._sample import Region, Sample, make_sample
 from caltest._validation import SeedLike, validate_choice, validate_count
 from caltest._words import hypothesis_text, impossible_notes, lens_text
 from caltest.kernels import Similarity, is_bounded_by_one
-from caltest.laws import ResampledLaw
+from caltest.laws import SMALLEST_PVALUE, ResampledLaw
 from caltest.lenses import Lens
 from caltest.resampling import Bootstrap, Consistency
 from caltest.statistics.kernel import SKCE, residuals
 from caltest.statistics.omnibus import tail_pvalues
 
-_SMALLEST_PVALUE = float(np.finfo(np.float64).tiny)
 _PANEL_VALUES = 2**24  # multiplicities of a block of bootstrap samples: 128 MB
 _LARGEST_TERM = 2.0  # of |h| for kernels of at most 1
 
@@ -199,7 +198,7 @@ def skce_test(
     return KernelTestResult(
         str(chosen),
         value,
-        max(pvalue, _SMALLEST_PVALUE),
+        max(pvalue, SMALLEST_PVALUE),
         method,
         law,
         chosen.similarity(sample).bandwidth,

@@ -14,7 +14,7 @@ from caltest._sample import Region, make_sample
 from caltest._validation import validate_positive
 from caltest._words import conditions_text, lens_text
 from caltest.classical._result import ClassicalTestResult
-from caltest.classical._run import SMALLEST_PVALUE
+from caltest.laws import SMALLEST_PVALUE
 from caltest.lenses import Lens
 from caltest.partitions import AgainstRest, Partition
 from caltest.resampling import Consistency

@@ -223,6 +223,18 @@ def in_fresh_process(code: str, **variables: str) -> str:
     return ran.stdout
 
 
+def test_studies_and_pictures_wait_until_they_are_used():
+    """They are half of the package, and importing them would take as long as importing the rest."""
+    code = (
+        "import sys, caltest; early = sorted(name for name in sys.modules if name.startswith('caltest.'));"
+        "print('caltest.simulation' in early, 'caltest.plotting' in early, 'caltest.comparison' in early);"
+        "from caltest import simulation, paired_test; print(simulation.bias_study.__name__, paired_test.__name__);"
+        "print({'simulation', 'noise_floor', 'ECE'} <= set(dir(caltest)), hasattr(caltest, 'nothing'))"
+    )
+    said = in_fresh_process(code).split()
+    assert said == ["False", "False", "False", "bias_study", "paired_test", "True", "False"]
+
+
 def test_importing_loads_nothing_heavy():
     """Nothing beyond what numba loads: it looks at SciPy's version, which costs a few of SciPy's own modules."""
     code = "import sys, numba; before = set(sys.modules); import caltest; print(*(set(sys.modules) - before))"

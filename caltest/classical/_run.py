@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest._result import ComponentResult
@@ -14,12 +13,12 @@ from caltest._validation import SeedLike, validate_choice
 from caltest._words import conditions_text, hypothesis_text, impossible_notes, lens_text
 from caltest.draws import Draws
 from caltest.hypothesis import run_test
+from caltest.laws import SMALLEST_PVALUE
 from caltest.lenses import Confidence, Lens
 from caltest.resampling import Consistency
 from caltest.statistics import Statistic
 from caltest.statistics._base import require_two_outcomes
 
-SMALLEST_PVALUE = float(np.finfo(np.float64).tiny)
 """A p-value is never reported as 0."""
 
 

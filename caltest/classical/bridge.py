@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from caltest._validation import SeedLike
 from caltest.classical._result import ClassicalTestResult
-from caltest.classical._run import SMALLEST_PVALUE, asymptotic, redrawn, two_outcome_problem, validate_draws
+from caltest.classical._run import asymptotic, redrawn, two_outcome_problem, validate_draws
 from caltest.classical.hosmer_lemeshow import chi_squared_tail
+from caltest.laws import SMALLEST_PVALUE
 from caltest.lenses import Lens
 from caltest.statistics import Bridge
 from caltest.statistics.bridge import log_kolmogorov_pvalue, log_normal_pvalue

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._pvalues import SMALLEST_PVALUE
 from caltest.comparison.hoeffding import Differences, critical_value
-from caltest.laws import alpha_of
+from caltest.laws import SMALLEST_PVALUE, alpha_of
 
 TARGET = (
     "sum_b w_b |mu_b|^2 of model A minus that of model B: squared l2 miscalibration, averaged within the cells of each "

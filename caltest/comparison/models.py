@@ -25,7 +25,8 @@ from caltest.comparison.paired import METHODS, validate_models
 from caltest.comparison.result import ComparedModel, ComparedPair, ModelComparison
 from caltest.decomposition import ScoreDecomposition, score_decomposition
 from caltest.hypothesis import run_test, validate_statistic
-from caltest.intervals import l2_interval
+from caltest.intervals import interval_of
+from caltest.l2_law import SquaredL2Law
 from caltest.laws import alpha_of
 from caltest.lenses import Confidence, Lens
 from caltest.multiplicity import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE, correct_pvalues
@@ -148,6 +149,7 @@ def compare_models(
         for sample in samples
     ]
     corrected = correct_pvalues([test.pvalue for test in tests], correction, CORRECTIONS)
+    two_sided: Any = {"confidence_level": level, "alternative": "two-sided"}
     rows = [
         ComparedModel(
             name,
@@ -155,7 +157,7 @@ def compare_models(
             *_decompositions(prob, outcome, sample, lens),
             test,
             float(pvalue),
-            l2_interval(outcome, prob, lens=lens, partition=cells, confidence_level=level),
+            interval_of(SquaredL2Law.of(sample, cells), sample, cells, lens=seen, **two_sided),
             _variation(prob),
         )
         for (name, (prob, outcome)), sample, test, pvalue in zip(
