@@ -81,7 +81,7 @@ from caltest.trees import VarianceTree
 if TYPE_CHECKING:
     from caltest import simulation
     from caltest.band import CalibrationBand, calibration_band
-    from caltest.bootstrap_interval import BootstrapInterval, bootstrap_interval
+    from caltest._bootstrap_interval import BootstrapInterval, bootstrap_interval
     from caltest.cell_tests import CellTests
     from caltest.comparison import DifferenceResult, ModelComparison, compare_models, paired_test, unpaired_test
     from caltest.equivalence import EquivalenceResult, equivalence_test
@@ -107,7 +107,7 @@ if TYPE_CHECKING:
 
 _LATER = {
     "simulation": "caltest.simulation",
-    "BootstrapInterval": "caltest.bootstrap_interval",
+    "BootstrapInterval": "caltest._bootstrap_interval",
     "CalibrationBand": "caltest.band",
     "CellTests": "caltest.cell_tests",
     "DifferenceResult": "caltest.comparison",
@@ -118,7 +118,7 @@ _LATER = {
     "SubgroupTests": "caltest.subgroups",
     "ToleranceResult": "caltest.tolerance",
     "TrainingTrack": "caltest.training",
-    "bootstrap_interval": "caltest.bootstrap_interval",
+    "bootstrap_interval": "caltest._bootstrap_interval",
     "calibration_band": "caltest.band",
     "compare_models": "caltest.comparison",
     "equivalence_test": "caltest.equivalence",

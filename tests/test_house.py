@@ -29,7 +29,7 @@ FLOORS = [
     },
     {"statistics"},
     {
-        *("_pvalues", "_result", "_words", "band", "bootstrap_interval", "cell_tests", "classical", "comparison"),
+        *("_pvalues", "_result", "_words", "_bootstrap_interval", "band", "cell_tests", "classical", "comparison"),
         *("decomposition", "equivalence", "floor", "gce", "hypothesis", "intervals", "l2_law", "multiplicity"),
         *("regression", "reliability", "report", "scores", "simulation", "skce", "smooth_reliability", "subgroups"),
         *("table", "targets", "tolerance", "training"),
@@ -233,6 +233,29 @@ def test_studies_and_pictures_wait_until_they_are_used():
     )
     said = in_fresh_process(code).split()
     assert said == ["False", "False", "False", "bias_study", "paired_test", "True", "False"]
+
+
+def test_public_names_are_the_same_in_every_order_of_import():
+    """A module that is named like a function must not take the function's place once it is imported."""
+    code = """
+import sys
+import caltest
+names = caltest.__all__
+def kinds(order):
+    for name in [name for name in sys.modules if name.split(".")[0] == "caltest"]:
+        del sys.modules[name]
+    module = __import__("caltest", fromlist=["*"])
+    for name in order:  # twice: what comes later may replace what came before
+        getattr(module, name)
+    return {name: (type(getattr(module, name)).__name__, getattr(module, name).__name__) for name in names}
+first = kinds(names)
+orders = [names[::-1], sorted(names, key=str.lower), *(names[i:] + names[:i] for i in range(1, len(names), 9))]
+print([name for order in orders for name, kind in kinds(order).items() if kind != first[name]])
+print([name for name, (kind, _) in first.items() if kind == "module" and name not in ("brownian", "datasets", "simulation")])
+from caltest import *
+print(type(bootstrap_interval).__name__)
+"""
+    assert in_fresh_process(code).split("\n")[:3] == ["[]", "[]", "function"]
 
 
 def test_importing_loads_nothing_heavy():
