@@ -80,8 +80,8 @@ from caltest.trees import VarianceTree
 
 if TYPE_CHECKING:
     from caltest import simulation
-    from caltest.band import CalibrationBand, calibration_band
     from caltest._bootstrap_interval import BootstrapInterval, bootstrap_interval
+    from caltest.band import CalibrationBand, calibration_band
     from caltest.cell_tests import CellTests
     from caltest.comparison import DifferenceResult, ModelComparison, compare_models, paired_test, unpaired_test
     from caltest.equivalence import EquivalenceResult, equivalence_test

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest._result import finite
 from caltest._sample import Region, Sample, make_sample
 from caltest._validation import SeedLike, validate_choice, validate_level, validate_rng
 from caltest._words import lens_text
@@ -81,9 +83,10 @@ class BootstrapInterval:
         return iter((self.low, self.high))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the bootstrap distribution as plain Python objects, ready for JSON."""
+        """Return all but the bootstrap distribution as plain Python objects, ready for JSON; infinity becomes None."""
         kept = {name: value for name, value in vars(self).items() if name not in {"bootstrap_distribution", "notes"}}
-        return {**kept, "n_resamples": self.n_resamples, "notes": list(self.notes)}
+        numbers = {name: finite(value) for name, value in kept.items() if isinstance(value, float)}
+        return {**kept, **numbers, "n_resamples": self.n_resamples, "notes": list(self.notes)}
 
     def __str__(self) -> str:
         facts = [
@@ -193,6 +196,22 @@ def bootstrap_interval(
     generator = validate_rng(rng)
     draws = Bootstrap().draws(n_resamples, generator)
     estimate = float(chosen.evaluate(sample, sample.outcome))
+    if not np.isfinite(estimate):
+        return BootstrapInterval(
+            math.nan,
+            math.nan,
+            estimate,
+            math.nan,
+            np.empty(0),
+            str(chosen),
+            method,
+            level,
+            None,
+            None,
+            lens_text(lens, classes),
+            sample.n_samples,
+            (f"the estimate is {estimate}: it has no bootstrap interval.",),
+        )
     values = draws.map(lambda part: chosen.null(sample, part), workers)
     shares, notes = np.array([(1 - level) / 2, (1 + level) / 2]), _notes(estimate, values)
     correction, acceleration = None, None

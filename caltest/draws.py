@@ -207,7 +207,7 @@ class RowDraws(Draws):
             return super().cell_sums(sample, partition)
         if not getattr(partition, "depends_on_rows", False):
             return self.sums_of_fixed_cells(sample, partition)
-        if not partition.refits:
+        if not partition.refits or (sample.n_outcomes > 2 and not isinstance(partition, VarianceTree)):
             return super().cell_sums(sample, partition)
         return (self._sums_of_intervals if sample.n_outcomes == 2 else self._sums_of_leaves)(sample, partition)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from caltest.laws import TIE_TOLERANCE, CellLaw, Law, Tail
 
-_NEGLIGIBLE = 1e-19  # statistics.md, section 5
+_NEGLIGIBLE = 1e-19  # atoms of less mass are dropped: a million of them lose 1e-13
 _MOST_ATOMS = 10**6
 _HOPELESS = 100  # estimates of their number are rough
 _FOURIER_FLOOR = 1e-8

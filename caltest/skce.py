@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest._result import finite
 from caltest._sample import Region, Sample, make_sample
 from caltest._validation import SeedLike, validate_choice, validate_count
 from caltest._words import hypothesis_text, impossible_notes, lens_text
@@ -76,9 +77,10 @@ class KernelTestResult:
         return iter((self.statistic, self.pvalue))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the null distribution as plain Python objects, ready for JSON."""
+        """Return all but the null distribution as plain Python objects, ready for JSON; infinity becomes None."""
         kept = {name: value for name, value in vars(self).items() if name not in {"null", "notes"}}
-        return {**kept, "notes": list(self.notes)}
+        numbers = {name: finite(value) for name, value in kept.items() if isinstance(value, float)}
+        return {**kept, **numbers, "notes": list(self.notes)}
 
     def __str__(self) -> str:
         sign = "<=" if self.method == "distribution-free" else "="

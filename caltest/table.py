@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest._kernels.selection import map_outcomes
-from caltest._pvalues import evaluate_components, rank_pvalues
+from caltest._pvalues import evaluate_components, exact_law, rank_pvalues
 from caltest._result import CalibrationTestResult
 from caltest._sample import Sample, apply_lens, induce
 from caltest._validation import SeedLike, validate_problem
@@ -215,7 +215,7 @@ def calibration_table(
     views = [View.of(lens, prob, outcome, base) for lens in looks]
     chosen = chosen.settle(base)
     scheme = Consistency()
-    found = chosen.exact(views[0].sample) if len(views) == 1 else None
+    found = exact_law(chosen, views[0].sample, scheme, "auto") if len(views) == 1 else None
     if found is not None:  # several rows need draws in common, one row does not
         row = conclude_by_law(
             chosen, views[0].sample, found, "exact", resampling=scheme, lens=lens_text(looks[0], classes)

@@ -435,7 +435,7 @@ def test_names_of_the_classes_do_not_matter(seed, order):
         assert renamed == pytest.approx(error(y_true, y_prob, squared), abs=1e-12)
 
 
-# What it is unbiased for (statistics.md, section 6).
+# What it is unbiased for.
 
 
 def assert_mean(values, expected):

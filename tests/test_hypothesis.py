@@ -659,7 +659,7 @@ def test_power_against_under_confidence(concentration, n_data_sets):
 
 
 def test_the_tree_error_alone_is_blind_to_under_confidence():
-    """Why the default test is not the default error (statistics.md, section 3: at most .09)."""
+    """Why the default test is not the default error: at most .09."""
     detected = 0
     for i in range(100):
         y_true, true_prob = calibrated(2000, 10, seed=i)

@@ -1,5 +1,6 @@
 """Intervals: the law behind them against loops, their coverage, and the bootstrap against SciPy's."""
 
+import json
 from types import SimpleNamespace
 
 import naive
@@ -432,3 +433,15 @@ def test_few_expected_surprises_are_said():
     note = "few surprises were to be expected"
     assert any(note in words for words in ct.l2_interval(np.ones(300, int), np.full(300, 0.999)).notes)
     assert not any(note in words for words in ct.l2_interval(np.arange(300) % 2, np.full(300, 0.5)).notes)
+
+
+def test_an_infinite_estimate_has_no_bootstrap_interval():
+    """A label had probability 0: NaN instead of warnings, and JSON without infinities."""
+    found = ct.bootstrap_interval(
+        [1, 1, 1, 0], [0.0, 0.5, 0.5, 0.5], statistic=ct.TemperatureScore(), n_resamples=19, rng=0
+    )
+    assert found.estimate == np.inf
+    assert np.isnan([*found, found.standard_error]).all()
+    assert "no bootstrap interval" in found.notes[0]
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert plain["estimate"] is plain["low"] is plain["standard_error"] is None

@@ -674,3 +674,10 @@ def test_a_kernel_that_writes_changes_nothing_of_the_callers(estimator):
     statistic = caltest.SKCE(kernel=writing, bandwidth=1.0, estimator=estimator)
     caltest.calibration_test(y_true, y_prob, statistic=statistic, n_resamples=9, rng=0)
     np.testing.assert_array_equal(y_prob, kept)
+
+
+def test_an_infinite_z_becomes_none():
+    """Pairs of rows that all show the same leave nothing to divide by."""
+    found = caltest.skce_test([1] * 8, [0.5] * 8, statistic=caltest.SKCE(estimator="block", bandwidth=1.0))
+    assert found.z == np.inf
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["z"] is None

@@ -313,7 +313,7 @@ def test_max_cells_splits_the_largest_variance_first():
 )
 @pytest.mark.parametrize("n_classes", [2, 10])
 def test_default_number_of_cells(n, n_cells, n_classes):
-    """The table of statistics.md, section 2; a cell keeps at least 0.7 n / n_cells rows."""
+    """Two to the power 0.3 log2 n, rounded; a cell keeps at least 0.7 n / n_cells rows."""
     prob = np.random.default_rng(n).dirichlet(np.ones(n_classes), size=n)
     found = sizes(caltest.VarianceTree(), prob)
     assert len(found) == n_cells

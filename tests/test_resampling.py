@@ -1,5 +1,6 @@
 """Null distributions: drawn from the right law, and the same whatever the threads and blocks."""
 
+from dataclasses import dataclass
 from functools import cache
 
 import naive
@@ -728,3 +729,34 @@ def test_bootstrap_keeps_outcomes_with_their_predictions(any_simple_statistic):
 def test_bootstrap_gives_no_pvalue():
     with pytest.raises(ValueError, match=r"`resampling` must be a Consistency.*got Bootstrap\(\)"):
         null_of(*problem(20, 3), resampling=caltest.Bootstrap())
+
+
+@dataclass(frozen=True)
+class Halves(caltest.Partition):
+    """A user's partition that re-fits itself to two outcomes, as the contract asks."""
+
+    refits = True
+
+    def fit(self, prob):
+        middle = np.median(prob[:, 1])
+        return lambda new: (new[:, 1] >= middle).astype(np.int64)
+
+    def refit(self, event, drawn):
+        return np.tile([0, len(event) // 2, len(event)], (len(drawn), 1))
+
+
+def test_a_partition_of_the_user_that_refits_serves_three_outcomes():
+    """`refit` is a promise about two outcomes; with three the rows are copied and `fit` is called."""
+    rng = np.random.default_rng(0)
+    prob, rows = rng.dirichlet(np.ones(3), size=50), caltest.Consistency(resample_predictions=True)
+    found, plain = (
+        caltest.calibration_test(
+            rng.integers(3, size=50) * 0, prob, statistic=caltest.ECE(cells), resampling=rows, n_resamples=19, rng=0
+        )
+        for cells in (Halves(), HalvesOfAnySample())
+    )
+    assert found.null_distribution.tolist() == plain.null_distribution.tolist()
+
+
+class HalvesOfAnySample(Halves):
+    refits = False

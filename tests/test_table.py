@@ -1,6 +1,7 @@
 """Several lenses on one set of draws."""
 
 import json
+from dataclasses import replace
 
 import naive
 import numpy as np
@@ -174,3 +175,20 @@ def test_a_statistic_is_required_and_none_means_canonical(problem):
 def test_no_lens_is_refused(problem):
     with pytest.raises(ValueError, match="`lenses` must hold at least one lens"):
         ct.calibration_table(*problem, lenses=[])
+
+
+def test_a_single_row_takes_an_exact_law_only_where_it_is_accurate(problem, monkeypatch):
+    """As `calibration_test` does: a law that is off by a third is left to draws."""
+    exact = ct.ECE.exact
+    monkeypatch.setattr(
+        ct.ECE,
+        "exact",
+        lambda self, sample: (
+            (law := exact(self, sample)) and (law[0], replace(law[1], probability=0.2, relative_error=0.3))
+        ),
+    )
+    y, prob = problem
+    lens = ct.Confidence()
+    table = ct.calibration_table(y, prob, lenses=[lens], statistic=ct.ECE(ct.EqualWidth(5)), n_resamples=99, rng=0)
+    test = ct.calibration_test(y, prob, lens=lens, statistic=ct.ECE(ct.EqualWidth(5)), n_resamples=99, rng=0)
+    assert table.rows[0].method == test.method == "monte-carlo"

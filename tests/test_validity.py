@@ -116,7 +116,7 @@ def test_the_page_names_what_fails_and_what_is_left_out():
 
 
 def test_the_check_finds_a_test_that_fails():
-    """Rows resampled in sparse cells: rejected almost always (statistics.md, section 2)."""
+    """Rows resampled in sparse cells: rejected almost always."""
     sparse = caltest.ECE(caltest.EqualWidth(10, axes="all"))
     rows = caltest.Consistency(resample_predictions=True)
     frame = size_study(DirichletModel(10, 0.5), sparse, 200, 20, resampling=rows, n_resamples=99, rng=0).to_frame()
