@@ -13,7 +13,7 @@ import matplotlib as mpl
 
 import caltest
 from caltest.simulation import TrainedClassifier, approximation_study, posocco_mixtures
-from caltest.simulation.trained import KINDS
+from caltest.simulation.models._trained import KINDS
 
 DOCS = Path(__file__).parents[1] / "docs"
 

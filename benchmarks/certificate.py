@@ -15,10 +15,10 @@ import caltest
 from benchmarks import certificate_page, coverage
 from benchmarks.machine import ROOT, commit
 from caltest import statistics
-from caltest._naming import describe
-from caltest._progress import ProgressBar
+from caltest.results._naming import describe
+from caltest.results._progress import ProgressBar
 from caltest.simulation import DirichletModel, RejectionStudy, size_study
-from caltest.simulation.size import Battery
+from caltest.simulation.studies._size import Battery
 
 SEED = 20190416
 N_RESAMPLES = 99
@@ -101,7 +101,8 @@ def report_test(y_true, y_prob, *, rng):
 
 def entries() -> list[Entry]:
     """Return every test: the statistics are found in the package, the rest is stated."""
-    kinds = [getattr(statistics, name) for name in statistics.__all__ if name != "Statistic"]
+    named = [getattr(statistics, name) for name in statistics.__all__ if name != "Statistic"]
+    kinds = [kind for kind in named if isinstance(kind, type)]
     drawn = [Entry(kind.__name__, kind(), "Monte Carlo", *SLOW.get(kind.__name__, ())) for kind in kinds]
     asymptotic = {
         "Spiegelhalter, normal": (partial(caltest.spiegelhalter_test, method="asymptotic"),),

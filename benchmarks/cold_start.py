@@ -35,7 +35,7 @@ CONFIDENCE = DATA + (
 COUNT_CACHE = """
 import json, sys
 hits = misses = 0
-for module in [module for name, module in sys.modules.items() if name.startswith("caltest._kernels.")]:
+for module in [module for name, module in sys.modules.items() if name.startswith("caltest._compiled.")]:
     for kernel in vars(module).values():
         if hasattr(kernel, "stats"):
             hits += sum(kernel.stats.cache_hits.values())

@@ -12,8 +12,8 @@ from scipy.stats import binom
 
 import caltest
 from benchmarks.markdown import table
+from caltest.estimation._squared_l2_target import squared_l2_target
 from caltest.simulation import DirichletModel, Model, Shift, Temperature, coverage_study
-from caltest.targets import squared_l2_target
 
 ERROR = 0.001
 """Probability, of each number, with which it is set in bold by chance."""

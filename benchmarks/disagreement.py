@@ -21,8 +21,8 @@ from sklearn.neural_network import MLPClassifier
 
 import caltest
 from caltest.simulation import best_temperatures, label_noise_study, metric_agreement
-from caltest.simulation._properties import mean_by_property
-from caltest.simulation.agreement import rank_correlation
+from caltest.simulation.replications._agreement import rank_correlation
+from caltest.simulation.replications._gce_properties import mean_by_property
 
 DOCS = Path(__file__).parents[1] / "docs"
 SEED = 0

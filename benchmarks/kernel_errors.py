@@ -16,7 +16,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 import caltest
-from caltest.kernels import median_distance
+from caltest.statistics._similarity import median_distance
 
 N, N_CLASSES, BANDWIDTH = 10_000, 10, 0.7
 BLOCK = 1000

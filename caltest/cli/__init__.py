@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import caltest
-from caltest.cli import compare, study, test
+from caltest.cli import _compare, _study, _test
 
 
 class _Parser(argparse.ArgumentParser):
@@ -42,6 +42,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="caltest", description="May predicted probabilities be taken at their word?")
     parser.add_argument("--version", action="version", version=f"caltest {caltest.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (test, compare, study):
+    for command in (_test, _compare, _study):
         command.add_command(commands)
     return parser

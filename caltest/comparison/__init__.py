@@ -1,8 +1,5 @@
-"""Comparing models by evidence: what the data say of the difference of their miscalibration."""
+"""Which model is better calibrated, and when in training?"""
 
-from caltest.comparison.difference import DifferenceResult
-from caltest.comparison.models import compare_models
-from caltest.comparison.paired import paired_test, unpaired_test
-from caltest.comparison.result import ModelComparison
+import lazy_loader
 
-__all__ = ["DifferenceResult", "ModelComparison", "compare_models", "paired_test", "unpaired_test"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

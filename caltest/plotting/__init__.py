@@ -1,26 +1,5 @@
-"""Drawing: from results to pictures, computing nothing."""
+"""Pictures of results; nothing is computed here."""
 
-from caltest.plotting.agreement import plot_metric_agreement
-from caltest.plotting.approximation import plot_approximation
-from caltest.plotting.band import plot_calibration_band
-from caltest.plotting.bias import plot_bias_study
-from caltest.plotting.comparison import plot_comparison
-from caltest.plotting.label_noise import plot_label_noise
-from caltest.plotting.rejection import plot_power_study, plot_size_study
-from caltest.plotting.reliability import plot_reliability
-from caltest.plotting.smooth import plot_smooth_reliability
-from caltest.plotting.training import plot_training
+import lazy_loader
 
-__all__ = [
-    "plot_approximation",
-    "plot_bias_study",
-    "plot_calibration_band",
-    "plot_comparison",
-    "plot_label_noise",
-    "plot_metric_agreement",
-    "plot_power_study",
-    "plot_reliability",
-    "plot_size_study",
-    "plot_smooth_reliability",
-    "plot_training",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._naming import describe
-from caltest._sample import Sample
-from caltest.draws import Draws
-from caltest.laws import Law, Tail
+from caltest.predictions._sample import Sample
+from caltest.resampling._distributions import Law, Tail
+from caltest.resampling._draws import Draws
+from caltest.results._naming import describe
 
 
 class Statistic(ABC):

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import caltest
-from caltest.plotting.reliability import save_reliability
+from caltest.plotting._reliability import save_reliability
 
 IMAGE = Path(__file__).parents[1] / "images" / "cells.png"
 

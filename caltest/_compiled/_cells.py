@@ -1,0 +1,130 @@
+"""Counting outcomes in cells: the sums from which every binned statistic is made."""
+
+import numpy as np
+from numba import uint32
+
+from caltest._compiled._jit import kernel, reduction
+
+_LANES = 32
+
+
+@kernel
+def count_outcomes(outcomes, cell, n_cells, n_outcomes):
+    """Return ``(n_replicates, n_cells, n_outcomes) int64``: rows of each cell that fell to each outcome.
+
+    Four interleaved tables, because neighbouring rows often share a cell and an increment must wait for the previous
+    one of the same address.
+    """
+    n_replicates, n_samples = outcomes.shape
+    counts = np.empty((n_replicates, n_cells * n_outcomes), np.int64)
+    table = np.empty((4, n_cells * n_outcomes), np.int64)
+    quads = n_samples // 4 * 4
+    for r in range(n_replicates):
+        outcome = outcomes[r]
+        table[:] = 0
+        for i in range(0, quads, 4):
+            table[0, cell[i] * n_outcomes + outcome[i]] += 1
+            table[1, cell[i + 1] * n_outcomes + outcome[i + 1]] += 1
+            table[2, cell[i + 2] * n_outcomes + outcome[i + 2]] += 1
+            table[3, cell[i + 3] * n_outcomes + outcome[i + 3]] += 1
+        for i in range(quads, n_samples):
+            table[0, cell[i] * n_outcomes + outcome[i]] += 1
+        for j in range(n_cells * n_outcomes):
+            counts[r, j] = table[0, j] + table[1, j] + table[2, j] + table[3, j]
+    return counts.reshape(n_replicates, n_cells, n_outcomes)
+
+
+@kernel
+def count_events(outcomes, start):
+    """Return ``(n_replicates, n_cells) int64``: events (outcome 1) in the rows ``start[b] : start[b + 1]``.
+
+    For two outcomes and rows sorted by cell: a sum of bytes, which vectorises.
+    """
+    n_replicates = outcomes.shape[0]
+    n_cells = start.size - 1
+    counts = np.empty((n_replicates, n_cells), np.int64)
+    for r in range(n_replicates):
+        for b in range(n_cells):
+            outcome = outcomes[r, start[b] : start[b + 1]]
+            total = uint32(0)
+            for i in range(outcome.size):
+                total += uint32(outcome[i])
+            counts[r, b] = total
+    return counts
+
+
+@kernel
+def sum_over_events(outcomes, value, start):
+    """Return ``(n_replicates, n_cells)``: the sum of ``value`` over the events in the rows ``start[b] : start[b + 1]``.
+
+    As `count_events`, each row counting its value. Every lane is summed in row order, so that the loop over lanes is
+    one vector operation.
+    """
+    n_replicates = outcomes.shape[0]
+    n_cells = start.size - 1
+    sums = np.empty((n_replicates, n_cells))
+    lanes = np.empty(_LANES)
+    for r in range(n_replicates):
+        for b in range(n_cells):
+            outcome = outcomes[r, start[b] : start[b + 1]]
+            term = value[start[b] : start[b + 1]]
+            lanes[:] = 0.0
+            full = outcome.size // _LANES * _LANES
+            for i in range(0, full, _LANES):
+                for lane in range(_LANES):
+                    lanes[lane] += outcome[i + lane] * term[i + lane]
+            for i in range(full, outcome.size):
+                lanes[i - full] += outcome[i] * term[i]
+            total = 0.0
+            for lane in range(_LANES):
+                total += lanes[lane]
+            sums[r, b] = total
+    return sums
+
+
+@kernel
+def weigh_outcomes(outcomes, cell, weight, n_cells, n_outcomes):
+    """Return ``(n_replicates, n_cells, n_outcomes) float64``: as `count_outcomes`, each row counting its weight."""
+    n_replicates, n_samples = outcomes.shape
+    sums = np.zeros((n_replicates, n_cells, n_outcomes))
+    for r in range(n_replicates):
+        for i in range(n_samples):
+            sums[r, cell[i], outcomes[r, i]] += weight[i]
+    return sums
+
+
+@reduction
+def _weigh(drawn, column):
+    total = 0.0
+    for i in range(column.size):
+        total += float(drawn[i] & np.uint16(255)) * column[i]
+    return total
+
+
+@kernel
+def sum_multiplicities(drawn, columns, start):
+    """Return counts, sums of probabilities and outcome counts in the cells of every resample of two outcomes.
+
+    Shapes ``(n_replicates, n_cells)``, ``(n_replicates, n_cells, 2)`` twice. ``drawn (n_replicates, n_samples)`` says
+    how often each row was drawn + 256 times how often with the event, ``columns (2, n_samples)`` are probabilities;
+    replicate r has its own cells, the rows ``start[r, b] : start[r, b + 1]``.
+    """
+    n_replicates = drawn.shape[0]
+    n_cells = start.shape[1] - 1
+    counts = np.empty((n_replicates, n_cells))
+    sums = np.empty((n_replicates, n_cells, 2))
+    observed = np.empty((n_replicates, n_cells, 2))
+    for r in range(n_replicates):
+        for b in range(n_cells):
+            cell = drawn[r, start[r, b] : start[r, b + 1]]
+            count = uint32(0)
+            happened = uint32(0)
+            for i in range(cell.size):
+                count += uint32(cell[i] & np.uint16(255))
+                happened += uint32(cell[i] >> np.uint16(8))
+            counts[r, b] = count
+            for k in range(2):
+                sums[r, b, k] = _weigh(cell, columns[k, start[r, b] : start[r, b + 1]])
+            observed[r, b, 0] = count - happened
+            observed[r, b, 1] = happened
+    return counts, sums, observed

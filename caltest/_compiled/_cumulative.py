@@ -1,0 +1,311 @@
+"""Events counted in score order, read at the end of tied blocks only: extremes of the residual, and isotonic fits.
+
+With rows sorted by score, let ``after[i]`` be the predicted sum up to the end of the tied block of row i and
+``before[i]`` the predicted sum up to its start. Then ``max_i (count_i - after[i])`` and ``min_i (count_{i-1} -
+before[i])`` are attained at block ends: inside a block the count is still too small for the first and already too
+large for the second. Ties cost nothing, and the predicted sums are computed once for all replicates.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import int8, njit, types, uint64
+from numba.extending import intrinsic
+
+from caltest._compiled._jit import kernel
+
+CHUNK = 64  # a count of so many rows, and its distance from the predicted sum, fit in one byte
+_TILE = 1024
+_PASSES = 3  # of candidates for the ends of isotonic blocks; more of them drop too few to be worth it
+
+
+@intrinsic
+def _trailing_zeros(typing_context, x):
+    def generate(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def _ones(typing_context, x):
+    def generate(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def _leading_zeros(typing_context, x):
+    def generate(context, builder, signature, arguments):
+        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+@njit(inline="always")
+def _next(bits, place):
+    """Return the place of the first bit after ``place`` that is set."""
+    w = (place + uint64(1)) >> uint64(6)
+    word = bits[w] >> ((place + uint64(1)) & uint64(63)) << ((place + uint64(1)) & uint64(63))
+    while word == 0:
+        w += uint64(1)
+        word = bits[w]
+    return (w << uint64(6)) + _trailing_zeros(word)
+
+
+@njit(inline="always")
+def _last(bits, place):
+    """Return the place of the last bit up to ``place`` that is set."""
+    w = place >> uint64(6)
+    cut = uint64(63) - (place & uint64(63))
+    word = bits[w] << cut >> cut
+    while word == 0:
+        w -= uint64(1)
+        word = bits[w]
+    return (w << uint64(6)) + uint64(63) - _leading_zeros(word)
+
+
+@njit(inline="always")
+def _read(outcome, after, following, count, start, stop, high, low):
+    """Return the extremes of the path over the rows ``start : stop``, ``count`` events before them."""
+    for i in range(start, stop):
+        count += outcome[i]
+        high = max(high, count - after[i])
+        low = min(low, count - following[i])
+    return high, low
+
+
+@kernel
+def path_extremes(outcomes, after, following, steps, levels):
+    """Return ``(n_replicates, 2)``: the highest and the lowest value of the event's path, its start at 0 included.
+
+    For two outcomes, rows sorted by score; ``following[i]`` is ``before[i + 1]``, and the predicted sum of all rows
+    for the last row. In chunk c, ``steps (2, n_chunks * CHUNK) int8`` and ``levels (2, n_chunks)`` bound the predicted
+    sums: ``after[i] >= levels[0, c] + steps[0, i]``, ``following[i] <= levels[1, c] + steps[1, i]``. Counts and steps
+    of one byte, a vector at a time, then bound the path, and only chunks whose bound lies beyond what was found are
+    read exactly.
+    """
+    n_replicates, n_samples = outcomes.shape
+    n_chunks = levels.shape[1]
+    chunked = n_chunks * CHUNK
+    extremes = np.empty((n_replicates, 2))
+    words = np.empty(_TILE // 8, np.uint64)
+    counts = words.view(np.uint8)
+    events = np.empty(n_chunks, np.int64)  # before each chunk
+    highest = np.empty(n_chunks)
+    lowest = np.empty(n_chunks)  # what the path may fall below 0
+    for r in range(n_replicates):
+        outcome = outcomes[r]
+        total = 0
+        top = 0
+        bottom = 0
+        rise_bound = -np.inf
+        fall_bound = -np.inf
+        for start in range(0, chunked, _TILE):
+            size = min(_TILE, chunked - start)
+            drawn = outcome[start : start + size]
+            for i in range(size):
+                counts[i] = drawn[i]
+            for c in range(size // CHUNK):
+                happened = uint64(0)
+                for j in range(c * CHUNK // 8, (c + 1) * CHUNK // 8):
+                    # The product counts in all eight bytes: each holds the events so far in this chunk.
+                    word = (words[j] + happened) * uint64(0x0101010101010101)
+                    words[j] = word
+                    happened = word >> uint64(56)
+                events[start // CHUNK + c] = total
+                total += np.int64(happened)
+            for c in range(size // CHUNK):
+                k = start // CHUNK + c
+                count = counts[c * CHUNK : (c + 1) * CHUNK]
+                rise = steps[0, start + c * CHUNK : start + (c + 1) * CHUNK]
+                fall = steps[1, start + c * CHUNK : start + (c + 1) * CHUNK]
+                above = int8(-128)
+                below = int8(-128)
+                for i in range(CHUNK):
+                    above = max(above, int8(count[i] - rise[i]))
+                    below = max(below, int8(fall[i] - count[i]))
+                highest[k] = events[k] - levels[0, k] + above
+                lowest[k] = levels[1, k] - events[k] + below
+                if highest[k] > rise_bound:
+                    rise_bound = highest[k]
+                    top = k
+                if lowest[k] > fall_bound:
+                    fall_bound = lowest[k]
+                    bottom = k
+        high, low = _read(outcome, after, following, total, chunked, n_samples, 0.0, 0.0)
+        if n_chunks:
+            for k in (top, bottom):  # leaves few others to read
+                high, low = _read(outcome, after, following, events[k], k * CHUNK, (k + 1) * CHUNK, high, low)
+        for k in range(n_chunks):
+            if highest[k] > high or lowest[k] > -low:
+                high, low = _read(outcome, after, following, events[k], k * CHUNK, (k + 1) * CHUNK, high, low)
+        extremes[r, 0] = high
+        extremes[r, 1] = low
+    return extremes
+
+
+@kernel
+def word_extremes(total, block, extremes):
+    """Fill ``extremes (2, n_words)``: the extremes of `largest_excursions` in words of 64 places.
+
+    What a path would reach there if every row so far were an event: the largest ``i + 1`` less the predicted sum at the
+    end of the tied block of row i, the smallest ``i`` less that at its start.
+    """
+    n_samples = total.size - 1
+    for w in range((n_samples + 63) // 64):
+        high = -np.inf
+        low = np.inf
+        for i in range(64 * w, min(64 * w + 64, n_samples)):
+            high = max(high, i + 1 - total[_next(block, uint64(i))])
+            low = min(low, i - total[_last(block, uint64(i))])
+        extremes[0, w] = high
+        extremes[1, w] = low
+
+
+@kernel
+def largest_excursions(outcomes, rank, total, block, extremes):
+    """Return ``(n_replicates, n_outcomes)``: for each class the largest excursion of its own path.
+
+    ``rank (n_samples, n_outcomes)`` is the place of a row when sorted by a class's probability; in that order, ``total
+    (n_outcomes, n_samples + 1)`` are the predicted sums before every row, and the bits of ``block (n_outcomes, n_words
+    + 1)`` mark where tied blocks start, and the end. ``extremes (2, n_outcomes, n_words)`` are made by `word_extremes`.
+    Between two rows that fall to class c its path only decreases, so extremes occur at those rows alone: n_samples
+    visits serve all classes. A bitmap per class sorts them, and a word of 64 places is skipped where counting its
+    events, or its other rows, shows that the path sets no new extreme there.
+    """
+    n_replicates, n_samples = outcomes.shape
+    n_outcomes = rank.shape[1]
+    n_words = (n_samples + 63) // 64
+    ranks = rank.ravel()
+    bitmap = np.zeros(n_outcomes * n_words, np.uint64)
+    largest = np.empty((n_replicates, n_outcomes))
+    for r in range(n_replicates):
+        outcome = outcomes[r]
+        for i in range(n_samples):
+            drawn = uint64(outcome[i])
+            place = uint64(ranks[uint64(i) * uint64(n_outcomes) + drawn])
+            bitmap[drawn * uint64(n_words) + (place >> uint64(6))] |= uint64(1) << (place & uint64(63))
+        for c in range(n_outcomes):
+            high = 0.0
+            low = 0.0
+            count = 0.0
+            for w in range(n_words):
+                word = bitmap[c * n_words + w]
+                if word == 0:
+                    continue
+                bitmap[c * n_words + w] = 0
+                first = 64 * w
+                last = min(first + 63, n_samples - 1)
+                events = float(_ones(word))
+                others = first - count  # rows of other classes so far
+                # Sums inside a tied block bound those at its ends.
+                highest = min(count + events - total[c, first + 1], extremes[0, c, w] - others)
+                lowest = max(count - total[c, last], extremes[1, c, w] - others - (last + 1 - first - events))
+                if highest <= high and lowest >= low:
+                    count += events
+                    continue
+                while word:
+                    j = uint64(first) + _trailing_zeros(word)
+                    word &= word - uint64(1)
+                    low = min(low, count - total[c, _last(block[c], j)])
+                    count += 1.0
+                    high = max(high, count - total[c, _next(block[c], j)])
+            low = min(low, count - total[c, n_samples])
+            largest[r, c] = max(high, -low)
+    return largest
+
+
+@kernel
+def _grow(values, used, more):
+    grown = np.empty(2 * (used + more), np.int64)
+    grown[:used] = values[:used]
+    return grown
+
+
+@kernel
+def _lower_hull(x, y, last):
+    """Reduce the points ``0 : last + 1`` to the vertices of their lower hull, x increasing; return its last place.
+
+    A vertex is strictly convex whatever its neighbours are: passes that do not branch drop points, and few are left for
+    the stack, which does.
+    """
+    for _ in range(_PASSES):
+        n_points = uint64(1)
+        x0, y0, x1, y1 = x[0], y[0], x[1], y[1]
+        for i in range(2, last + 1):
+            x2, y2 = x[i], y[i]
+            x[n_points] = x1
+            y[n_points] = y1
+            n_points += uint64((y1 - y0) * (x2 - x1) < (y2 - y1) * (x1 - x0))
+            x0, y0, x1, y1 = x1, y1, x2, y2
+        last = np.int64(n_points)
+        x[last] = x1
+        y[last] = y1
+    top = 0
+    for i in range(1, last + 1):
+        while top > 0 and (y[top] - y[top - 1]) * (x[i] - x[top]) >= (y[i] - y[top]) * (x[top] - x[top - 1]):
+            top -= 1
+        top += 1
+        x[top] = x[i]
+        y[top] = y[i]
+    return top
+
+
+@kernel
+def pool_adjacent_violators(outcomes, masks):
+    """Return the blocks of the isotonic fit to each replicate: ``sizes`` and ``events (n_blocks,)``, and ``first``.
+
+    Two outcomes, rows sorted by score; the blocks of replicate r are ``first[r] : first[r + 1]``. ``masks (3, n_words)
+    uint64`` are bitmaps of the rows, 64 to a word: the row is the last of its tied block, but not of all; it is alone
+    in its block; the next row is alone in its own.
+
+    Blocks end at the vertices of the lower convex hull of the points (rows so far, events so far).
+    """
+    n_replicates, n_samples = outcomes.shape
+    n_words = masks.shape[1]
+    words = np.zeros(8 * n_words, np.uint64)
+    drawn = words.view(np.uint8)
+    happened = np.zeros(n_words + 1, np.uint64)
+    x = np.zeros(n_samples + 1, np.int64)
+    y = np.zeros(n_samples + 1, np.int64)
+    first = np.zeros(n_replicates + 1, np.int64)
+    sizes = np.empty(64 * n_replicates, np.int64)
+    events = np.empty(64 * n_replicates, np.int64)
+    used = 0
+    for r in range(n_replicates):
+        outcome = outcomes[r]
+        for i in range(n_samples):
+            drawn[i] = outcome[i]
+        for w in range(n_words):
+            bits = uint64(0)
+            for j in range(8):  # the product gathers the lowest bits of eight bytes in the highest byte
+                packed = (words[8 * w + j] * uint64(0x0102040810204080)) >> uint64(56)
+                bits |= packed << uint64(8 * j)
+            happened[w] = bits
+        count = uint64(0)
+        n_points = uint64(1)
+        for w in range(n_words):
+            bits = happened[w]
+            following = (bits >> uint64(1)) | (happened[w + 1] << uint64(63))
+            # No block ends behind an event, or before a row without, that is alone with its score.
+            ends = masks[0, w] & ~(masks[1, w] & bits) & (following | ~masks[2, w])
+            while ends:
+                up_to = ends ^ (ends - uint64(1))
+                x[n_points] = 64 * w + _trailing_zeros(ends) + 1
+                y[n_points] = count + _ones(bits & up_to)
+                n_points += uint64(1)
+                ends &= ends - uint64(1)
+            count += _ones(bits)
+        x[n_points] = n_samples
+        y[n_points] = count
+        top = _lower_hull(x, y, np.int64(n_points))
+        if used + top > sizes.size:
+            sizes = _grow(sizes, used, top)
+            events = _grow(events, used, top)
+        for i in range(top):
+            sizes[used + i] = x[i + 1] - x[i]
+            events[used + i] = y[i + 1] - y[i]
+        used += top
+        first[r + 1] = used
+    return sizes[:used], events[:used], first

@@ -1,0 +1,257 @@
+"""Sums over all pairs of rows: distances and kernels are made in tiles that stay in cache, never n x n in memory.
+
+A tile holds the columns of up to `_WIDTH` rows in one flat array, column c at ``c * _STRIDE``: loops over its rows are
+vector operations. Predictions come with an even number of columns (`pad_columns`), two or four of which are read per
+pass. ``shape`` is 0 for exp(-rate * total variation), 1 for exp(-rate * Euclidean distance) and 2 for
+exp(-rate * squared Euclidean distance).
+"""
+
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types, uint64
+from numba.extending import intrinsic
+
+from caltest._compiled._jit import kernel
+
+_WIDTH = 128
+_STRIDE = 136  # no power of two, whose columns would compete for the same cache lines
+
+_LOG2E = 1.4426950408889634
+_LN2_HIGH = 6.93147180369123816490e-01
+_LN2_LOW = 1.90821492927058770002e-10
+_ROUNDER = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, found in the low bits
+_LOWEST = -708.0
+
+
+@intrinsic
+def _fma(typing_context, a, b, c):
+    def generate(context, builder, signature, arguments):
+        return builder.fma(*arguments)
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
+@intrinsic
+def _bits(typing_context, x):
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def _from_bits(typing_context, x):
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+@njit(inline="always")
+def _exp(x):
+    """Return exp(x) for x <= 0 to one or two units in the last place; below -708 as at -708.
+
+    Cody & Waite's reduction and Taylor's polynomial, without a branch: unlike math.exp it becomes vector code.
+    """
+    x = x if x > _LOWEST else _LOWEST
+    shifted = _fma(x, _LOG2E, _ROUNDER)
+    k = shifted - _ROUNDER
+    r = _fma(k, -_LN2_LOW, _fma(k, -_LN2_HIGH, x))
+    # Estrin's scheme: neighbours first, so that few operations have to wait for one another.
+    r2 = r * r
+    r4 = r2 * r2
+    p01 = 1.0 + r
+    p23 = _fma(r, 1.0 / 6.0, 0.5)
+    p45 = _fma(r, 1.0 / 120.0, 1.0 / 24.0)
+    p67 = _fma(r, 1.0 / 5040.0, 1.0 / 720.0)
+    p89 = _fma(r, 1.0 / 362880.0, 1.0 / 40320.0)
+    pab = _fma(r, 1.0 / 39916800.0, 1.0 / 3628800.0)
+    low = _fma(r4, _fma(r2, p67, p45), _fma(r2, p23, p01))
+    high = _fma(r4, 1.0 / 479001600.0, _fma(r2, pab, p89))
+    p = _fma(r4 * r4, high, low)
+    return p * _from_bits((_bits(shifted) + 1023) << 52)
+
+
+@kernel
+def _load(rows, first, size, tile):
+    """Copy rows into the columns of a tile."""
+    for c in range(rows.shape[1]):
+        for j in range(size):
+            tile[c * _STRIDE + j] = rows[first + j, c]
+
+
+@kernel
+def _gaps(row, tile, squared, size, out):
+    """Fill ``out (size,)`` with sum |difference|, or the sum of squares, between one row and those of the tile."""
+    for j in range(size):
+        out[j] = 0.0
+    c = 0
+    while c < row.size:
+        last = min(c + 3, row.size - 1)
+        p0 = row[c]
+        p1 = row[c + 1]
+        p2 = row[last - 1]
+        p3 = row[last]
+        a0 = uint64(c * _STRIDE)
+        a1 = uint64((c + 1) * _STRIDE)
+        a2 = uint64((last - 1) * _STRIDE)
+        a3 = uint64(last * _STRIDE)
+        if squared:
+            if last - c == 3:
+                for j in range(size):
+                    u = uint64(j)
+                    t0 = p0 - tile[a0 + u]
+                    t1 = p1 - tile[a1 + u]
+                    t2 = p2 - tile[a2 + u]
+                    t3 = p3 - tile[a3 + u]
+                    out[u] = _fma(t3, t3, _fma(t2, t2, _fma(t1, t1, _fma(t0, t0, out[u]))))
+            else:
+                for j in range(size):
+                    u = uint64(j)
+                    t0 = p0 - tile[a0 + u]
+                    t1 = p1 - tile[a1 + u]
+                    out[u] = _fma(t1, t1, _fma(t0, t0, out[u]))
+        elif last - c == 3:
+            for j in range(size):
+                u = uint64(j)
+                out[u] += (abs(p0 - tile[a0 + u]) + abs(p1 - tile[a1 + u])) + (
+                    abs(p2 - tile[a2 + u]) + abs(p3 - tile[a3 + u])
+                )
+        else:
+            for j in range(size):
+                u = uint64(j)
+                out[u] += abs(p0 - tile[a0 + u]) + abs(p1 - tile[a1 + u])
+        c += 4
+
+
+@kernel
+def _products(row, tile, size, out):
+    """Fill ``out (size,)`` with the inner products of one row and those of the tile."""
+    for j in range(size):
+        out[j] = 0.0
+    c = 0
+    while c < row.size:
+        last = min(c + 3, row.size - 1)
+        p0 = row[c]
+        p1 = row[c + 1]
+        p2 = row[last - 1]
+        p3 = row[last]
+        a0 = uint64(c * _STRIDE)
+        a1 = uint64((c + 1) * _STRIDE)
+        a2 = uint64((last - 1) * _STRIDE)
+        a3 = uint64(last * _STRIDE)
+        if last - c == 3:
+            for j in range(size):
+                u = uint64(j)
+                out[u] = _fma(
+                    p3, tile[a3 + u], _fma(p2, tile[a2 + u], _fma(p1, tile[a1 + u], _fma(p0, tile[a0 + u], out[u])))
+                )
+        else:
+            for j in range(size):
+                u = uint64(j)
+                out[u] = _fma(p1, tile[a1 + u], _fma(p0, tile[a0 + u], out[u]))
+        c += 4
+
+
+@kernel
+def _similarities(gaps, shape, rate, size, out):
+    """Turn what `_gaps` returned into kernel values."""
+    if shape == 0:
+        for j in range(size):
+            out[j] = _exp(-0.5 * rate * gaps[j])
+    elif shape == 1:
+        for j in range(size):
+            out[j] = _exp(-rate * math.sqrt(gaps[j]))
+    else:
+        for j in range(size):
+            out[j] = _exp(-rate * gaps[j])
+
+
+@kernel
+def sum_pairs(prob, residual, shape, rate):
+    """Return the sum over i < j of k(p_i, p_j) r_i.r_j, for rows ``(n_samples, even number)``."""
+    n_samples, k = prob.shape
+    columns = np.empty(k * _STRIDE)
+    others = np.empty(k * _STRIDE)
+    gaps = np.empty(_WIDTH)
+    products = np.empty(_WIDTH)
+    similar = np.empty(_WIDTH)
+    total = np.zeros(_WIDTH)
+    for first in range(0, n_samples, _WIDTH):
+        width = min(_WIDTH, n_samples - first)
+        _load(prob, first, width, columns)
+        _load(residual, first, width, others)
+        for i in range(first + 1, n_samples):
+            size = min(width, i - first)
+            _gaps(prob[i], columns, shape != 0, size, gaps)
+            _products(residual[i], others, size, products)
+            _similarities(gaps, shape, rate, size, similar)
+            for j in range(size):
+                total[j] = _fma(similar[j], products[j], total[j])
+    return total.sum()
+
+
+@kernel
+def fill_block(rows, others, shape, rate, out):
+    """Fill ``out (n_rows, n_others)`` with the kernel between rows and others."""
+    n_others, k = others.shape
+    columns = np.empty(k * _STRIDE)
+    gaps = np.empty(_WIDTH)
+    for first in range(0, n_others, _WIDTH):
+        size = min(_WIDTH, n_others - first)
+        _load(others, first, size, columns)
+        for i in range(rows.shape[0]):
+            _gaps(rows[i], columns, shape != 0, size, gaps)
+            _similarities(gaps, shape, rate, size, out[i, first : first + size])
+
+
+@kernel
+def distances_of(prob, squared, first, second):
+    """Return the distances of given pairs of rows, with the very rounding of `collect_distances`."""
+    columns = np.empty(prob.shape[1] * _STRIDE)
+    distances = np.empty(first.size)
+    for pair in range(first.size):
+        _load(prob, second[pair], 1, columns)
+        _gaps(prob[first[pair]], columns, squared, 1, distances[pair : pair + 1])
+        gap = distances[pair]
+        distances[pair] = math.sqrt(gap) if squared else 0.5 * gap
+    return distances
+
+
+@kernel
+def collect_distances(prob, squared, low, high, between):
+    """Sort the distances of all pairs i < j into those below, at and above two bounds.
+
+    Fills ``between`` with those strictly between low and high, as far as it has room, and returns how many lie below
+    low, at low, strictly between, and at high. The distance is total variation, or Euclidean if ``squared``.
+    """
+    n_samples, k = prob.shape
+    columns = np.empty(k * _STRIDE)
+    gaps = np.empty(_WIDTH)
+    inside = np.empty(_WIDTH + 1)
+    below = 0
+    at_low = 0
+    found = 0
+    at_high = 0
+    for first in range(0, n_samples, _WIDTH):
+        width = min(_WIDTH, n_samples - first)
+        _load(prob, first, width, columns)
+        for i in range(first + 1, n_samples):
+            size = min(width, i - first)
+            _gaps(prob[i], columns, squared, size, gaps)
+            for j in range(size):
+                gaps[j] = math.sqrt(gaps[j]) if squared else 0.5 * gaps[j]
+            for j in range(size):
+                below += gaps[j] < low
+                at_low += gaps[j] == low
+                at_high += gaps[j] == high
+            kept = 0
+            for j in range(size):
+                inside[kept] = gaps[j]
+                kept += (gaps[j] > low) & (gaps[j] < high)
+            for j in range(max(0, min(kept, between.size - found))):
+                between[found + j] = inside[j]
+            found += kept
+    return below, at_low, found, at_high

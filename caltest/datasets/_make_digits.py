@@ -1,0 +1,59 @@
+"""Make ``digits.npz``: held-out predictions of four scikit-learn classifiers on scikit-learn's digits images.
+
+Run ``python -m caltest.datasets._make_digits [FILE]``; it needs scikit-learn and a few seconds. Every seed is fixed.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def predict_digits() -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
+    """Train on one half of the images and return labels ``(899,)`` and predictions ``(899, 10)`` of the other.
+
+    One split, not cross-validation: predictions pooled over folds are not independent given the predictions.
+    """
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    image, label = load_digits(return_X_y=True)
+    # Not stratified: that would fix the class counts, and rows would not be independent.
+    train, held_out, train_label, y_true = train_test_split(image / 16, label, test_size=0.5, random_state=0)
+    models = _classifiers()
+    return y_true.astype(np.int64), {
+        name: model.fit(train, train_label).predict_proba(held_out) for name, model in models.items()
+    }
+
+
+def _classifiers() -> dict[str, Any]:
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.neural_network import MLPClassifier
+
+    return {
+        "logistic_regression": LogisticRegression(max_iter=1000),
+        "naive_bayes": GaussianNB(),
+        "random_forest": RandomForestClassifier(n_estimators=200, random_state=0),
+        "neural_network": MLPClassifier((64,), max_iter=1000, random_state=0),
+    }
+
+
+def main(file: str | Path | None = None) -> None:
+    """Store labels, one array per model and the scikit-learn version that made them; beside this script by default."""
+    import sklearn
+
+    y_true, y_prob = predict_digits()
+    # float64: naive Bayes says 1e-300, which is not impossible, but would be in float32.
+    arrays: dict[str, Any] = {"labels": y_true.astype(np.uint8), "sklearn_version": np.array(sklearn.__version__)}
+    arrays.update(y_prob)
+    np.savez_compressed(file or Path(__file__).with_name("digits.npz"), **arrays)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2])

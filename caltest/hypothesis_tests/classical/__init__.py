@@ -1,0 +1,1 @@
+"""The classical tests of calibration, each with its own result."""

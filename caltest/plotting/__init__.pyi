@@ -1,0 +1,11 @@
+from ._agreement import plot_metric_agreement as plot_metric_agreement
+from ._approximation import plot_approximation as plot_approximation
+from ._band import plot_calibration_band as plot_calibration_band
+from ._bias import plot_bias_study as plot_bias_study
+from ._comparison import plot_comparison as plot_comparison
+from ._label_noise import plot_label_noise as plot_label_noise
+from ._rejection import plot_power_study as plot_power_study
+from ._rejection import plot_size_study as plot_size_study
+from ._reliability import plot_reliability as plot_reliability
+from ._smooth import plot_smooth_reliability as plot_smooth_reliability
+from ._training import plot_training as plot_training

@@ -1,0 +1,100 @@
+"""How far rankings by many metrics agree, as a heat map (Nixon et al. 2019, section 5.4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from caltest.hypothesis_tests._gce_table import gce_name
+from caltest.plotting._reliability import BAR, LINE
+from caltest.simulation.replications._agreement import MetricAgreement
+from caltest.statistics import GCE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_AGREE = "#23507d"
+_UNKNOWN = "#b8bec6"
+
+
+def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) -> Axes:
+    """Draw the rank correlation of any two metrics over the models.
+
+    Blue pairs rank the models alike, white ones as if by chance, orange ones the other way round; grey where a
+    metric is the same on all models. Metrics keep their order, for the 32 that of the paper's appendix C. The single
+    column on the right is the correlation of each metric with itself over numbers of cells.
+
+    Parameters
+    ----------
+    agreement : MetricAgreement
+        From `caltest.simulation.metric_agreement`.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default. Give your figure ``layout="constrained"``, and 32 metrics 12 inches.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes drawn on.
+
+    Raises
+    ------
+    ValueError
+        If ``agreement`` is no `MetricAgreement`.
+
+    Examples
+    --------
+    >>> import caltest, matplotlib
+    >>> matplotlib.use("Agg")
+    >>> agreement = caltest.simulation.metric_agreement(*caltest.datasets.load_digits_predictions())
+    >>> ax = caltest.plot_metric_agreement(agreement)
+    >>> ax.get_title()
+    'rank correlation of 32 metrics over 4 models'
+    """
+    from matplotlib.colors import LinearSegmentedColormap
+
+    if not isinstance(agreement, MetricAgreement):
+        msg = f"`agreement` must be a MetricAgreement from metric_agreement(...), got {type(agreement).__name__}."
+        raise ValueError(msg)
+    n_metrics = len(agreement.metrics)
+    if ax is None:
+        from matplotlib import pyplot as plt
+
+        size = 0.23 * n_metrics
+        _, ax = plt.subplots(figsize=(size + 5, size + 0.9), layout="constrained")
+    colours = LinearSegmentedColormap.from_list("agreement", [BAR, "white", _AGREE]).with_extremes(bad=_UNKNOWN)
+    look: dict[str, Any] = {"cmap": colours, "vmin": -1.0, "vmax": 1.0}
+    square = np.arange(n_metrics + 1) - 0.5
+    image = ax.pcolormesh(square, square, agreement.correlation, **look)
+    beside = np.array([n_metrics + 0.3, n_metrics + 1.3])
+    ax.pcolormesh(beside, square, agreement.cells_correlation[:, None], **look)
+    labels = [f"{_label(metric)}   {number:2}" for number, metric in enumerate(agreement.metrics)]
+    ax.set_yticks(range(n_metrics), labels, fontsize="small")
+    numbers = [str(number) for number in range(n_metrics)]
+    ax.set_xticks([*range(n_metrics), beside.mean()], [*numbers, "other cells"], fontsize="small")
+    ax.get_xticklabels()[-1].set_rotation(90)
+    ax.set_xlim(-0.5, beside[1])
+    ax.set_ylim(n_metrics - 0.5, -0.5)
+    ax.set_aspect("equal")
+    ax.tick_params(length=0)
+    for side in ax.spines.values():
+        side.set_visible(False)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.5, aspect=30, pad=0.01)
+    bar.set_label("Spearman's rank correlation", fontsize="small", color=LINE)
+    bar.ax.tick_params(labelsize="small")
+    bar.outline.set_visible(False)
+    ax.set_title(f"rank correlation of {n_metrics} metrics over {len(agreement.models)} models", fontsize="medium")
+    return ax
+
+
+def _label(metric: GCE) -> str:
+    """Return the properties of a metric in few words, and its name if it has one."""
+    parts = [
+        metric.scheme.removeprefix("equal-"),
+        "top" if metric.max_prob else "all",
+        "apart" if metric.class_conditional else "together",
+        f"> {metric.threshold:g}",
+        metric.norm,
+    ]
+    name = gce_name(metric)
+    return (f"{name}:  " if name else "") + " · ".join(parts)

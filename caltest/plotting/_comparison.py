@@ -1,0 +1,147 @@
+"""A comparison of models as a forest plot: noise, miscalibration, and the differences between pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from caltest.comparison import ModelComparison
+from caltest.plotting._reliability import BAR, LINE, POINT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_INTERVAL = "#7d93b0"
+_PANELS = 3
+
+
+def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
+    """Draw a comparison of models as three forest plots.
+
+    Left, the plain estimate of each model over the bar of what a perfect model shows on the same predictions (5 % to
+    95 % of the null law, its mean as a tick); middle, the root of the debiased squared l2 miscalibration with its
+    interval. Points are filled where the corrected p-value speaks against perfect calibration. Right, the difference
+    of each pair with its simultaneous interval, filled where one model is better calibrated.
+
+    Parameters
+    ----------
+    comparison : ModelComparison
+        From `caltest.compare_models`.
+    axes : sequence of three matplotlib Axes, optional
+        Where to draw; a new figure by default. Names stand beside the first and the third: give your figure
+        ``layout="constrained"`` to make room for them.
+
+    Returns
+    -------
+    sequence of three matplotlib Axes
+        The axes drawn on.
+
+    Raises
+    ------
+    ValueError
+        If ``comparison`` is no `ModelComparison`, or there are not three axes.
+
+    Examples
+    --------
+    >>> import caltest, matplotlib
+    >>> matplotlib.use("Agg")
+    >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
+    >>> axes = caltest.plot_comparison(caltest.compare_models(y_prob, y_true, n_resamples=99, rng=0))
+    >>> [ax.get_xlabel() for ax in axes]
+    ['ECE()', 'l2 miscalibration (debiased)', 'difference of squared l2, first - second']
+    """
+    if not isinstance(comparison, ModelComparison):
+        msg = f"`comparison` must be a ModelComparison from compare_models(...), got {type(comparison).__name__}."
+        raise ValueError(msg)
+    if axes is None:
+        from matplotlib import pyplot as plt
+
+        _, axes = plt.subplots(1, _PANELS, figsize=figure_size(comparison), layout="constrained", width_ratios=_WIDTHS)
+    if len(axes) != _PANELS:
+        msg = f"`axes` must be three axes, got {len(axes)}."
+        raise ValueError(msg)
+    plain, size, pairs = axes
+    models = comparison.models
+    names = [model.name for model in models]
+    rejected = np.array([model.pvalue_corrected <= 1 - comparison.confidence_level for model in models])
+    noise = np.array([model.plain.noise_interval for model in models])
+    _draw_bars(plain, noise, BAR, linewidth=7, alpha=0.6)
+    floors = [model.plain.noise_floor for model in models]
+    plain.plot(floors, range(len(models)), linestyle="none", marker="|", markersize=11, color=BAR)
+    _draw_points(plain, np.array([model.plain.statistic for model in models]), rejected)
+    _label(plain, names, models[0].plain.name, "estimate and noise floor")
+    intervals = [model.miscalibration for model in models]
+    _draw_bars(size, np.array([[found.root_low, found.root_high] for found in intervals]), _INTERVAL, linewidth=2.5)
+    _draw_points(size, np.array([found.root for found in intervals]), rejected)
+    _label(size, [""] * len(models), "l2 miscalibration (debiased)", f"{comparison.confidence_level:.0%} intervals")
+    ends = np.array([[pair.low_simultaneous, pair.high_simultaneous] for pair in comparison.pairs])
+    _draw_bars(pairs, ends, _INTERVAL, linewidth=2.5)
+    decided = np.array([pair.better is not None for pair in comparison.pairs])
+    _draw_points(pairs, np.array([pair.test.difference for pair in comparison.pairs]), decided)
+    pairs.axvline(0, color=LINE, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+    labels = [f"{pair.a} - {pair.b}" for pair in comparison.pairs]
+    _label(
+        pairs,
+        labels,
+        "difference of squared l2, first - second",
+        f"{comparison.confidence_level:.0%} intervals, all pairs at once",
+    )
+    for ax in (plain, size):
+        ax.set_xlim(left=min(0.0, 1.1 * ax.dataLim.x0))
+    return axes
+
+
+def save_comparison(comparison: ModelComparison, path: Path) -> None:
+    """Write the picture of a comparison.
+
+    Parameters
+    ----------
+    comparison : ModelComparison
+        From `caltest.compare_models`.
+    path : Path
+        File name; its suffix decides the format.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=figure_size(comparison), layout="constrained")
+    plot_comparison(comparison, figure.subplots(1, _PANELS, width_ratios=_WIDTHS))
+    figure.supxlabel(
+        f"Filled: a corrected p-value of at most {1 - comparison.confidence_level:.2g} against perfect calibration, or "
+        "against no difference.",
+        fontsize="small",
+    )
+    figure.savefig(path, dpi=150)
+
+
+_WIDTHS = (1.0, 1.0, 1.3)
+
+
+def figure_size(comparison: ModelComparison) -> tuple[float, float]:
+    """Return width and height in inches that hold every row and its name."""
+    rows = max(len(comparison.models), len(comparison.pairs))
+    longest = max(len(model.name) for model in comparison.models)
+    return 8.0 + 0.2 * longest, 1.6 + 0.32 * max(rows, 3)
+
+
+def _draw_bars(ax: Axes, ends: np.ndarray, color: str, **look: Any) -> None:
+    ax.hlines(np.arange(len(ends)), ends[:, 0], ends[:, 1], color=color, zorder=2, **look)
+
+
+def _draw_points(ax: Axes, at: np.ndarray, filled: np.ndarray) -> None:
+    rows = np.arange(len(at))
+    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 6, "color": POINT, "zorder": 3}
+    for chosen, face in ((filled, POINT), (~filled, "white")):
+        ax.plot(at[chosen], rows[chosen], markerfacecolor=face, **look)
+
+
+def _label(ax: Axes, names: Sequence[str], quantity: str, title: str) -> None:
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)  # the first one on top
+    ax.set_xlabel(quantity)
+    ax.set_title(title, fontsize="medium")
+    ax.margins(x=0.08)
+    ax.locator_params(axis="x", nbins=4)
+    ax.spines[["top", "right"]].set_visible(False)

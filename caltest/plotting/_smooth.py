@@ -1,0 +1,114 @@
+"""The smooth reliability curve with its bootstrap band, in the two styles of the reliability diagram."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from caltest.estimation._smooth_reliability_curve import SmoothReliabilityCurve
+from caltest.plotting._reliability import BAR, DENSITY, LINE, POINT
+from caltest.predictions._validation import validate_choice
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_smooth_reliability(
+    curve: SmoothReliabilityCurve, ax: Axes | None = None, style: str = "deviation", *, legend: bool = True
+) -> Axes:
+    """Draw a smooth reliability curve.
+
+    The line is the smoothed frequency, broken where no prediction is near; the coloured band holds the curves of
+    resampled rows; the pale area at the foot is the density of the predictions. Points with less than 1 % of the
+    largest density do not set the scale of deviations.
+
+    Parameters
+    ----------
+    curve : SmoothReliabilityCurve
+        From `caltest.smooth_reliability_curve`.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default. The legend stands below the axes: give your figure
+        ``layout="constrained"`` to make room for it. Nothing else is touched.
+    style : {"deviation", "classical"}
+        Frequency minus what it is compared with, against prediction; or frequency against prediction, with square axes.
+    legend : bool
+        Whether to draw the legend.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes drawn on.
+
+    Raises
+    ------
+    ValueError
+        If ``style`` is neither of the two, or ``curve`` is no `SmoothReliabilityCurve`.
+
+    Examples
+    --------
+    >>> import caltest, matplotlib
+    >>> matplotlib.use("Agg")
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> ax = caltest.plot_smooth_reliability(caltest.smooth_reliability_curve(y_true, y_prob, rng=0))
+    >>> ax.get_ylabel()
+    'observed - predicted'
+    """
+    validate_choice(style, "style", ("deviation", "classical"))
+    if not isinstance(curve, SmoothReliabilityCurve):
+        msg = (
+            f"`curve` must be a SmoothReliabilityCurve from smooth_reliability_curve(...), got {type(curve).__name__}."
+        )
+        raise ValueError(msg)
+    square = style == "classical"
+    if ax is None:
+        from matplotlib import pyplot as plt
+
+        _, ax = plt.subplots(figsize=(5.2, 5.2) if square else (6.4, 4.4), layout="constrained")
+    base = np.zeros(len(curve.point)) if square else curve.expected
+    _draw_density(curve, ax, square=square)
+    point, low, high, line = _broken(curve.point, curve.band_low - base, curve.band_high - base, curve.observed - base)
+    band = f"{curve.confidence_level:.0%} bootstrap band, point by point"
+    ax.fill_between(point, low, high, color=BAR, alpha=0.4, linewidth=0, zorder=3, label=band)
+    ax.plot(point, line, color=POINT, linewidth=1.5, zorder=4, label=f"observed, bandwidth {curve.bandwidth:.3g}")
+    dashed: dict[str, Any] = {"color": LINE, "linewidth": 1, "linestyle": (0, (4, 3)), "zorder": 2}
+    ax.set_xlim(-0.02, 1.02)
+    ax.set_xlabel("predicted probability")
+    ax.set_title(f"{curve.lens}, {curve.n_samples:,} rows", fontsize="medium")
+    if square:
+        ax.plot([0, 1], [0, 1], label="calibrated", **dashed)
+        ax.set_ylim(-0.02, 1.02)
+        ax.set_ylabel("observed frequency")
+        ax.set_box_aspect(1)
+    else:
+        ax.axhline(0, label="calibrated", **dashed)
+        full = curve.density >= 0.01 * curve.density.max()
+        reach = 1.2 * max(np.abs([curve.band_low - base, curve.band_high - base])[:, full].max(), 0.01)
+        ax.set_ylim(-reach, reach)
+        ax.set_ylabel("observed - predicted")
+    if legend:
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, fontsize="small", frameon=False)
+    return ax
+
+
+def _broken(point: np.ndarray, *heights: np.ndarray) -> list[np.ndarray]:
+    """Return points and heights with a nan in every gap of the grid, which breaks lines and areas."""
+    step = np.diff(point)
+    gap = 1 + np.flatnonzero(step > 1.5 * step.min(initial=np.inf))
+    return [np.insert(values, gap, np.nan) for values in (point, *heights)]
+
+
+def _draw_density(curve: SmoothReliabilityCurve, ax: Axes, *, square: bool) -> None:
+    """Draw the density of the predictions behind everything, in the lowest quarter, with its own scale."""
+    foot = ax.twinx()
+    point, density = _broken(curve.point, curve.density)
+    foot.fill_between(point, density, color=DENSITY, linewidth=0)
+    top = curve.density.max()
+    foot.set_ylim(0, 4 * top)
+    foot.set_yticks([0, top], ["0", f"{top:.3g}"])
+    foot.tick_params(labelsize="small", colors=LINE)
+    foot.set_ylabel("density", loc="bottom", color=LINE, fontsize="small")
+    ax.set_zorder(foot.get_zorder() + 1)
+    ax.patch.set_visible(False)
+    if square:
+        foot.set_box_aspect(1)

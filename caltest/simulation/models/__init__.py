@@ -1,0 +1,1 @@
+"""Models whose calibration is known."""

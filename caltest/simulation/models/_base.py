@@ -1,0 +1,183 @@
+r"""What a model with known truth promises: data of any size, and what an estimate should have found.
+
+A model draws features, predictions :math:`g(X)` and classes Y; its calibration function
+:math:`r(\mu) = P(Y = \cdot \mid g(X) = \mu)` and its expected miscalibration
+:math:`\eta_d = \mathbb E\, d(r(g(X)), g(X))` (Vaicenavicius et al. 2019, equation 5), also through a lens, are known
+exactly or, where that is impossible, estimated with a standard error.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest.predictions._distances import Distance, total_variation
+from caltest.predictions._lenses import Lens
+from caltest.predictions._validation import SeedLike, validate_count, validate_prob, validate_rng
+from caltest.results._naming import describe
+from caltest.simulation.models._estimate import MiscalibrationEstimate, estimate
+
+
+class Draw(NamedTuple):
+    """Data of a model: features ``x (n_samples, ...)``, classes ``y_true (n_samples,)``, ``y_prob (n_samples, k)``."""
+
+    x: NDArray[Any]
+    y_true: NDArray[np.int64]
+    y_prob: NDArray[np.float64]
+
+
+class Rows(NamedTuple):
+    r"""Rows before their classes are drawn: features ``x``, predictions ``y_prob``, and the truth about the classes.
+
+    ``class_prob (n_samples, n_classes)`` are the probabilities :math:`P(Y = \cdot \mid X = x)`, of which the
+    calibration function is the mean over rows with equal predictions.
+    """
+
+    x: NDArray[Any]
+    y_prob: NDArray[np.float64]
+    class_prob: NDArray[np.float64]
+
+
+class Model(ABC):
+    """A model whose calibration is known.
+
+    A subclass is a frozen dataclass, hashable and picklable, whose fields name it; it defines `n_classes` and
+    `draw_rows`, and says what it knows by `calibration_function` and `expected_miscalibration`.
+
+    Attributes
+    ----------
+    n_classes : int
+        Number of classes.
+    """
+
+    n_classes: int
+
+    @abstractmethod
+    def draw_rows(self, n_samples: int, rng: np.random.Generator) -> Rows:
+        """Return ``n_samples`` independent rows: features, predictions and true class probabilities."""
+
+    def draw(self, n_samples: int, rng: SeedLike = None) -> Draw:
+        """Return a data set of independent rows.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows.
+        rng : None, int or numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        Draw
+            Unpacks as ``x, y_true, y_prob``.
+        """
+        generator = validate_rng(rng)
+        x, y_prob, class_prob = self.draw_rows(validate_count(n_samples, "n_samples"), generator)
+        return Draw(x, draw_classes(class_prob, generator), y_prob)
+
+    def calibration_function(self, y_prob: ArrayLike) -> NDArray[np.float64]:
+        r"""Return :math:`r(\mu) = P(Y = \cdot \mid g(X) = \mu)` of whole predictions.
+
+        Parameters
+        ----------
+        y_prob : array of shape (n_samples, n_classes)
+            Predictions.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            True class probabilities.
+
+        Raises
+        ------
+        NotImplementedError
+            If the model does not know it.
+        """
+        msg = f"the calibration function of {self} is not known; see `estimate_miscalibration`."
+        raise NotImplementedError(msg)
+
+    def deviation(self, y_prob: ArrayLike) -> NDArray[np.float64]:
+        r"""Return :math:`r(\mu) - \mu`, shape (n_samples, n_classes); see `calibration_function`."""
+        prob = self._validated(y_prob)
+        return self.calibration_function(prob) - prob
+
+    def expected_miscalibration(self, lens: Lens | None = None, distance: Distance = total_variation) -> float:
+        r"""Return :math:`\eta_d`, the expected distance between prediction and truth through a lens, exactly.
+
+        Parameters
+        ----------
+        lens : lens or callable, optional
+            What is looked at; the whole prediction by default.
+        distance : callable
+            A function ``d(predicted, observed)`` of arrays ``(..., n_outcomes)``.
+
+        Returns
+        -------
+        float
+            The expected miscalibration.
+
+        Raises
+        ------
+        NotImplementedError
+            If the model does not know it exactly.
+        """
+        msg = f"the expected miscalibration of {self} is not known exactly; see `estimate_miscalibration`."
+        raise NotImplementedError(msg)
+
+    def estimate_miscalibration(
+        self,
+        lens: Lens | None = None,
+        distance: Distance = total_variation,
+        *,
+        n_samples: int = 1_000_000,
+        rng: SeedLike = None,
+    ) -> MiscalibrationEstimate:
+        r"""Estimate :math:`\eta_d` through a lens by simulation, for models that do not know it exactly.
+
+        Where the calibration function is known and the whole prediction is looked at, the mean distance of drawn
+        predictions. Otherwise true class probabilities are averaged over rows of equal induced predictions, or, where
+        these hardly repeat, over n_samples ** (1 / 3) cells of equal mass; no outcome is drawn.
+
+        Parameters
+        ----------
+        lens : lens or callable, optional
+            What is looked at; the whole prediction by default.
+        distance : callable
+            A function ``d(predicted, observed)`` of arrays ``(..., n_outcomes)``.
+        n_samples : int
+            Rows drawn, at least 20.
+        rng : None, int or numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        MiscalibrationEstimate
+            Unpacks as ``value, standard_error``; names its target and the bias that remains.
+
+        Raises
+        ------
+        NotImplementedError
+            If the lens has more than two outcomes, the calibration function is not known and predictions hardly
+            repeat.
+        """
+        return estimate(self, lens, distance, n_samples, validate_rng(rng))
+
+    def _validated(self, y_prob: ArrayLike) -> NDArray[np.float64]:
+        prob = validate_prob(y_prob)
+        if prob.shape[1] != self.n_classes:
+            msg = f"`y_prob` must have {self.n_classes} columns, one per class of the model, got {prob.shape[1]}."
+            raise ValueError(msg)
+        return prob
+
+    def __str__(self) -> str:
+        return describe(self)
+
+
+def draw_classes(class_prob: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return classes ``(n_samples,)`` by the inverse distribution function, one uniform number for each row."""
+    cumulative = np.cumsum(class_prob, axis=1)
+    uniform = rng.random(len(class_prob)) * cumulative[:, -1]
+    return (uniform[:, None] >= cumulative[:, :-1]).sum(axis=1)

@@ -1,0 +1,389 @@
+r"""Known calibration functions: from what a model states to how classes really fall.
+
+A map is a function from predictions ``(n_samples, n_classes)`` to true class probabilities of the same shape; plain
+functions serve as well as the classes below (a lambda cannot be pickled, and does not name a model). An amount of
+miscalibration is a parameter: ``lambda t: DirichletModel(3, truth=Temperature(t))`` is a family for a power curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._validation import validate_count, validate_number, validate_positive
+
+Probabilities = NDArray[np.float64]
+Map = Callable[[Probabilities], Probabilities]
+
+
+@dataclass(frozen=True)
+class Identity:
+    r"""A calibrated model, :math:`r(\mu) = \mu`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Identity()(np.array([[0.25, 0.75]]))
+    array([[0.25, 0.75]])
+    """
+
+    class_by_class: ClassVar[bool] = True
+
+    def __call__(self, prob: Probabilities) -> Probabilities:
+        """Return the true class probabilities."""
+        return prob
+
+
+@dataclass(frozen=True)
+class Temperature:
+    r"""Over- or under-confidence: temperature t would repair the model.
+
+    .. math:: r_k(\mu) \propto \mu_k^{1 / t_k}, \qquad \text{for one } t \text{ the softmax of } (\log \mu) / t
+
+    For t > 1 the truth is flatter than stated, the model over-confident; for t < 1 it is under-confident. With one
+    temperature for each class some may be stated too sharply and others too bluntly.
+
+    Parameters
+    ----------
+    t : float or sequence of float
+        Positive; one number, or one for each class.
+
+    Raises
+    ------
+    ValueError
+        If a temperature is not a positive, finite number, or, when applied, their number is not that of the classes.
+
+    References
+    ----------
+    C. Guo et al. (2017), On calibration of modern neural networks, ICML, section 4.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Temperature(2.0)(np.array([[0.1, 0.9]])).round(6)
+    array([[0.25, 0.75]])
+    >>> half_sharp = Temperature((1.25, 1.25, 0.8, 0.8))
+    """
+
+    t: float | tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.t, Sequence | np.ndarray) and not isinstance(self.t, str):
+            object.__setattr__(self, "t", tuple(validate_positive(value, "t") for value in self.t))
+        else:
+            object.__setattr__(self, "t", validate_positive(self.t, "t"))
+
+    def __call__(self, prob: Probabilities) -> Probabilities:
+        """Return the true class probabilities."""
+        if isinstance(self.t, tuple) and len(self.t) != prob.shape[1]:
+            msg = f"`t` must hold one temperature or {prob.shape[1]}, one for each class, got {len(self.t)}."
+            raise ValueError(msg)
+        return _normalised(prob ** (1 / np.asarray(self.t)))
+
+
+@dataclass(frozen=True)
+class Shift:
+    r"""One class is stated too weakly or too strongly: its log odds are off by a constant.
+
+    .. math:: r_k(\mu) \propto \mu_k e^{\text{logits}}, \qquad r_j(\mu) \propto \mu_j \text{ for } j \ne k
+
+    Parameters
+    ----------
+    k : int
+        Class index, from 0.
+    logits : float
+        Added to the stated log odds of class k; negative: the class is rarer than stated.
+
+    Raises
+    ------
+    ValueError
+        If ``k`` is no class index, or ``logits`` no finite number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Shift(0, np.log(3.0))(np.array([[0.5, 0.5]])).round(6)
+    array([[0.75, 0.25]])
+    """
+
+    k: int
+    logits: float
+
+    def __post_init__(self) -> None:
+        validate_count(self.k, "k", minimum=0)
+        object.__setattr__(self, "logits", validate_number(self.logits, "logits"))
+
+    def __call__(self, prob: Probabilities) -> Probabilities:
+        """Return the true class probabilities."""
+        _require_class(self.k, "k", prob)
+        # Weights of at most 1: large logits would overflow.
+        weight = np.full(prob.shape[1], np.exp(min(-self.logits, 0.0)))
+        weight[self.k] = np.exp(min(self.logits, 0.0))
+        return _normalised(prob * weight)
+
+
+@dataclass(frozen=True)
+class Move:
+    r"""A share of one class falls to another: :math:`r_s = (1 - a) \mu_s, \; r_t = \mu_t + a \mu_s`.
+
+    Parameters
+    ----------
+    source, target : int
+        Two class indices, from 0.
+    share : float
+        The share a, from 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        If the classes are no two class indices, or the share does not lie in [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Move(0, 2, 0.5)(np.array([[0.5, 0.25, 0.25]]))
+    array([[0.25, 0.25, 0.5 ]])
+    """
+
+    source: int
+    target: int
+    share: float
+
+    def __post_init__(self) -> None:
+        validate_count(self.source, "source", minimum=0)
+        validate_count(self.target, "target", minimum=0)
+        object.__setattr__(self, "share", validate_number(self.share, "share", 0, 1))
+        if self.source == self.target:
+            msg = f"`source` and `target` must be two classes, got {self.source} twice."
+            raise ValueError(msg)
+
+    def __call__(self, prob: Probabilities) -> Probabilities:
+        """Return the true class probabilities."""
+        _require_class(self.source, "source", prob)
+        _require_class(self.target, "target", prob)
+        true = prob.copy()
+        moved = self.share * prob[:, self.source]
+        true[:, self.source] -= moved
+        true[:, self.target] += moved
+        return true
+
+
+@dataclass(frozen=True)
+class LabelNoise:
+    r"""A share of the labels is random: :math:`r(\mu) = (1 - a) \mu + a / m`, with m classes.
+
+    The "all classes miscalibrated" of Widmann et al. (2019); with share 1 their model M3.
+
+    Parameters
+    ----------
+    share : float
+        The share a of labels drawn from all classes alike, from 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        If the share does not lie in [0, 1].
+
+    References
+    ----------
+    D. Widmann, F. Lindsten, D. Zachariah (2019), Calibration tests in multi-class classification: a unifying
+    framework, NeurIPS, section 7 and their code, github.com/devmotion/CalibrationPaper.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> LabelNoise(0.5)(np.array([[0.0, 1.0]]))
+    array([[0.25, 0.75]])
+    """
+
+    share: float
+    class_by_class: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", validate_number(self.share, "share", 0, 1))
+
+    def __call__(self, prob: Probabilities) -> Probabilities:
+        """Return the true class probabilities."""
+        return (1 - self.share) * prob + self.share / prob.shape[1]
+
+
+@dataclass(frozen=True)
+class Favour:
+    r"""A share of all rows falls to one class, whatever was stated: :math:`r(\mu) = (1 - a) \mu + a \, e_k`.
+
+    The "only the first class" of Widmann et al. (2019); with k = 0 and share 0.5 their model M2.
+
+    Parameters
+    ----------
+    k : int
+        Class index, from 0.
+    share : float
+        The share a, from 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        If ``k`` is no class index or the share does not lie in [0, 1].
+
+    References
+    ----------
+    D. Widmann, F. Lindsten, D. Zachariah (2019), Calibration tests in multi-class classification: a unifying
+    framework, NeurIPS, section 7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Favour(0, 0.5)(np.array([[0.25, 0.75]]))
+    array([[0.625, 0.375]])
+    """
+
+    k: int
+    share: float
+    class_by_class: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        validate_count(self.k, "k", minimum=0)
+        object.__setattr__(self, "share", validate_number(self.share, "share", 0, 1))
+
+    def __call__(self, prob: Probabilities) -> Probabilities:
+        """Return the true class probabilities."""
+        _require_class(self.k, "k", prob)
+        true = (1 - self.share) * prob
+        true[:, self.k] += self.share
+        return true
+
+
+@dataclass(frozen=True)
+class Permutation:
+    r"""Miscalibration that cancels in every class and in the confidence: Example 1 of Vaicenavicius et al. (2019).
+
+    .. math:: r(\mu) = \mu + a \, \min(\mu_0, \mu_1, \mu_2) \, s(\mu) \, (e_0 - e_1)
+
+    with s = 1 where the order of the first three classes is an even permutation of increasing, -1 where it is odd, 0
+    at ties. Where these classes are exchangeable, as in a symmetric Dirichlet model, every class alone and the
+    confidence are calibrated, the whole is not. With share 1 the predictions of Table 1 have its truth.
+
+    Parameters
+    ----------
+    share : float
+        The share a, from 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        If the share does not lie in [0, 1] or, when applied, there are fewer than three classes.
+
+    References
+    ----------
+    J. Vaicenavicius et al. (2019), Evaluating model calibration in classification, AISTATS, Table 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Permutation()(np.array([[0.1, 0.3, 0.6], [0.1, 0.6, 0.3]])).round(6)
+    array([[0.2, 0.2, 0.6], [0. , 0.7, 0.3]])
+    """
+
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", validate_number(self.share, "share", 0, 1))
+
+    def __call__(self, prob: Probabilities) -> Probabilities:
+        """Return the true class probabilities."""
+        if prob.shape[1] < 3:
+            msg = f"Permutation() needs at least three classes, got {prob.shape[1]}."
+            raise ValueError(msg)
+        a, b, c = prob[:, :3].T
+        moved = self.share * np.minimum(np.minimum(a, b), c) * np.sign(b - a) * np.sign(c - a) * np.sign(c - b)
+        true = prob.copy()
+        true[:, 0] += moved
+        true[:, 1] -= moved
+        return true
+
+
+@dataclass(frozen=True)
+class Bumps:
+    r"""Rough miscalibration of two classes: the alternatives of T-Cal (Lee et al. 2022).
+
+    .. math:: r_1(\mu) = \mu_1 + (-1)^j \rho \, m^{-s} \, \zeta(u), \qquad \zeta(u) = e^{-1 / (u (1 - u))}, \qquad
+              j + u = 2 m (\mu_1 - 1/4)
+
+    for :math:`1/4 \le \mu_1 < 3/4`, where m bumps of alternating sign stand side by side; elsewhere the model is
+    calibrated. As m grows the curve keeps its Hölder constant of order s while the error vanishes: with predictions
+    uniform on [0, 1], ``DirichletModel(2, 1.0, Bumps(m))``, the root mean square deviation is
+    :math:`\rho m^{-s} \|\zeta\|_2 / \sqrt2` with :math:`\|\zeta\|_2 = 0.0098`, half of the predictions being
+    calibrated.
+
+    Parameters
+    ----------
+    n_bumps : int
+        The number m.
+    smoothness : float
+        The Hölder exponent s > 0.
+    scale : float
+        The factor :math:`\rho > 0`; the bumps are :math:`\rho m^{-s} e^{-4}` high, at most 1/4.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not positive, the bumps are higher than 1/4 or, when applied, there are not two classes.
+
+    References
+    ----------
+    D. Lee, X. Huang, H. Hassani, E. Dobriban (2022), T-Cal: an optimal test for the calibration of predictive models,
+    arXiv:2203.01850, and their code, github.com/dh7401/T-Cal, whose comparison of tests has s = 0.6, rho = 100 and m
+    from 40 to 190.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Bumps(40)(np.array([[0.74375, 0.25625], [0.9, 0.1]])).round(4)
+    array([[0.5435, 0.4565], [0.9   , 0.1   ]])
+    """
+
+    n_bumps: int
+    smoothness: float = 0.6
+    scale: float = 100.0
+
+    def __post_init__(self) -> None:
+        validate_count(self.n_bumps, "n_bumps")
+        for name in ("smoothness", "scale"):
+            object.__setattr__(self, name, validate_positive(getattr(self, name), name))
+        if self.height > 1 / 4:
+            msg = (
+                f"the bumps must be at most 1/4 high, got scale * n_bumps ** -smoothness * exp(-4) = {self.height:.4g}."
+            )
+            raise ValueError(msg)
+
+    @property
+    def height(self) -> float:
+        """Largest deviation."""
+        return self.scale * self.n_bumps**-self.smoothness * float(np.exp(-4.0))
+
+    def __call__(self, prob: Probabilities) -> Probabilities:
+        """Return the true class probabilities."""
+        if prob.shape[1] != 2:
+            msg = f"Bumps() needs two classes, got {prob.shape[1]}."
+            raise ValueError(msg)
+        position = 2 * self.n_bumps * (prob[:, 1] - 0.25)
+        number = np.floor(position)
+        u = position - number
+        inside = (number >= 0) & (number < self.n_bumps) & (u > 0)
+        u = np.where(inside, u, 0.5)
+        bump = np.where(inside, self.height * np.exp(4 - 1 / (u * (1 - u))), 0.0) * (1 - 2 * (number % 2))
+        return prob + np.stack([-bump, bump], axis=-1)
+
+
+def _normalised(weight: Probabilities) -> Probabilities:
+    return weight / weight.sum(axis=1, keepdims=True)
+
+
+def _require_class(k: int, name: str, prob: Probabilities) -> None:
+    if k >= prob.shape[1]:
+        msg = f"`{name}` must be a class index 0 to {prob.shape[1] - 1}, got {k}."
+        raise ValueError(msg)

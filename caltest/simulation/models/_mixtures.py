@@ -1,0 +1,142 @@
+"""Gaussian mixtures with several modes in each class, as drawn by Posocco and Bonnefoy (2021); posteriors are exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest.predictions._validation import SeedLike, validate_count, validate_positive, validate_rng
+from caltest.results._naming import describe
+
+
+@dataclass(frozen=True)
+class RandomMixture:
+    r"""A mixture of Gaussian modes, their means and covariances drawn at random from a seed.
+
+    .. math:: P(Y = k) = \frac1m, \qquad X \mid Y = k \sim \frac1J \sum_{j=1}^J \mathcal N(\nu_{kj}, A_{kj}^\top A_{kj})
+
+    with every entry of a mean :math:`\nu` uniform on [-mean_radius, mean_radius] and every entry of a square matrix A
+    uniform on [-matrix_radius, matrix_radius].
+
+    Parameters
+    ----------
+    n_classes, n_features : int
+        Numbers of classes (at least 2) and of features.
+    seed : int
+        Seed of means and covariances.
+    n_modes : int
+        Number J of modes of each class.
+    mean_radius, matrix_radius : float
+        Half the width of the uniform laws.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not one of those allowed.
+
+    References
+    ----------
+    N. Posocco, A. Bonnefoy (2021), Estimating expected calibration errors, ICANN, section 5.1.
+
+    Notes
+    -----
+    The numbers are those of the authors' code, github.com/euranova/estimating_eces: radii 1 and 0.3, 4 equally likely
+    modes, 2, 5 or 7 classes and as many features; the paper was read in a copy that had lost them.
+
+    Examples
+    --------
+    >>> from caltest.simulation import RandomMixture
+    >>> mixture = RandomMixture(n_classes=2, n_features=5, seed=0)
+    >>> x = mixture.draw_features(1000, rng=1)
+    >>> x.shape, mixture.posterior(x).shape
+    ((1000, 5), (1000, 2))
+    """
+
+    n_classes: int
+    n_features: int
+    seed: int
+    n_modes: int = 4
+    mean_radius: float = 1.0
+    matrix_radius: float = 0.3
+
+    def __post_init__(self) -> None:
+        for name, minimum in (("n_classes", 2), ("n_features", 1), ("seed", 0), ("n_modes", 1)):
+            validate_count(getattr(self, name), name, minimum)
+        for name in ("mean_radius", "matrix_radius"):
+            object.__setattr__(self, name, validate_positive(getattr(self, name), name))
+
+    @cached_property
+    def means(self) -> NDArray[np.float64]:
+        """Mean of every mode, ``(n_classes, n_modes, n_features)``."""
+        return self._parameters[0]
+
+    @cached_property
+    def matrices(self) -> NDArray[np.float64]:
+        """The matrices A of the covariances A'A, ``(n_classes, n_modes, n_features, n_features)``."""
+        return self._parameters[1]
+
+    def draw_features(self, n_samples: int, rng: SeedLike = None) -> NDArray[np.float64]:
+        """Return features ``(n_samples, n_features)`` of all classes together."""
+        generator = validate_rng(rng)
+        size = validate_count(n_samples, "n_samples")
+        mode = generator.integers(self.n_classes * self.n_modes, size=size)
+        normal = generator.standard_normal((size, self.n_features))
+        x = np.empty_like(normal)
+        for i, (mean, matrix) in enumerate(self._modes()):  # a matrix for each row would take much memory
+            rows = mode == i
+            x[rows] = mean + normal[rows] @ matrix
+        return x
+
+    def posterior(self, x: ArrayLike) -> NDArray[np.float64]:
+        r"""Return :math:`P(Y = \cdot \mid x)`, shape (n_samples, n_classes), at ``x (n_samples, n_features)``."""
+        from scipy.special import logsumexp, softmax
+
+        features = np.asarray(x, dtype=np.float64)
+        if features.ndim != 2 or features.shape[1] != self.n_features:
+            msg = f"`x` must have shape (n_samples, {self.n_features}), got {features.shape}."
+            raise ValueError(msg)
+        log_density = np.empty((len(features), self.n_classes * self.n_modes))
+        for i, (mean, matrix) in enumerate(self._modes()):
+            standard = np.linalg.solve(matrix.T, (features - mean).T)
+            log_density[:, i] = -np.square(standard).sum(axis=0) / 2 - np.linalg.slogdet(matrix).logabsdet
+        by_class = logsumexp(log_density.reshape(len(features), self.n_classes, self.n_modes), axis=2)
+        return softmax(by_class, axis=1)
+
+    @cached_property
+    def _parameters(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        rng = np.random.default_rng(self.seed)
+        shape = (self.n_classes, self.n_modes, self.n_features)
+        means = rng.uniform(-self.mean_radius, self.mean_radius, size=shape)
+        matrices = rng.uniform(-self.matrix_radius, self.matrix_radius, size=(*shape, self.n_features))
+        return means, matrices
+
+    def _modes(self) -> zip[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        n, d = self.n_classes * self.n_modes, self.n_features
+        return zip(self.means.reshape(n, d), self.matrices.reshape(n, d, d), strict=True)
+
+    def __str__(self) -> str:
+        return describe(self)
+
+
+def posocco_mixtures() -> tuple[RandomMixture, ...]:
+    """Return the 45 distributions of Posocco and Bonnefoy (2021): 2, 5, 7 classes, as many features, 5 seeds each.
+
+    They are drawn as the authors draw theirs, from another generator.
+
+    Returns
+    -------
+    tuple of RandomMixture
+        The distributions.
+
+    Examples
+    --------
+    >>> from caltest.simulation import posocco_mixtures
+    >>> mixtures = posocco_mixtures()
+    >>> len(mixtures), str(mixtures[-1])
+    (45, 'RandomMixture(n_classes=7, n_features=7, seed=4)')
+    """
+    return tuple(RandomMixture(*numbers) for numbers in product((2, 5, 7), (2, 5, 7), range(5)))

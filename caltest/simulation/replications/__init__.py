@@ -1,0 +1,1 @@
+"""Studies that repeat published ones."""

@@ -1,0 +1,188 @@
+"""Do calibration errors agree on which model is calibrated best? (Nixon et al. 2019, sections 5.3 and 5.4)"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest.predictions._sample import Sample, make_sample
+from caltest.simulation.replications._gce_properties import mean_by_property, metrics_frame, validate_metrics
+from caltest.simulation.studies._run import sizes
+from caltest.statistics import GCE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class MetricAgreement:
+    """Values of many metrics on many models, and how far their rankings of the models agree.
+
+    Attributes
+    ----------
+    metrics : tuple of GCE
+        The metrics.
+    models : tuple of str
+        Names of the models.
+    n_cells : tuple of int
+        Numbers of cells by which the metrics were varied.
+    values : array of shape (n_metrics, n_models)
+        Each metric, with its own number of cells, on each model.
+    values_by_cells : array of shape (len(n_cells), n_metrics, n_models)
+        The same for the other numbers of cells.
+    correlation : array of shape (n_metrics, n_metrics)
+        Spearman's rank correlation of two metrics over the models; NaN where a metric is the same on all models.
+    cells_correlation : array of shape (n_metrics,)
+        Rank correlation of a metric with itself over all pairs of two numbers of cells, averaged.
+    """
+
+    metrics: tuple[GCE, ...]
+    models: tuple[str, ...]
+    n_cells: tuple[int, ...]
+    values: NDArray[np.float64]
+    values_by_cells: NDArray[np.float64]
+
+    @cached_property
+    def correlation(self) -> NDArray[np.float64]:
+        """Spearman's rank correlation of any two metrics over the models."""
+        return rank_correlation(self.values)
+
+    @cached_property
+    def cells_correlation(self) -> NDArray[np.float64]:
+        """Mean rank correlation of each metric over pairs of numbers of cells."""
+        pairs = np.triu_indices(len(self.n_cells), 1)
+        return np.array([
+            rank_correlation(self.values_by_cells[:, metric])[pairs].mean() for metric in range(len(self.metrics))
+        ])  # fmt: skip
+
+    def by_property(self) -> pd.DataFrame:
+        """Return the mean rank correlation for every property of metrics.
+
+        ``metrics`` averages over pairs of different metrics that both have the property (table 4 of the paper),
+        ``n_cells`` over the metrics that have it, between numbers of cells (its section 5.3). Top predictions of
+        fewer than 1 / threshold classes all exceed the threshold: those metrics come twice and agree perfectly.
+        """
+        pairs = np.triu(np.ones(self.correlation.shape, dtype=bool), 1)
+        return mean_by_property(
+            self.metrics,
+            {
+                "metrics": lambda chosen: self.correlation[pairs & np.outer(chosen, chosen)],
+                "n_cells": lambda chosen: self.cells_correlation[chosen],
+            },
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per metric: its parameters, mean correlation with the others, and its values per model."""
+        others = np.where(np.eye(len(self.metrics), dtype=bool), np.nan, self.correlation)
+        known = ~np.isnan(others)
+        total, count = np.where(known, others, 0.0).sum(axis=1), known.sum(axis=1)
+        mean = np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)
+        values = {f"value of {name}": column for name, column in zip(self.models, self.values.T, strict=True)}
+        frame = metrics_frame(self.metrics)
+        return frame.assign(mean_correlation=mean, cells_correlation=self.cells_correlation, **values)
+
+    def __str__(self) -> str:
+        head = f"Rank correlation of {len(self.metrics)} metrics over {len(self.models)} models"
+        cells = ", ".join(map(str, self.n_cells))
+        table = self.by_property().to_string(index=False, float_format="{:.3f}".format)
+        return f"{head}; of each metric over {cells} cells\n{table}"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def metric_agreement(
+    y_true: ArrayLike,
+    y_prob: Mapping[str, ArrayLike],
+    *,
+    classes: Sequence[Any] | None = None,
+    metrics: Sequence[GCE] | None = None,
+    n_cells: Sequence[int] = (10, 20, 30, 40, 50),
+) -> MetricAgreement:
+    r"""Rank models by many metrics, and compare the rankings.
+
+    With :math:`r_1, r_2` the ranks that two metrics give to m models (averages for ties), the rank correlation is
+    Spearman's,
+
+    .. math:: \rho = \operatorname{corr}(r_1, r_2) = 1 - \frac{6 \sum (r_1 - r_2)^2}{m (m^2 - 1)}
+
+    where the second form holds without ties. The paper prints :math:`|r_1 - r_2|` without the square. That cannot be
+    what it computed: with m = 10 models that form is never below 0.69, and its table 4 has values down to 0.11.
+
+    Low agreement has two sources: metrics that measure different things, and models whose differences are smaller
+    than the noise of the labels. `gce_table` gives the noise floor of each metric.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
+    y_prob : mapping of str to array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predictions of at least three models for the same rows.
+    classes : sequence, optional
+        The label of each column of the predictions.
+    metrics : sequence of GCE, optional
+        All 32 of the paper with 15 cells by default.
+    n_cells : sequence of int
+        At least two numbers of cells, by which every metric is varied.
+
+    Returns
+    -------
+    MetricAgreement
+        Prints means by property; ``by_property()`` and ``to_frame()`` for pandas; `caltest.plot_metric_agreement`
+        draws it.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not of the form above.
+
+    References
+    ----------
+    J. Nixon et al. (2019), Measuring calibration in deep learning, CVPR workshops, sections 5.3, 5.4 and table 4.
+
+    Examples
+    --------
+    Four models are few; the metrics that look at all entries disagree most:
+
+    >>> import caltest
+    >>> from caltest.simulation import metric_agreement
+    >>> agreement = metric_agreement(*caltest.datasets.load_digits_predictions())
+    >>> agreement.by_property().set_index("property")["metrics"].round(2)[["top prediction", "all entries"]]
+    property
+    top prediction    1.00
+    all entries       0.88
+    Name: metrics, dtype: float64
+    """
+    chosen, counts = validate_metrics(metrics), tuple(sizes(n_cells, "n_cells"))
+    if len(counts) < 2:
+        msg = f"`n_cells` must hold at least two numbers of cells, got {n_cells!r}."
+        raise ValueError(msg)
+    if not isinstance(y_prob, Mapping) or len(y_prob) < 3:
+        found = f"{len(y_prob)} models" if isinstance(y_prob, Mapping) else type(y_prob).__name__
+        msg = f"`y_prob` must map names to the predictions of at least three models, got {found}."
+        raise ValueError(msg)
+    varied = [chosen, *(tuple(replace(metric, n_cells=count) for metric in chosen) for count in counts)]
+    columns = []
+    for prob in y_prob.values():
+        sample = make_sample(y_true, prob, classes=classes)  # one of a model at a time: it holds all of its cells
+        columns.append([metric_values(metrics, sample) for metrics in varied])
+    own, *others = np.moveaxis(np.array(columns), 0, -1)
+    return MetricAgreement(chosen, tuple(map(str, y_prob)), counts, own, np.stack(others))
+
+
+def metric_values(metrics: Sequence[GCE], sample: Sample) -> NDArray[np.float64]:
+    """Return the value of each metric ``(n_metrics,)``; metrics that differ in the norm share their cells."""
+    return np.array([float(metric.evaluate(sample, sample.outcome)) for metric in metrics])
+
+
+def rank_correlation(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return Spearman's rank correlation of the rows of ``values``; NaN where a row is constant."""
+    import pandas as pd
+
+    return pd.DataFrame(values.T).corr(method="spearman").to_numpy()

@@ -1,0 +1,294 @@
+"""How far estimates from few rows are from the truth: the score of Posocco and Bonnefoy (2021), section 5."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._distances import total_variation
+from caltest.predictions._lenses import ClassWise, Confidence, Lens
+from caltest.predictions._partitions import EqualMass, EqualWidth
+from caltest.predictions._sample import apply_lens, induce
+from caltest.predictions._validation import SeedLike, validate_count
+from caltest.results._progress import Progress
+from caltest.simulation.models._base import Model, draw_classes
+from caltest.simulation.models._estimate import blocks, mean_estimate
+from caltest.simulation.models._trained import both_truths
+from caltest.simulation.studies._identity import identify
+from caltest.simulation.studies._run import Part, PathLike, named, replicate_rng, run_study, sizes
+from caltest.statistics import ConvexECE, KDEError, Statistic
+from caltest.statistics._binned import ECE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TRUTHS = ("level set", "large sample")
+_DESIGN = ["setting", "truth", "estimator", "n_samples"]
+_QUANTILE = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class ApproximationStudy:
+    """How far estimates are from the truth, model by model.
+
+    Attributes
+    ----------
+    models : pandas.DataFrame
+        One row per model, setting, truth, estimator and evaluation size: ``distribution`` (models of the same one
+        are not independent), ``true_value``, its ``truth_error`` (standard error) and ``truth_floor`` (what its cells
+        would show of a calibrated model), ``mean`` of the estimates, and ``error``, the 95th percentile of the
+        relative error.
+    """
+
+    models: pd.DataFrame
+
+    def to_frame(self, *, n_resamples: int = 499, rng: SeedLike = 0) -> pd.DataFrame:
+        """Return the median error over the models, with its standard error by bootstrap over the distributions.
+
+        Parameters
+        ----------
+        n_resamples : int
+            Resamples of whole distributions: all models of one are drawn together.
+        rng : None, int or numpy.random.Generator
+            Source of randomness of the resamples.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per setting, truth, estimator and evaluation size: ``n_models``, ``median``, ``median_se``,
+            ``median_bias``, the median of (mean estimate - truth) / truth, and ``best``, the share of the models on
+            which no other estimator has a smaller error: all see the same models and sets, so that estimators differ
+            more surely than the standard errors of their medians suggest.
+        """
+        import pandas as pd
+
+        least = self.models.groupby(["model", *(key for key in _DESIGN if key != "estimator")])["error"]
+        frame = self.models.assign(
+            bias=_relative(self.models["mean"], self.models["true_value"]),
+            best=self.models["error"] == least.transform("min"),
+        )
+        wide = frame.pivot_table(index=["distribution", "model"], columns=_DESIGN, values="error", sort=False)
+        place = pd.factorize(wide.index.get_level_values("distribution"))[0]
+        members = [np.flatnonzero(place == one) for one in range(place.max() + 1)]
+        generator, errors = np.random.default_rng(rng), wide.to_numpy()
+        medians = [
+            np.median(errors[np.concatenate([members[one] for one in drawn])], axis=0)
+            for drawn in generator.integers(len(members), size=(n_resamples, len(members)))
+        ]
+        grouped = frame.groupby(_DESIGN, sort=False)
+        summary = pd.DataFrame({
+            "n_models": grouped.size(),
+            "median": grouped["error"].median(),
+            "median_bias": grouped["bias"].median(),
+            "best": grouped["best"].mean(),
+        })  # fmt: skip
+        scatter = np.std(medians, axis=0, ddof=1) if len(members) > 1 else np.nan  # one says nothing of others
+        spread = pd.Series(scatter, index=wide.columns)
+        summary.insert(2, "median_se", spread.reindex(summary.index))
+        return summary.reset_index()
+
+    def __str__(self) -> str:
+        frame = self.to_frame()
+        table = frame.pivot_table(index=_DESIGN[:-1], columns="n_samples", values="median", sort=False)
+        head = f"Median over {self.models['model'].nunique()} models of the 95th percentile of the relative error"
+        return f"{head}, by evaluation size\n{table.to_string(float_format='{:.3f}'.format)}"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def approximation_study(
+    models: Model | Sequence[Model] | Mapping[str, Model],
+    estimators: Statistic | Sequence[Statistic] | Mapping[str, Statistic] | None = None,
+    n_samples: int | Sequence[int] = (30, 53, 92, 162, 285, 500),
+    n_replicates: int = 200,
+    *,
+    n_holdout: int = 100_000,
+    out: PathLike | None = None,
+    workers: int | None = None,
+    progress: bool | Progress = False,
+    rng: SeedLike = None,
+) -> ApproximationStudy:
+    r"""Compare estimators of the calibration error by how well few rows approximate the truth.
+
+    For each model a holdout set is drawn, of it ``n_replicates`` bootstrap samples of each evaluation size, and every
+    estimator applied to them all. With :math:`\theta` the truth and :math:`T_r` the estimates,
+
+    .. math:: \text{error} = q_{0.95} \left\{ \frac{|T_r - \theta|}{\theta} : r = 1, \dots, R \right\}
+
+    and the score of an estimator at a size is the median error over the models. Two settings: the confidence, and
+    the mean over the classes of the error of each. Two truths of each:
+
+    * "large sample", that of the paper: the ECE of 2,000 equal-width cells on the holdout set. Its own noise inflates
+      it (``truth_floor``), the more the fewer rows a cell has: the paper has 2,000,000 rows, the default here 100,000;
+    * "level set": exact posteriors averaged over rows of equal, or nearly equal, predictions; labels add no noise.
+
+    A relative error explodes where the truth is close to 0, as for a calibrated model: it is infinite at 0, unless
+    the estimate is 0 too. The median over the models hides them as long as they are few.
+
+    Estimators are told the range of the scores, from 0 for a class and from 1 / n_classes for the confidence, where
+    they can use it (``low`` of `ConvexECE`, ``support`` of `KDEError`).
+
+    Parameters
+    ----------
+    models : Model, sequence or mapping
+        Models with known posteriors, for example `TrainedClassifier` on the distributions of `posocco_mixtures`.
+    estimators : Statistic, sequence or mapping, optional
+        Estimators for lenses of two outcomes. By default those of the paper: "legacy" (equal-width cells), "adaptive"
+        (equal-mass), "convex", "adaptive convex", with 15 and with :math:`\lfloor \sqrt n \rfloor` cells, and "KDE"
+        with Silverman's and with the bandwidth 0.05.
+    n_samples : int or sequence of int
+        Rows of an evaluation set; by default six sizes, equally spaced in the logarithm, over the paper's range.
+    n_replicates : int
+        Evaluation sets of each size.
+    n_holdout : int
+        Rows of the holdout set.
+    out : path, optional
+        Folder in which every finished model is kept, and from which an interrupted study goes on.
+    workers : int, optional
+        Processes, or what ``joblib.parallel_config`` names; 1 by default, -1 for all. The answer does not depend on it.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
+    rng : None, int or numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ApproximationStudy
+        Prints the scores; ``to_frame()`` has their standard errors; `caltest.plot_approximation` draws them.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not of the form above, or ``out`` holds another study.
+
+    References
+    ----------
+    N. Posocco and A. Bonnefoy (2021), Estimating expected calibration errors, ICANN, section 5 and figure 2.
+
+    Examples
+    --------
+    >>> from caltest import ECE, EqualWidth
+    >>> from caltest.simulation import GaussianMixture1D, approximation_study
+    >>> estimators = {f"{cells} cells": ECE(EqualWidth(cells)) for cells in (5, 50)}
+    >>> study = approximation_study(
+    ...     GaussianMixture1D(0, -1), estimators, [100, 1000], n_replicates=50, n_holdout=20_000, rng=0
+    ... )
+    >>> frame = study.to_frame().query("setting == 'class-wise' and truth == 'level set'")
+    >>> frame[["estimator", "n_samples", "median", "median_bias"]].round(2)
+       estimator  n_samples  median  median_bias
+    12   5 cells        100    0.49         0.11
+    13  50 cells        100    1.20         0.90
+    14   5 cells       1000    0.17        -0.02
+    15  50 cells       1000    0.26         0.13
+    """
+    chosen = named(models, "models", Model, "models of caltest.simulation")
+    offered = _ESTIMATORS if estimators is None else estimators
+    compared = named(offered, "estimators", Statistic, "statistics such as ECE()")
+    rows, counts = validate_count(n_holdout, "n_holdout", 1000), sizes(n_samples, "n_samples")
+    total = validate_count(n_replicates, "n_replicates")
+
+    def parts(seed: int) -> list[Part]:
+        return [
+            Part(
+                identify((name, model, compared, tuple(counts), total, rows)),
+                partial(_approximate, seed, (name, model), compared, (counts, total), rows),
+                cost=model.n_classes + 1,
+            )
+            for name, model in chosen.items()
+        ]
+
+    run = run_study("approximation", parts, out=out, workers=workers, progress=progress, rng=rng, prefer="processes")
+    return ApproximationStudy(run)
+
+
+_ESTIMATORS: dict[str, Statistic] = {
+    f"{name}, {cells}": make(n_cells)
+    for name, make in (
+        ("legacy", lambda n_cells: ECE(EqualWidth(n_cells))),
+        ("adaptive", lambda n_cells: ECE(EqualMass(n_cells, cut="halfway"))),
+        ("convex", lambda n_cells: ConvexECE(EqualWidth(n_cells))),
+        ("adaptive convex", lambda n_cells: ConvexECE(EqualMass(n_cells, cut="halfway"))),
+    )
+    for cells, n_cells in (("15 cells", 15), ("sqrt(n) cells", "sqrt"))
+} | {"KDE, Silverman": KDEError(), "KDE, 0.05": KDEError(0.05)}
+
+
+def _approximate(
+    seed: int,
+    model: tuple[str, Model],
+    estimators: dict[str, Statistic],
+    design: tuple[list[int], int],
+    n_holdout: int,
+) -> pd.DataFrame:
+    """Return the rows of one model."""
+    import pandas as pd
+
+    name, drawn_from = model
+    rng = replicate_rng(seed, name, 0)
+    parts = [
+        (rows.y_prob, rows.class_prob, draw_classes(rows.class_prob, rng))
+        for rows in blocks(drawn_from, n_holdout, rng)
+    ]
+    y_prob, class_prob, y_true = (np.concatenate(part) for part in zip(*parts, strict=True))
+    counts, n_replicates = design
+    sets = [rng.integers(n_holdout, size=(n_replicates, count)) for count in counts]
+    rows = []
+    for setting, lenses, low in (
+        ("confidence", [Confidence()], 1 / drawn_from.n_classes),
+        ("class-wise", [ClassWise(k) for k in range(drawn_from.n_classes)], 0.0),
+    ):
+        told = {key: _told(estimator, low) for key, estimator in estimators.items()}
+        values = np.mean([list(_estimates(told.values(), lens, y_prob, y_true, sets)) for lens in lenses], axis=0)
+        both = zip(*(both_truths(y_prob, class_prob, y_true, lens, total_variation) for lens in lenses), strict=True)
+        for truth, found in zip(TRUTHS[::-1], both, strict=True):
+            true = mean_estimate(found, setting)
+            for count, of_size in zip(counts, values, strict=True):
+                for estimator, estimates in zip(estimators, of_size, strict=True):
+                    rows.append({
+                        "model": name,
+                        "distribution": str(getattr(drawn_from, "distribution", name)),
+                        **dict(zip(_DESIGN, (setting, truth, estimator, count), strict=True)),
+                        "true_value": true.value,
+                        "truth_error": true.standard_error,
+                        "truth_floor": true.noise_floor,
+                        "mean": estimates.mean(),
+                        "error": np.quantile(np.abs(_relative(estimates, true.value)), _QUANTILE),
+                    })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _estimates(
+    estimators: Iterable[Statistic],
+    lens: Lens,
+    y_prob: NDArray[np.float64],
+    y_true: NDArray[np.int64],
+    sets: Sequence[NDArray[np.int64]],
+) -> Iterator[NDArray[np.float64]]:
+    """Yield the estimates ``(n_estimators, n_replicates)`` from the sets ``(n_replicates, n_rows)`` of each size."""
+    prob, outcome = apply_lens(lens, y_prob, y_true)
+    for of_size in sets:
+        samples = [induce(prob[rows], outcome[rows]) for rows in of_size]
+        yield np.array([
+            [float(estimator.evaluate(sample, sample.outcome)) for sample in samples] for estimator in estimators
+        ])  # fmt: skip
+
+
+def _told(estimator: Statistic, low: float) -> Statistic:
+    """Return the estimator for scores from ``low`` to 1."""
+    if isinstance(estimator, ConvexECE):
+        return replace(estimator, low=low)
+    return replace(estimator, support=(low, 1.0)) if isinstance(estimator, KDEError) else estimator
+
+
+def _relative(estimates: Any, truth: Any) -> Any:
+    """Return (estimate - truth) / truth: infinite where the truth alone is 0, 0 where both are."""
+    difference = estimates - truth
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(difference == 0, 0.0, difference / truth)

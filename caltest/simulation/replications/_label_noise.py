@@ -1,0 +1,228 @@
+"""What calibration errors make of wrong labels (Nixon et al. 2019, appendix B)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest.estimation._scores import accuracy, mean_confidence
+from caltest.hypothesis_tests._calibration import calibration_test
+from caltest.predictions._validation import SeedLike, validate_count, validate_number, validate_problem
+from caltest.results._progress import Progress
+from caltest.simulation.studies._identity import identify
+from caltest.simulation.studies._run import Part, PathLike, named, replicate_rng, run_study
+from caltest.statistics import ACE, GCE, SCE, Statistic
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Predict = Callable[[NDArray[Any]], ArrayLike]
+_DESIGN = ["share", "labels", "statistic"]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelNoiseStudy:
+    """What metrics and p-values say of models that were trained on labels of which a share is random.
+
+    Attributes
+    ----------
+    replicates : pandas.DataFrame
+        One row per share, replicate, kind of held-out labels ("clean": as they are, "noisy": the same share of them
+        is random) and statistic, with ``value``, ``noise_floor`` (its mean if the model were calibrated), ``pvalue``,
+        and of the model ``accuracy``, ``mean_confidence`` and ``missed``, the share of the predictions above the
+        threshold that are not the top one of their row, so that ECE does not see them.
+    """
+
+    replicates: pd.DataFrame
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return means over the replicates, and of the value its standard error (``value_se``)."""
+        groups = self.replicates.drop(columns="replicate").groupby(_DESIGN, sort=False)
+        frame = groups.mean().reset_index()
+        frame.insert(_DESIGN.index("statistic") + 2, "value_se", groups["value"].sem().to_numpy())
+        return frame
+
+    def __str__(self) -> str:
+        table = self.to_frame().to_string(index=False, float_format="{:.4g}".format)
+        return f"Label noise study: means over {self.replicates['replicate'].nunique()} replicates\n{table}"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def label_noise_study(
+    predict: Predict,
+    y_train: ArrayLike,
+    y_true: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    shares: Sequence[float] = tuple(np.linspace(0.0, 0.05, 40)),
+    statistics: Statistic | Sequence[Statistic] | Mapping[str, Statistic] | None = None,
+    threshold: float = 0.1,
+    n_replicates: int = 1,
+    n_resamples: int = 999,
+    out: PathLike | None = None,
+    workers: int | None = None,
+    progress: bool | Progress = False,
+    rng: SeedLike = None,
+) -> LabelNoiseStudy:
+    """Train models on labels of which a share is random, and see what calibration errors say of them.
+
+    Each training label is replaced with probability ``share`` by a class drawn uniformly from all, the right one
+    among them, and the model trained anew: the design of the paper. A model that learns how often labels are wrong is
+    calibrated for labels with as much noise and under-confident for labels without; one that learns wrong labels by
+    heart is not. Predictions are therefore evaluated twice, on the held-out labels as they are and on held-out labels
+    with the same share of noise. What is replaced at one share is replaced at all higher ones too.
+
+    Parameters
+    ----------
+    predict : callable
+        A function of training labels ``(n_train,)`` that trains a model and returns its predictions ``(n_samples,
+        n_classes)`` of the held-out rows; the same labels should give the same predictions.
+    y_train : array-like of shape (n_train,)
+        Training labels without noise.
+    y_true : array-like of shape (n_samples,)
+        Labels of the held-out rows.
+    classes : sequence, optional
+        The label of each column of the predictions; by default the labels are class indices from 0, and every class
+        occurs in ``y_train``.
+    shares : sequence of float
+        Shares of random labels, from 0 to 1; those of the paper by default.
+    statistics : Statistic, sequence or mapping, optional
+        The three of the paper by default: "ECE" and "SCE" with 15 cells, "ACE".
+    threshold : float
+        Predictions above it are important; 0.1 in the paper's figure (its text says 0.01).
+    n_replicates : int
+        How often everything is repeated, with other random labels.
+    n_resamples : int
+        Draws of each test.
+    out : path, optional
+        Folder in which every finished part is kept, and from which an interrupted study goes on.
+    workers : int, optional
+        Processes, or what ``joblib.parallel_config`` names; 1 by default, -1 for all. The answer does not depend on it.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
+    rng : None, int or numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    LabelNoiseStudy
+        Everything, and its means; `caltest.plot_label_noise` draws them.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not of the form above, or ``out`` holds another study.
+
+    References
+    ----------
+    J. Nixon et al. (2019), Measuring calibration in deep learning, CVPR workshops, appendix B and figure 3.
+
+    Examples
+    --------
+    This model counts the training labels, all of them 0. When all are random it is right for random labels only:
+
+    >>> import numpy as np
+    >>> from caltest.simulation import label_noise_study
+    >>> def predict(labels):
+    ...     return np.tile(np.bincount(labels, minlength=2) / len(labels), (200, 1))
+    >>> labels = np.zeros(200, dtype=int)
+    >>> study = label_noise_study(predict, labels, labels, classes=[0, 1], shares=[0, 1], n_resamples=99, rng=0)
+    >>> study.to_frame().query("statistic == 'ECE'")[["share", "labels", "value", "pvalue"]].round(2)
+       share labels  value  pvalue
+    0    0.0  clean   0.00    1.00
+    3    0.0  noisy   0.00    1.00
+    6    1.0  clean   0.44    0.01
+    9    1.0  noisy   0.06    0.17
+    """
+    if not callable(predict):
+        msg = f"`predict` must be a function of training labels, got {predict!r}."
+        raise ValueError(msg)
+    chosen = named(_statistics() if statistics is None else statistics, "statistics")
+    levels = [validate_number(share, "shares", 0.0, 1.0) for share in shares]
+    train, held_out = (np.asarray(labels) for labels in (y_train, y_true))
+    design = _Design(
+        predict,
+        train,
+        held_out,
+        tuple(np.unique(train)) if classes is None else tuple(classes),
+        None if classes is None else tuple(classes),
+        chosen,
+        validate_number(threshold, "threshold", 0.0, 1.0),
+        validate_count(n_resamples, "n_resamples"),
+    )
+    total = validate_count(n_replicates, "n_replicates")
+
+    def parts(seed: int) -> list[Part]:
+        return [
+            Part(f"{design} {replicate} {share!r}", partial(design.run, seed, replicate, share))
+            for replicate in range(total)
+            for share in levels
+        ]
+
+    run = run_study("label-noise", parts, out=out, workers=workers, progress=progress, rng=rng, prefer="processes")
+    return LabelNoiseStudy(run)
+
+
+def _statistics() -> dict[str, Statistic]:
+    return {"ECE": GCE(max_prob=True, class_conditional=False), "SCE": SCE(), "ACE": ACE()}
+
+
+@dataclass(frozen=True, eq=False)
+class _Design:
+    """Everything that all shares and replicates have in common."""
+
+    predict: Predict
+    y_train: NDArray[Any]
+    y_true: NDArray[Any]
+    drawn: tuple[Any, ...]
+    classes: tuple[Any, ...] | None
+    statistics: dict[str, Statistic]
+    threshold: float
+    n_resamples: int
+
+    def run(self, seed: int, replicate: int, share: float) -> pd.DataFrame:
+        """Return the rows of one replicate and share."""
+        import pandas as pd
+
+        rng = replicate_rng(seed, "label noise", replicate)  # the same at all shares
+        noisy_train, noisy = (self._replace(labels, share, rng) for labels in (self.y_train, self.y_true))
+        draw_seed = int(rng.integers(2**63))
+        y_prob = self.predict(noisy_train)
+        rows = []
+        for kind, labels in (("clean", self.y_true), ("noisy", noisy)):
+            prob, outcome = validate_problem(labels, y_prob, self.classes)
+            design = {"share": share, "replicate": replicate, "labels": kind}
+            model = {
+                "accuracy": accuracy(outcome, prob),
+                "mean_confidence": mean_confidence(outcome, prob),
+                "missed": self._missed(prob),
+            }
+            for name, statistic in self.statistics.items():
+                found = calibration_test(
+                    outcome, prob, statistic=statistic, n_resamples=self.n_resamples, rng=draw_seed
+                )
+                test = {"value": found.statistic, "noise_floor": found.noise_floor, "pvalue": found.pvalue}
+                rows.append(design | {"statistic": name} | test | model)
+        return pd.DataFrame(rows)
+
+    def _replace(self, labels: NDArray[Any], share: float, rng: np.random.Generator) -> NDArray[Any]:
+        """Return labels of which each was replaced, with probability ``share``, by any of the classes."""
+        chance, other = rng.random(len(labels)), rng.integers(len(self.drawn), size=len(labels))
+        return np.where(chance < share, np.asarray(self.drawn)[other], labels)
+
+    def _missed(self, prob: NDArray[np.float64]) -> float:
+        important = (prob > self.threshold).sum()
+        return float(1 - (prob.max(axis=1) > self.threshold).sum() / important) if important else np.nan
+
+    def __str__(self) -> str:
+        data = sha256(self.y_train.tobytes() + self.y_true.tobytes()).hexdigest()
+        return identify((self.predict, data, self.drawn, self.statistics, self.threshold, self.n_resamples))

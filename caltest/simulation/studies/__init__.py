@@ -1,0 +1,1 @@
+"""Studies of bias, coverage, size and power by simulation."""

@@ -1,0 +1,309 @@
+"""Studies of bias: how estimates of miscalibration are distributed around what they estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._distances import total_variation
+from caltest.predictions._lenses import Canonical, Lens
+from caltest.predictions._sample import make_sample
+from caltest.predictions._validation import SeedLike, validate_count
+from caltest.results._progress import Progress
+from caltest.simulation.models._base import Model
+from caltest.simulation.studies._identity import identify
+from caltest.simulation.studies._run import (
+    Part,
+    PathLike,
+    accepted,
+    named,
+    replicate_ranges,
+    replicate_rng,
+    run_study,
+    sizes,
+)
+from caltest.statistics import ConvexECE, KDEError, MonotonicSweepECE, SquaredL2, Statistic
+from caltest.statistics._binned import ECE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Truth = Callable[[Model, Lens, Statistic], float]
+_REPLICATES = 100  # of a part: some seconds of work, so that little is lost when a study is stopped
+_DESIGN = ["model", "lens", "n_samples", "statistic"]
+_ROUNDING = 1e-12  # of a quadrature: what is calibrated has a truth of 0
+
+
+@dataclass(frozen=True, eq=False)
+class BiasStudy:
+    """Sampling distributions of estimates.
+
+    Attributes
+    ----------
+    replicates : pandas.DataFrame
+        One row per model, lens, number of samples, statistic and replicate, with the estimate (``value``) and the
+        ends of its intervals (``NAME low``, ``NAME high``).
+    truth : pandas.DataFrame
+        One row per model, lens and statistic with ``truth``, what the statistic estimates (NaN where it is not
+        known), ``n_cells``, of its partition, and ``partition``.
+    """
+
+    replicates: pd.DataFrame
+    truth: pd.DataFrame
+
+    def to_frame(self, quantiles: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95)) -> pd.DataFrame:
+        r"""Return one row per model, lens, number of samples and statistic, with Monte Carlo standard errors.
+
+        Over R replicates with mean :math:`\bar v`, standard deviation s and truth :math:`\theta`: ``mean``, ``bias``
+        :math:`\bar v - \theta`, ``std``, ``rmse`` :math:`\sqrt{s'^2 + \text{bias}^2}`, the ``quantiles`` (``q05``
+        and so on) and ``NAME coverage``, the share of intervals that hold the truth. ``mean_se`` is
+        :math:`s / \sqrt R` and the error of the bias too, ``std_se`` and ``rmse_se`` follow from the fourth moments,
+        ``q05_se`` is half the distance of the order statistics one binomial standard deviation away.
+        """
+        import pandas as pd
+
+        joined = self.replicates.merge(self.truth, on=["model", "lens", "statistic"], how="left", sort=False)
+        groups = joined.groupby(_DESIGN, sort=False)
+        rows = [dict(zip(_DESIGN, key, strict=True)) | _summary(group, quantiles) for key, group in groups]
+        return pd.DataFrame(rows)
+
+    def __str__(self) -> str:
+        lines = ["Bias study: sampling distributions of estimates"]
+        for (model, lens), group in self.to_frame(quantiles=()).groupby(["model", "lens"], sort=False):
+            table = group.drop(
+                columns=["n_replicates", "model", "lens", "partition", "n_cells", "mean_se", "std_se", "rmse_se"]
+            )
+            shown = table.to_string(index=False, float_format="{:.4g}".format)
+            lines += ["", f"{model} through {lens}, {group['n_replicates'].iloc[0]} replicates", shown]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def bias_study(
+    models: Model | Sequence[Model] | Mapping[str, Model],
+    statistics: Statistic | Sequence[Statistic] | Mapping[str, Statistic],
+    n_samples: int | Sequence[int],
+    n_replicates: int = 1000,
+    *,
+    lenses: Lens | Sequence[Lens] | Mapping[str, Lens] | None = None,
+    intervals: Mapping[str, Callable[..., Any]] | None = None,
+    truth: Truth | None = None,
+    out: PathLike | None = None,
+    workers: int | None = None,
+    progress: bool | Progress = False,
+    rng: SeedLike = None,
+) -> BiasStudy:
+    r"""Draw data sets from models with known truth and estimate their miscalibration, many times.
+
+    Every statistic sees the same data sets. With T the estimate and :math:`\theta` the truth, the study gives the law
+    of T, its bias :math:`E[T] - \theta` and root mean squared error :math:`\sqrt{E (T - \theta)^2}`, and how often
+    intervals hold :math:`\theta`.
+
+    Parameters
+    ----------
+    models : Model, sequence or mapping
+        What data sets are drawn from.
+    statistics : Statistic, sequence or mapping
+        Estimators, for example ``[ECE(EqualWidth(b)) for b in (5, 10, 20)]``.
+    n_samples : int or sequence of int
+        Rows of a data set.
+    n_replicates : int
+        Data sets per model and number of rows.
+    lenses : lens, sequence or mapping, optional
+        What to look at; the whole prediction by default.
+    intervals : mapping of name to function, optional
+        Functions such as `caltest.bootstrap_interval` that return two numbers; called with ``(y_true, y_prob)`` and
+        those of the keywords ``lens``, ``statistic`` and ``rng`` that they take. Whatever an interval is meant to
+        hold, here it is counted against the truth of the row; for a target of its own see `coverage_study`.
+    truth : callable, optional
+        What a statistic estimates, a function ``(model, lens, statistic) -> float``. By default the model's expected
+        miscalibration :math:`\eta_d` through the lens: with the distance of the statistic for `ECE` and `ConvexECE`,
+        total variation for `MonotonicSweepECE` and `KDEError`, the squared l2 distance for `SquaredL2`; unknown (NaN)
+        for others. Note that a fixed partition estimates less than :math:`\eta_d` however many rows there are: its own
+        target is averaged within cells (Theorem 2).
+    out : path, optional
+        Folder in which every finished part is kept, and from which an interrupted study goes on.
+    workers : int, optional
+        Threads, or what ``joblib.parallel_config`` names; 1 by default, -1 for all. The answer does not depend on it.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
+    rng : None, int or numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    BiasStudy
+        The estimates and their summary; `caltest.plot_bias_study` draws them.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not of the form above, or ``out`` holds another study.
+
+    References
+    ----------
+    J. Vaicenavicius et al. (2019), Evaluating model calibration in classification, AISTATS, section 5.1, appendix C.
+
+    Examples
+    --------
+    A calibrated model, and what the ECE says of it:
+
+    >>> from caltest import ECE, EqualWidth
+    >>> from caltest.simulation import GaussianMixture1D, bias_study
+    >>> statistics = [ECE(EqualWidth(5)), ECE(EqualWidth(50))]
+    >>> study = bias_study(GaussianMixture1D(0, -2), statistics, n_samples=100, n_replicates=200, rng=0)
+    >>> study.to_frame()[["n_cells", "truth", "bias"]].round(2)
+       n_cells  truth  bias
+    0        5    0.0  0.06
+    1       50    0.0  0.16
+    """
+    drawn = named(models, "models", Model, "models of caltest.simulation")
+    seen = named(Canonical() if lenses is None else lenses, "lenses")
+    estimators, built = named(statistics, "statistics", Statistic, "statistics such as ECE()"), dict(intervals or {})
+    wrong = [build for build in built.values() if not callable(build)]
+    if wrong:
+        msg = f"`intervals` must hold functions that return two numbers, got {wrong[0]!r}."
+        raise ValueError(msg)
+    counts, total = sizes(n_samples, "n_samples"), validate_count(n_replicates, "n_replicates", 2)
+    known = _truths(drawn, seen, estimators, _truth if truth is None else truth)
+
+    def parts(seed: int) -> list[Part]:
+        return [
+            Part(
+                identify((name, model, n, seen, estimators, built, replicates)),
+                partial(
+                    _estimate, seed, name, model, n, replicates, lenses=seen, statistics=estimators, intervals=built
+                ),
+                cost=n * len(replicates),
+            )
+            for name, model in drawn.items()
+            for n in counts
+            for replicates in replicate_ranges(total, _REPLICATES)
+        ]
+
+    return BiasStudy(run_study("bias", parts, out=out, workers=workers, progress=progress, rng=rng), known)
+
+
+def _estimate(
+    seed: int,
+    name: str,
+    model: Model,
+    n_samples: int,
+    replicates: range,
+    *,
+    lenses: dict[str, Lens],
+    statistics: dict[str, Statistic],
+    intervals: dict[str, Callable[..., Any]],
+) -> pd.DataFrame:
+    """Return the estimates of some replicates, one row each."""
+    import pandas as pd
+
+    rows = []
+    for replicate in replicates:
+        rng = replicate_rng(seed, f"{name}/{n_samples}", replicate)
+        _, y_true, y_prob = model.draw(n_samples, rng)
+        for seen, lens in lenses.items():
+            sample = make_sample(y_true, y_prob, lens=lens)
+            for estimator, statistic in statistics.items():
+                value = float(statistic.evaluate(sample, sample.outcome))
+                row = dict(zip(_DESIGN, (name, seen, n_samples, estimator), strict=True))
+                row |= {"replicate": replicate, "value": value}
+                for interval, build in intervals.items():
+                    keywords = accepted(build, {"lens": lens, "statistic": statistic, "rng": rng})
+                    low, high = build(y_true, y_prob, **keywords)
+                    row |= {f"{interval} low": low, f"{interval} high": high}
+                rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _truth(model: Model, lens: Lens, statistic: Statistic) -> float:
+    """Return the expected miscalibration that a statistic of the package estimates; NaN where it is not known."""
+    if isinstance(statistic, ECE | ConvexECE):
+        distance = statistic.distance
+    elif isinstance(statistic, MonotonicSweepECE | KDEError):
+        distance = total_variation
+    elif isinstance(statistic, SquaredL2):
+        distance = _squared_l2
+    else:
+        return float("nan")
+    try:
+        found = model.expected_miscalibration(lens, distance)
+    except NotImplementedError:
+        return float("nan")
+    return found if found > _ROUNDING else 0.0
+
+
+def _squared_l2(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what `SquaredL2` averages: the squared deviation of the event, or of all outcomes."""
+    square = np.square(observed - predicted)
+    return square[..., 1] if square.shape[-1] == 2 else square.sum(axis=-1)
+
+
+def _truths(
+    models: dict[str, Model], lenses: dict[str, Lens], statistics: dict[str, Statistic], truth: Truth
+) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = []
+    for name, model in models.items():
+        for seen, lens in lenses.items():
+            known: dict[Any, float] = {}
+            for estimator, statistic in statistics.items():
+                partition = getattr(statistic, "partition", None)
+                target = (type(statistic), getattr(statistic, "distance", None)) if truth is _truth else estimator
+                if target not in known:
+                    known[target] = float(truth(model, lens, statistic))
+                rows.append(
+                    {
+                        "model": name,
+                        "lens": seen,
+                        "statistic": estimator,
+                        "partition": None if partition is None else type(partition).__name__,
+                        "n_cells": getattr(partition, "n_cells", None),
+                        "truth": known[target],
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def _summary(group: pd.DataFrame, quantiles: Sequence[float]) -> dict[str, Any]:
+    """Return the summary of the replicates of one row of the frame."""
+    value, truth = group["value"].to_numpy(), float(group["truth"].iloc[0])
+    count, mean, std = len(value), value.mean(), value.std(ddof=1)
+    loss = np.square(value - truth)
+    rmse = np.sqrt(loss.mean())
+    row = {
+        **{name: group[name].iloc[0] for name in ("partition", "n_cells")},
+        "n_replicates": count,
+        "truth": truth,
+        "mean": mean,
+        "mean_se": std / np.sqrt(count),
+        "bias": mean - truth,
+        "std": std,
+        "std_se": _root_se(np.square(value - mean), std),
+        "rmse": rmse,
+        "rmse_se": _root_se(loss, rmse),
+    }
+    ordered = np.sort(value)
+    for q in quantiles:
+        near = count * q + np.sqrt(count * q * (1 - q)) * np.array([-1, 1])
+        low, high = ordered[np.clip(np.rint(near).astype(int), 0, count - 1)]
+        row |= {f"q{100 * q:02.0f}": np.quantile(value, q), f"q{100 * q:02.0f}_se": (high - low) / 2}
+    for low in [column for column in group if column.endswith(" low")]:
+        name = low.removesuffix(" low")
+        held = ((group[low] <= truth) & (truth <= group[f"{name} high"])).mean() if np.isfinite(truth) else np.nan
+        row |= {f"{name} coverage": held, f"{name} coverage_se": np.sqrt(held * (1 - held) / count)}
+    return row
+
+
+def _root_se(squares: NDArray[np.float64], root: float) -> float:
+    """Return the standard error of the root of a mean of squares, by the delta method."""
+    return squares.std(ddof=1) / np.sqrt(len(squares)) / (2 * root) if root != 0 else 0.0

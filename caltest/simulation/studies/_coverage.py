@@ -1,0 +1,201 @@
+"""Studies of coverage: how often intervals hold what they are said to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from caltest.predictions._lenses import Canonical, Lens
+from caltest.predictions._validation import SeedLike, validate_count
+from caltest.results._progress import Progress
+from caltest.simulation.models._base import Model, draw_classes
+from caltest.simulation.studies._identity import identify
+from caltest.simulation.studies._run import (
+    Part,
+    PathLike,
+    accepted,
+    named,
+    replicate_ranges,
+    replicate_rng,
+    run_study,
+    sizes,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Build = Callable[..., Any]
+Target = Callable[..., float]
+_REPLICATES = 100  # of a part
+_DESIGN = ["model", "lens", "n_samples", "interval"]
+
+
+@dataclass(frozen=True, eq=False)
+class CoverageStudy:
+    """Intervals and what they should have held.
+
+    Attributes
+    ----------
+    replicates : pandas.DataFrame
+        One row per model, lens, number of samples, interval and replicate with ``low``, ``high`` and ``target``.
+    """
+
+    replicates: pd.DataFrame
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per model, lens, number of samples and interval.
+
+        ``coverage`` is the share of data sets whose interval holds the target, ``above`` and ``below`` the shares
+        whose target lies above the upper and below the lower end: the one-sided errors. ``coverage_se`` is a binomial
+        standard error; ``coverage_low`` and ``coverage_high`` are 99 % Clopper-Pearson limits, from
+        ``statsmodels.stats.proportion``. ``target`` and ``width`` are means.
+        """
+        import pandas as pd
+        from statsmodels.stats.proportion import proportion_confint
+
+        rows = []
+        for key, group in self.replicates.groupby(_DESIGN, sort=False):
+            low, high, target = (group[name].to_numpy() for name in ("low", "high", "target"))
+            # An end that equals the target holds it, whatever the last bit of its sum.
+            slack = 1e-12 * np.maximum(1.0, np.abs(target))
+            above, below = target > high + slack, target < low - slack
+            count, held = len(group), int((~above & ~below).sum())
+            limits = proportion_confint(held, count, alpha=0.01, method="beta")
+            rows.append(
+                dict(zip(_DESIGN, key, strict=True))
+                | {"n_replicates": count, "target": target.mean(), "width": (high - low).mean()}
+                | {"coverage": held / count, "coverage_se": np.sqrt(held / count * (1 - held / count) / count)}
+                | {"coverage_low": limits[0], "coverage_high": limits[1]}
+                | {"above": above.mean(), "below": below.mean()}
+            )
+        return pd.DataFrame(rows)
+
+    def __str__(self) -> str:
+        shown = self.to_frame().drop(columns=["coverage_se", "coverage_low", "coverage_high"])
+        return "Coverage study\n" + shown.to_string(index=False, float_format="{:.4g}".format)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def coverage_study(
+    models: Model | Sequence[Model] | Mapping[str, Model],
+    intervals: Mapping[str, tuple[Build, Target]],
+    n_samples: int | Sequence[int],
+    n_replicates: int = 1000,
+    *,
+    lenses: Lens | Sequence[Lens] | Mapping[str, Lens] | None = None,
+    out: PathLike | None = None,
+    workers: int | None = None,
+    progress: bool | Progress = False,
+    rng: SeedLike = None,
+) -> CoverageStudy:
+    r"""Draw data sets from models with known truth and count how often intervals hold their targets.
+
+    A target may depend on the data set: with predictions :math:`g(x_i)` and true class probabilities
+    :math:`P(Y = \cdot \mid x_i)` of its rows known, it is a number :math:`\theta` of each data set, and the coverage is
+    :math:`P(\text{low} \le \theta \le \text{high})`. For a target that is one number of the model, see `bias_study`.
+
+    Parameters
+    ----------
+    models : Model, sequence or mapping
+        What data sets are drawn from.
+    intervals : mapping of name to (build, target)
+        ``build(y_true, y_prob)`` returns two numbers; ``target(y_prob, class_prob)``, with arrays of shape
+        ``(n_samples, n_classes)``, what they should hold. Both get those of the keywords ``lens`` and ``rng`` that
+        they take.
+    n_samples : int or sequence of int
+        Rows of a data set.
+    n_replicates : int
+        Data sets per model and number of rows.
+    lenses : lens, sequence or mapping, optional
+        What to look at; the whole prediction by default.
+    out : path, optional
+        Folder in which every finished part is kept, and from which an interrupted study goes on.
+    workers : int, optional
+        Threads, or what ``joblib.parallel_config`` names; 1 by default, -1 for all. The answer does not depend on it.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
+    rng : None, int or numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    CoverageStudy
+        Intervals, targets and their summary.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not of the form above, or ``out`` holds another study.
+
+    Examples
+    --------
+    An interval for the mean deviation of the rows at hand, too wide because it takes all differences for chance:
+
+    >>> import numpy as np
+    >>> from caltest.simulation import GaussianMixture1D, coverage_study
+    >>> def build(y_true, y_prob):
+    ...     deviation = y_true - y_prob[:, 1]
+    ...     reach = 1.96 * deviation.std() / np.sqrt(len(y_true))
+    ...     return deviation.mean() - reach, deviation.mean() + reach
+    >>> def target(y_prob, class_prob):
+    ...     return (class_prob - y_prob)[:, 1].mean()
+    >>> study = coverage_study(GaussianMixture1D(1, 1), {"mean": (build, target)}, 200, 500, rng=0)
+    >>> float(study.to_frame()["coverage"].round(2).item())
+    1.0
+    """
+    drawn = named(models, "models", Model, "models of caltest.simulation")
+    seen = named(Canonical() if lenses is None else lenses, "lenses")
+    counts, total = sizes(n_samples, "n_samples"), validate_count(n_replicates, "n_replicates")
+    built = named(intervals, "intervals", tuple, "pairs (build, target)")
+    wrong = [pair for pair in built.values() if len(pair) != 2 or not all(map(callable, pair))]
+    if wrong:
+        msg = f"`intervals` must hold pairs (build, target) of functions, got {wrong[0]!r}."
+        raise ValueError(msg)
+
+    def parts(seed: int) -> list[Part]:
+        return [
+            Part(
+                identify((name, model, n, seen, built, replicates)),
+                partial(_cover, seed, name, model, n, replicates, lenses=seen, intervals=built),
+                cost=n * len(replicates),
+            )
+            for name, model in drawn.items()
+            for n in counts
+            for replicates in replicate_ranges(total, _REPLICATES)
+        ]
+
+    return CoverageStudy(run_study("coverage", parts, out=out, workers=workers, progress=progress, rng=rng))
+
+
+def _cover(
+    seed: int,
+    name: str,
+    model: Model,
+    n_samples: int,
+    replicates: range,
+    *,
+    lenses: dict[str, Lens],
+    intervals: dict[str, tuple[Build, Target]],
+) -> pd.DataFrame:
+    """Return the intervals of some replicates with their targets, one row each."""
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    for replicate in replicates:
+        rng = replicate_rng(seed, f"{name}/{n_samples}", replicate)
+        _, y_prob, class_prob = model.draw_rows(n_samples, rng)
+        y_true = draw_classes(class_prob, rng)
+        for view, lens in lenses.items():
+            for interval, (build, target) in intervals.items():
+                low, high = build(y_true, y_prob, **accepted(build, {"lens": lens, "rng": rng}))
+                held = target(y_prob, class_prob, **accepted(target, {"lens": lens, "rng": rng}))
+                design = dict(zip(_DESIGN, (name, view, n_samples, interval), strict=True))
+                rows.append(design | {"replicate": replicate, "low": low, "high": high, "target": held})
+    return pd.DataFrame(rows)

@@ -1,0 +1,59 @@
+"""What tells one part of a study from another: names are not enough, for two functions may share one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import partial
+from hashlib import sha256
+from types import CodeType, FunctionType
+from typing import Any
+
+from caltest.results._naming import describe
+
+
+def identify(thing: Any) -> str:
+    """Return the description of a thing, with a digest of what the functions in it do.
+
+    Two functions are the same if their code, defaults and enclosed values are; what they call is not looked at.
+    """
+    codes = [_meaning(function, ()) for function in _functions(thing)]
+    return describe(thing) + (f" #{sha256(repr(codes).encode()).hexdigest()[:16]}" if codes else "")
+
+
+def _functions(thing: Any) -> Iterator[FunctionType]:
+    """Yield the functions in a thing, in an order of their own."""
+    if isinstance(thing, FunctionType):
+        yield thing
+        return
+    parts: Any = ()
+    if isinstance(thing, partial):
+        parts = (thing.func, *thing.args, *thing.keywords.values())
+    elif isinstance(thing, Mapping):
+        parts = thing.values()
+    elif isinstance(thing, tuple | list):
+        parts = thing
+    elif is_dataclass(thing) and not isinstance(thing, type):
+        parts = [getattr(thing, field.name) for field in fields(thing)]
+    for part in parts:
+        yield from _functions(part)
+
+
+def _meaning(function: FunctionType, seen: tuple[FunctionType, ...]) -> Any:
+    """Return code, defaults and enclosed values; a function that encloses itself is followed once."""
+    if function in seen:
+        return function.__qualname__
+    enclosed = [cell.cell_contents for cell in function.__closure__ or ()]
+    values = [*enclosed, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    inner = [_meaning(value, (*seen, function)) for value in values for value in _functions(value)]
+    return function.__module__, function.__qualname__, _instructions(function.__code__), describe(tuple(values)), inner
+
+
+def _instructions(code: CodeType) -> Any:
+    return code.co_code, code.co_names, [_constant(value) for value in code.co_consts]
+
+
+def _constant(value: Any) -> Any:
+    if isinstance(value, CodeType):
+        return _instructions(value)
+    return sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)

@@ -1,0 +1,174 @@
+"""How a study runs: in parts, each with randomness of its own, over threads, processes or a cluster."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from caltest.predictions._validation import SeedLike, validate_count, validate_rng
+from caltest.results._naming import describe
+from caltest.results._progress import Progress, ProgressBar
+from caltest.simulation.studies._store import Store, new_seed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a study that is done, and kept, as a whole.
+
+    Attributes
+    ----------
+    name : str
+        Everything that its values depend on, except the seed.
+    task : callable
+        Returns the values as a frame; runs in any thread, process or machine.
+    cost : float
+        How much work it is, in any unit that all parts share.
+    """
+
+    name: str
+    task: Callable[[], pd.DataFrame]
+    cost: float = 1.0
+
+
+def replicate_rng(seed: int, name: str, replicate: int) -> np.random.Generator:
+    """Return the randomness of one replicate; it depends on nothing but the seed, the name and the number."""
+    words = np.frombuffer(sha256(name.encode()).digest()[:16], dtype=np.uint32)
+    return np.random.default_rng(np.random.SeedSequence([seed, *words.tolist()], spawn_key=(replicate,)))
+
+
+def replicate_ranges(n_replicates: int, size: int) -> Iterator[range]:
+    """Yield consecutive ranges of at most ``size`` replicates."""
+    for start in range(0, n_replicates, size):
+        yield range(start, min(start + size, n_replicates))
+
+
+def run_study(
+    study: str,
+    parts_of: Callable[[int], Iterable[Part]],
+    *,
+    out: PathLike | None,
+    workers: int | None,
+    progress: bool | Progress,
+    rng: SeedLike,
+    prefer: str = "threads",
+) -> pd.DataFrame:
+    """Run the parts that a seed makes, keep each in ``out`` when it is done, and return all values in order.
+
+    joblib runs them: in threads or processes, as preferred, unless ``joblib.parallel_config`` names another backend.
+    """
+    import pandas as pd
+    from joblib import Parallel, delayed
+
+    if workers == 0 or not isinstance(workers, int | None):
+        msg = f"`workers` must be None or a number of workers other than 0 (-1 for all), got {workers!r}."
+        raise ValueError(msg)
+    seed = _seed(rng)
+    store = None if out is None else Store.open(out, study, seed)
+    if store is not None:
+        seed = store.seed
+    parts = list(parts_of(new_seed() if seed is None else seed))
+    done = _finished(store, parts)
+    spent, total = sum(parts[number].cost for number in done), sum(part.cost for part in parts)
+    todo = [delayed(_numbered)(number, part.task) for number, part in enumerate(parts) if number not in done]
+    with reporting(progress, f"{study} study") as report:
+        report(spent, total)
+        for number, values in Parallel(n_jobs=workers, prefer=prefer, return_as="generator_unordered")(todo):
+            done[number] = values
+            if store is not None:
+                store.save(parts[number].name, values)
+            spent += parts[number].cost
+            report(spent, total)
+    return pd.concat([done[number] for number in range(len(parts))], ignore_index=True)
+
+
+def _numbered(number: int, task: Callable[[], pd.DataFrame]) -> tuple[int, pd.DataFrame]:
+    return number, task()
+
+
+def _finished(store: Store | None, parts: Sequence[Part]) -> dict[int, pd.DataFrame]:
+    if store is None:
+        return {}
+    loaded = {number: store.load(part.name) for number, part in enumerate(parts)}
+    return {number: values for number, values in loaded.items() if values is not None}
+
+
+def _seed(rng: SeedLike) -> int | None:
+    """Return the seed of a study: an integer is its own seed, so that the folder of the study can name it."""
+    if rng is None:
+        return None
+    generator = validate_rng(rng)
+    return int(generator.integers(2**63)) if isinstance(rng, np.random.Generator) else int(rng)
+
+
+@contextmanager
+def reporting(progress: bool | Progress, description: str) -> Iterator[Progress]:
+    """Give the function that is told of progress: a bar, nothing, or the caller's."""
+    if progress is True:
+        with ProgressBar(description) as bar:
+            yield bar
+    elif progress is False:
+        yield lambda done, total: None
+    elif callable(progress):
+        yield progress
+    else:
+        msg = f"`progress` must be True, False or a function of (done, total), got {progress!r}."
+        raise ValueError(msg)
+
+
+def accepted(function: Callable[..., Any], offered: dict[str, Any]) -> dict[str, Any]:
+    """Return those of the offered keywords that a function takes."""
+    takes = inspect.signature(function).parameters.values()
+    anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes)
+    names = {parameter.name for parameter in takes}
+    return {name: value for name, value in offered.items() if anything or name in names}
+
+
+def sizes(values: int | Sequence[int], argument: str) -> list[int]:
+    """Return the sizes a study varies, each once."""
+    given = list(values) if isinstance(values, Sequence | np.ndarray | range) else [values]
+    counts = [validate_count(value, argument) for value in given]
+    if not counts or len(set(counts)) < len(counts):
+        msg = f"`{argument}` must hold one or more different sizes, got {values!r}."
+        raise ValueError(msg)
+    return counts
+
+
+def named(things: Any, argument: str, kind: type | None = None, example: str = "") -> dict[str, Any]:
+    """Return what a study varies, by name: of a mapping its keys, else each thing's own name.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing, two things have the same name, or one is not of the kind of the example.
+    """
+    if isinstance(things, str):
+        things = [things]
+    if isinstance(things, Mapping):
+        chosen = {str(name): thing for name, thing in things.items()}
+        names: list[str] = list(chosen)
+        values = list(chosen.values())
+    else:
+        values = list(things) if isinstance(things, Sequence) else [things]
+        names = [describe(thing) for thing in values]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice or not names:
+        found = f"{twice[0]!r} twice; a mapping gives names" if twice else "none"
+        msg = f"`{argument}` must hold one or more things of different names, got {found}."
+        raise ValueError(msg)
+    wrong = [value for value in values if kind is not None and not isinstance(value, kind)]
+    if wrong:
+        msg = f"`{argument}` must hold {example}, got {wrong[0]!r}."
+        raise ValueError(msg)
+    return dict(zip(names, values, strict=True))

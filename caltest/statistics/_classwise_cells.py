@@ -1,0 +1,191 @@
+r"""Errors over the entries of the predictions: each pair of a row and an outcome is a binary prediction of its own.
+
+An entry says that row i falls to outcome k with probability :math:`p_{ik}`. Entries are sorted into cells by their
+values, class by class or all together, and the outcome of a row selects one of its entries: one draw of the outcome
+serves every class, and every cell.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._entries import count_entries, weigh_entries
+from caltest.predictions._partitions import Intervals
+from caltest.predictions._sample import Sample
+from caltest.resampling._draws import Draws, OutcomeDraws, cell_dtype
+from caltest.statistics._base import Statistic
+
+
+@dataclass(frozen=True, eq=False)
+class EntryCells:
+    """Entries in cells, and what is fixed of each cell before outcomes are known.
+
+    Attributes
+    ----------
+    cell : array of shape (n_samples, n_outcomes), uint16 or uint32
+        Cell of each entry; n_cells where the entry is not looked at.
+    count : array of shape (n_cells,)
+        Entries (weights) in each cell.
+    expected : array of shape (n_cells,)
+        Sum of what is expected of these entries.
+    importance : array of shape (n_cells,)
+        Factor of each cell's gap in the average over cells.
+    """
+
+    cell: NDArray[Any]
+    count: NDArray[np.float64]
+    expected: NDArray[np.float64]
+    importance: NDArray[np.float64]
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, empty ones among them."""
+        return len(self.count)
+
+    def happened(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+        """Return ``(..., n_cells)``: entries (weights) of each cell that outcomes ``(..., n_samples)`` select."""
+        flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+        if sample.weight is None:
+            counted = count_entries(flat, self.cell, self.n_cells + 1)
+        else:
+            counted = weigh_entries(flat, self.cell, sample.weight, self.n_cells + 1)
+        return counted[:, :-1].reshape(*outcomes.shape[:-1], self.n_cells).astype(np.float64)
+
+    def error(self, happened: NDArray[np.float64], power: int) -> NDArray[np.float64]:
+        r"""Return :math:`(\sum_b \text{importance}_b |\text{gap}_b|^\text{power})^{1/\text{power}}`, ``(...)``."""
+        count = np.where(self.count > 0, self.count, 1.0)
+        total = np.abs(happened - self.expected)
+        if power == 1:
+            return (total * (self.importance / count)).sum(axis=-1)
+        return np.sqrt((np.square(total / count) * self.importance).sum(axis=-1))
+
+
+class EntryStatistic(Statistic):
+    """A statistic made from the gaps in cells of entries; subclasses say which cells, by `entry_cells`."""
+
+    power: int = 1
+    """The exponent of the gaps: 1 or 2."""
+
+    @abstractmethod
+    def entry_cells(self, sample: Sample) -> EntryCells:
+        """Return the cells of the entries of a sample; computed once."""
+
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
+        cells = self.entry_cells(sample)
+        return cells.error(cells.happened(sample, outcomes), self.power)
+
+    def null(self, sample: Sample, draws: Draws) -> NDArray[np.float64]:
+        """Return the statistic on every draw, ``(n_resamples,)``; outcomes are counted as they are drawn."""
+        if not isinstance(draws, OutcomeDraws) or sample.weight is not None:
+            return super().null(sample, draws)
+        cells = self.entry_cells(sample)
+        return np.concatenate([
+            cells.error(counted[:, :-1].astype(np.float64), self.power)
+            for counted in draws.counts(sample, cells.cell, cells.n_cells + 1)
+        ])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which entries are looked at, how they are cut into cells, and what a cell counts: what a class-wise error is.
+
+    Parameters
+    ----------
+    partition : partition of one probability
+        Fitted to the values of each class, or to all of them.
+    max_prob : bool
+        Look at the top prediction of each row only (among equals the smaller class) instead of every entry.
+    class_conditional : bool
+        Cells of each class apart; with ``max_prob`` of each predicted class.
+    threshold : float or None
+        Drop entries of this value or below.
+    cell_weight : {"rows", "cells", "occupied"}
+        Within a class a cell counts by its share of the rows, as 1 / n_cells, or all cells that hold rows equally.
+    class_weight : {"equal", "sum", "rows"}
+        Each class counts 1 / n_classes, 1, or by its share of the entries looked at.
+    """
+
+    partition: Any
+    max_prob: bool
+    class_conditional: bool
+    threshold: float | None = None
+    cell_weight: str = "rows"
+    class_weight: str = "equal"
+
+    def __call__(self, sample: Sample) -> EntryCells:
+        """Return the cells; see `Sample.once`."""
+        kept = self._kept(sample.prob)
+        n_groups = sample.n_outcomes if self.class_conditional else 1
+        columns = np.arange(sample.n_outcomes).reshape(n_groups, -1)
+        labels = np.full(sample.prob.shape, -1, dtype=np.int64)
+        sizes: list[int] = []
+        for chosen in columns:
+            group = slice(chosen[0], chosen[-1] + 1)
+            inside = kept[:, group]
+            cell = self._cells(sample.prob[:, group][inside])
+            labels[:, group][inside] = cell + sum(sizes)
+            sizes.append(int(cell.max(initial=-1)) + 1)
+        n_cells = sum(sizes)
+        weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+        row = np.nonzero(kept)[0]
+        count = sum_in_cells(labels[kept], weight[row], n_cells)
+        expected = sum_in_cells(labels[kept], weight[row] * sample.null_prob[kept], n_cells)
+        importance = self._importance(count, np.repeat(np.arange(n_groups), sizes), n_groups)
+        labels[~kept] = n_cells
+        return EntryCells(labels.astype(cell_dtype(n_cells)), count, expected, importance)
+
+    def _kept(self, prob: NDArray[np.float64]) -> NDArray[np.bool_]:
+        kept = np.ones(prob.shape, dtype=bool) if self.threshold is None else prob > self.threshold
+        return kept & (prob.argmax(axis=1)[:, None] == np.arange(prob.shape[1])) if self.max_prob else kept
+
+    def _cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        if not values.size:
+            return np.empty(0, dtype=np.int64)
+        event = np.broadcast_to(values[:, None], (len(values), 2))  # a partition reads the second column alone
+        return np.asarray(self.partition.fit(event)(event))
+
+    def _importance(self, count: NDArray[np.float64], group: NDArray[np.int64], n_groups: int) -> NDArray[np.float64]:
+        total = np.bincount(group, weights=count, minlength=n_groups)
+        occupied = np.bincount(group, weights=count > 0, minlength=n_groups)
+        within = {
+            "rows": lambda: count / np.where(total > 0, total, 1.0)[group],
+            "cells": lambda: (count > 0) / self.partition.n_cells,
+            "occupied": lambda: (count > 0) / np.maximum(occupied, 1.0)[group],
+        }[self.cell_weight]()
+        between = {
+            "equal": lambda: np.full(n_groups, 1 / n_groups),
+            "sum": lambda: np.ones(n_groups),
+            "rows": lambda: total / (total.sum() or 1.0),
+        }[self.class_weight]()
+        return within * between[group]
+
+
+@dataclass(frozen=True)
+class AuthorsCells:
+    """Cells of one probability as in the code of Nixon et al.: a value of exactly 1 has a cell of its own.
+
+    Equal mass: edge r is the sorted value at index round(r n / n_cells), halves to even; ties stay together. With
+    fewer values than half of n_cells that code fails; here the index is at most n - 1.
+    """
+
+    scheme: str
+    n_cells: int
+
+    def fit(self, prob: NDArray[np.float64]) -> Intervals:
+        """Return the intervals for probabilities ``(n, 2)``, of which column 1 is cut."""
+        if self.scheme == "equal-width":
+            return Intervals(np.arange(1, self.n_cells + 1) / self.n_cells)
+        first = np.rint(np.linspace(0, len(prob), self.n_cells, endpoint=False)).astype(np.int64)[1:]
+        edges = np.sort(prob[:, 1])[np.minimum(first, len(prob) - 1)]
+        return Intervals(np.sort(np.append(edges, 1.0)))  # sums behind a lens may exceed 1 by rounding
+
+
+def sum_in_cells(cell: NDArray[np.int64], values: NDArray[np.float64], n_cells: int) -> NDArray[np.float64]:
+    """Return the sum of values in each cell, ``(n_cells,)``."""
+    return np.bincount(cell, weights=values, minlength=n_cells).astype(np.float64)

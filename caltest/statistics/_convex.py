@@ -1,0 +1,161 @@
+"""The convex estimator: every row counts in the two cells whose centres lie around its score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._cells import sum_over_events
+from caltest.predictions._distances import Distance, total_variation
+from caltest.predictions._partitions import Intervals, Partition, fit_partition
+from caltest.predictions._sample import CellSums, Sample
+from caltest.predictions._validation import validate_choice
+from caltest.predictions._variance_tree import VarianceTree
+from caltest.statistics._base import Statistic
+from caltest.statistics._binned import cell_distances
+
+
+@dataclass(frozen=True)
+class ConvexECE(Statistic):
+    r"""Expected calibration error with convex assignment (Posocco and Bonnefoy 2021), for two-outcome lenses.
+
+    .. math::
+        \sum_b \hat p_b \, d(\hat g_b, \hat r_b), \qquad
+        \hat p_b = \tfrac1n \sum_i a_{ib}, \quad
+        \hat g_b = \frac{\sum_i a_{ib} g_i}{\sum_i a_{ib}}, \quad
+        \hat r_b = \frac{\sum_i a_{ib} y_i}{\sum_i a_{ib}}
+
+    A row between the centres :math:`c_{b-1} < g_i \le c_b` of two neighbouring cells belongs to the upper one with
+    share :math:`a_{ib} = (g_i - c_{b-1}) / (c_b - c_{b-1})`, to the lower one with the rest (linear binning, as in
+    kernel density estimates); beyond the outermost centres it belongs to the outermost cell. With given edges the
+    estimate does not jump when a score crosses one. Its target is the miscalibration averaged within these
+    overlapping windows; like `ECE` it is biased upwards near calibration. With `EqualWidth` cells it is the convex
+    estimator of the paper, with `EqualMass` cells the adaptive convex one; the adaptive one is `ECE` with `EqualMass`
+    cells. Sample weights multiply the shares.
+
+    Parameters
+    ----------
+    partition : Partition
+        Intervals of the event's probability: `EqualWidth`, `EqualMass`, `Edges` or `VarianceTree`.
+    low : float
+        The smallest score there can be: 0 for a class, 1 / n_classes for a confidence. The partition divides the
+        interval from here to 1: it sees ``(score - low) / (1 - low)``.
+    share : {"linear", "swapped"}
+        "linear" as above. "swapped" gives each of the two cells the share of the other, as the program released with
+        the paper does: the farther centre counts more. For comparison with its numbers only.
+    distance : callable
+        A function ``d(predicted, observed)`` of arrays ``(..., 2)``; total variation by default.
+
+    Raises
+    ------
+    ValueError
+        If ``low`` does not lie in [0, 1), ``share`` is unknown, the lens has more than two outcomes, or the partition
+        does not make intervals.
+
+    References
+    ----------
+    N. Posocco and A. Bonnefoy (2021), Estimating expected calibration errors, ICANN, section 4.3.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> convex = caltest.ConvexECE(caltest.EqualWidth(15), low=0.1)
+    >>> round(caltest.calibration_error(y_true, y_prob, lens=caltest.Confidence(), statistic=convex), 4)
+    0.0399
+    """
+
+    partition: Partition | Any = VarianceTree()
+    low: float = 0.0
+    share: str = "linear"
+    distance: Distance = total_variation
+
+    measures_scatter = True
+
+    def __post_init__(self) -> None:
+        validate_choice(self.share, "share", ("linear", "swapped"))
+        if isinstance(self.low, bool) or not isinstance(self.low, int | float | np.number) or not 0 <= self.low < 1:
+            msg = f"`low` must be a number, at least 0 and below 1, got {self.low!r}."
+            raise ValueError(msg)
+
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
+        if sample.n_outcomes != 2:
+            msg = f"`ConvexECE` needs a two-outcome lens such as Confidence(), got {sample.n_outcomes} outcomes."
+            raise ValueError(msg)
+        mapping = sample.once(self._map)
+        flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+        events = mapping.sum_events(flat).reshape(*outcomes.shape[:-1], -1)
+        # Shares are summed in another order there: nothing is left of a cell full of events but rounding.
+        rest = mapping.count - events
+        observed = np.stack([np.where(rest > 1e-13 * mapping.count, rest, 0.0), events], axis=-1)
+        sums = CellSums(mapping.count, mapping.predicted_sum, observed)
+        return (cell_distances(sums, self.distance) * sums.share).sum(axis=-1)
+
+    def _map(self, sample: Sample) -> _ConvexMapping:
+        """Return the shares of the rows in the cells."""
+        position = (sample.event - self.low) / (1 - self.low)
+        intervals = fit_partition(self.partition, np.column_stack([1 - position, position]))
+        if not isinstance(intervals, Intervals):
+            msg = f"`partition` of `ConvexECE` must make intervals, as EqualWidth(15) does, got {self.partition!r}."
+            raise ValueError(msg)
+        edge = np.concatenate([[0.0], intervals.edges, [1.0]])
+        centre = (edge[1:] + edge[:-1]) / 2
+        gap = np.searchsorted(centre, position)
+        inside = (gap > 0) & (gap < len(centre))
+        below, above = centre[gap[inside] - 1], centre[gap[inside]]
+        upper = np.zeros(sample.n_samples)
+        upper[inside] = (position[inside] - below) / (above - below)
+        if self.share == "swapped":
+            upper[inside] = 1 - upper[inside]
+        return _ConvexMapping.of(sample, gap, upper, len(centre))
+
+
+@dataclass(frozen=True, eq=False)
+class _ConvexMapping:
+    """Shares of sorted rows in cells; gap j lies between the centres of cells j - 1 and j.
+
+    Attributes
+    ----------
+    start : array of shape (n_cells + 2,)
+        First row of each gap.
+    upper, lower : arrays of shape (n_samples,)
+        Share (times weight) of each row in the cell above and below; before the first centre "below" is cell 0 too.
+    count : array of shape (n_cells,)
+        Sum of the shares in each cell.
+    predicted_sum : array of shape (n_cells, 2)
+        Sum of the null probabilities, times shares.
+    """
+
+    start: NDArray[np.int64]
+    upper: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    count: NDArray[np.float64]
+    predicted_sum: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, sample: Sample, gap: NDArray[np.int64], upper: NDArray[np.float64], n_cells: int) -> _ConvexMapping:
+        """Sum over the cells what does not depend on outcomes."""
+        weight = np.ones(len(gap)) if sample.weight is None else sample.weight
+        upper, lower = weight * upper, weight * (1 - upper)
+
+        def add(value: NDArray[np.float64] | float) -> NDArray[np.float64]:
+            sums = [np.bincount(gap, value * share, n_cells + 1).astype(np.float64) for share in (upper, lower)]
+            return _join(*sums)
+
+        predicted_sum = np.stack([add(column) for column in sample.null_prob.T], axis=-1)
+        return cls(np.searchsorted(gap, np.arange(n_cells + 2)), upper, lower, add(1.0), predicted_sum)
+
+    def sum_events(self, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the sum of the shares of the events, ``(n_replicates, n_cells)``."""
+        return _join(*(sum_over_events(outcomes, share, self.start) for share in (self.upper, self.lower)))
+
+
+def _join(upper: NDArray[np.float64], lower: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return sums over cells ``(..., n_cells)`` from sums over the gaps around their centres ``(..., n_cells + 1)``."""
+    joined = upper[..., :-1] + lower[..., 1:]
+    joined[..., 0] += lower[..., 0]
+    return joined

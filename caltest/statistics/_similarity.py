@@ -1,0 +1,261 @@
+r"""Kernels on the simplex: how alike two predictions are, and sums over all pairs of rows.
+
+A kernel is any symmetric, positive definite NumPy function ``k(p, q, bandwidth)`` of arrays ``(..., n_classes)`` that
+reduces the last axis; leading axes broadcast. Those of this module run compiled, a user's own is called on blocks of
+rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._pairwise import collect_distances, distances_of, fill_block, sum_pairs
+from caltest.predictions._distances import euclidean, squared_euclidean, total_variation
+from caltest.predictions._sample import Sample
+
+Kernel = Callable[[NDArray[np.float64], NDArray[np.float64], float], NDArray[np.float64]]
+
+LARGEST_MEDIAN = 20_000
+"""Rows up to which the median distance is that of all pairs; above, that of the pairs of so many rows."""
+
+BLOCK = 512  # rows: 2 MB of kernel values at a time
+_USER_ROWS = 64  # a user's function makes temporary arrays of n_classes times as many values
+_SMALLEST_BANDWIDTH = 1e-150  # for the median of equal predictions; its square can still be divided by
+_SAMPLED_PAIRS = 2**17
+
+
+def total_variation_kernel(p: NDArray[np.float64], q: NDArray[np.float64], bandwidth: float) -> NDArray[np.float64]:
+    r"""Exponential kernel of the total variation distance, :math:`k(p, q) = \exp(-d_{TV}(p, q) / \gamma)`.
+
+    Widmann et al. (2019) published their values with it. Its bandwidth by default is the median total variation
+    distance.
+
+    Parameters
+    ----------
+    p, q : array of shape (..., n_classes)
+        Probabilities; leading axes broadcast.
+    bandwidth : float
+        :math:`\gamma > 0`.
+
+    Returns
+    -------
+    array of shape (...)
+        Values in (0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(float(total_variation_kernel(np.array([0.25, 0.75]), np.array([0.75, 0.25]), 0.5)), 6)
+    0.367879
+    """
+    return np.exp(-total_variation(p, q) / bandwidth)
+
+
+def euclidean_kernel(p: NDArray[np.float64], q: NDArray[np.float64], bandwidth: float) -> NDArray[np.float64]:
+    r"""Exponential kernel of the Euclidean distance, :math:`k(p, q) = \exp(-\lVert p - q \rVert_2 / \gamma)`.
+
+    Its bandwidth by default is the median Euclidean distance.
+
+    Parameters
+    ----------
+    p, q : array of shape (..., n_classes)
+        Probabilities; leading axes broadcast.
+    bandwidth : float
+        :math:`\gamma > 0`.
+
+    Returns
+    -------
+    array of shape (...)
+        Values in (0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(float(euclidean_kernel(np.array([0.0, 1.0]), np.array([0.3, 0.6]) , 0.5)), 6)
+    0.367879
+    """
+    return np.exp(-euclidean(p, q) / bandwidth)
+
+
+def gaussian_kernel(p: NDArray[np.float64], q: NDArray[np.float64], bandwidth: float) -> NDArray[np.float64]:
+    r"""Gaussian kernel, :math:`k(p, q) = \exp(-\lVert p - q \rVert_2^2 / (2 \gamma^2))`.
+
+    Its bandwidth by default is the median Euclidean distance.
+
+    Parameters
+    ----------
+    p, q : array of shape (..., n_classes)
+        Probabilities; leading axes broadcast.
+    bandwidth : float
+        :math:`\gamma > 0`.
+
+    Returns
+    -------
+    array of shape (...)
+        Values in (0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(float(gaussian_kernel(np.array([0.0, 1.0]), np.array([0.6, 0.2]), 1.0)), 6)
+    0.606531
+    """
+    return np.exp(-0.5 * squared_euclidean(p, q) / bandwidth**2)
+
+
+_SHAPES = {total_variation_kernel: 0, euclidean_kernel: 1, gaussian_kernel: 2}
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """A kernel with its bandwidth: all that is done with pairs of rows.
+
+    Attributes
+    ----------
+    kernel : callable
+        A function ``k(p, q, bandwidth)``.
+    bandwidth : float
+        Its scale, positive.
+    """
+
+    kernel: Kernel
+    bandwidth: float
+
+    def between(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the kernel of arrays that broadcast; checks what a user's function returns."""
+        # Copies, because a user's function may write to its arguments.
+        values = np.asarray(self.kernel(p.copy(), q.copy(), self.bandwidth), dtype=np.float64)
+        expected = np.broadcast_shapes(p.shape, q.shape)[:-1]
+        if values.shape != expected:
+            msg = (
+                f"`kernel` must reduce the last axis of arrays (..., n_classes): expected shape {expected}, "
+                f"got {values.shape}."
+            )
+            raise ValueError(msg)
+        if not np.isfinite(values).all():
+            msg = f"`kernel` must return finite numbers, got {values[~np.isfinite(values)][0]}."
+            raise ValueError(msg)
+        return values
+
+    def block(self, rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the kernel between all rows and all others, ``(n_rows, n_others)``."""
+        if self.kernel not in _SHAPES:
+            parts = range(0, len(rows), _USER_ROWS)
+            return np.concatenate([self.between(rows[i : i + _USER_ROWS, None], others[None]) for i in parts])
+        out = np.empty((len(rows), len(others)))
+        fill_block(even_columns(rows), even_columns(others), _SHAPES[self.kernel], self._rate, out)
+        return out
+
+    def blocks(self, prob: NDArray[np.float64]) -> Iterator[tuple[slice, slice, NDArray[np.float64]]]:
+        """Yield the upper half of the kernel matrix of rows ``(n_samples, n_classes)``, block by block."""
+        tiles = tiles_of(len(prob))
+        for i, rows in enumerate(tiles):
+            for others in tiles[i:]:
+                yield rows, others, self.block(prob[rows], prob[others])
+
+    def sum_products(self, prob: NDArray[np.float64], vectors: NDArray[np.float64]) -> float:
+        r"""Return :math:`\sum_{i < j} k(p_i, p_j) \, v_i \cdot v_j` for rows ``(n_samples, n_classes)``."""
+        if self.kernel in _SHAPES:
+            shape = _SHAPES[self.kernel]
+            return float(sum_pairs(even_columns(prob), even_columns(vectors), shape, self._rate))
+        total = 0.0
+        for rows, others, similar in self.blocks(prob):
+            products = similar * (vectors[rows] @ vectors[others].T)
+            total += float((products if rows != others else np.triu(products, 1)).sum())
+        return total
+
+    @property
+    def _rate(self) -> float:
+        return 0.5 / self.bandwidth**2 if self.kernel is gaussian_kernel else 1.0 / self.bandwidth
+
+
+@dataclass(frozen=True)
+class MedianBandwidth:
+    """The kernel of a sample with the median distance between its predictions; for `Sample.once`."""
+
+    kernel: Kernel
+
+    def __call__(self, sample: Sample) -> Similarity:
+        """Return the kernel with its bandwidth; rows of weight 0 do not count."""
+        prob = sample.prob if sample.weight is None else sample.prob[sample.weight > 0]
+        squared = self.kernel in {euclidean_kernel, gaussian_kernel}
+        return Similarity(self.kernel, max(median_distance(prob, squared), _SMALLEST_BANDWIDTH))
+
+
+def median_distance(prob: NDArray[np.float64], squared: bool) -> float:
+    """Return the median over all n^2 pairs of rows, n distances of 0 among them, of total variation, or Euclidean.
+
+    One pass over the pairs: a sample of them brackets the median, the pass counts what lies below and collects what
+    lies in the bracket. Above `LARGEST_MEDIAN` rows the pairs are those of so many rows, drawn with seed 0 after
+    sorting, so that the caller's order does not matter.
+    """
+    if len(prob) > LARGEST_MEDIAN:
+        chosen = np.random.default_rng(0).choice(len(prob), LARGEST_MEDIAN, replace=False)
+        prob = prob[np.lexsort(prob.T)[chosen]]
+    n = len(prob)
+    # In the sorted list of all n^2 distances the n zeros come first, then every other distance twice.
+    ranks = [(rank - n) // 2 for rank in ((n * n - 1) // 2, n * n // 2)]
+    if ranks[1] < 0:
+        return 0.0
+    first, last = _select(even_columns(prob), squared, max(ranks[0], 0), ranks[1])
+    return (first + last) / 2 if ranks[0] >= 0 else last / 2
+
+
+def _select(prob: NDArray[np.float64], squared: bool, first: int, last: int) -> tuple[float, float]:
+    """Return the distances of two adjacent ranks among those of all pairs i < j."""
+    n_pairs = len(prob) * (len(prob) - 1) // 2
+    low, high, room = -1.0, np.inf, n_pairs
+    if n_pairs > _SAMPLED_PAIRS:
+        low, high = _bracket(prob, squared, first / n_pairs)
+        room = n_pairs // 16
+    while True:
+        between = np.empty(room)
+        below, at_low, inside, at_high = collect_distances(prob, squared, low, high, between)
+        if not below <= first <= last < below + at_low + inside + at_high:  # by chance, once in a million
+            low, high, room = -1.0, np.inf, n_pairs
+        elif inside > room:
+            room = inside
+        else:
+            break
+    places = [rank - below - at_low for rank in (first, last)]
+    kept = [place for place in places if 0 <= place < inside]
+    values = np.partition(between[:inside], kept) if kept else between
+    one, other = (low if place < 0 else float(values[place]) if place < inside else high for place in places)
+    return one, other
+
+
+def _bracket(prob: NDArray[np.float64], squared: bool, share: float) -> tuple[float, float]:
+    """Return distances between which a quantile of all pairs lies: that of a sample, give or take 5 standard errors."""
+    rng = np.random.default_rng(0)
+    i, step = rng.integers(len(prob), size=_SAMPLED_PAIRS), rng.integers(1, len(prob), size=_SAMPLED_PAIRS)
+    sampled = np.sort(distances_of(prob, squared, i, (i + step) % len(prob)))
+    margin = 5 * np.sqrt(share * (1 - share) / _SAMPLED_PAIRS)
+    first, last = (int((share + sign * margin) * _SAMPLED_PAIRS) for sign in (-1, 1))
+    return (float(sampled[first]) if first > 0 else -1.0), (float(sampled[last]) if last < len(sampled) else np.inf)
+
+
+def tiles_of(n_samples: int) -> list[slice]:
+    """Cut rows into blocks."""
+    return [slice(first, min(first + BLOCK, n_samples)) for first in range(0, n_samples, BLOCK)]
+
+
+def even_columns(rows: NDArray[Any]) -> NDArray[np.float64]:
+    """Return rows with a column of zeros where their number is odd: compiled loops take two columns at a time."""
+    return np.ascontiguousarray(np.pad(rows, ((0, 0), (0, 1))) if rows.shape[1] % 2 else rows)
+
+
+def is_bounded_by_one(kernel: Kernel) -> bool:
+    """Return whether a kernel is known to be at most 1, as those of this module are."""
+    return kernel in _SHAPES
+
+
+def validate_kernel(kernel: Any) -> None:
+    """Refuse what is not a function."""
+    if not callable(kernel) or isinstance(kernel, type):
+        msg = f"`kernel` must be a function of (p, q, bandwidth) such as total_variation_kernel, got {kernel!r}."
+        raise ValueError(msg)

@@ -1,0 +1,177 @@
+r"""Kernel sums over the probability axis, mirrored at its ends, by linear binning and Fourier transforms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._smoothing import spread_counts
+from caltest.predictions._validation import SUM_TOLERANCE
+
+STEPS_PER_BANDWIDTH = 8
+FEWEST_POINTS, MOST_POINTS = 2**8, 2**17
+_BATCH = 2**18  # numbers transformed at a time: they should stay in cache
+
+KERNELS: dict[str, tuple[float, Callable[[NDArray[Any]], NDArray[Any]]]] = {
+    "triweight": (3.0, lambda z: 35 / 96 * np.clip(1 - np.square(z) / 9, 0.0, None) ** 3),
+    "gaussian": (8.5, lambda z: np.exp(-np.square(z) / 2) / math.sqrt(2 * math.pi)),
+}
+"""Where each kernel ends, and its density at z standard deviations; beyond 8.5 the Gaussian is lost in rounding."""
+
+
+def silverman_bandwidth(x: NDArray[np.float64]) -> float:
+    r"""Return Silverman's bandwidth of ``x (n_samples,)``; 0 if nearly all of them are equal.
+
+    .. math:: h = \Bigl(\frac{4}{3 n}\Bigr)^{1/5} \min\Bigl(s, \frac{q_{.75} - q_{.25}}{1.349}\Bigr)
+
+    with the standard deviation s (divisor n - 1); where the quartiles coincide the spread is
+    :math:`(q_{.99} - q_{.01}) / 4.653`.
+
+    References
+    ----------
+    B. W. Silverman (1986), Density estimation for statistics and data analysis, equation 3.31.
+    """
+    if len(x) < 2:
+        return 0.0
+    q = np.percentile(x, [1, 25, 75, 99])
+    spread = min(float(np.std(x, ddof=1)), (q[2] - q[1]) / 1.3489795003921634)
+    if not spread > 0:
+        spread = (q[3] - q[0]) / 4.6526957480816815
+    return float(spread * (0.75 * len(x)) ** -0.2)
+
+
+def lattice(
+    support: tuple[float, float], bandwidth: float, grid: tuple[float, float, int] | None
+) -> tuple[NDArray[np.float64], float]:
+    """Return the points ``(n_points,)`` of the grid and their distance.
+
+    By default the midpoints of 2 ** b >= 256 equal parts of the support, each at most an eighth of the bandwidth.
+    """
+    if grid is not None:
+        return np.linspace(*grid, dtype=np.float64), (grid[1] - grid[0]) / (grid[2] - 1)
+    low, high = support
+    n_points = FEWEST_POINTS
+    while n_points * bandwidth < STEPS_PER_BANDWIDTH * (high - low) and n_points < MOST_POINTS:
+        n_points *= 2
+    step = (high - low) / n_points
+    return low + step * np.arange(0.5, n_points), step
+
+
+class Image(NamedTuple):
+    """Rows from ``start`` on, or a mirror image of them: lower node ``(n_rows,)``, shares of two ``(n_rows, 2)``."""
+
+    start: int
+    first: NDArray[np.int64]
+    share: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSmoother:
+    r"""Kernel sums :math:`\sum_i c_i k_h(g - p_i)` at the points g of a grid, for counts c of the rows.
+
+    Every row and its mirror images are split linearly between the two nearest nodes of the grid, whose kernel sums are
+    one convolution.
+
+    Attributes
+    ----------
+    point : array of shape (n_points,)
+        Points of the grid in the support, as far as the kernel reaches from the rows.
+    step, bandwidth : float
+        Distance of the points; standard deviation of the kernel.
+    """
+
+    point: NDArray[np.float64]
+    step: float
+    bandwidth: float
+    _images: list[Image]
+    _taps: NDArray[Any]
+
+    @classmethod
+    def fit(
+        cls,
+        position: NDArray[np.float64],
+        *,
+        kernel: str,
+        bandwidth: float,
+        support: tuple[float, float],
+        grid: tuple[float, float, int] | None,
+    ) -> KernelSmoother:
+        """Prepare for rows at ``position (n_samples,)``, increasing, in the support."""
+        low, high = support
+        reach_of_kernel, density = KERNELS[kernel]
+        points, step = lattice(support, bandwidth, grid)
+        half = math.ceil(reach_of_kernel * bandwidth / step)
+        reach = half * step
+        inside = np.flatnonzero(
+            (points > low) & (points <= high) & (points >= position[0] - reach) & (points <= position[-1] + reach)
+        )
+        first_node, n_nodes = inside[0] - half, len(inside) + 2 * half
+        turns = math.ceil(reach / (high - low))
+        images = []
+        for turn in range(-turns, turns + 1):
+            shift = 2 * turn * (high - low)
+            for image in (position + shift, 2 * low - position + shift):
+                node = (image - points[0]) / step - first_node
+                below = np.floor(node).astype(np.int64)
+                near = np.flatnonzero((below >= 0) & (below < n_nodes - 1))
+                if near.size:
+                    share = (node - below)[near, None]
+                    images.append(Image(int(near[0]), below[near], np.concatenate([1 - share, share], axis=1)))
+        taps = density(np.arange(-half, half + 1) * step / bandwidth) / bandwidth
+        return cls(points[inside], step, bandwidth, images, taps)
+
+    def weighted(self, weight: NDArray[np.float64]) -> KernelSmoother:
+        """Return the smoother in which every row counts its weight ``(n_samples,)``, which may be negative."""
+        images = [
+            Image(start, first, share * weight[start : start + len(first), None])
+            for start, first, share in self._images
+        ]
+        return KernelSmoother(self.point, self.step, self.bandwidth, images, self._taps)
+
+    def sums(self, counts: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Return the kernel sums ``(n_replicates, n_points)`` of counts ``(n_replicates, n_samples)``."""
+        binned = np.zeros((len(counts), self._n_nodes))
+        for image in self._images:
+            spread_counts(counts, *image, binned)
+        return self._convolve(binned)
+
+    def sum_of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the kernel sums ``(n_points,)`` of any numbers ``(n_samples,)``."""
+        binned = np.zeros(self._n_nodes)
+        for start, first, share in self._images:
+            value = values[start : start + len(first), None] * share
+            for j in (0, 1):
+                binned += np.bincount(first + j, value[:, j], self._n_nodes)
+        return self._convolve(binned[None])[0]
+
+    @property
+    def _n_nodes(self) -> int:
+        return len(self.point) + len(self._taps) - 1
+
+    @property
+    def batch(self) -> int:
+        """Number of replicates to smooth at a time."""
+        return max(_BATCH // self._n_nodes, 1)
+
+    def _convolve(self, binned: NDArray[np.float64]) -> NDArray[np.float64]:
+        from scipy import fft
+
+        # A circular convolution as long as the nodes: what goes round falls on the nodes beyond the points.
+        length = fft.next_fast_len(self._n_nodes, real=True)
+        spectrum = fft.rfft(binned, length, axis=-1) * fft.rfft(self._taps, length)
+        return fft.irfft(spectrum, length, axis=-1)[:, len(self._taps) - 1 : self._n_nodes]
+
+
+def into_support(position: NDArray[np.float64], support: tuple[float, float]) -> NDArray[np.float64]:
+    """Return positions clipped to the support; only rounding may lie beyond it."""
+    low, high = support
+    outside = (position < low - SUM_TOLERANCE) | (position > high + SUM_TOLERANCE)
+    if outside.any():
+        msg = f"`support` must hold all probabilities of the event, got {support} and {position[outside][0]:.6g}."
+        raise ValueError(msg)
+    return np.clip(position, low, high)

@@ -1,0 +1,131 @@
+"""Debiased estimates of the squared l2 calibration error: what chance adds to squared gaps is taken away."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._cells import sum_over_events
+from caltest._compiled._lookup import sum_selected
+from caltest.predictions._partitions import Partition
+from caltest.predictions._sample import CellSums, Sample
+from caltest.predictions._validation import validate_choice
+from caltest.predictions._variance_tree import VarianceTree
+from caltest.resampling._distributions import Law
+from caltest.statistics._base import Statistic
+
+
+@dataclass(frozen=True)
+class SquaredL2(Statistic):
+    r"""Debiased squared l2 calibration error over cells; signed.
+
+    With the residuals :math:`e_i = y_i - p_i` (y one-hot; the event's alone behind a two-outcome lens) and their sums
+    :math:`S_b` in the cells,
+
+    .. math::
+        T = \frac1n \sum_b \frac{|S_b|^2 - \sum_{i \in b} |e_i|^2}{n_b - 1},
+
+    the U-statistic of the products :math:`e_i \cdot e_j` of different rows of a cell. Its target is the squared
+    miscalibration averaged within cells, :math:`\sum_b w_b |\mu_b|^2` with :math:`\mu_b = E[e \mid b]` and shares
+    :math:`w_b = n_b / n`: for rows that are independent and identically distributed given their cell it is exactly
+    unbiased, at every n. Given the predictions its mean is :math:`\sum_b w_b (|\mu_b|^2 - v_b / (n_b - 1))`, where
+    :math:`\mu_b` and :math:`v_b` are mean and variance over the cell's rows of the true deviations
+    :math:`E[e_i \mid p_i]`: 0 if the model is calibrated, slightly low if the miscalibration varies within cells. A
+    cell of one row counts 0. A negative value is chance, or outcomes that scatter less than predicted: it is reported
+    as it is. A result carries the ``root`` :math:`\sqrt{\max(T, 0)}` and the standard deviation of the null law,
+    ``null_std``, besides.
+
+    With sample weights w a cell counts :math:`W_b / W` times
+    :math:`(|S_b|^2 - \sum w_i^2 |e_i|^2) / (W_b^2 - \sum w_i^2)`, sums of weighted residuals.
+
+    Parameters
+    ----------
+    partition : Partition or callable
+        Cells of the induced simplex.
+    estimator : {"unbiased", "t-cal", "kumar"}
+        "unbiased" is T. "t-cal" (Lee et al. 2023) divides by :math:`n_b` instead of :math:`n_b - 1`, which shrinks
+        towards 0. "kumar" (Kumar et al. 2019) is :math:`\sum_b w_b \bigl(|\bar y_b - \bar p_b|^2 - \sum_k
+        \bar y_{bk} (1 - \bar y_{bk}) / (n_b - 1)\bigr)`: it subtracts the whole variance of the outcomes in the cell,
+        also the part that the predictions explain, hence too much by the variance of calibrated predictions in the
+        cell over :math:`n_b - 1`. Where predictions do not vary within cells it is T.
+
+    Raises
+    ------
+    ValueError
+        If ``estimator`` is unknown.
+
+    References
+    ----------
+    A. Kumar, P. Liang and T. Ma (2019), Verified uncertainty calibration, NeurIPS.
+    D. Lee, X. Huang, H. Hassani and E. Dobriban (2023), T-Cal: an optimal test for the calibration of predictive
+    models, JMLR.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> squared = caltest.SquaredL2(caltest.EqualMass(15))
+    >>> result = caltest.calibration_test(y_true, y_prob, lens=caltest.Confidence(), statistic=squared, rng=0)
+    >>> round(result.statistic, 5), round(result.derived["root"], 4), result.pvalue
+    (0.00603, 0.0777, 0.0001)
+    """
+
+    partition: Partition | Any = VarianceTree()
+    estimator: str = "unbiased"
+
+    measures_scatter = True
+
+    def __post_init__(self) -> None:
+        validate_choice(self.estimator, "estimator", ("unbiased", "t-cal", "kumar"))
+
+    def derived(self, value: float, null: Law) -> dict[str, float]:
+        """Return the clipped root of the estimate, an l2 error, and the standard deviation of the null law."""
+        return {"root": math.sqrt(max(value, 0.0)), "null_std": null.std}
+
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the signed estimate ``(...)`` of outcomes ``(..., n_samples)``."""
+        sums = CellSums.of(sample, sample.cells(self.partition), outcomes)
+        scale, squares = sample.once(self._scale)
+        if self.estimator == "kumar":
+            frequency = _free(sums.observed)
+            gap = np.square(frequency - _free(sums.predicted)).sum(axis=-1)
+            variance = (frequency * (1 - frequency)).sum(axis=-1)
+            return (np.where(scale > 0, sums.share * gap, 0.0) - scale * squares * variance).sum(axis=-1)
+        whole = np.square(_free(sums.observed_count - sums.predicted_sum)).sum(axis=-1)
+        flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+        own = sample.once(self._own_squares)
+        if sample.n_outcomes == 2:
+            step = own[:, 1] - own[:, 0]
+            total = own[:, 0].sum() + sum_over_events(flat, step, np.array([0, sample.n_samples]))[:, 0]
+        else:
+            total = sum_selected(flat, own)
+        return (whole * scale).sum(axis=-1) - total.reshape(outcomes.shape[:-1])
+
+    def _scale(self, sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what a squared residual counts in each cell, 0 where there are no pairs, and sums of squared weights.
+
+        Both ``(n_cells,)``.
+        """
+        cells = sample.cells(self.partition)
+        weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+        squares = np.bincount(cells.index, np.square(weight), cells.n_cells).astype(np.float64)
+        several = np.bincount(cells.index[weight > 0], minlength=cells.n_cells) > 1
+        divisor = np.square(cells.count) - (0.0 if self.estimator == "t-cal" else squares)
+        scale = np.divide(cells.count / cells.count.sum(), divisor, where=several, out=np.zeros(cells.n_cells))
+        return scale, squares
+
+    def _own_squares(self, sample: Sample) -> NDArray[np.float64]:
+        """Return squared residuals for each outcome, scaled as in their cells, ``(n_samples, n_outcomes)``."""
+        p = sample.null_prob
+        own = np.square(p[:, 1:] - [0, 1]) if sample.n_outcomes == 2 else 1 - 2 * p + np.square(p).sum(axis=1)[:, None]
+        scale = sample.once(self._scale)[0][sample.cells(self.partition).index]
+        return own * (scale if sample.weight is None else scale * np.square(sample.weight))[:, None]
+
+
+def _free(outcomes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the last axis without the first of two outcomes, which the other determines."""
+    return outcomes[..., 1:] if outcomes.shape[-1] == 2 else outcomes

@@ -1,0 +1,266 @@
+"""How the debiased squared l2 error scatters around the miscalibration that it estimates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._sample import Sample
+from caltest.resampling._distributions import PoissonBinomial
+from caltest.statistics._skce import residuals
+from caltest.statistics._squared_l2 import SquaredL2
+
+_FEW_SURPRISES = 5  # expected ones, as variance: below, a law of many small parts is none
+_PSEUDO_ROWS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredL2Law:
+    r"""Approximate law of the debiased squared l2 error T for every value :math:`\theta` of its target.
+
+    .. math:: P_\theta(T \le t) = F(t / a + \nu; \nu, \theta / a), \qquad a = \kappa / n, \quad \nu = s_0^2 / (2 a^2)
+
+    with F the non-central chi-squared distribution function: :math:`a (\chi^2_\nu(\theta / a) - \nu)` has mean
+    :math:`\theta` and variance :math:`s_0^2 + 4 \kappa \theta / n`, the noise of a calibrated model and what
+    miscalibration adds. `l2_interval` tells what :math:`s_0` and :math:`\kappa` are, and how well the law holds.
+
+    Attributes
+    ----------
+    estimate : float
+        T.
+    noise : float
+        :math:`s_0`, about the standard deviation of T if the model is calibrated.
+    unit : float
+        a.
+    spread : float or None
+        Standard deviation of T at the estimate, for more than two outcomes, where the normal law is consulted too.
+    quiet : array of shape (n_quiet, 3)
+        Rows, share of the rows and surprises (0 or 1) of each cell of predictions that were certain and proved right.
+    largest : float
+        Greatest possible target.
+    evidence : float
+        Where so few surprises were to be expected that T follows no chi-squared law, the exact two-sided p-value of
+        their number, in case of calibration; elsewhere 0.
+    """
+
+    estimate: float
+    noise: float
+    unit: float
+    spread: float | None
+    quiet: NDArray[np.float64]
+    largest: float
+    evidence: float
+
+    @classmethod
+    def of(cls, sample: Sample, partition: Any) -> SquaredL2Law:
+        """Estimate the law from the residuals of a sample."""
+        n, moments = sample.n_samples, sample.once(cell_moments, partition)
+        largest = greatest_l2(sample.n_outcomes)
+        rows = np.array([cell.n_rows for cell in moments])
+        surprises = np.array([round(cell.squares / largest) for cell in moments])
+        noise = math.sqrt(2 * max(sum(cell.null_pairs for cell in moments), sum(cell.pairs for cell in moments))) / n
+        gap = math.fsum(cell.n_rows * cell.mean @ cell.mean for cell in moments)
+        along = math.fsum(cell.n_rows * cell.mean @ cell.covariance @ cell.mean for cell in moments)
+        kappa = max(along / gap if gap > 0 else 0.0, _null_scale(moments, n))
+        spread = math.sqrt(noise**2 + 4 * along / n**2)
+        return cls(
+            float(SquaredL2(partition).evaluate(sample, sample.outcome)),
+            noise,
+            kappa / n,
+            spread if spread > 0 and sample.n_outcomes > 2 else None,
+            np.column_stack([rows, rows / n, surprises])[(surprises <= 1) | (noise == 0)],
+            largest,
+            _surprise_pvalue(sample) if sum(np.trace(cell.stated) for cell in moments) < _FEW_SURPRISES else 0.0,
+        )
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        """The parameter nu."""
+        return self.noise**2 / (2 * self.unit**2) if self.unit > 0 else 0.0
+
+    @property
+    def null_tail(self) -> float:
+        """Probability of a value at most T if the model is calibrated."""
+        nu = self.degrees_of_freedom
+        return noncentral_chi2_cdf(self.estimate / self.unit + nu, nu, 0.0) if self.noise > 0 else 1.0
+
+    def below(self, target: float) -> float:
+        r"""Return the probability of a value at most T; decreasing in the target.
+
+        An estimate far below 0 says that outcomes scatter less than those of a calibrated model, not that there is
+        less than no miscalibration: it is read as the 16 % quantile of the null law. Nor can rows that were certain,
+        and right, exclude what they had little occasion to show: a cell of m such rows hides a target
+        :math:`\theta = \tfrac m n \mu^2` with the binomial probability of no more surprises than were seen.
+        """
+        from scipy.special import bdtr, ndtr
+
+        if not self.unit:
+            return 1.0
+        rows, share, surprises = self.quiet.T
+        rate = np.minimum(np.sqrt(target / (self.largest * share)), 1.0)
+        found = [bdtr(surprises, rows.astype(int), rate).max(initial=0.0)]
+        if self.noise > 0:
+            nu = self.degrees_of_freedom
+            x = max(self.estimate / self.unit + nu, _low_quantile(nu))
+            found.append(noncentral_chi2_cdf(x, nu, target / self.unit))
+        if self.spread is not None:
+            found.append(float(ndtr((self.estimate - target) / self.spread)))
+        return float(max(found))
+
+    def above(self, target: float) -> float:
+        """Return the probability of a value at least T; increasing in the target."""
+        if not self.noise:
+            return 1.0
+        nu = self.degrees_of_freedom
+        return 1 - noncentral_chi2_cdf(self.estimate / self.unit + nu, nu, target / self.unit)
+
+    def upper_end(self, alpha: float) -> float:
+        """Return the target above which a value at most T has a probability below ``alpha``."""
+        return _crossing(lambda target: self.below(target) - alpha, self.largest)
+
+    def lower_end(self, alpha: float) -> float:
+        """Return the target below which a value at least T has a probability below ``alpha``; no more than T."""
+        if self.evidence > alpha:
+            return 0.0
+        crossing = _crossing(lambda target: alpha - self.above(target), self.largest)
+        return min(crossing, max(self.estimate, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class CellMoments:
+    r"""What the residuals of one cell say; d is 1 for two outcomes, else their number.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows.
+    mean : array of shape (d,)
+        Mean residual.
+    covariance : array of shape (d, d)
+        Of a residual, with four pseudo-rows that are spread evenly over the outcomes.
+    stated : array of shape (d, d)
+        Sum over the rows of the covariances that the predictions state.
+    squares : float
+        Sum of the squared lengths of the residuals.
+    pairs, null_pairs : float
+        :math:`\sum_{i \ne j} (e_i \cdot e_j)^2 / (n_b - 1)^2`, and its expectation if the model is calibrated.
+    """
+
+    n_rows: int
+    mean: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    stated: NDArray[np.float64]
+    squares: float
+    pairs: float
+    null_pairs: float
+
+    @classmethod
+    def of(cls, error: NDArray[np.float64], prob: NDArray[np.float64]) -> CellMoments:
+        """Sum over residuals and predictions ``(n_rows, d)`` of at least two rows."""
+        n = len(error)
+        square = np.square(error).sum(axis=1)
+        joint = error @ error.T if n < error.shape[1] else error.T @ error  # either has the same norm
+        stated = np.diag(prob.sum(axis=0)) - prob.T @ prob
+        # Of each row's own covariance: |diag p - p p'|^2 = sum p^2 - 2 sum p^3 + (sum p^2)^2.
+        own = np.square(prob).sum(axis=1) - 2 * (prob**3).sum(axis=1) + np.square(np.square(prob).sum(axis=1))
+        mean = error.mean(axis=0)
+        centred = error - mean
+        n_outcomes = max(len(mean), 2)
+        even = np.eye(len(mean)) / n_outcomes - 1 / n_outcomes**2
+        return cls(
+            n,
+            mean,
+            (centred.T @ centred + _PSEUDO_ROWS * even) / (n - 1 + _PSEUDO_ROWS),
+            stated,
+            float(square.sum()),
+            max(float(np.square(joint).sum() - np.square(square).sum()), 0.0) / (n - 1) ** 2,
+            max(float(np.square(stated).sum() - own.sum()), 0.0) / (n - 1) ** 2,
+        )
+
+
+def greatest_l2(n_outcomes: int) -> float:
+    """Return the greatest squared l2 miscalibration; of two outcomes the event alone counts."""
+    return 1.0 if n_outcomes == 2 else 2.0
+
+
+def cell_moments(sample: Sample, partition: Any) -> list[CellMoments]:
+    """Return the moments of every cell of at least two rows."""
+    cells, first = sample.cells(partition), 1 if sample.n_outcomes == 2 else 0  # the event's residual says it all
+    errors = cells.split(residuals(sample, sample.outcome)[:, first:])
+    probs = cells.split(sample.prob[:, first:])
+    return [CellMoments.of(error, prob) for error, prob in zip(errors, probs, strict=True) if len(error) > 1]
+
+
+def stated_deviation(sample: Sample, partition: Any) -> float:
+    r"""Return the standard deviation of T that the predictions state, at the mean residuals :math:`m_b` that were seen.
+
+    .. math:: s^2 = \frac{2}{n^2} \sum_b q_b + \frac{4}{n^2} \sum_b m_b' \Bigl(\sum_{i \in b} \Sigma_i\Bigr) m_b
+
+    with the expected sum over pairs :math:`q_b` of each cell. Outcomes that all came as expected show no variance; this
+    one does not depend on how many did not.
+    """
+    moments = sample.once(cell_moments, partition)
+    along = math.fsum(cell.mean @ cell.stated @ cell.mean for cell in moments)
+    return math.sqrt(2 * math.fsum(cell.null_pairs for cell in moments) + 4 * max(along, 0.0)) / sample.n_samples
+
+
+def _surprise_pvalue(sample: Sample) -> float:
+    """Return the exact two-sided p-value of the number of rows whose outcome was not the most probable one."""
+    surprises = int(np.count_nonzero(sample.outcome != sample.prob.argmax(axis=1)))
+    return PoissonBinomial.of(np.clip(1 - sample.prob.max(axis=1), 0.0, 1.0)).two_sided(surprises)
+
+
+def _null_scale(cells: list[CellMoments], n_samples: int) -> float:
+    """Return the variance of a residual: pooled for two outcomes, else what gives T its third cumulant."""
+    if not cells:
+        return 0.0
+    if len(cells[0].mean) == 1:
+        return sum(cell.n_rows * float(cell.covariance[0, 0]) for cell in cells) / n_samples
+    squares = [cell.covariance @ cell.covariance for cell in cells]
+    second = sum(float(np.trace(square)) for square in squares)
+    third = sum(float((square * cell.covariance).sum()) for square, cell in zip(squares, cells, strict=True))
+    return third / second if second > 0 else 0.0
+
+
+def noncentral_chi2_cdf(x: float, degrees_of_freedom: float, noncentrality: float) -> float:
+    r"""Return the distribution function of the non-central chi-squared law by Sankaran's normal approximation.
+
+    A power of :math:`x / (\nu + \lambda)` is close to normal; degrees of freedom need not be whole, and may be many.
+
+    References
+    ----------
+    M. Sankaran (1963), Approximations to the non-central chi-square distribution, Biometrika 50, 199-204.
+    """
+    from scipy.special import ndtr
+
+    if x <= 0:
+        return 0.0
+    mean, variance = degrees_of_freedom + noncentrality, degrees_of_freedom + 2 * noncentrality
+    h = 1 - 2 / 3 * mean * (degrees_of_freedom + 3 * noncentrality) / variance**2
+    p = variance / mean**2
+    m = (h - 1) * (1 - 3 * h)
+    centre = 1 + h * p * (h - 1 - (2 - h) * m * p / 2)
+    return float(ndtr(((x / mean) ** h - centre) / (h * math.sqrt(2 * p) * (1 + m * p / 2))))
+
+
+def _low_quantile(degrees_of_freedom: float) -> float:
+    """Return the 16 % quantile of the chi-squared law: a standard deviation below its centre."""
+    from scipy.special import gammaincinv
+
+    return 2 * float(gammaincinv(degrees_of_freedom / 2, 0.16))
+
+
+def _crossing(decreasing: Callable[[float], float], largest: float) -> float:
+    """Return where a decreasing function of the target crosses 0, or the end of [0, largest] that is nearer."""
+    from scipy.optimize import brentq
+
+    if decreasing(0.0) <= 0:
+        return 0.0
+    if decreasing(largest) >= 0:
+        return largest
+    return float(brentq(decreasing, 0.0, largest, xtol=1e-16, rtol=1e-12))

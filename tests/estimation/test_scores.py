@@ -1,0 +1,148 @@
+"""Scores against scikit-learn, reference values, hand-computed cases and loops."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+import caltest
+from tests.reference.examples import PROBLEMS
+
+SCORES = [
+    caltest.accuracy,
+    caltest.brier_score,
+    caltest.log_score,
+    caltest.mean_confidence,
+    caltest.overconfidence,
+    caltest.spherical_score,
+    caltest.underconfidence,
+]
+EXACT = {"rtol": 1e-12, "atol": 1e-12}
+
+# From goldens.json: accuracy, sum of squares over classes, mean negative log-likelihood.
+NETWORKS = {
+    "cifar10_vgg19_bn": (0.9368, 0.111370673761, 0.366565499292),
+    "cifar10_densenet121": (0.9272, 0.118734308622, 0.29110555801),
+    "cifar10_googlenet": (0.9295, 0.107276875893, 0.232595855377),
+    "cifar10_resnet_orig": (0.8849, 0.180549557212, 0.466678304992),
+}
+
+
+def naive_score(score, prob, label, weight):
+    """One row after the other."""
+    total = value = 0.0
+    for p, y, w in zip(prob.tolist(), label.tolist(), weight, strict=True):
+        if w == 0:
+            continue
+        top = p.index(max(p))
+        if score is caltest.brier_score:
+            term = sum((x - (k == y)) ** 2 for k, x in enumerate(p)) if len(p) > 2 else (p[1] - y) ** 2
+        elif score is caltest.log_score:
+            term = -math.log(p[y]) if p[y] > 0 else math.inf
+        elif score is caltest.spherical_score:
+            term = p[y] / math.sqrt(sum(x * x for x in p))
+        else:
+            term = {
+                caltest.accuracy: float(y == top),
+                caltest.mean_confidence: max(p),
+                caltest.overconfidence: max(p) * (y != top),
+                caltest.underconfidence: (1 - max(p)) * (y == top),
+            }[score]
+        total, value = total + w, value + w * term
+    return value / total
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+def test_equals_the_loops(score, problem):
+    prob = problem.y_prob.astype(float)
+    for weight in (None, problem.weight):
+        expected = naive_score(score, prob, problem.y_true, np.ones(len(prob)) if weight is None else weight)
+        value = score(problem.y_true, problem.y_prob, sample_weight=weight)
+        assert isinstance(value, float)
+        np.testing.assert_allclose(value, expected, **EXACT)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_definitions_of_scikit_learn(weighted):
+    rng = np.random.default_rng(0)
+    prob = rng.dirichlet(np.ones(4), size=200)
+    label = rng.integers(4, size=200)
+    weight = rng.random(200) if weighted else None
+    options = {"sample_weight": weight}
+    assert caltest.log_score(label, prob, **options) == pytest.approx(metrics.log_loss(label, prob, **options))
+    right = metrics.accuracy_score(label, prob.argmax(axis=1), **options)
+    assert caltest.accuracy(label, prob, **options) == pytest.approx(right, rel=1e-12)
+    event, p = label == 0, prob[:, 0]
+    assert caltest.brier_score(event, p, **options) == pytest.approx(metrics.brier_score_loss(event, p, **options))
+    # Several classes: the sum over one-against-rest problems; scikit-learn itself sums since 1.7.
+    summed = sum(metrics.brier_score_loss(label == k, prob[:, k], **options) for k in range(4))
+    assert caltest.brier_score(label, prob, **options) == pytest.approx(summed, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_reference_values(name, shared_data):
+    with np.load(shared_data / f"{name}.npz") as data:
+        y_true, y_prob = data["labels"], data["probs"]
+    expected = NETWORKS[name]
+    found = [score(y_true, y_prob) for score in (caltest.accuracy, caltest.brier_score, caltest.log_score)]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("lens", [None, caltest.TopK(2), caltest.ClassWise(1)], ids=repr)
+def test_the_two_halves_are_the_gap(lens):
+    y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    over, under, sure, right = (
+        score(y_true, y_prob, lens=lens)
+        for score in (caltest.overconfidence, caltest.underconfidence, caltest.mean_confidence, caltest.accuracy)
+    )
+    assert over - under == pytest.approx(sure - right, abs=1e-12)
+
+
+def test_halves_of_a_calibrated_model_are_equal_on_average():
+    """Both have the mean of c (1 - c); the gap has its variance, here within 4 standard errors."""
+    rng = np.random.default_rng(1)
+    prob = rng.dirichlet(np.ones(3), size=20_000)
+    label = (rng.random((20_000, 1)) > np.cumsum(prob, axis=1)).sum(axis=1)
+    sure = prob.max(axis=1)
+    error = np.sqrt((sure * (1 - sure)).sum()) / 20_000
+    for half in (caltest.overconfidence, caltest.underconfidence):
+        assert abs(half(label, prob) - (sure * (1 - sure)).mean()) < 4 * error
+
+
+def test_a_label_of_probability_zero():
+    assert caltest.log_score([2, 0], [[0.5, 0.5, 0.0]] * 2) == math.inf
+    assert caltest.log_score([2, 0], [[0.5, 0.5, 0.0]] * 2, sample_weight=[0.0, 1.0]) == pytest.approx(math.log(2))
+    assert caltest.log_score([0], [[1.0, 0.0]]) == 0
+    assert str(caltest.log_score([0], [[1.0, 0.0]])) == "0.0"
+    assert caltest.brier_score([2], [[1.0, 0.0, 0.0]]) == 2
+    assert caltest.brier_score([0], [1.0]) == 1
+    assert caltest.spherical_score([2], [[1.0, 0.0, 0.0]]) == 0
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_lens_and_names(score):
+    rng = np.random.default_rng(2)
+    prob, label = rng.dirichlet(np.ones(3), size=50), rng.integers(3, size=50)
+    looked = score(label, prob, lens=caltest.ClassWise(1))
+    assert looked == pytest.approx(score(label == 1, prob[:, 1]), rel=1e-12)
+    assert score(np.array(["a", "b", "c"])[label], prob, classes=["a", "b", "c"]) == score(label, prob)
+    order = rng.permutation(50)
+    assert score(label[order], prob[order]) == pytest.approx(score(label, prob), rel=1e-12)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0, 2], [0.5, 0.5]), "`y_true` must hold class indices 0 to 1"),
+        (([0, 1], [0.5, 1.5]), r"`y_prob` must lie in \[0, 1\], got 1.5"),
+        (([0], [0.5, 0.5]), "`y_true` and `y_prob` must have the same length, got 1 and 2"),
+    ],
+)
+def test_bad_input_is_refused(score, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        score(*arguments)
+    with pytest.raises(ValueError, match=r"`sample_weight` must have shape \(2,\), got \(1,\)"):
+        score([0, 1], [0.5, 0.5], sample_weight=[1.0])

@@ -1,0 +1,136 @@
+"""The certificate: its page is made from its data, nothing is missing, and today's cells agree with it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+import caltest
+from benchmarks import certificate, certificate_page, coverage
+from caltest.results._naming import describe
+from caltest.simulation import DirichletModel, size_study
+from tests.reference.examples import LENSES, STATISTICS
+
+DOCS = Path(__file__).parents[2] / "docs"
+DATA = DOCS / "validity.csv"
+CELLS_PER_DAY = 6
+TODAY = {50: 300, 100: 300, 500: 150, 2_000: 60, 10_000: 20}
+"""Data sets of today's cells, by size."""
+
+
+def test_the_page_is_made_from_the_data():
+    data = ((DOCS / name).read_text() for name in certificate_page.DATA)
+    assert (DOCS / "validity.md").read_text() == certificate_page.page(*data)
+
+
+def test_the_data_hold_every_statistic_lens_and_size():
+    """A new statistic needs a new run of the certificate: `python benchmarks/validity.py --out DIR`."""
+    frame, facts = certificate_page.read(DATA.read_text())
+    measured = set(frame[["model", "lens", "n_samples", "null", "test"]].itertuples(index=False, name=None))
+    planned = {
+        (cell.model, describe(cell.lens), cell.n_samples, cell.null, test)
+        for cell in certificate.cells()
+        for test in cell.tests
+    }
+    assert measured == planned
+    assert set(facts) == {"seed", "commit", "date", "resamples"}
+    assert {kind.__name__ for kind in STATISTICS} <= set(frame["test"])
+    assert {type(lens) for _, lens in certificate.VIEWS} == set(LENSES)
+
+
+def test_the_data_hold_every_interval_and_promises_are_kept():
+    """Statistics.md, section 7: two outcomes, within 2 points of nominal from 1,000 rows on, within 3 at 200."""
+    frame, _ = certificate_page.read((DOCS / "coverage.csv").read_text())
+    assert set(frame["interval"]) == {interval.name for interval in coverage.INTERVALS}
+    promised = frame[frame["interval"].eq("l2_interval") & frame["predictions"].isin(["spread", "sharp"])]
+    slack = 4 * np.sqrt(0.95 * 0.05 / promised["n_replicates"])
+    assert (promised["coverage"] >= 0.95 - np.where(promised["n_samples"] >= 1000, 0.02, 0.03) - slack).all()
+    assert (promised[["above", "below"]].max(axis=1) <= 0.045 + slack).all()
+    exact = frame[
+        frame["interval"].isin(["calibration_band", "consistency bars, one", "consistency bars, simultaneous"])
+    ]
+    assert (exact["coverage"] >= exact["level"] - 4 * np.sqrt(0.25 / exact["n_replicates"])).all()
+
+
+def test_every_valid_test_of_the_certificate_is_valid():
+    frame, _ = certificate_page.read(DATA.read_text())
+    valid = frame[frame["null"].isin(certificate_page.VALID)]
+    above = certificate_page.exceeding(valid).any(axis=1)
+    assert valid[above].to_dict("records") == []
+
+
+def test_limits_are_shared_by_the_valid_tests():
+    frame = pd.DataFrame(
+        {"null": ["Monte Carlo"] * 10 + ["asymptotic"], "n_replicates": [1000] * 11}
+        | {column: np.arange(11) + 70 for column in certificate_page.COLUMNS.values()}
+    )
+    limit = certificate_page.limits(frame)[0.05][0]
+    assert binom.sf(limit, 1000, 0.05) <= 0.001 / 30 < binom.sf(limit - 1, 1000, 0.05)
+    found = certificate_page.exceeding(frame)
+    assert found[0.05].tolist() == (np.arange(11) + 70 > limit).tolist()
+    assert found[0.01].all()
+
+
+def test_slow_tests_have_fewer_data_sets():
+    entry = certificate.Entry("a", caltest.ECE(), "Monte Carlo", 100, 500)
+    assert [entry.n_replicates(n, 1000) for n in certificate.SIZES] == [1000, 1000, 100, 0, 0]
+    assert certificate.Entry("a", caltest.ECE(), "Monte Carlo").n_replicates(10_000, 1000) == 100
+
+
+def test_the_page_names_what_fails_and_what_is_left_out():
+    rows = {
+        "model": "3 classes",
+        "lens": "Confidence()",
+        "n_samples": [50, 50, 500],
+        "test": ["good", "bad", "good"],
+        "null": ["Monte Carlo", "asymptotic", "Monte Carlo"],
+        "n_replicates": [1000, 100, 1000],
+        "rejected_1pct": [10, 30, 10],
+        "rejected_5pct": [50, 30, 50],
+        "rejected_10pct": [99, 30, 99],
+    }
+    facts = "# seed: 1; commit: abc; date: 2030-01-01; resamples: 99\n"
+    covered = {
+        "interval": ["l2_interval"] * 2,
+        "predictions": "sharp",
+        "truth": ["calibrated", "shifted by 0.4 logits"],
+    }
+    covered |= {"n_samples": 200, "n_replicates": 1000, "level": 0.95, "coverage": [0.94, 0.9], "above": [0.0, 0.08]}
+    covered |= {"below": [0.06, 0.02], "width": 0.1}
+    page = certificate_page.page(
+        facts + pd.DataFrame(rows).to_csv(index=False), facts + pd.DataFrame(covered).to_csv(index=False)
+    )
+    assert "| sharp, n = 200 (1,000) | 94.0 (0.0 / 6.0) | **90.0** (8.0 / 2.0) |" in page
+    assert "0 of 6 rates lie above their limit." in page
+    assert "| good | 1.0 / 5.0 / 9.9 | 1.0 / 5.0 / 9.9 |" in page
+    assert "| bad (asymptotic) | **30.0** / **30.0** / **30.0** |" in page
+    assert "| bad (asymptotic) | 30.0 % (Confidence(), n = 50) | 3 classes, Confidence() (n = 50) |" in page
+    assert "* bad (asymptotic): 100 data sets at n = 50; none at n = 500." in page
+    assert "seed 1, commit abc, date 2030-01-01" in page
+
+
+def test_the_check_finds_a_test_that_fails():
+    """Rows resampled in sparse cells: rejected almost always."""
+    sparse = caltest.ECE(caltest.EqualWidth(10, axes="all"))
+    rows = caltest.Consistency(resample_predictions=True)
+    frame = size_study(DirichletModel(10, 0.5), sparse, 200, 20, resampling=rows, n_resamples=99, rng=0).to_frame()
+    assert frame["exceeds"].all()
+
+
+@pytest.mark.slow
+def test_cells_of_the_day():
+    """New data every day; one-sided limits, exceeded by chance with probability 0.001 on any day at most."""
+    day = datetime.now(UTC).toordinal()
+    valid = [cell for cell in certificate.cells() if cell.null in certificate_page.VALID]
+    chosen = np.random.default_rng(day).choice(len(valid), CELLS_PER_DAY, replace=False)
+    found = []
+    for number in chosen:
+        cell = replace(valid[number], n_replicates=TODAY[valid[number].n_samples])
+        found.append(certificate.rows_of(cell, cell.run(day, workers=2)))
+    frame = pd.concat(found, ignore_index=True)
+    above = certificate_page.exceeding(frame, 0.001).any(axis=1)
+    assert frame[above].to_dict("records") == []

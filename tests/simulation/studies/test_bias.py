@@ -1,0 +1,196 @@
+"""Studies of bias: what they draw, what they compare it with, and what they say of their own error."""
+
+import joblib
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+import caltest
+from caltest import ECE, KS, ConvexECE, EqualMass, EqualWidth, SquaredL2
+from caltest.simulation import GaussianMixture1D, bias_study
+from tests.reference import naive
+
+mpl.use("Agg")
+
+PERFECT, CONSTANT, WRONG = GaussianMixture1D(0, -2), GaussianMixture1D(0, 0), GaussianMixture1D(1, 1)
+CELLS = {n: ECE(EqualWidth(n)) for n in (5, 20)}
+
+
+@pytest.fixture(scope="module")
+def study():
+    return bias_study({"perfect": PERFECT, "wrong": WRONG}, CELLS, [50, 200], 250, rng=1)
+
+
+def test_the_shape_of_a_study(study):
+    assert len(study.replicates) == 2 * 2 * 2 * 250
+    frame = study.to_frame()
+    assert len(frame) == 8
+    assert (frame["n_replicates"] == 250).all()
+    assert not frame.drop(columns=["model", "lens", "statistic", "partition"]).isna().any().any()
+    assert str(study).count("\n") > 10
+
+
+def test_the_summary_is_what_its_names_say(study):
+    row = study.to_frame().iloc[0]
+    values = study.replicates.query("model == 'perfect' and n_samples == 50 and statistic == '5'")["value"].to_numpy()
+    assert row["mean"] == pytest.approx(values.mean())
+    assert row["bias"] == pytest.approx(values.mean() - row["truth"])
+    assert row["std"] == pytest.approx(values.std(ddof=1))
+    assert row["mean_se"] == pytest.approx(values.std(ddof=1) / np.sqrt(250))
+    assert row["rmse"] == pytest.approx(np.sqrt(np.mean((values - row["truth"]) ** 2)))
+    assert row["q25"] == pytest.approx(np.quantile(values, 0.25))
+
+
+def test_the_errors_of_the_summary_are_standard_deviations_over_studies():
+    """Over 100 studies, every estimate varies as its own standard error says, within 4 standard errors."""
+    frames = pd.concat([bias_study(WRONG, CELLS[5], 40, 100, rng=seed).to_frame() for seed in range(100)])
+    for name in ("mean", "std", "rmse", "q25", "q50"):
+        spread, claimed = frames[name].std(ddof=1), np.sqrt(np.square(frames[f"{name}_se"]).mean())
+        # A standard deviation of 100 values has a relative error of 7 %; the claimed errors of quantiles are coarse.
+        assert abs(np.log(spread / claimed)) < 4 * (0.07 if not name.startswith("q") else 0.1), name
+
+
+def test_the_truth_lies_where_the_model_says(study):
+    truth = study.to_frame().groupby("model", sort=False)["truth"].first()
+    assert truth["perfect"] == pytest.approx(0, abs=1e-12)
+    assert truth["wrong"] == pytest.approx(0.5637511406, abs=1e-9)
+
+
+def test_estimates_of_a_replicate_are_those_of_the_public_function(study):
+    values = study.replicates.query("model == 'wrong' and n_samples == 200 and replicate == 3")["value"].to_numpy()
+    from caltest.simulation.studies._run import replicate_rng
+
+    _, y_true, y_prob = WRONG.draw(200, replicate_rng(1, "wrong/200", 3))
+    expected = [caltest.calibration_error(y_true, y_prob, statistic=statistic) for statistic in CELLS.values()]
+    np.testing.assert_array_equal(values, expected)
+
+
+def test_data_sets_do_not_depend_on_what_is_done_with_them():
+    alone = bias_study(WRONG, CELLS[5], 60, 120, rng=4)
+    among = bias_study([PERFECT, WRONG], [CELLS[20], CELLS[5]], [30, 60], 150, rng=4, workers=2)
+    picked = among.replicates.query(
+        f"model == '{WRONG}' and n_samples == 60 and statistic == '{CELLS[5]}' and replicate < 120"
+    )
+    np.testing.assert_array_equal(picked["value"], alone.replicates["value"])
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_any_backend_gives_the_same_numbers(backend):
+    whole = bias_study(WRONG, CELLS, [40, 80], 210, rng=2)
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        assert bias_study(WRONG, CELLS, [40, 80], 210, rng=2).replicates.equals(whole.replicates)
+
+
+def test_each_statistic_has_its_own_target():
+    lens = caltest.Confidence()
+    statistics = [ECE(), ECE(distance=caltest.chebyshev), SquaredL2(EqualMass(5)), ConvexECE(), KS()]
+    truth = bias_study(WRONG, statistics, 50, 2, lenses=lens, rng=0).truth["truth"].to_numpy()
+    tv = WRONG.expected_miscalibration(lens)
+    squared = WRONG.expected_miscalibration(lens, caltest.squared_euclidean)
+    # Behind two outcomes both coordinates deviate by the same amount, and SquaredL2 counts one of them.
+    np.testing.assert_allclose(truth, [tv, tv, squared / 2, tv, np.nan], rtol=1e-9)
+
+
+def test_debiased_estimates_of_a_calibrated_model_have_no_bias():
+    row = bias_study(PERFECT, SquaredL2(EqualWidth(10)), 100, 1000, rng=5).to_frame().iloc[0]
+    assert abs(row["bias"]) < 4 * row["mean_se"]
+
+
+def test_a_truth_of_ones_own():
+    study = bias_study(WRONG, KS(), 50, 10, truth=lambda model, lens, statistic: model.beta0 / 4, rng=0)
+    assert study.to_frame()["truth"].item() == 0.25
+
+
+def test_intervals_are_counted_against_the_truth():
+    calls = []
+
+    def around(y_true, y_prob, *, lens, statistic, rng):
+        value = caltest.calibration_error(y_true, y_prob, lens=lens, statistic=statistic)
+        calls.append(rng)
+        return value - 0.05, value + 0.05
+
+    study = bias_study(WRONG, CELLS[5], 100, 50, intervals={"fixed": around, "all": lambda y, p: (0, 1)}, rng=0)
+    row = study.to_frame().iloc[0]
+    held = np.abs(study.replicates["value"] - row["truth"]) <= 0.05
+    assert len(calls) == 50
+    assert row["fixed coverage"] == held.mean()
+    assert row["fixed coverage_se"] == pytest.approx(np.sqrt(held.mean() * (1 - held.mean()) / 50))
+    assert row["all coverage"] == 1
+
+
+def test_the_study_of_the_paper():
+    """Section 5.1: estimates of calibrated models almost always lie above 0; the wrong model's on both sides."""
+    models = {"perfect": PERFECT, "constant": CONSTANT, "wrong": WRONG}
+    frame = bias_study(models, CELLS, [100, 1000], 200, rng=0).to_frame().set_index(["model", "n_samples", "statistic"])
+    assert (frame.loc[["perfect", "constant"], "bias"] > 4 * frame.loc[["perfect", "constant"], "mean_se"]).all()
+    wrong = frame.loc["wrong"]
+    assert (wrong["q05"] < wrong["truth"]).all()
+    assert (wrong["q95"] > wrong["truth"]).all()
+    # More samples per cell make underestimation more likely, and few cells underestimate for good (Theorem 2).
+    assert wrong.loc[(1000, "5"), "bias"] < -4 * wrong.loc[(1000, "5"), "mean_se"]
+
+
+def test_an_independent_loop_finds_the_same_bias():
+    rng = np.random.default_rng(7)
+    values = []
+    for _ in range(400):
+        y = rng.choice([-1, 1], size=80)
+        g = 1 / (1 + np.exp(-(1 + (rng.standard_normal(80) + y))))
+        values.append(naive.ece(CELLS[5], np.stack([g, 1 - g], axis=1), (y == 1).astype(int)))
+    row = bias_study(WRONG, CELLS[5], 80, 400, rng=8).to_frame().iloc[0]
+    assert abs(np.mean(values) - row["mean"]) < 4 * np.hypot(row["mean_se"], np.std(values) / 20)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"models": []}, "`models` must hold one or more things of different names, got none."),
+        (
+            {"statistics": [ECE(), ECE()]},
+            "`statistics` must hold one or more things of different names, got 'ECE()' twice",
+        ),
+        ({"n_samples": 0}, "`n_samples` must be an integer >= 1, got 0."),
+        ({"n_samples": [5, 5]}, "`n_samples` must hold one or more different sizes"),
+        ({"n_replicates": 1}, "`n_replicates` must be an integer >= 2, got 1."),
+        ({"progress": "yes"}, "`progress` must be True, False or a function of (done, total), got 'yes'."),
+        ({"rng": -1}, "`rng` must be None, an integer >= 0"),
+        ({"workers": 0}, "`workers` must be None or a number of workers other than 0 (-1 for all), got 0."),
+        ({"intervals": {"a": 3}}, "`intervals` must hold functions that return two numbers, got 3."),
+        ({"statistics": "ECE"}, "`statistics` must hold statistics such as ECE(), got 'ECE'."),
+        ({"models": 3}, "`models` must hold models of caltest.simulation, got 3."),
+        ({"statistics": 3}, "`statistics` must hold statistics such as ECE(), got 3."),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    good = {"models": WRONG, "statistics": ECE(), "n_samples": 10, "n_replicates": 2, "rng": 0}
+    with pytest.raises(ValueError) as raised:  # noqa: PT011
+        bias_study(**good | arguments)
+    assert message in str(raised.value)
+
+
+def test_the_picture_shows_the_study(study):
+    figure = caltest.plot_bias_study(study, model="wrong")
+    assert [ax.get_title() for ax in figure.axes] == ["5", "20"]
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["50", "200"]
+    line = figure.axes[0].collections[0].get_segments()[0]
+    assert line[0][1] == pytest.approx(0.5637511406)
+    assert "wrong" in figure.get_suptitle()
+    by_cells = caltest.plot_bias_study(study, by="n_cells")
+    assert [ax.get_title() for ax in by_cells.axes] == ["50 samples", "200 samples"]
+    with pytest.raises(ValueError, match="`model` must be"):
+        caltest.plot_bias_study(study, model="other")
+    mpl.pyplot.close("all")
+
+
+def test_a_calibrated_model_has_no_miscalibration_of_any_kind():
+    from caltest.simulation import DirichletModel
+
+    statistics = [ECE(), SquaredL2(), ECE(distance=caltest.chebyshev)]
+    study = bias_study([DirichletModel(3, 0.5), PERFECT], statistics, 20, 2, lenses=caltest.Confidence(), rng=0)
+    assert study.truth["truth"].tolist() == [0.0] * 6
+
+
+def test_what_is_not_known_has_no_error():
+    row = bias_study(WRONG, KS(), 20, 5, rng=0).to_frame().iloc[0]
+    assert np.isnan(row[["truth", "bias", "rmse", "rmse_se"]].to_numpy(dtype=float)).all()
