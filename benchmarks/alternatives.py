@@ -1,4 +1,4 @@
-"""Power: nine ways to be wrong, under-confidence among them, and the alternatives of T-Cal."""
+"""Power against nine kinds of miscalibration, under-confidence among them, and the alternatives of T-Cal."""
 
 import argparse
 import io
@@ -33,13 +33,13 @@ N_RESAMPLES = 99
 REPLICATES = 300
 SIZES = (500, 2_000, 10_000)
 SKCE_SIZE = 2_000
-"""SKCE, whose cost grows with the square of the rows, is left out beyond."""
+"""SKCE, whose cost grows with the square of the sample size, is left out beyond."""
 UNDER = "under-confident 1.2"
 TOP = caltest.Confidence()
 
 
 def alternatives(n_classes: int) -> dict[str, object]:
-    """Return the calibration functions that tests are to tell from calibrated, by name."""
+    """Return the calibration functions that tests should detect, by name."""
     half = n_classes // 2
     return {
         "over-confident 1.1": Temperature(1.1),
@@ -160,25 +160,26 @@ def draw_curves(out: Path, replicates: int, images: Path) -> None:
             progress=True,
             rng=SEED,
         )
-        caltest.plot_power_study(study).savefig(images / f"{name}.png", dpi=110)
+        study.plot().flat[0].figure.savefig(images / f"{name}.png", dpi=110)
         print(f"{name}: done", flush=True)
 
 
-HEAD = """# Which test sees what
+HEAD = """# Which test detects what
 
-Power at level {level:g}: the share of {replicates} data sets that a test rejects, for nine ways to be miscalibrated and
-three kinds of predictions. The standard error of a single rate is at most {se:.1g}, that of the mean of nine a third of
-it. Written by `python benchmarks/power.py --out DIR` from [power.csv](power.csv) ({facts}; {n_resamples} redraws).
+This page answers how often each test detects a miscalibrated model. The numbers are the power at level {level:g}: the
+share of {replicates} data sets that a test rejects, for nine kinds of miscalibration and three kinds of predictions.
+The standard error of a single rate is at most {se:.1g}, that of the mean of nine a third of it. Written by
+`python benchmarks/power.py --out DIR` from [power.csv](power.csv) ({facts}; {n_resamples} draws).
 
 * **Predictions**: `DirichletModel(3, 0.5)`, `DirichletModel(10, 0.5)`, and those of the bundled VGG-16 network, drawn
-  with replacement. Classes are drawn from a known map of the predictions, the truth.
-* **Alternatives**: over-confidence by temperature 1.1, 1.2, 1.3; under-confidence by 1.2; one class shifted by -0.4
-  logits; 30 % of one class moved to another; 3 % label noise; the permutation of Example 1 of Vaicenavicius et al.
-  (2019); half of the classes sharpened by 1.25, half blunted.
+  with replacement. Labels are drawn from a known map of the predictions, the truth.
+* **Kinds of miscalibration**: over-confidence by temperature 1.1, 1.2 and 1.3; under-confidence by 1.2; one class
+  shifted by -0.4 logits; 30 % of one class moved to another; 3 % label noise; the permutation of Example 1 of
+  Vaicenavicius et al. (2019); half of the classes sharpened by 1.25 and half flattened.
 
-Errors that measure scatter see under-confidence late, for it makes outcomes scatter less than stated: it is shown
-apart, and is why `Omnibus` is the default. **Bold** is the largest number of a row; numbers within two standard errors
-of each other may differ by chance.
+Binned errors have little power against under-confidence, because it makes labels vary less than predicted. It has its
+own table, and it is one reason why `Omnibus` is the default. **Bold** is the largest number of a row; numbers within
+two standard errors of each other may differ by chance.
 """
 
 TAIL = """## Power curves
@@ -187,8 +188,8 @@ By temperature; left of 1 the model is under-confident.
 
 ![Rejection rates against the temperature](images/power-temperature.png)
 
-The alternatives of T-Cal (Lee et al. 2022), two classes, `Bumps`: the more bumps, the lower they are, and the less
-what is averaged over few cells can see of them.
+The alternatives of T-Cal (Lee et al. 2022), two classes, `Bumps`: the more bumps, the lower they are, and the less of
+them remains in the averages of few cells (bins).
 
 ![Rejection rates against the number of bumps](images/power-bumps.png)
 
@@ -212,7 +213,7 @@ def page(text: str) -> str:
             facts=first.removeprefix("# ").replace(": ", " ").replace(";", ","),
             n_resamples=N_RESAMPLES,
         ),
-        "## Mean power over the nine\n",
+        "## Mean power over the nine kinds\n",
         _wide(frame),
         "## Under-confidence by temperature 1.2\n",
         _wide(frame[frame["alternative"] == UNDER]),
@@ -237,7 +238,7 @@ def _single(frame: pd.DataFrame, kind: str) -> list[str]:
     wide = own.set_index(["alternative", "n_samples", "test"])["rate"].unstack("test")[names]
     order = [(alternative, n) for alternative in dict.fromkeys(own["alternative"]) for n in own["n_samples"].unique()]
     rows = [(f"{alternative}, n = {n:,}", *_rates(wide.loc[(alternative, n)])) for alternative, n in order]
-    return [f"## {kind.capitalize()}, each alternative\n", table(("", *names), rows)]
+    return [f"## {kind.capitalize()}, each kind of miscalibration\n", table(("", *names), rows)]
 
 
 def _rates(rates: pd.Series) -> list[str]:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-import caltest
 from caltest.simulation import TrainedClassifier, approximation_study, posocco_mixtures
 from caltest.simulation.models._trained import KINDS
 
@@ -23,7 +22,7 @@ def main():
     parser.add_argument("--mixtures", type=int, default=3, help="of each size, at most the 5 of the paper")
     parser.add_argument("--train-sets", type=int, default=1, help="training sets of each mixture and classifier")
     parser.add_argument("--replicates", type=int, default=100, help="evaluation sets of each size")
-    parser.add_argument("--holdout", type=int, default=100_000, help="rows behind the truth")
+    parser.add_argument("--holdout", type=int, default=100_000, help="observations for the true value")
     parser.add_argument("--out", type=Path, help="folder of finished parts")
     parser.add_argument("--workers", type=int, default=-1)
     parser.add_argument("--docs", type=Path, default=DOCS, help="where data and figures go")
@@ -49,7 +48,7 @@ def main():
     truths[kept].to_csv(chosen.docs / "data" / "approximation-truths.csv", index=False, float_format="%.5g")
     mpl.use("Agg")
     for truth, name in (("level set", "approximation"), ("large sample", "approximation-large-sample")):
-        caltest.plot_approximation(study, truth).savefig(chosen.docs / "images" / f"{name}.png", dpi=110)
+        study.plot(truth=truth).flat[0].figure.savefig(chosen.docs / "images" / f"{name}.png", dpi=110)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ B, B_LOOP, REPEATS, N_CELLS = 9999, 499, 7, 15
 
 
 def tuned_loop(y_prob, n_resamples, seed):
-    """Return null values of the class-wise ECE; every pass over the rows is one NumPy call into a reused buffer.
+    """Return null values of the class-wise ECE; every pass over the data is one NumPy call into a reused buffer.
 
     Measured to help: SFC64 and float32 uniforms, comparing with all thresholds in one call and adding bytes, one table
     of cells from which the drawn class selects, one bincount for all classes (a scatter and np.add.reduceat is slower).

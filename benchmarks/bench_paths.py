@@ -1,8 +1,8 @@
 """Null distributions read along sorted scores, against NumPy loops: KS, Kuiper, IsotonicError, ClasswiseKS.
 
-Run as ``python benchmarks/bench_paths.py``. Each line is the whole call of `calibration_test` with 9,999 redraws at
+Run as ``python benchmarks/bench_paths.py``. Each line is the whole call of `calibration_test` with 9,999 draws at
 n = 10,000 and, on the same predictions, a loop that a careful NumPy user would write, its time scaled from fewer
-redraws. They are timed in turn in one process on one thread; ratios are those of medians of CPU time. Every loop must
+draws. They are timed in turn in one process on one thread; ratios are those of medians of CPU time. Every loop must
 agree with the package: the observed value to 1e-6, the null mean within 4 standard errors.
 """
 
@@ -16,7 +16,7 @@ N_RESAMPLES, N_LOOPS, ROUNDS = 9_999, 300, 7
 
 
 class EventLoop:
-    """What the loops for two outcomes share: rows sorted by score, SFC64 uniforms as float32, reused buffers."""
+    """What the loops for two outcomes share: sorted predictions, SFC64 uniforms as float32, reused buffers."""
 
     def __init__(self, y_true, event, seed=0):
         order = np.argsort(event, kind="stable")
@@ -151,7 +151,7 @@ def problems():
 
 
 def compare(name, arrays, statistic, loop):
-    """Print CPU times per 9,999 redraws and their ratio."""
+    """Print CPU times per 9,999 draws and their ratio."""
 
     def call(n_resamples):
         return caltest.calibration_test(*arrays, statistic=statistic, method="monte-carlo", n_resamples=n_resamples)

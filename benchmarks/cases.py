@@ -31,7 +31,7 @@ class Case:
     def call(self, arrays, n_resamples, seed=0, workers=1):
         """Test, with the warning about resampled sparse cells silenced: it is about validity, not about time."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", caltest.CalibrationWarning)
+            warnings.simplefilter("ignore", caltest.results.CalibrationWarning)
             return caltest.calibration_test(
                 *arrays,
                 **self.options,
@@ -69,7 +69,7 @@ CASES = {
         {"float32": confidence.float32_fixed},
     ),
     "confidence-resampled": Case(
-        "confidence, 15 cells, rows resampled",
+        "confidence, 15 cells, observations resampled",
         problems.images,
         ece(WIDE, CONFIDENCE, RESAMPLED),
         confidence.tuned_resampled,
@@ -85,7 +85,7 @@ CASES = {
         30,
     ),
     "canonical-resampled": Case(
-        "canonical, 10 classes, 66 fixed cells, rows resampled",
+        "canonical, 10 classes, 66 fixed cells, observations resampled",
         problems.simplex,
         ece(GRID, resampling=RESAMPLED),
         canonical.tuned_resampled,

@@ -17,23 +17,28 @@ COLUMNS = {level: f"rejected_{100 * level:.0f}pct" for level in LEVELS}
 VALID = ("Monte Carlo", "exact law", "finite-sample bound")
 DATA = ("validity.csv", "coverage.csv")
 """What the page is made from: rejection rates of tests, coverage of intervals."""
+SHOWN = {"exact law": "exact distribution", "rows resampled": "observations resampled"}
+"""How the page calls what the data call otherwise."""
 
 
-HEAD = """# Does a p-value mean what it says?
+HEAD = """# How often are calibrated models rejected?
 
-A p-value keeps its promise if, under a model that is calibrated, it falls to 0.05 or below in at most 5 % of all data
-sets, and so at every level. Here this is measured for every test of the package, through every lens that it accepts.
+This page answers whether the p-values of caltest are valid. A p-value is valid if it is at most 0.05 in at most 5 % of
+all data sets of a calibrated model, and the same for every other level. The tables have the measured rejection rates of
+every test of the package, through every lens that it accepts.
 
-Written by `python benchmarks/validity.py --out DIR` from [validity.csv](validity.csv) ({facts}), and checked in CI by a
-smaller run on cells that change from day to day.
+Written by `python benchmarks/validity.py --out DIR` from [validity.csv](validity.csv)
+({facts}). The slow tests of the package check some of its cells on
+new data every day.
 
-* **Models.** Predictions from a Dirichlet law, classes drawn from these predictions: `DirichletModel(3, 0.5)` (spread
-  over the simplex) and `DirichletModel(10, 0.1)` (sharp: every class is mostly near 0). Every test sees the same data.
-* **Tests.** Every statistic at its defaults with {n_resamples} redraws, so that (B + 1) times each level is an integer
-  and the p-value can be exact; the same with computed laws where there are some; limit laws.
+* **Models.** Predictions have a Dirichlet distribution, and labels are drawn from these predictions:
+  `DirichletModel(3, 0.5)` (spread over the simplex) and `DirichletModel(10, 0.1)` (sharp: most class probabilities are
+  near 0). All tests are applied to the same data.
+* **Tests.** Every statistic at its defaults with {n_resamples} draws, so that (B + 1) times each level is an integer
+  and the p-value can be exact; the same with computed null distributions where they are known; limit distributions.
 * **Numbers** are rejection rates in percent at the levels {levels}. The standard error of 5 % is {se_many:.2g} points
-  with {many:,} data sets and {se_few:.2g} with {few:,}. **Bold**: above the one-sided binomial limit, which all valid
-  tests together exceed with probability {error} at most (at 5 %: above {limit_many:.2f} % and {limit_few:.2f} %).
+  with {many:,} data sets and {se_few:.2g} with {few:,}. **Bold**: above the one-sided binomial limit. All valid tests
+  together exceed it with probability {error} at most (at 5 % the limits are {limit_many:.2f} % and {limit_few:.2f} %).
 """
 
 
@@ -68,8 +73,8 @@ def page(rejections: str, coverages: str) -> str:
         _verdict(valid),
         *_tables(valid),
         "## Valid in large samples only\n",
-        "Limit laws, and predictions that are resampled with the outcomes. A rate above its limit shows where they\n"
-        "fail; the exact companion of each stands above.\n",
+        "Limit distributions, and predictions that are resampled with the labels. A rate above its limit shows where\n"
+        "they fail; the valid version of each test is in the tables above.\n",
         _failures(others),
         *_tables(others),
         "## What was left out\n",
@@ -86,7 +91,7 @@ def _head(frame: pd.DataFrame, facts: dict[str, str]) -> str:
     return HEAD.format(
         facts=", ".join(f"{name} {value}" for name, value in shown.items()),
         n_resamples=facts["resamples"],
-        levels=", ".join(f"{level:.0%}" for level in LEVELS),
+        levels=", ".join(f"{100 * level:g} %" for level in LEVELS),
         many=many,
         few=few,
         error=ERROR,
@@ -100,8 +105,10 @@ def _head(frame: pd.DataFrame, facts: dict[str, str]) -> str:
 def _verdict(valid: pd.DataFrame) -> str:
     rates = len(LEVELS) * len(valid)
     above = [row for row in valid.itertuples() if any(row.above)]
-    said = f"{sum(map(sum, (row.above for row in above)))} of {rates:,} rates lie above their limit"
-    listed = "".join(f"* {row.test} ({row.null}), {row.model}, {row.lens}, n = {row.n_samples:,}\n" for row in above)
+    said = f"{sum(map(sum, (row.above for row in above)))} of {rates:,} rates are above their limit"
+    listed = "".join(
+        f"* {_named(row.test, row.null)}, {row.model}, {row.lens}, n = {row.n_samples:,}\n" for row in above
+    )
     return f"{said}.\n" if not above else f"{said}:\n\n{listed}"
 
 
@@ -116,7 +123,7 @@ def _failures(others: pd.DataFrame) -> str:
             for (model, lens), part in failed.groupby(["model", "lens"], sort=False)
         )
         largest = f"{100 * rate.max():.1f} % ({worst.lens}, n = {worst.n_samples:,})"
-        rows.append((f"{test} ({null})", largest, fails or "nowhere"))
+        rows.append((_named(test, null), largest, fails or "nowhere"))
     return table(("test", "largest rate at 5 %", "fails at"), rows)
 
 
@@ -131,7 +138,7 @@ def _tables(frame: pd.DataFrame) -> Iterable[str]:
 
 
 def _named(test: str, null: str) -> str:
-    return test if null == "Monte Carlo" else f"{test} ({null})"
+    return test if null == "Monte Carlo" else f"{test} ({SHOWN.get(null, null)})"
 
 
 def _cell(row: object) -> str:
@@ -140,10 +147,10 @@ def _cell(row: object) -> str:
 
 
 def _left_out(frame: pd.DataFrame) -> str:
-    """Say what has fewer data sets than the others of its size, and what has none."""
+    """List what has fewer data sets than the others of its size, and what has none."""
     sizes = sorted(frame["n_samples"].unique())
     full = frame.groupby("n_samples")["n_replicates"].max()
-    lines = [f"* n = {n:,}: {full[n]:,} data sets, unless said otherwise here." for n in sizes]
+    lines = [f"* n = {n:,}: {full[n]:,} data sets, except where listed here." for n in sizes]
     for (test, null), group in frame.groupby(["test", "null"], sort=False):
         fewer = [
             f"{int(part['n_replicates'].min()):,} data sets at n = {n:,}"
@@ -154,5 +161,5 @@ def _left_out(frame: pd.DataFrame) -> str:
         none = [f"none at {', '.join(absent)}"] if absent else []
         if fewer or none:
             lines.append(f"* {_named(test, null)}: {'; '.join(fewer + none)}.")
-    lines.append("* Tests that need two outcomes are absent from lenses that show more.")
+    lines.append("* Tests that need two outcomes are not measured through lenses with more.")
     return "\n".join(lines) + "\n"

@@ -57,7 +57,7 @@ RUNS = {
     "import caltest": Run("import caltest", 1.5),
     "first default test, import included": Run(DEFAULT.format(options=""), 4.0),
     "first default test of 99 resamples": Run(DEFAULT.format(options="n_resamples=99, ")),
-    "first confidence-ECE test, exact law": Run(CONFIDENCE.format(options="")),
+    "first confidence-ECE test, exact": Run(CONFIDENCE.format(options="")),
     "the same, cold cache": Run(CONFIDENCE.format(options=""), 8.0, cold=True),
     "first confidence-ECE test, drawn": Run(CONFIDENCE.format(options="method='monte-carlo', ")),
     "the same with a cold cache": Run(CONFIDENCE.format(options="method='monte-carlo', "), 8.0, cold=True),

@@ -1,4 +1,4 @@
-"""How often the intervals of the package hold what they are said to hold, over known truths."""
+"""How often the intervals of the package contain their targets, for models with known truth."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,20 +31,19 @@ PREDICTIONS = {"spread": (2, 1.0), "sharp": (2, 0.15), "3 classes": (3, 0.5), "1
 
 HEAD = f"""## Coverage of intervals
 
-Share of data sets, in percent, whose interval holds what it should; in brackets the shares that miss it because it
-lies above the upper or below the lower end. **Bold**: below the level by more than chance explains (probability
-{ERROR}, each number for itself). Models are `DirichletModel(2, 1)` (spread), `(2, 0.15)` (sharp), `(3, 0.5)` and
-`(10, 0.1)`, whose true probabilities are the predictions, changed by `Temperature` or `Shift(1, 0.4)`. Data:
-[coverage.csv](coverage.csv).
+The percentage of data sets whose interval contains its target; in brackets the percentages where the target is above
+the upper or below the lower limit. **Bold**: below the level by more than chance explains (probability {ERROR} for each
+number). Models are `DirichletModel(2, 1)` (spread), `(2, 0.15)` (sharp), `(3, 0.5)` and `(10, 0.1)`. Their true
+probabilities are the predictions, changed by `Temperature` or `Shift(1, 0.4)`. Data: [coverage.csv](coverage.csv).
 """
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval of the certificate: what makes it, what it should hold and how often, and how much it is measured.
+    """An interval of the certificate: how it is made, what it should contain and how often, and on how many data sets.
 
-    ``make(model)`` returns a pair (build, target). Up to ``largest`` rows there are ``n_replicates`` data sets, a
-    quarter of them at 10,000 rows.
+    ``make(model)`` returns a pair (build, target). Up to ``largest`` observations there are ``n_replicates`` data sets,
+    a quarter of them with 10,000 observations.
     """
 
     name: str
@@ -57,20 +56,20 @@ class Interval:
 
 
 def l2(model, **options):
-    """`l2_interval` and the binned miscalibration of the data set."""
+    """`l2_interval` and the binned calibration error of the data set."""
     return partial(caltest.l2_interval, **options), squared_l2_target
 
 
-def bootstrap(model, method):
+def bootstrap(model, kind):
     """`bootstrap_interval` of the ECE in 10 equal-mass cells, and the expected miscalibration of the model."""
     statistic = caltest.ECE(caltest.EqualMass(10))
     truth = model.expected_miscalibration()
-    build = partial(caltest.bootstrap_interval, statistic=statistic, method=method, n_resamples=199)
+    build = partial(caltest.bootstrap_interval, statistic=statistic, kind=kind, n_resamples=199)
     return build, lambda y_prob, class_prob: truth
 
 
 def whole_band(model):
-    """How far the truth lies inside `calibration_band`, at the score where it comes nearest to an end."""
+    """How far the truth is inside `calibration_band`, at the prediction where it is closest to an end."""
 
     def build(y_true, y_prob):
         band = caltest.calibration_band(y_true, y_prob)
@@ -81,7 +80,7 @@ def whole_band(model):
 
 
 def confidence_bars(model, simultaneous):
-    """How far the mean calibration function lies inside the confidence bars of a diagram."""
+    """How far the mean of the calibration function is inside the confidence bars of a diagram."""
 
     def build(y_true, y_prob):
         curve = caltest.reliability_curve(y_true, y_prob, bars="confidence", simultaneous=simultaneous)
@@ -95,7 +94,7 @@ def confidence_bars(model, simultaneous):
 
 
 def consistency_bars(model, simultaneous):
-    """How far the observed frequency lies inside the consistency bars of a diagram."""
+    """How far the observed frequency is inside the consistency bars of a diagram."""
 
     def build(y_true, y_prob):
         curve = caltest.reliability_curve(y_true, y_prob, simultaneous=simultaneous)
@@ -127,7 +126,7 @@ def difference(model, method):
 
     def build(y_true, y_prob, rng):
         found = caltest.paired_test(y_true, y_prob, sharpened(y_prob), method=method, n_resamples=199, rng=rng)
-        return found.low, found.high
+        return tuple(found.confidence_interval)
 
     def target(y_prob, class_prob):
         return squared_l2_target(y_prob, class_prob) - squared_l2_target(sharpened(y_prob), class_prob)
@@ -144,7 +143,7 @@ INTERVALS = (
     Interval(
         "l2_interval",
         l2,
-        "the binned l2 miscalibration of these rows",
+        "the binned l2 calibration error of these observations",
         0.95,
         2_000,
         predictions=(*TWO, "3 classes", "10 classes"),
@@ -152,28 +151,28 @@ INTERVALS = (
     Interval("l2_interval, upper end", partial(l2, alternative="less"), "the same", 0.95, 1_000),
     Interval(
         "bootstrap_interval, BCa",
-        partial(bootstrap, method="BCa"),
-        "the expected miscalibration: not promised",
+        partial(bootstrap, kind="BCa"),
+        "the expected miscalibration, without a guarantee",
         0.95,
         400,
         1_000,
     ),
     Interval(
         "bootstrap_interval, percentile",
-        partial(bootstrap, method="percentile"),
-        "the same: not promised",
+        partial(bootstrap, kind="percentile"),
+        "the same, without a guarantee",
         0.95,
         400,
         1_000,
     ),
     Interval(
-        "bootstrap_interval, basic", partial(bootstrap, method="basic"), "the same: not promised", 0.95, 400, 1_000
+        "bootstrap_interval, basic", partial(bootstrap, kind="basic"), "the same, without a guarantee", 0.95, 400, 1_000
     ),
     Interval("calibration_band", whole_band, "the whole calibration function", 0.95, 1_000, 1_000),
     Interval(
         "confidence bars, one",
         partial(confidence_bars, simultaneous=False),
-        "the mean calibration function of the fullest cell",
+        "the mean of the calibration function in the fullest cell",
         0.9,
         1_000,
     ),
@@ -197,7 +196,7 @@ INTERVALS = (
     Interval(
         "smooth_reliability_curve",
         smooth_band,
-        "the calibration function at 0.3: not promised",
+        "the calibration function at 0.3, without a guarantee",
         0.9,
         200,
         1_000,
@@ -205,8 +204,8 @@ INTERVALS = (
     ),
     Interval(
         "paired_test",
-        partial(difference, method="hoeffding"),
-        "the difference of the binned squared l2 miscalibrations",
+        partial(difference, method="asymptotic"),
+        "the difference of the binned squared l2 calibration errors",
         0.95,
         1_000,
     ),
@@ -215,7 +214,7 @@ INTERVALS = (
 
 
 def measure(out: Path, seed: int, workers: int, report: Callable[[float, float], None]) -> pd.DataFrame:
-    """Return one row for each interval, model and number of rows; finished parts are kept in ``out``."""
+    """Return one row for each interval, model and number of observations; finished parts are stored in ``out``."""
     cells = [
         (interval, predictions, n) for interval in INTERVALS for predictions in interval.predictions for n in SIZES
     ]
@@ -253,20 +252,20 @@ def _measure(interval: Interval, predictions: str, n_samples: int, out: Path, se
 
 
 def section(frame: pd.DataFrame) -> str:
-    """Return the part of the page that speaks of intervals."""
+    """Return the part of the page about intervals."""
     parts = [HEAD]
     for interval in INTERVALS:
         own = frame[frame["interval"] == interval.name]
         if own.empty:
             continue
-        parts += [f"### {interval.name}, {interval.level:.0%}\n", f"Should hold {interval.holds}.\n"]
+        parts += [f"### {interval.name}, {interval.level:.0%}\n", f"Should contain {interval.holds}.\n"]
         truths = list(dict.fromkeys(own["truth"]))
         rows = []
         for (predictions, n), group in own.groupby(["predictions", "n_samples"], sort=False):
             found = group.set_index("truth")
             shown = [_cell(found.loc[truth], interval.level) if truth in found.index else "" for truth in truths]
             rows.append((f"{predictions}, n = {n:,} ({group['n_replicates'].iloc[0]:,})", *shown))
-        parts.append(table(("predictions, rows (data sets)", *truths), rows))
+        parts.append(table(("predictions, observations (data sets)", *truths), rows))
     return "\n".join(parts)
 
 

@@ -26,8 +26,8 @@ from caltest.simulation.replications._gce_properties import mean_by_property
 
 DOCS = Path(__file__).parents[1] / "docs"
 SEED = 0
-N_HALVES = 20  # random halves of the test rows, on which a metric is compared with itself
-N_SPLITS = 10  # random splits of the network's rows: one half finds the temperature, the other judges it
+N_HALVES = 20  # random halves of the test observations, on which a metric is compared with itself
+N_SPLITS = 10  # random splits of the network's observations: one half finds the temperature, the other judges it
 
 
 # Models.
@@ -52,7 +52,7 @@ def trained_on_digits(classifiers):
 
 
 def one_architecture():
-    """Ten neural networks that differ in their seeds and training rows."""
+    """Ten neural networks that differ in their seeds and training observations."""
     return trained_on_digits({f"network {i}": MLPClassifier((64,), max_iter=2000, random_state=i) for i in range(10)})
 
 
@@ -69,7 +69,7 @@ def five_classifiers():
 
 
 def recalibrated():
-    """The bundled network and eight recalibrations of it, fitted to one half of its rows and used on the other."""
+    """The bundled network and eight recalibrations of it, fitted to one half of the data and used on the other."""
     y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     prob = y_prob.astype(float)
     order = np.random.default_rng(SEED).permutation(len(y_true))
@@ -140,7 +140,7 @@ def vector_scaling(log, label, log_test):
 
 
 def agreement(y_true, y_prob, name, docs):
-    """Rank correlations of the metrics, and of each with itself on two halves of the rows: table and figure."""
+    """Rank correlations of the metrics, and of each with itself on two halves of the observations: table and figure."""
     found = metric_agreement(y_true, y_prob)
     rng = np.random.default_rng(SEED)
     itself = []
@@ -156,15 +156,17 @@ def agreement(y_true, y_prob, name, docs):
     table["between_halves"] = mean_by_property(found.metrics, {"mean": lambda chosen: mean[chosen]})["mean"]
     table.to_csv(docs / "data" / f"disagreement-{name}.csv", index=False, float_format="%.4f")
     found.to_frame().to_csv(docs / "data" / f"disagreement-{name}-values.csv", index=False, float_format="%.5g")
-    ax = caltest.plot_metric_agreement(found)
-    ax.figure.savefig(docs / "images" / f"agreement-{name}.png", dpi=90)
-    print(f"\n{name}: {len(y_prob)} models, {len(y_true)} rows\n{table.round(3).to_string(index=False)}", flush=True)
+    found.plot().figure.savefig(docs / "images" / f"agreement-{name}.png", dpi=90)
+    print(
+        f"\n{name}: {len(y_prob)} models, {len(y_true)} observations\n{table.round(3).to_string(index=False)}",
+        flush=True,
+    )
     first = found.values.argmin(axis=1)
     print(pd.Series(np.array(found.models)[first]).value_counts().to_string())
 
 
 def temperatures(docs):
-    """Mean over splits of the temperature that each metric likes, and of the ECE of the other half there."""
+    """Mean over splits of the temperature at which each metric is smallest, and of the ECE of the other half there."""
     y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     rng = np.random.default_rng(SEED)
     frames, reference = [], []
@@ -195,7 +197,7 @@ def label_noise(docs, n_replicates, workers):
         predict, y_train, y_test, n_replicates=n_replicates, workers=workers, progress=True, rng=SEED
     )
     study.to_frame().to_csv(docs / "data" / "disagreement-label-noise.csv", index=False, float_format="%.4g")
-    caltest.plot_label_noise(study)[0].figure.savefig(docs / "images" / "label-noise.png", dpi=110)
+    study.plot().flat[0].figure.savefig(docs / "images" / "label-noise.png", dpi=110)
     print(study.to_frame().query("share in (0, 0.05)").to_string(), flush=True)
 
 

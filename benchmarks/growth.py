@@ -1,4 +1,4 @@
-"""How the cost of a public call grows with rows, classes, cells and resamples: log-log."""
+"""How the cost of a public call grows with observations, classes, cells and draws: log-log."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -32,10 +32,10 @@ def panels(sizes: list[int], n_resamples: int, repeats: int) -> list[Panel]:
     fixed = {name: make(n) for name, make in _by_rows().items()}
     grown = {name: _curve(lambda x, call=call: _timed(call, x, repeats), counts) for name, call in fixed.items()}
     return [
-        ("rows (10 classes)", curves(_by_rows(), sizes)),
-        (f"classes ({n:,} rows)", curves(_by_classes(n), classes)),
-        (f"cells (confidence, {n:,} rows)", curves(_by_cells(n), cells)),
-        (f"resamples ({n:,} rows, 10 classes)", grown),
+        ("observations (10 classes)", curves(_by_rows(), sizes)),
+        (f"classes ({n:,} observations)", curves(_by_classes(n), classes)),
+        (f"cells (confidence, {n:,} observations)", curves(_by_cells(n), cells)),
+        (f"draws ({n:,} observations, 10 classes)", grown),
     ]
 
 
@@ -73,10 +73,12 @@ def _default(arrays: tuple) -> Call:
 def _by_rows() -> dict[str, Callable[[int], Call]]:
     return {
         "default test": lambda n: _default(problems.simplex(n)),
-        "confidence ECE, exact law": lambda n: _exact(problems.simplex(n), caltest.EqualWidth(15)),
-        "confidence ECE, rows resampled": lambda n: _case(problems.simplex(n), CASES["confidence-resampled"].options),
+        "confidence ECE, exact": lambda n: _exact(problems.simplex(n), caltest.EqualWidth(15)),
+        "confidence ECE, observations resampled": lambda n: _case(
+            problems.simplex(n), CASES["confidence-resampled"].options
+        ),
         "canonical ECE, predictions fixed": lambda n: _case(problems.simplex(n), ece(GRID)),
-        "canonical ECE, rows resampled": lambda n: _case(problems.simplex(n), ece(GRID, resampling=RESAMPLED)),
+        "canonical ECE, observations resampled": lambda n: _case(problems.simplex(n), ece(GRID, resampling=RESAMPLED)),
         "canonical ECE, tree re-fitted": lambda n: _case(problems.simplex(n), ece(TREE, resampling=RESAMPLED)),
     }
 
@@ -85,7 +87,7 @@ def _by_classes(n: int) -> dict[str, Callable[[int], Call]]:
     tree = caltest.VarianceTree()
     return {
         "default test": lambda k: _default(problems.simplex(n, k)),
-        "confidence ECE, exact law": lambda k: _exact(problems.simplex(n, k), caltest.EqualWidth(15)),
+        "confidence ECE, exact": lambda k: _exact(problems.simplex(n, k), caltest.EqualWidth(15)),
         "canonical ECE, predictions fixed": lambda k: _case(problems.simplex(n, k), ece(tree)),
         "canonical ECE, tree re-fitted": lambda k: _case(problems.simplex(n, k), ece(tree, resampling=RESAMPLED)),
     }
@@ -94,9 +96,11 @@ def _by_classes(n: int) -> dict[str, Callable[[int], Call]]:
 def _by_cells(n: int) -> dict[str, Callable[[int], Call]]:
     arrays = problems.simplex(n)
     return {
-        "confidence ECE, exact law": lambda m: _exact(arrays, caltest.EqualWidth(m)),
+        "confidence ECE, exact": lambda m: _exact(arrays, caltest.EqualWidth(m)),
         "confidence ECE, predictions fixed, drawn": lambda m: _case(arrays, ece(caltest.EqualWidth(m), CONFIDENCE)),
-        "confidence ECE, rows resampled": lambda m: _case(arrays, ece(caltest.EqualWidth(m), CONFIDENCE, RESAMPLED)),
+        "confidence ECE, observations resampled": lambda m: _case(
+            arrays, ece(caltest.EqualWidth(m), CONFIDENCE, RESAMPLED)
+        ),
         "confidence ECE, equal mass re-fitted": lambda m: _case(arrays, ece(type(MASS)(m), CONFIDENCE, RESAMPLED)),
     }
 
@@ -121,6 +125,9 @@ def draw(found: list[Panel], n_resamples: int, file: Path) -> None:
         axis.grid(visible=True, which="major", alpha=0.4)
     known = {name: line for axis in axes.flat for line, name in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(known.values(), known, loc="outside lower center", ncols=3, fontsize=11)
-    figure.suptitle(f"One call of calibration_test, one thread, {n_resamples:,} resamples where not said", fontsize=15)
+    figure.suptitle(
+        f"One call of calibration_test, one thread, {n_resamples:,} draws unless the axis shows another number",
+        fontsize=15,
+    )
     figure.savefig(file, dpi=110)
     plt.close(figure)

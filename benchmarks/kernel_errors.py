@@ -1,7 +1,7 @@
 """The kernel error against tuned NumPy and SciPy, one thread: ``python benchmarks/kernel_errors.py``.
 
-10,000 rows of 10 classes, vague (Dirichlet) and sharp (the bundled VGG-16). Repetitions are interleaved, times are CPU
-times of the process, and every pair of programs must agree.
+10,000 observations of 10 classes, vague (Dirichlet) and sharp (the bundled VGG-16). Repetitions are interleaved, times
+are CPU times of the process, and every pair of programs must agree.
 """
 
 import os
@@ -98,7 +98,7 @@ def main():
             options = {"statistic": caltest.SKCE(), "n_resamples": n_resamples, "rng": 0}
             run = partial(caltest.calibration_test, y_true, y_prob, **options)
             seconds = interleaved({"": run}, repeats=3)[""]
-            print(f"{f'whole test, {kind}, {n_resamples} redraws':<46} {seconds:8.3f} s")
+            print(f"{f'whole test, {kind}, {n_resamples} draws':<46} {seconds:8.3f} s")
 
 
 if __name__ == "__main__":

@@ -53,15 +53,14 @@ def _model() -> str:
     return ", ".join(names)
 
 
-def commit() -> str:
+def commit(checkout: Path = ROOT) -> str:
     """Return the commit that was measured, and whether files differ from it."""
     try:
-        return _git("rev-parse", "--short", "HEAD") + (
-            ", with changes" if _git("status", "--porcelain", "caltest") else ""
-        )
+        changed = ", with changes" if _git(checkout, "status", "--porcelain", "caltest") else ""
+        return _git(checkout, "rev-parse", "--short", "HEAD") + changed
     except (OSError, subprocess.CalledProcessError):
-        return version("caltest")
+        return version("caltest") if checkout == ROOT else "no commit"
 
 
-def _git(*command: str) -> str:
-    return subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+def _git(checkout: Path, *command: str) -> str:
+    return subprocess.run(["git", *command], cwd=checkout, capture_output=True, text=True, check=True).stdout.strip()

@@ -28,7 +28,7 @@ def kilobytes(field):
     return int(next(line for line in status if line.startswith(field)).split()[1])
 
 folder, options, n_resamples = sys.argv[1], eval(sys.argv[2]), int(sys.argv[3])
-warnings.simplefilter("ignore", caltest.CalibrationWarning)
+warnings.simplefilter("ignore", caltest.results.CalibrationWarning)
 y_true, y_prob = np.load(folder + "/y_true.npy"), np.load(folder + "/y_prob.npy")
 before = kilobytes("VmRSS")
 begin = time.perf_counter()
@@ -39,17 +39,17 @@ print(json.dumps([grown, time.perf_counter() - begin]))
 ROWS = "resampling=Consistency(resample_predictions=True)"
 TESTS = {
     "default test": "dict()",
-    "confidence ECE, exact law": "dict(lens=Confidence(), statistic=ECE(EqualWidth(15)))",
+    "confidence ECE, exact": "dict(lens=Confidence(), statistic=ECE(EqualWidth(15)))",
     "canonical ECE, fixed cells, predictions fixed": "dict(statistic=ECE(EqualWidth(3, axes='all')))",
-    "confidence ECE, rows resampled": f"dict(lens=Confidence(), statistic=ECE(EqualWidth(15)), {ROWS})",
+    "confidence ECE, observations resampled": f"dict(lens=Confidence(), statistic=ECE(EqualWidth(15)), {ROWS})",
     "equal-mass cells re-fitted": f"dict(lens=Confidence(), statistic=ECE(EqualMass(15)), {ROWS})",
-    "canonical ECE, fixed cells, rows resampled": f"dict(statistic=ECE(EqualWidth(3, axes='all')), {ROWS})",
+    "canonical ECE, fixed cells, observations resampled": f"dict(statistic=ECE(EqualWidth(3, axes='all')), {ROWS})",
     "canonical ECE, tree re-fitted": f"dict(statistic=ECE(VarianceTree()), {ROWS})",
 }
 
 
 def section(n: int, n_resamples: int) -> str:
-    """Return the table; memory beyond the null distribution does not depend on the number of resamples."""
+    """Return the table; memory beyond the null distribution does not depend on the number of draws."""
     if not STATUS.exists():
         return "Not measured: no /proc on this system.\n"
     rows = []
@@ -63,7 +63,7 @@ def section(n: int, n_resamples: int) -> str:
             growth = grown / size
             rows.append((name, f"{grown / 2**20:.0f} MB", ratio(growth), verdict(growth <= TARGET), duration(seconds)))
             print(*rows[-1], sep=" | ", flush=True)
-    head = (f"{n:,} x 10 float64 ({size / 2**20:.0f} MB), {n_resamples:,} resamples", "growth of the peak")
+    head = (f"{n:,} x 10 float64 ({size / 2**20:.0f} MB), {n_resamples:,} draws", "growth of the peak")
     return table((*head, "of the predictions", f"target {TARGET:g}x is", "time"), rows)
 
 

@@ -1,4 +1,4 @@
-"""Measure which test sees what, and write ``docs/power.csv``, ``docs/power.md`` and the power curves.
+"""Measure which test detects what, and write ``docs/power.csv``, ``docs/power.md`` and the power curves.
 
 ``python benchmarks/power.py --out DIR`` keeps every finished part in DIR, and goes on there when it was stopped; with
 300 data sets it takes about a quarter of an hour on two idle cores. ``--page`` writes the page from the data.

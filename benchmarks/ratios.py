@@ -1,4 +1,4 @@
-"""The public call against the NumPy loops, case by case, and the exact law."""
+"""The public call against the NumPy loops, case by case, and the exact null distribution."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -64,15 +64,15 @@ def section(n_resamples: int, repeats: int) -> str:
         cost = found.costs["caltest"]
         if cost.measured_resamples < n_resamples:
             measured_at.append(
-                f"{case.name}: caltest at {cost.measured_resamples} resamples, {duration(cost.fixed)} of it fixed"
+                f"{case.name}: caltest at {cost.measured_resamples} draws, {duration(cost.fixed)} of it fixed"
             )
     head = ("case", "target", "to the tuned loop", "to the plain loop", "target is", "caltest", "tuned", "plain", "ns")
     notes = "".join(f"* {line}\n" for line in measured_at)
     return table(head, rows) + (f"\nScaled up linearly:\n\n{notes}" if notes else "")
 
 
-def exact_law(sizes: list[int], n_resamples: int, repeats: int) -> str:
-    """Return the table of whole calls with the exact law, beside the loop that draws instead."""
+def exact_distribution(sizes: list[int], n_resamples: int, repeats: int) -> str:
+    """Return the table of whole calls with the exact distribution, beside the loop that simulates labels instead."""
     rows = []
     for n in sizes:
         arrays = problems.simplex(n)
@@ -83,7 +83,7 @@ def exact_law(sizes: list[int], n_resamples: int, repeats: int) -> str:
         target = EXACT_TARGETS.get(n, float("inf"))
         rows.append((f"{n:,}", f"<= {duration(target)}", duration(own), verdict(own <= target), duration(loop)))
         print(*rows[-1], sep=" | ", flush=True)
-    return table(("rows", "target", "whole call", "target is", f"tuned loop, {n_resamples:,} resamples"), rows)
+    return table(("observations", "target", "whole call", "target is", f"tuned loop, {n_resamples:,} draws"), rows)
 
 
 def _drawn(arrays, n_resamples):

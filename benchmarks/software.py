@@ -1,7 +1,7 @@
 """Released software on the same work: ``pip install '.[bench]'``; what is absent is skipped with its reason.
 
-A point estimate is compared with a point estimate. Where a package has no p-value, its estimate stands in the loop that
-a user would write around it: redraw the outcomes from the predictions, estimate again.
+A point estimate is compared with a point estimate. Where a package has no p-value, its estimate is used in the loop
+that a user would write around it: simulate labels from the predictions, estimate again.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from benchmarks.loops.confidence import N_CELLS
 from benchmarks.markdown import duration, ratio, table
 from benchmarks.timing import costs
 
-OWN_LOOP = "p-value; their estimate in a user's loop over redrawn outcomes"
+OWN_LOOP = "p-value; their estimate in a user's loop over simulated labels"
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Comparison:
     own: Callable[[int], float] | None
     theirs: Callable[[int], float]
     n_resamples: int | None = None
-    """Of both; None for what draws nothing."""
+    """Of both; None if nothing is drawn."""
 
 
 def section(n_resamples: int, repeats: int) -> str:
-    """Return the table of all packages that are there."""
+    """Return the table of all packages that are installed."""
     arrays = problems.images()
     rows, skipped = [], []
     for package, make in PACKAGES.items():
@@ -51,7 +51,7 @@ def section(n_resamples: int, repeats: int) -> str:
             else:
                 rows.append(_row(found, f"{package} {installed}", repeats))
                 print(*rows[-1], sep=" | ", flush=True)
-    head = ("package", "question", "resamples", "caltest", "theirs", "ratio", "caltest says", "they say")
+    head = ("package", "question", "draws", "caltest", "theirs", "ratio", "value of caltest", "their value")
     return table(head, rows) + ("\n" + "".join(skipped) if skipped else "")
 
 
@@ -60,16 +60,16 @@ def _row(found: Comparison, package: str, repeats: int) -> tuple[str, ...]:
     if found.n_resamples is None:
         taken = costs({name: _often(run) for name, run in runs.items()}, 64, repeats, least=2)
         seconds = {name: cost.per_resample for name, cost in taken.items()}
-        says = {name: f"{run(0):.6g}" for name, run in runs.items()}
+        values = {name: f"{run(0):.6g}" for name, run in runs.items()}
     else:
         count = found.n_resamples
         taken = costs(runs, count, repeats, {"caltest": 3.0, "theirs": 1.0}, least=4)
         seconds = {name: cost.at(count) for name, cost in taken.items()}
-        says = {name: f"{run(min(count, 99)):.4g}" for name, run in runs.items()}
+        values = {name: f"{run(min(count, 99)):.4g}" for name, run in runs.items()}
     resamples = "none" if found.n_resamples is None else f"{found.n_resamples:,}"
     own, theirs = seconds["caltest"], seconds["theirs"]
     times = (duration(own), duration(theirs), ratio(theirs / own))
-    return (package, found.question, resamples, *times, says["caltest"], says["theirs"])
+    return (package, found.question, resamples, *times, values["caltest"], values["theirs"])
 
 
 def _often(run: Callable[[int], float]) -> Callable[[int], None]:
@@ -175,7 +175,7 @@ def mapie(y_true: Any, y_prob: Any, n_resamples: int) -> list[Comparison]:
         ),
         Comparison(
             "mapie",
-            "KS of the confidence, p-value: an asymptotic law there, redrawn outcomes here",
+            "KS of the confidence, p-value: a limit distribution there, simulated labels here",
             _pvalue(y_true, y_prob, statistic=caltest.KS()),
             kolmogorov_smirnov,
             n_resamples,
@@ -225,8 +225,8 @@ def uncertainty_calibration(y_true: Any, y_prob: Any, n_resamples: int) -> list[
         ),
         Comparison(
             "uncertainty-calibration",
-            "100 resamples of the rows, 15 equal-mass cells re-fitted: upper end of a bootstrap interval there, "
-            "p-value here",
+            "100 resamples of the observations, 15 equal-mass cells fitted again: upper end of a bootstrap interval "
+            "there, p-value here",
             _pvalue(y_true, y_prob, **ece(MASS, CONFIDENCE, RESAMPLED)),
             lambda _: float(calibration.get_calibration_error_uncertainties(y_prob, label, p=1, mode="top-label")[2]),
             100,

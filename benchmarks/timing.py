@@ -1,4 +1,4 @@
-"""Times that a busy machine disturbs little: kinds interleaved, medians, and what does not grow told apart.
+"""Times that a busy machine disturbs little: kinds interleaved, medians, and fixed costs separated.
 
 What runs on one thread is measured in processor time, which on an idle machine is the time that a user waits and on a
 busy one leaves out the waiting for a core.
@@ -64,7 +64,7 @@ def costs(
 ) -> dict[str, Cost]:
     """Return what each run costs, a function of the number of resamples, in which its time is linear.
 
-    Measured at ``least`` resamples and at as many as take about `TARGET_SECONDS` (or what ``longest`` says of the
+    Measured at ``least`` resamples and at as many as take about `TARGET_SECONDS` (or the seconds of ``longest`` for the
     run), at most ``n_resamples``, in the same round: their difference is the slope, so that a fixed cost is never
     multiplied.
     """

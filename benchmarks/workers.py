@@ -1,4 +1,4 @@
-"""What a second thread brings: ``workers=2`` against ``workers=1``, interleaved; it needs a machine that idles."""
+"""How much faster two threads are: ``workers=2`` against ``workers=1``, interleaved; only on an idle machine."""
 
 import os
 from functools import partial
@@ -18,8 +18,8 @@ def section(n: int, n_resamples: int, repeats: int) -> str:
     """Return the table, and the load beside it."""
     classes, events = problems.simplex(n), problems.events(n)
     cases = {
-        "confidence, 15 cells, rows resampled": (classes, ece(WIDE, caltest.Confidence(), RESAMPLED)),
-        "canonical, 10 classes, fixed cells, rows resampled": (classes, CASES["canonical-resampled"].options),
+        "confidence, 15 cells, observations resampled": (classes, ece(WIDE, caltest.Confidence(), RESAMPLED)),
+        "canonical, 10 classes, fixed cells, observations resampled": (classes, CASES["canonical-resampled"].options),
         "tree re-fitted, 10 classes": (classes, CASES["tree-10"].options),
         "tree re-fitted, 2 classes": (events, CASES["tree-2"].options),
     }
@@ -34,5 +34,5 @@ def section(n: int, n_resamples: int, repeats: int) -> str:
         rows.append((name, f"{count}", duration(one), duration(two), ratio(one / two), verdict(one / two >= TARGET)))
         print(*rows[-1], sep=" | ", flush=True)
     load = f"\nLoad average {before:.2f} before, {os.getloadavg()[0]:.2f} after; {os.cpu_count()} cores.\n"
-    head = ("n = " + f"{n:,}", "resamples", "workers=1", "workers=2", "gain", f"target {TARGET}x is")
+    head = ("n = " + f"{n:,}", "draws", "workers=1", "workers=2", "gain", f"target {TARGET}x is")
     return table(head, rows) + load

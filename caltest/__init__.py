@@ -1,8 +1,8 @@
-"""caltest: may a classifier's predicted probabilities be taken at their word?
+"""caltest tests whether a classifier is calibrated: do events predicted with probability 0.8 happen 80 % of the time?
 
-Statistical tests of calibration in the framework of Vaicenavicius et al. (2019): look at a model through a lens,
-estimate its calibration function by histogram regression over a partition, measure the distance between what was
-predicted and what happened, and compare it with what a perfectly calibrated model would have shown.
+It reports p-values, how large the miscalibration is and how much of it is noise. A test chooses a lens (the whole
+prediction, the confidence, one class), estimates the calibration function in cells (bins) of the predictions, and
+compares its distance from the predictions with that of a calibrated model (Vaicenavicius et al. 2019).
 """
 
 import lazy_loader

@@ -14,42 +14,30 @@ import caltest
 import caltest.predictions._lenses
 from caltest.results._naming import describe
 from tests.reference.examples import (
+    ALL_PARTITIONS,
     LENSES,
     PARTITIONS,
     PROBLEMS,
     SHARED,
-    STATISTICS,
     VIEWS,
     Problem,
     View,
-    components_of,
-    default_statistics,
     defined_in,
-    distances,
-    flat,
-    hellinger,
-    simple_statistics,
     subclasses,
-    thirds,
 )
 
 
 @pytest.fixture
 def lens_classes() -> dict[type, bool]:
     """Every lens class, and whether it has an example."""
-    return {kind: kind in LENSES for kind in defined_in(caltest.predictions._lenses, inspect.isclass)}
+    kinds = defined_in(caltest.predictions._lenses, inspect.isclass)
+    return {kind: kind in LENSES for kind in kinds if not inspect.isabstract(kind)}
 
 
 @pytest.fixture
 def partition_classes() -> dict[type, bool]:
     """Every partition class, and whether it has an example."""
-    return {kind: kind in PARTITIONS for kind in subclasses(caltest.Partition)}
-
-
-@pytest.fixture
-def statistic_classes() -> dict[type, bool]:
-    """Every statistic class, and whether it has an example."""
-    return {kind: kind in STATISTICS for kind in subclasses(caltest.Statistic)}
+    return {kind: kind in PARTITIONS for kind in subclasses(caltest.predictions.Partition)}
 
 
 @pytest.fixture(params=PROBLEMS, ids=lambda problem: problem.name)
@@ -64,42 +52,9 @@ def views(any_problem: Problem) -> list[View]:
     return [view for view in VIEWS if view.problem is any_problem]
 
 
-@pytest.fixture(params=VIEWS, ids=str)
-def any_view(request: pytest.FixtureRequest) -> View:
-    """Every problem through every lens."""
-    return request.param
-
-
-@pytest.fixture(params=[*flat(PARTITIONS), thirds], ids=describe)
+@pytest.fixture(params=ALL_PARTITIONS, ids=describe)
 def any_partition(request: pytest.FixtureRequest) -> Any:
     """Every partition, a user's function among them."""
-    return request.param
-
-
-@pytest.fixture(params=[*distances(), hellinger], ids=describe)
-def any_distance(request: pytest.FixtureRequest) -> Any:
-    """Every distance, a user's function among them."""
-    return request.param
-
-
-@pytest.fixture(params=simple_statistics(), ids=describe)
-def any_statistic(request: pytest.FixtureRequest) -> Any:
-    """Every statistic that has a value, with every partition and every distance."""
-    return request.param
-
-
-@pytest.fixture(
-    params=[*components_of(default_statistics()), caltest.ECE(caltest.EqualWidth(4)), caltest.MCE(thirds, hellinger)],
-    ids=describe,
-)
-def any_simple_statistic(request: pytest.FixtureRequest) -> Any:
-    """Every statistic that has a value, with its defaults, and two more of the binned ones."""
-    return request.param
-
-
-@pytest.fixture(params=default_statistics(), ids=describe)
-def any_default_statistic(request: pytest.FixtureRequest) -> Any:
-    """Every statistic with its defaults, combinations among them."""
     return request.param
 
 

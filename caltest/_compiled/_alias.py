@@ -1,4 +1,4 @@
-"""Tables from which a number of any law is drawn in constant time (Walker 1977, Vose 1991)."""
+"""Alias tables, from which numbers of any discrete distribution are drawn in constant time (Walker 1977, Vose 1991)."""
 
 import numpy as np
 from numba import uint32, uint64

@@ -15,6 +15,7 @@ from caltest._compiled._jit import kernel
 
 CHUNK = 64  # a count of so many rows, and its distance from the predicted sum, fit in one byte
 _TILE = 1024
+_ROUNDING = 1e-9  # a sum that is made in two ways may differ by this
 _PASSES = 3  # of candidates for the ends of isotonic blocks; more of them drop too few to be worth it
 
 
@@ -212,6 +213,82 @@ def largest_excursions(outcomes, rank, total, block, extremes):
                     count += 1.0
                     high = max(high, count - total[c, _next(block[c], j)])
             low = min(low, count - total[c, n_samples])
+            largest[r, c] = max(high, -low)
+    return largest
+
+
+@njit(inline="always")
+def _sum_before(total, score, place):
+    """Return the predicted sum before a place in the order of a class, from that before its word."""
+    w = place >> uint64(6)
+    before = total[w]
+    for i in range(w << uint64(6), place):
+        before += score[i]
+    return before
+
+
+@kernel
+def largest_excursions_of_many(outcomes, rank, score, total, block, extremes):
+    """Return the same as `largest_excursions`, with the predicted sums of words instead of rows in memory.
+
+    ``score (n_outcomes, n_samples)`` are the null probabilities in the order of each class, of any precision, and
+    ``total (n_outcomes, n_words + 1)`` their sums before every word of 64 places.
+    """
+    n_replicates, n_samples = outcomes.shape
+    n_outcomes = rank.shape[1]
+    n_words = (n_samples + 63) // 64
+    ranks = rank.ravel()
+    bitmap = np.zeros(n_outcomes * n_words, np.uint64)
+    largest = np.empty((n_replicates, n_outcomes))
+    for r in range(n_replicates):
+        outcome = outcomes[r]
+        for i in range(n_samples):
+            drawn = uint64(outcome[i])
+            place = uint64(ranks[uint64(i) * uint64(n_outcomes) + drawn])
+            bitmap[drawn * uint64(n_words) + (place >> uint64(6))] |= uint64(1) << (place & uint64(63))
+        for c in range(n_outcomes):
+            high = 0.0
+            low = 0.0
+            count = 0.0
+            for w in range(n_words):
+                word = bitmap[c * n_words + w]
+                if word == 0:
+                    continue
+                bitmap[c * n_words + w] = 0
+                first = 64 * w
+                last = min(first + 63, n_samples - 1)
+                events = float(_ones(word))
+                others = first - count  # rows of other classes so far
+                highest = min(count + events - total[c, w] - score[c, first], extremes[0, c, w] - others)
+                lowest = max(
+                    count - total[c, w + 1] + score[c, last], extremes[1, c, w] - others - (last + 1 - first - events)
+                )
+                if highest <= high - _ROUNDING and lowest >= low + _ROUNDING:
+                    count += events
+                    continue
+                place = uint64(first)
+                before = total[c, w]
+                while word:
+                    j = uint64(first) + _trailing_zeros(word)
+                    word &= word - uint64(1)
+                    start = _last(block[c], j)
+                    if start < uint64(first):
+                        low = min(low, count - _sum_before(total[c], score[c], start))
+                    elif start >= place:  # else the start of this tied block was read already, with a lower count
+                        while place < start:
+                            before += score[c, place]
+                            place += uint64(1)
+                        low = min(low, count - before)
+                    count += 1.0
+                    stop = _next(block[c], j)
+                    if stop > uint64(last) + uint64(1):
+                        high = max(high, count - _sum_before(total[c], score[c], stop))
+                        continue
+                    while place < stop:
+                        before += score[c, place]
+                        place += uint64(1)
+                    high = max(high, count - before)
+            low = min(low, count - total[c, n_words])
             largest[r, c] = max(high, -low)
     return largest
 

@@ -16,6 +16,9 @@ _LANES = 32
 _WORDS = 512  # 64-bit words held at a time
 _GOLDEN = uint64(0x9E3779B97F4A7C15)
 _CERTAIN = uint32(0xFFFFFFFF)
+_WHOLE = 2.0**32
+_ROUNDS = 2.0**52  # adding and subtracting it rounds to the nearest integer, ties to even ones
+_BUCKETS = 2**8  # of the values of a draw, by its highest bits
 _SHARP = 0.9  # from this share of usual outcomes on, looking for the others is faster than drawing every row
 
 
@@ -87,6 +90,47 @@ def draw_outcomes(thresholds, seed, first, out):
                 threshold = thresholds[c, start : start + size]
                 for i in range(size):
                     outcome[i] += uint8(u[i] >= threshold[i])
+
+
+@kernel
+def draw_many_outcomes(null_prob, seed, first, out):
+    """Fill ``out (n_replicates, n_samples)`` with the labels of `draw_outcomes`, from probabilities.
+
+    ``null_prob (n_samples, n_outcomes)`` is of any precision. The thresholds of a row serve all replicates. A draw is
+    compared with those of its bucket only: n_outcomes / 256 of them on average, whatever the probabilities are.
+    """
+    n_replicates, n_samples = out.shape
+    n_outcomes = null_prob.shape[1]
+    states = np.empty((n_replicates, 4 * _LANES), np.uint64)
+    for r in range(n_replicates):
+        _seed(seed, first + r, states[r])
+    words = np.empty((n_replicates, _WORDS), np.uint64)
+    u = words.view(np.uint32)
+    cumulative = np.empty(n_outcomes)
+    thresholds = np.full(n_outcomes, _CERTAIN)  # the last one stops every search
+    begin = np.empty(_BUCKETS + 1, np.uint32)  # thresholds below each bucket
+    for start in range(0, n_samples, 2 * _WORDS):
+        size = min(2 * _WORDS, n_samples - start)
+        for r in range(n_replicates):
+            _refill(states[r], words[r])
+        for i in range(size):
+            total = 0.0
+            for c in range(n_outcomes):
+                total += max(np.float64(null_prob[start + i, c]), 0.0)
+                cumulative[c] = total
+            begin[:] = 0
+            for c in range(n_outcomes - 1):
+                share = cumulative[c] / total * _WHOLE + _ROUNDS - _ROUNDS
+                thresholds[c] = uint32(uint64(min(share, _WHOLE - 1.0)))
+                begin[uint64(thresholds[c] >> uint32(24)) + uint64(1)] += uint32(1)
+            for b in range(_BUCKETS):
+                begin[b + 1] += begin[b]
+            for r in range(n_replicates):
+                drawn = min(u[r, i], uint32(0xFFFFFFFE))
+                place = uint64(begin[drawn >> uint32(24)])
+                while thresholds[place] <= drawn:
+                    place += uint64(1)
+                out[r, start + i] = place
 
 
 @intrinsic

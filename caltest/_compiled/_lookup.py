@@ -37,13 +37,31 @@ def sum_selected(outcomes, table):
 
 @kernel
 def map_outcomes(outcomes, table, row):
-    """Return ``out[r, i] = table[i, outcomes[r, row[i]]]``: drawn classes behind a lens, in its row order."""
-    n_replicates = outcomes.shape[0]
-    n_samples, k = table.shape
+    """Return ``out[r, i] = table[row[i], outcomes[r, row[i]]]``: drawn classes behind a lens, in its row order.
+
+    A table of one row serves all rows.
+    """
+    n_replicates, n_samples = outcomes.shape[0], len(row)
+    k = table.shape[1] if table.shape[0] > 1 else 0
     flat = table.ravel()
     out = np.empty((n_replicates, n_samples), table.dtype)
     for r in range(n_replicates):
         outcome = outcomes[r]
         for i in range(n_samples):
-            out[r, i] = flat[i * k + outcome[row[i]]]
+            out[r, i] = flat[row[i] * k + outcome[row[i]]]
+    return out
+
+
+@kernel
+def map_events(outcomes, bits, row):
+    """Return what `map_outcomes` returns for a table of two outcomes, packed by ``numpy.packbits(table, axis=1)``."""
+    n_replicates, n_samples = outcomes.shape[0], len(row)
+    width = bits.shape[1]
+    flat = bits.ravel()
+    out = np.empty((n_replicates, n_samples), np.uint8)
+    for r in range(n_replicates):
+        outcome = outcomes[r]
+        for i in range(n_samples):
+            drawn = np.int64(outcome[row[i]])
+            out[r, i] = flat[row[i] * width + (drawn >> 3)] >> (7 - (drawn & 7)) & 1
     return out

@@ -1,4 +1,4 @@
-"""The law of a sum of independent indicators: its characteristic function, and its mass function summed directly."""
+"""Poisson-binomial distribution: its characteristic function, and its probabilities summed directly."""
 
 from caltest._compiled._jit import kernel
 

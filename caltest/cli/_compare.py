@@ -6,25 +6,35 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from caltest.cli._messages import WORDS
 from caltest.cli._options import (
-    LENSES,
     PARTITIONS,
+    HelpFormatter,
     add_columns,
     add_draws,
-    as_labels,
-    check_plot_path,
-    parse_lens,
+    add_lens,
+    lens_for,
+    parse_count,
+    parse_level,
     parse_partition,
+    parse_picture,
+    parse_statistic,
+    read_file,
 )
-from caltest.comparison import compare_models
-from caltest.plotting._comparison import save_comparison
-from caltest.predictions._files import PredictionFile, read_predictions
+
+if TYPE_CHECKING:
+    from caltest.predictions import PredictionFile
+
+_EXAMPLES = """
+examples:
+  caltest compare logistic.csv forest.csv
+  caltest compare logistic.csv forest.csv network.csv --lens "Confidence()"
+  caltest compare a.csv b.csv --lens "ClassWise(dog)" --partition "EqualMass(9)"
+  caltest compare hospital_a.csv hospital_b.csv --unpaired --plot forest.png
+"""
 
 
 def add_command(commands: Any) -> None:
@@ -32,54 +42,84 @@ def add_command(commands: Any) -> None:
     compare = commands.add_parser(
         "compare",
         help="compare the calibration of several models",
-        description="Compare models, one file of predictions each: each beside what it would show if it were "
-        "perfect, and every pair by a test of the difference. All files hold the same rows in the same order, unless "
-        "--unpaired.",
+        description="Compare the calibration of several models, one file of predictions each: every model is tested "
+        "and its error is estimated, and every pair of models is compared with a test and an interval. All files hold "
+        "the same observations in the same order, unless --unpaired is given.",
+        epilog=_EXAMPLES,
+        formatter_class=HelpFormatter,
     )
     add = compare.add_argument
     add(
         "files", nargs="+", type=Path, metavar="FILE", help="CSV or TSV with a header, Parquet, NPZ or NPY; two or more"
     )
-    add_columns(compare)
-    add("--lens", type=parse_lens, metavar="LENS", help=f"compare through a lens: {', '.join(LENSES)}")
-    add("--partition", type=parse_partition, metavar="CELLS", help=f"cells: {', '.join(PARTITIONS)} (default: tree)")
-    add("--correction", default="holm", help="correction of p-values over the models (default: %(default)s)")
-    add("--level", type=float, default=0.95, help="level of the intervals (default: %(default)s)")
-    add("--unpaired", action="store_true", help="every file is a data set of its own, independent of the others")
-    add("--resamples", type=int, default=999, metavar="B", help="number of draws (default: %(default)s)")
-    add_draws(compare)
-    add("--plot", type=Path, metavar="FILE.png", help="write a forest plot")
+    add_lens(compare)
+    add(
+        "--partition",
+        type=parse_partition,
+        metavar="CELLS",
+        help=f"cells (bins) of the error, one of {PARTITIONS} (default: VarianceTree())",
+    )
+    add("--statistic", type=parse_statistic, metavar="STATISTIC", help="statistic of each test (default: Omnibus)")
+    add("--correction", default="holm", help="adjustment of the p-values of the models (default: %(default)s)")
+    add(
+        "--confidence-level",
+        type=parse_level,
+        default=0.95,
+        metavar="LEVEL",
+        help="confidence level of the intervals (default: %(default)s)",
+    )
+    add("--unpaired", action="store_true", help="the files hold independent data sets, not the same observations")
+    add(
+        "--resamples",
+        type=parse_count,
+        default=999,
+        metavar="B",
+        help="number of Monte Carlo draws and of bootstrap samples (default: %(default)s)",
+    )
     add("--json", action="store_true", help="print JSON instead of tables")
-    compare.set_defaults(run=_run)
+    add("--plot", type=parse_picture, metavar="FILE.png", help="write a forest plot")
+    add_columns(compare)
+    add_draws(compare, "the Monte Carlo draws and bootstrap samples")
+    compare.set_defaults(run=_run, words=WORDS)
 
 
-def _run(options: argparse.Namespace) -> None:
-    if options.plot is not None:
-        check_plot_path(options.plot)
-    files = {name: _read(path, options) for name, path in _names(options.files).items()}
+def _run(options: argparse.Namespace) -> int:
+    paths = _names(options.files)
+    if len(paths) < 2:
+        msg = f"two files or more are compared, got {options.files[0]} alone"
+        raise ValueError(msg)
+    files = {name: read_file(path, options) for name, path in paths.items()}
     first = next(iter(files.values()))
     for name, file in files.items():
         if file.classes != first.classes:
-            msg = f"{name}: the classes are {file.classes}, in other files {first.classes}; name them by --classes"
+            msg = f"{name}: the classes are {file.classes}, in other files {first.classes}; name them with `classes`"
             raise ValueError(msg)
         if not options.unpaired:
             _check_same_labels(name, file, first)
+
+    from caltest.comparison import compare_models
+
     comparison = compare_models(
         {name: (file.y_true, file.y_prob) if options.unpaired else file.y_prob for name, file in files.items()},
         None if options.unpaired else first.y_true,
         classes=first.classes,
-        lens=options.lens,
+        lens=lens_for(options.lens, first),
+        statistic=options.statistic,
         partition=options.partition,
         correction=options.correction,
-        confidence_level=options.level,
+        confidence_level=options.confidence_level,
         n_resamples=options.resamples,
         workers=options.workers,
         rng=options.seed,
+        progress=sys.stderr.isatty(),
     )
     print(json.dumps(comparison.to_dict(), indent=2, allow_nan=False) if options.json else comparison, flush=True)
     if options.plot is not None:
+        from caltest.plotting._comparison import save_comparison
+
         save_comparison(comparison, options.plot)
         print(f"forest plot written to {options.plot}", file=sys.stderr)
+    return 0
 
 
 def _names(paths: Sequence[Path]) -> dict[str, Path]:
@@ -92,20 +132,20 @@ def _names(paths: Sequence[Path]) -> dict[str, Path]:
     return dict(zip(names, paths, strict=True))
 
 
-def _read(path: Path, options: argparse.Namespace) -> PredictionFile:
-    data = read_predictions(path, options.label, options.prob)
-    return data if options.classes is None else replace(data, classes=as_labels(options.classes))
-
-
 def _check_same_labels(name: str, file: PredictionFile, first: PredictionFile) -> None:
+    import numpy as np
+
     if len(file.y_true) != len(first.y_true):
-        msg = f"{name}: {len(file.y_true)} rows where others have {len(first.y_true)}; for other data sets --unpaired"
+        msg = (
+            f"{name}: {len(file.y_true)} observations where others have {len(first.y_true)}; files of different data "
+            "sets need --unpaired"
+        )
         raise ValueError(msg)
     wrong = np.flatnonzero(file.y_true != first.y_true)
     if wrong.size:
         row = int(wrong[0])
         msg = (
             f"{name}: label {file.y_true[row]} in row {row} where others have {first.y_true[row]}; all files must hold "
-            "the same rows in the same order, or be data sets of their own (--unpaired)"
+            "the same observations in the same order, or be independent data sets (--unpaired)"
         )
         raise ValueError(msg)

@@ -1,118 +1,239 @@
-"""Options that commands have in common, and what words of the command line mean."""
+"""Options that commands have in common: what they are called, and what their texts mean."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from caltest import predictions
-from caltest.plotting._reliability import picture_formats
+from caltest.cli._expressions import PublicNames, read_object
+from caltest.cli._messages import translate
+
+if TYPE_CHECKING:
+    from caltest.predictions import Lens, Partition, PredictionFile
+    from caltest.statistics import Statistic
+
+LENSES = "Canonical(), Confidence(), ClassWise(3), TopK(2), TopRank(2), WithinTop(2), Groups([[0, 1], [2, 3]])"
+PARTITIONS = "VarianceTree(), EqualWidth(15), EqualMass(10), Edges([0.5, 0.9]), AgainstRest(0)"
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Help whose examples keep their lines: texts that begin with a line break."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text.strip("\n") if text.startswith("\n") else super()._fill_text(text, width, indent)
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which columns of a file are what."""
-    add = parser.add_argument
-    add("--label", metavar="NAME", help="label column (guessed otherwise)")
-    add("--prob", metavar="NAMES", type=parse_names, help="probability columns, separated by commas")
+    add = parser.add_argument_group("columns of a file").add_argument
+    add("--label", metavar="NAME", help="label column (guessed by default)")
+    add(
+        "--prob",
+        metavar="NAMES",
+        type=parse_names,
+        help="probability columns, separated by commas (guessed by default)",
+    )
     add(
         "--classes",
         metavar="NAMES",
         type=parse_names,
-        help="labels of these columns, in their order (0, 1, ... otherwise)",
+        help="labels of the probability columns, in their order (by default the names of the columns, or 0, 1, ...); "
+        "--classes=-1,1 if the first one begins with -",
     )
 
 
-def add_draws(parser: argparse.ArgumentParser) -> None:
+def add_lens(parser: Any) -> None:
+    """Add ``--lens``."""
+    parser.add_argument(
+        "--lens",
+        type=parse_lens,
+        metavar="LENS",
+        help=f"what to look at, one of {LENSES}; a class may be named by its label: ClassWise(dog)",
+    )
+
+
+def add_draws(parser: argparse.ArgumentParser, what: str) -> None:
     """Add the options of everything that draws."""
-    add = parser.add_argument
-    add("--seed", type=int, default=0, help="seed of the draws (default: %(default)s)")
-    add("--workers", type=int, default=-1, help="threads; the answer does not depend on it (default: all processors)")
+    add = parser.add_argument_group("computation").add_argument
+    add("--seed", type=parse_seed, default=0, metavar="S", help=f"seed of {what} (default: %(default)s)")
+    add(
+        "--workers",
+        type=parse_workers,
+        default=-1,
+        metavar="N",
+        help="threads, -1 for all processors; the results do not depend on it (default: %(default)s)",
+    )
 
 
-def check_plot_path(path: Path) -> None:
-    """Refuse a picture that cannot be written, before anything is computed."""
-    if path.suffix.lstrip(".").lower() not in picture_formats():
-        msg = f"--plot must name a picture such as FILE.png, got {path}"
-        raise ValueError(msg)
-    if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
-        msg = f"--plot: cannot write to {path}"
-        raise ValueError(msg)
-
-
-def _groups(text: str) -> predictions.Groups:
-    return predictions.Groups([[int(k) for k in part.split(",")] for part in text.split("/")])
-
-
-Words = dict[str, Callable[..., Any]]
-LENSES: Words = {
-    "canonical": predictions.Canonical,
-    "confidence": predictions.Confidence,
-    "top-k:2": lambda k: predictions.TopK(int(k)),
-    "top-rank:2": lambda r: predictions.TopRank(int(r)),
-    "within-top:2": lambda r: predictions.WithinTop(int(r)),
-    "class:3": lambda k: predictions.ClassWise(int(k)),
-    "groups:0,1/2,3": _groups,
-}
-PARTITIONS: Words = {
-    "tree": predictions.VarianceTree,
-    "tree-min-leaf:100": lambda n: predictions.VarianceTree(min_leaf=int(n)),
-    "tree-min-split:100": lambda n: predictions.VarianceTree(min_split=int(n)),
-    "equal-width:15": lambda n: predictions.EqualWidth(_n_cells(n)),
-    "equal-mass:15": lambda n: predictions.EqualMass(_n_cells(n)),
-    "edges:0.5,0.9": lambda text: predictions.Edges(float(edge) for edge in text.split(",")),
-}
-DISTANCES: Words = {
-    "total_variation": predictions.total_variation,
-    "euclidean": predictions.euclidean,
-    "squared_euclidean": predictions.squared_euclidean,
-    "chebyshev": predictions.chebyshev,
-}
-
-
-def parse_lens(text: str) -> Any:
-    """Return the lens that a word of the command line means, such as ``class:3``."""
-    return _parse(text, LENSES)
-
-
-def parse_partition(text: str) -> Any:
-    """Return the partition that a word of the command line means, such as ``equal-width:15``."""
-    return _parse(text, PARTITIONS)
-
-
-def _n_cells(text: str) -> int | str:
-    return text if text == "sqrt" else int(text)
-
-
-def _parse(text: str, known: Words) -> Any:
-    """Look up ``name`` or ``name:argument``; the keys of ``known`` show the argument by example."""
-    name, colon, argument = text.partition(":")
-    for example, make in known.items():
-        if name == example.partition(":")[0] and bool(colon) == (":" in example):
-            try:
-                return make(argument) if colon else make()
-            except ValueError as error:
-                msg = f"{text!r}: {error}"
-                raise argparse.ArgumentTypeError(msg) from None
-    msg = f"{text!r} is none of {', '.join(known)}"
-    raise argparse.ArgumentTypeError(msg)
-
-
-def parse_distance(text: str) -> Any:
-    """Return the distance of that name."""
-    if text in DISTANCES:
-        return DISTANCES[text]
-    msg = f"{text!r} is none of {', '.join(DISTANCES)}"
-    raise argparse.ArgumentTypeError(msg)
-
-
-def as_labels(names: list[str]) -> list[Any]:
-    """Return labels as they stand in a file: numbers where all are."""
-    return [int(name) for name in names] if all(name.lstrip("-").isdecimal() for name in names) else names
+# What texts mean. Refusals are `argparse.ArgumentTypeError`, so that they name their option.
 
 
 def parse_names(text: str) -> list[str]:
     """Return names separated by commas."""
     return [name.strip() for name in text.split(",")]
+
+
+def parse_count(text: str) -> int:
+    """Return an integer of at least 1."""
+    return _integer(text, lambda value: value >= 1, "an integer >= 1")
+
+
+def parse_seed(text: str) -> int:
+    """Return an integer of at least 0."""
+    return _integer(text, lambda value: value >= 0, "an integer >= 0")
+
+
+def parse_workers(text: str) -> int:
+    """Return a number of threads."""
+    return _integer(text, lambda value: value >= 1 or value == -1, "an integer >= 1, or -1 for all processors")
+
+
+def parse_level(text: str) -> float:
+    """Return a number strictly between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 0 < value < 1:
+        msg = f"must be a number strictly between 0 and 1, got {text!r}"
+        raise argparse.ArgumentTypeError(msg)
+    return value
+
+
+def _integer(text: str, allowed: Any, words: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = None
+    if value is None or not allowed(value):
+        msg = f"must be {words}, got {text!r}"
+        raise argparse.ArgumentTypeError(msg)
+    return value
+
+
+def parse_statistic(text: str) -> Statistic:
+    """Return the statistic that an expression names."""
+    from caltest.statistics import Statistic
+
+    return _read(text, Statistic, "ECE(EqualWidth(15))")
+
+
+def parse_partition(text: str) -> Partition:
+    """Return the partition that an expression names."""
+    from caltest.predictions import Partition
+
+    return _read(text, Partition, "EqualMass(10)")
+
+
+def parse_lens(text: str) -> Lens | str:
+    """Return the lens that an expression names; the text itself if it names classes, which only the file knows."""
+    from caltest.predictions import Lens
+
+    try:
+        return _read(text, Lens, "ClassWise(3)", _ask_for_labels)
+    except _LabelsNeededError:
+        return text
+
+
+class _LabelsNeededError(Exception):
+    """An expression names a class by its label."""
+
+
+def _ask_for_labels(label: str) -> int:
+    raise _LabelsNeededError
+
+
+def _read(text: str, kind: type, example: str, label: Any = None) -> Any:
+    try:
+        found = read_object(text, PublicNames("predictions", "statistics"), label, example)
+    except ValueError as error:
+        msg = translate(str(error), {}).removesuffix(".")
+        raise argparse.ArgumentTypeError(msg) from None
+    if not isinstance(found, kind):
+        msg = f"{text!r} is not a {kind.__name__.lower()} such as {example}; known are {_known(kind)}"
+        raise argparse.ArgumentTypeError(msg)
+    return found
+
+
+def _known(kind: type) -> str:
+    """Return the public names of a kind of object."""
+    from caltest import predictions, statistics
+
+    things = {name: getattr(room, name) for room in (predictions, statistics) for name in dir(room)}
+    return ", ".join(sorted(n for n, t in things.items() if isinstance(t, type) and issubclass(t, kind) and t != kind))
+
+
+# What files and options mean together.
+
+
+def read_file(path: Path, options: argparse.Namespace) -> PredictionFile:
+    """Return the predictions of a file."""
+    from caltest.predictions import read_predictions
+
+    data = read_predictions(path, options.label, options.prob)
+    return data if options.classes is None else replace(data, classes=_as_labels(options.classes))
+
+
+def lens_for(given: Lens | str | None, data: PredictionFile) -> Lens | None:
+    """Return the lens of ``--lens`` for these classes.
+
+    Raises
+    ------
+    ValueError
+        If a label is none of the classes, or the lens does not fit their number.
+    """
+    import numpy as np
+
+    n_classes = n_classes_of(data)
+    labels = list(map(str, range(n_classes) if data.classes is None else data.classes))
+
+    def index(label: str) -> int:
+        if label in labels:
+            return labels.index(label)
+        msg = f"there is no class {label!r}; the classes of this file are {shortened(labels)}."
+        raise ValueError(msg)
+
+    try:
+        found = read_object(given, PublicNames("predictions"), index) if isinstance(given, str) else given
+        if found is not None:
+            found.induced(np.full((1, n_classes), 1 / n_classes))
+    except ValueError as error:
+        msg = f"--lens: {error}"
+        raise ValueError(msg) from None
+    return found
+
+
+def n_classes_of(data: PredictionFile) -> int:
+    """Return the number of classes; one column of probabilities is that of the event."""
+    return data.y_prob.shape[1] if data.y_prob.ndim == 2 else 2
+
+
+def _as_labels(given: Sequence[str]) -> list[Any]:
+    """Return labels as they stand in a file: numbers where all are."""
+    return [int(name) for name in given] if all(name.lstrip("-").isdecimal() for name in given) else list(given)
+
+
+def shortened(texts: Sequence[Any], most: int = 12) -> str:
+    """Return texts separated by commas; the first and the last of many."""
+    shown = list(map(str, texts))
+    if len(shown) <= most:
+        return ", ".join(shown)
+    return f"{', '.join(shown[:3])}, ..., {shown[-1]} ({len(shown)})"
+
+
+def parse_picture(text: str) -> Path:
+    """Return the path of a picture that can be written."""
+    from caltest.plotting._reliability import picture_formats
+
+    path = Path(text)
+    if path.suffix.lstrip(".").lower() not in picture_formats():
+        msg = f"must name a picture such as FILE.png, got {text}"
+        raise argparse.ArgumentTypeError(msg)
+    if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
+        msg = f"cannot write to {text}"
+        raise argparse.ArgumentTypeError(msg)
+    return path

@@ -1,106 +1,166 @@
-"""``caltest test [FILE]``: one model's predictions in a file."""
+"""``caltest test [FILE]``: is the model calibrated whose predictions a file holds, and by how much not?"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from dataclasses import replace
+import textwrap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from caltest import predictions, statistics
+from caltest.cli._messages import WORDS, say
 from caltest.cli._options import (
-    DISTANCES,
-    LENSES,
-    PARTITIONS,
-    Words,
+    HelpFormatter,
     add_columns,
     add_draws,
-    as_labels,
-    check_plot_path,
-    parse_distance,
-    parse_lens,
-    parse_partition,
+    add_lens,
+    lens_for,
+    n_classes_of,
+    parse_count,
+    parse_level,
+    parse_picture,
+    parse_statistic,
+    read_file,
+    shortened,
 )
-from caltest.datasets import load_cifar10_vgg16
-from caltest.estimation._reliability_curve import reliability_curve
-from caltest.hypothesis_tests._calibration_report import calibration_report
-from caltest.hypothesis_tests._calibration_table import CalibrationTable, calibration_table
-from caltest.plotting._reliability import save_reliability
-from caltest.predictions._files import PredictionFile, read_predictions
-from caltest.results._progress import ProgressBar
+
+if TYPE_CHECKING:
+    from caltest.hypothesis_tests import CalibrationTable
+    from caltest.predictions import Lens, PredictionFile
+    from caltest.statistics import Statistic
 
 BUNDLED = "bundled CIFAR-10 predictions of a VGG-16 network"
+REJECTED = 1  # exit code
+_DEFAULT, _DEFAULT_ALL = 9999, 999  # draws
+
+_EXAMPLES = """
+examples:
+  caltest test                                  the bundled predictions
+  caltest test predictions.csv                  all lenses and every class
+  caltest test predictions.csv --all            several statistics
+  caltest test predictions.csv --lens "ClassWise(dog)" --plot dog.png
+  caltest test predictions.csv --statistic "ECE(EqualWidth(15))"
+  caltest test predictions.csv --json --exit-code > result.json
+
+statistics:
+{statistics}
+
+A lens and a statistic are written as in Python. A class name alone stands for
+its defaults: KS is KS(). A statistic that needs two outcomes, such as KS, is
+tested on the confidence if there are more classes and no --lens.
+"""
 
 
 def add_command(commands: Any) -> None:
     """Add ``test`` to the commands of a parser."""
+    from caltest import statistics
+
+    known = [name for name in dir(statistics) if name[0].isupper() and name != "Statistic"]
     test = commands.add_parser(
         "test",
-        help="test a file of predictions for calibration",
-        description="Test predicted probabilities for calibration: through the whole prediction, the confidence and "
-        "every class, or through one lens. Without FILE, the bundled predictions are tested.",
+        help="test whether the predictions in a file are calibrated",
+        description="Test whether predicted probabilities are calibrated, and by how much they are not: the whole "
+        "prediction, the confidence and every class, or one lens. Without FILE, the bundled predictions are tested.",
+        epilog=_EXAMPLES.format(
+            statistics=textwrap.fill(", ".join(known), 78, initial_indent="  ", subsequent_indent="  ")
+        ),
+        formatter_class=HelpFormatter,
     )
     add = test.add_argument
     add("file", nargs="?", type=Path, metavar="FILE", help="CSV or TSV with a header, Parquet, NPZ or NPY")
+    add_lens(test)
+    add("--statistic", type=parse_statistic, metavar="STATISTIC", help="test statistic (default: Omnibus())")
+    add("--all", action="store_true", help="a report with one test for each of several statistics")
+    add(
+        "--resamples",
+        type=parse_count,
+        metavar="B",
+        help=f"number of Monte Carlo draws (default: {_DEFAULT}, {_DEFAULT_ALL} with --all)",
+    )
+    add("--alpha", type=parse_level, default=0.05, metavar="LEVEL", help="level of the test (default: %(default)s)")
+    add(
+        "--exit-code",
+        action="store_true",
+        help="exit with status 1 if calibration is rejected at --alpha (0 if not, 2 after an error)",
+    )
+    add("--json", action="store_true", help="print JSON instead of tables")
+    add("--plot", type=parse_picture, metavar="FILE.png", help="write a reliability diagram")
     add_columns(test)
-    add("--lens", type=parse_lens, metavar="LENS", help=f"test through one lens: {', '.join(LENSES)}")
-    add("--statistic", choices=_STATISTICS, default="omnibus", help="test statistic (default: %(default)s)")
-    add("--partition", type=parse_partition, metavar="CELLS", help=f"cells: {', '.join(PARTITIONS)} (default: tree)")
-    add("--distance", type=parse_distance, default="total_variation", help=f"one of {', '.join(DISTANCES)}")
-    add("--resamples", type=int, metavar="B", help="number of draws (default: 9999, 999 with --all)")
-    add("--all", action="store_true", help="one table of many errors and tests (calibration_report)")
-    add_draws(test)
-    add("--plot", type=Path, metavar="FILE.png", help="write a reliability diagram")
-    add("--json", action="store_true", help="print JSON instead of a table")
-    test.set_defaults(run=_run)
+    add_draws(test, "the Monte Carlo draws")
+    test.set_defaults(run=_run, words=WORDS)
 
 
-def _run(options: argparse.Namespace) -> None:
-    if options.plot is not None:
-        check_plot_path(options.plot)
-    if options.all and (options.lens or options.partition or options.statistic != "omnibus"):
-        msg = "--all has its own lenses and statistics: leave out --lens, --statistic and --partition"
+def _run(options: argparse.Namespace) -> int:
+    if options.all and (options.lens or options.statistic):
+        msg = "--all has its own lenses and statistics: leave out --lens and --statistic"
         raise ValueError(msg)
     data = _load(options)
-    ece = statistics.ECE(options.partition or predictions.VarianceTree(), options.distance)
-    chosen = _STATISTICS[options.statistic](ece)
-    common = {"classes": data.classes, "workers": options.workers, "rng": options.seed}
-    with ProgressBar("drawing outcomes") as bar:
-        progress = bar if sys.stderr.isatty() else None
-        if options.all:
-            table: CalibrationTable = calibration_report(
-                data.y_true,
-                data.y_prob,
-                n_resamples=999 if options.resamples is None else options.resamples,
-                progress=progress,
-                **common,
-            )
-        else:
-            table = calibration_table(
-                data.y_true,
-                data.y_prob,
-                lenses=None if options.lens is None else [options.lens],
-                statistic=chosen,
-                n_resamples=9999 if options.resamples is None else options.resamples,
-                progress=progress,
-                **common,
-            )
+    lens = lens_for(options.lens, data)
+    table = _test(options, data, lens)
     source = BUNDLED if options.file is None else str(options.file)
     print(_as_json(table, data, source) if options.json else _as_text(table, data, source), flush=True)
     if options.plot is not None:
-        _plot(options, data)
+        _plot(options, data, lens)
+    from caltest.results._decision import rejects
+
+    return REJECTED if options.exit_code and rejects(table.pvalue, options.alpha) else 0
+
+
+def _load(options: argparse.Namespace) -> PredictionFile:
+    if options.file is not None:
+        return read_file(options.file, options)
+    if options.label or options.prob or options.classes:
+        msg = "--label, --prob and --classes need a FILE"
+        raise ValueError(msg)
+    from caltest.datasets import load_cifar10_vgg16
+    from caltest.predictions import PredictionFile
+
+    y_true, y_prob = load_cifar10_vgg16()
+    return PredictionFile(y_true, y_prob, None, "labels", False, ("probs",))
+
+
+def _test(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) -> CalibrationTable:
+    from caltest.hypothesis_tests import calibration_report, calibration_table
+    from caltest.predictions import Confidence
+
+    common: dict[str, Any] = {
+        "classes": data.classes,
+        "alpha": options.alpha,
+        "workers": options.workers,
+        "rng": options.seed,
+        "progress": sys.stderr.isatty(),
+    }
+    if options.all:
+        return calibration_report(data.y_true, data.y_prob, n_resamples=options.resamples or _DEFAULT_ALL, **common)
+    if lens is None and n_classes_of(data) > 2 and _needs_two_outcomes(options.statistic):
+        lens = Confidence()
+    return calibration_table(
+        data.y_true,
+        data.y_prob,
+        lenses=None if lens is None else [lens],
+        statistic=options.statistic,
+        n_resamples=options.resamples or _DEFAULT,
+        **common,
+    )
+
+
+def _needs_two_outcomes(statistic: Statistic | None) -> bool:
+    return statistic is not None and any(part.n_outcomes == 2 for part in (statistic, *statistic.components))
 
 
 def _as_text(table: CalibrationTable, data: PredictionFile, source: str) -> str:
+    from caltest.results._text import terminal_width
+
     guessed = " (guessed)" if data.label_guessed else ""
-    shown = ", ".join(data.prob) if len(data.prob) <= 3 else f"{data.prob[0]} to {data.prob[-1]} ({len(data.prob)})"
-    lines = [f"data: {source}, {len(data.y_true)} rows", f"label column: {data.label}{guessed}; probabilities: {shown}"]
-    if data.classes is not None:
-        lines.append("labels of the columns, in their order: " + ", ".join(map(str, data.classes)))
-    lines.append("")
-    return "\n".join([*lines, str(table.rows[0] if len(table.rows) == 1 else table)])
+    lines = [
+        f"Data: {source}, {len(data.y_true)} observations.",
+        f"Label column: {data.label}{guessed}. Probability columns: {shortened(data.prob)}.",
+    ]
+    if data.classes is not None and list(map(str, data.classes)) != list(data.prob):
+        lines.append(f"Labels of the probability columns, in their order: {shortened(data.classes)}.")
+    wrapped = [textwrap.fill(line, terminal_width(), break_on_hyphens=False) for line in lines]
+    return "\n".join([*wrapped, "", str(table[0] if len(table) == 1 else table)])
 
 
 def _as_json(table: CalibrationTable, data: PredictionFile, source: str) -> str:
@@ -110,42 +170,22 @@ def _as_json(table: CalibrationTable, data: PredictionFile, source: str) -> str:
         "label": data.label,
         "label_guessed": data.label_guessed,
         "prob": list(data.prob),
+        "classes": data.classes,
     }
     return json.dumps({"data": about, **table.to_dict()}, indent=2, allow_nan=False)
 
 
-def _load(options: argparse.Namespace) -> PredictionFile:
-    if options.file is not None:
-        data = read_predictions(options.file, options.label, options.prob)
-        return data if options.classes is None else replace(data, classes=as_labels(options.classes))
-    if options.label or options.prob or options.classes:
-        msg = "--label, --prob and --classes need a FILE"
-        raise ValueError(msg)
-    y_true, y_prob = load_cifar10_vgg16()
-    return PredictionFile(y_true, y_prob, None, "labels", False, ("probs",))
+def _plot(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) -> None:
+    """Draw the reliability diagram of a lens with two outcomes, in the cells (bins) of the statistic if it has any."""
+    import numpy as np
 
+    from caltest.estimation import reliability_curve
+    from caltest.plotting._reliability import save_reliability
 
-def _plot(options: argparse.Namespace, data: PredictionFile) -> None:
-    lens = _plot_lens(options.lens)
-    if options.lens is not None and lens is None:
-        print("the diagram shows the confidence (or the event): this lens may have more outcomes", file=sys.stderr)
-    curve = reliability_curve(data.y_true, data.y_prob, classes=data.classes, lens=lens, partition=options.partition)
+    cells = getattr(options.statistic, "partition", None)
+    if lens is not None and lens.induced(np.full((1, n_classes_of(data)), 1 / n_classes_of(data))).shape[1] > 2:
+        say("note", f"the diagram shows the confidence, because {lens} has more than two outcomes")
+        lens, cells = None, None
+    curve = reliability_curve(data.y_true, data.y_prob, classes=data.classes, lens=lens, partition=cells)
     save_reliability(curve, options.plot)
     print(f"reliability diagram written to {options.plot}", file=sys.stderr)
-
-
-def _plot_lens(lens: Any) -> Any:
-    """Return the lens if it surely has two outcomes, else None, the curve's own default."""
-    two = (predictions.Confidence, predictions.TopRank, predictions.WithinTop, predictions.ClassWise)
-    has_two = isinstance(lens, two) or (isinstance(lens, predictions.Groups) and len(lens.groups) == 2)
-    return lens if has_two else None
-
-
-_STATISTICS: Words = {
-    "omnibus": lambda ece: statistics.Omnibus((ece, statistics.TemperatureScore(), statistics.ClasswiseKS())),
-    "ece": lambda ece: ece,
-    "mce": lambda ece: statistics.MCE(ece.partition, ece.distance),
-    "ks": lambda _: statistics.KS(),
-    "classwise-ks": lambda _: statistics.ClasswiseKS(),
-    "temperature-score": lambda _: statistics.TemperatureScore(),
-}

@@ -1,3 +1,5 @@
+from ._compared import ComparedModel as ComparedModel
+from ._compared import ComparedPair as ComparedPair
 from ._difference import DifferenceResult as DifferenceResult
 from ._model_comparison import ModelComparison as ModelComparison
 from ._models import compare_models as compare_models

@@ -1,127 +1,133 @@
-"""What is said of two models: the difference of their miscalibration, its interval and its p-value."""
+"""The difference in calibration of two models, with its interval and its p-value."""
 
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from html import escape
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.comparison._u_statistics import Differences, critical_value
+from caltest.predictions._lens import LensLike
 from caltest.resampling._distributions import SMALLEST_PVALUE, alpha_of
+from caltest.results import ConfidenceInterval, Note, Result
+from caltest.results._decision import Decision
+from caltest.results._description import Description, Table
+from caltest.results._note import PAGE
+from caltest.results._test_result import percent
 
 TARGET = (
-    "sum_b w_b |mu_b|^2 of model A minus that of model B: squared l2 miscalibration, averaged within the cells of each "
-    "model's own partition"
+    "the difference of the squared l2 calibration errors, each within the cells (bins) of the model's own partition"
 )
 _NORMAL = "normal, variance from Hoeffding's decomposition (asymptotic, conservative near calibration)"
-_BOOTSTRAP = "bootstrap samples of the rows (asymptotic, conservative near calibration)"
+_BOOTSTRAP = "bootstrap samples of the observations (asymptotic, conservative near calibration)"
+_CONDITION = Note("C101", "observations are independent and no label was used to make the predictions.")
+_NO_VARIANCE = Note("C408", "No two observations of a cell show any variance, so the interval has no ends.")
 
 
-@dataclass(frozen=True)
-class DifferenceResult:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class DifferenceResult(Decision, Result):
     """Result of `paired_test` and `unpaired_test`; unpacks as ``statistic, pvalue``.
 
     Attributes
     ----------
     difference : float
-        Debiased squared l2 miscalibration of model A minus that of model B; positive where B is better calibrated.
+        Debiased squared l2 calibration error of model A minus that of model B; positive where B is better calibrated.
     standard_error : float
         Its standard error.
     statistic : float
         ``difference / standard_error``; 0 for models that do not differ.
     pvalue : float
-        Two-sided, of the hypothesis that both models are equally miscalibrated.
-    low, high : float
-        Interval for the difference of the squared miscalibrations.
+        Two-sided p-value of the hypothesis that both models are equally miscalibrated.
+    confidence_interval : ConfidenceInterval
+        Interval for the difference: ``low`` and ``high``.
     confidence_level : float
         Level of the interval.
     estimate_a, estimate_b : float
-        Debiased squared l2 miscalibration of each model.
+        Debiased squared l2 calibration error of each model.
     paired : bool
-        Whether both models were seen on the same rows.
-    null_law : str
-        Where p-value and interval come from.
-    target : str
-        What is compared.
-    lens : str
-        What was looked at.
+        Whether both models were evaluated on the same observations.
+    method : {"asymptotic", "bootstrap"}
+        How the null distribution was found.
+    origin : str
+        Where the p-value and the interval come from.
+    lens : lens
+        The lens.
+    lens_name : str
+        The lens in words.
     n_samples : tuple of int
-        Rows of each model.
+        Number of observations of each model.
+    notes : tuple of Note
+        Cautions.
     """
 
     difference: float
     standard_error: float
     statistic: float
     pvalue: float
-    low: float
-    high: float
+    confidence_interval: ConfidenceInterval
     confidence_level: float
     estimate_a: float
     estimate_b: float
     paired: bool
-    null_law: str
-    target: str
-    lens: str
+    method: str
+    origin: str
+    lens: LensLike
+    lens_name: str
     n_samples: tuple[int, int]
+    notes: tuple[Note, ...] = ()
 
-    def __iter__(self) -> Iterator[float]:
-        return iter((self.statistic, self.pvalue))
+    _derived: ClassVar[tuple[str, ...]] = ("target", "alpha", "rejected", "conclusion")
 
     @property
-    def interpretation(self) -> str:
-        """What the p-value says, in one sentence."""
-        if self.pvalue > alpha_of(self.confidence_level):
-            return "No evidence that one model is better calibrated than the other, which is no proof of equality."
+    def target(self) -> str:
+        """What is estimated, in words."""
+        return TARGET
+
+    @property
+    def alpha(self) -> float:  # type: ignore[override]
+        """Level of the test, 1 minus that of the interval."""
+        return round(1 - self.confidence_level, 12)
+
+    @property
+    def conclusion(self) -> str:
+        """The decision in words."""
+        found = f"at the {percent(self.alpha)} level (p = {self.pvalue:.4g})"
+        if not self.rejected:
+            proof = "This does not prove that the models are equally calibrated."
+            return f"No difference in calibration is shown {found}. {proof}"
         better, worse = ("B", "A") if self.difference > 0 else ("A", "B")
-        return f"Model {better} is better calibrated than model {worse}, as far as these cells show it."
+        return f"Model {better} is better calibrated than model {worse} {found}."
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python objects, ready for JSON; an infinite end becomes None."""
-        found = {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in asdict(self).items()
-        }
-        return {**found, "n_samples": list(self.n_samples), "interpretation": self.interpretation}
+    def _describe(self) -> Description:
+        names = "model A", "model B"
+        return self.describe_as("Calibration of two models", names, self.conclusion, self.confidence_interval)
 
-    def __str__(self) -> str:
-        lines = [_TITLE, "", *(f"  {label:<12} {text}" for label, text in self._facts())]
-        lines += ["", *(f"  {label:<12} {text}" for label, text in self._findings()), ""]
-        for words in (self.interpretation, f"Target: {self.target}."):
-            lines += textwrap.wrap(words, width=100, initial_indent="  ", subsequent_indent="    ")
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{escape(label)}</th><td>{escape(text)}</td></tr>"
-            for label, text in (*self._facts(), *self._findings())
-        )
-        return f"<h4>{_TITLE}</h4><table>{rows}</table><p>{escape(self.interpretation)}</p><p>{escape(self.target)}</p>"
-
-    def _facts(self) -> list[tuple[str, str]]:
-        a, b = self.n_samples
-        rows = f"{a} rows, the same for both models" if self.paired else f"{a} rows of model A, {b} others of model B"
-        return [("lens", self.lens), ("data", rows), ("null law", self.null_law)]
-
-    def _findings(self) -> list[tuple[str, str]]:
-        return [
-            ("model A", f"{self.estimate_a:.4g}"),
-            ("model B", f"{self.estimate_b:.4g}"),
-            (
-                "difference",
-                f"{self.difference:.4g}, {self.confidence_level:.0%} interval {self.low:.4g} to {self.high:.4g}",
-            ),
-            ("z", f"{self.statistic:.4g}"),
-            ("p-value", f"{self.pvalue:.4g}"),
+    def describe_as(
+        self, title: str, names: tuple[str, str], conclusion: str, interval: ConfidenceInterval
+    ) -> Description:
+        """Return a description with other names of the models, another conclusion and another interval."""
+        a, b = names
+        size = str(self.n_samples[0]) if self.paired else f"{self.n_samples[0]} and {self.n_samples[1]}"
+        rows = [
+            (a, f"{self.estimate_a:.4g}", ""),
+            (b, f"{self.estimate_b:.4g}", ""),
+            ("first - second", f"{self.difference:.4g}", str(interval)),
         ]
-
-
-_TITLE = "Difference of squared l2 miscalibration, model A minus model B"
+        return Description(
+            f"{title} ({self.lens_name}, {size} observations)",
+            [conclusion],
+            [Table(("", "squared l2 error", f"{percent(self.confidence_level)} interval"), rows)],
+            [
+                f"Target: {self.target} ({'the same' if self.paired else 'different'} observations).",
+                f"Statistic: z = {self.statistic:.4g}, with standard error {self.standard_error:.3g}.",
+                f"Null distribution: {self.origin}.",
+                f"Valid if {_CONDITION.text} [{_CONDITION.code}: {PAGE}]",
+            ],
+            self.notes,
+        )
 
 
 def difference_result(
@@ -130,7 +136,7 @@ def difference_result(
     deviation: NDArray[np.float64] | None,
     **context: Any,
 ) -> DifferenceResult:
-    """Return the result for a pair of models; bootstrap deviations ``(n_resamples,)`` instead of the normal law."""
+    """Return the result for a pair of models; bootstrap deviations ``(n_resamples,)`` replace the normal limit."""
     from scipy.special import ndtr, ndtri
 
     a, b = (float(differences.estimate[i]) for i in pair)
@@ -138,24 +144,36 @@ def difference_result(
     difference = a - b if error > 0 else 0.0
     z = difference / error if error > 0 else 0.0
     level = context["confidence_level"]
-    law, pvalue, reach = _NORMAL, float(2 * ndtr(-abs(z))), float(ndtri((1 + level) / 2)) * error
+    origin, pvalue, reach = _NORMAL, float(2 * ndtr(-abs(z))), float(ndtri((1 + level) / 2)) * error
+    notes: tuple[Note, ...] = ()
     if deviation is not None:
-        law = f"{len(deviation)} {_BOOTSTRAP}"
+        origin = f"{len(deviation)} {_BOOTSTRAP}"
         drawn = critical_value(np.abs(deviation), abs(difference), level)
-        # Rows that show no variance show none when they are drawn again.
-        pvalue, reach = np.maximum(drawn, (pvalue, reach)).tolist() if differences.few_rows[pair] else drawn
+        notes = () if math.isfinite(drawn[1]) else (_too_few_draws(len(deviation), level),)
+        # Observations that show no variance show none when they are resampled.
+        pvalue, reach = np.maximum(drawn, (pvalue, reach)).tolist() if differences.unreliable[pair] else drawn
     if not differences.informative[pair]:
-        reach = math.inf
+        reach, notes = math.inf, (_NO_VARIANCE,)
     return DifferenceResult(
-        difference,
-        error,
-        z,
-        max(pvalue, SMALLEST_PVALUE),
-        difference - reach,
-        difference + reach,
+        difference=difference,
+        standard_error=error,
+        statistic=z,
+        pvalue=max(pvalue, SMALLEST_PVALUE),
+        confidence_interval=ConfidenceInterval(difference - reach, difference + reach),
         estimate_a=a,
         estimate_b=b,
-        null_law=law,
-        target=TARGET,
+        method="asymptotic" if deviation is None else "bootstrap",
+        origin=origin,
+        notes=notes,
         **context,
+    )
+
+
+def _too_few_draws(n_resamples: int, confidence_level: float) -> Note:
+    """Return the caution that no p-value can reach the level, so that the interval is infinite."""
+    enough = math.ceil(1 / alpha_of(confidence_level)) - 1
+    return Note(
+        "C205",
+        f"With {n_resamples} bootstrap samples no p-value can be below {1 / (n_resamples + 1):.2g}, so the "
+        f"{percent(confidence_level)} interval has no ends. Take {enough} bootstrap samples or more.",
     )

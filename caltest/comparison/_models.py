@@ -1,42 +1,55 @@
-"""Several models side by side: what each one shows, what it would show if it were perfect, and which pairs differ."""
+"""Comparison of the calibration of several models: a test of each, and of the difference of each pair."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.comparison._compared import ComparedModel, ComparedPair
 from caltest.comparison._difference import difference_result
-from caltest.comparison._model_comparison import ComparedModel, ComparedPair, ModelComparison
+from caltest.comparison._model_comparison import ModelComparison, few_draws_note, smallest_adjusted
 from caltest.comparison._paired import METHODS, validate_models
-from caltest.comparison._u_statistics import Differences, PairTerms, critical_value, largest_deviations, resample
-from caltest.estimation._l2_interval import interval_of
-from caltest.estimation._score_decomposition import ScoreDecomposition, score_decomposition
-from caltest.estimation._scores import accuracy
-from caltest.hypothesis_tests._calibration import run_test, validate_statistic
-from caltest.hypothesis_tests._diagnostics import lens_text
-from caltest.predictions._lenses import Confidence, Lens
+from caltest.comparison._u_statistics import (
+    Differences,
+    PairTerms,
+    critical_value,
+    largest_deviations,
+    part_of,
+    resample,
+)
+from caltest.estimation._l2_interval import interval_of_sample
+from caltest.estimation._score_decomposition import decomposition_of_sample
+from caltest.hypothesis_tests._calibration import run_test
+from caltest.hypothesis_tests._diagnostics import warn_before
+from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lenses import Confidence
 from caltest.predictions._partitions import Partition
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._validation import (
     SeedLike,
     validate_choice,
     validate_count,
+    validate_given_problem,
     validate_level,
-    validate_problem,
     validate_rng,
 )
 from caltest.predictions._variance_tree import VarianceTree
+from caltest.resampling import Consistency, correct_pvalues
 from caltest.resampling._distributions import alpha_of
-from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE, correct_pvalues
-from caltest.resampling._schemes import Consistency
+from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
+from caltest.resampling._run import exact_distribution, settle
+from caltest.results import ConfidenceInterval
+from caltest.results._progress import Progress, reporting
 from caltest.statistics import ECE, ClasswiseKS, Omnibus, Statistic, TemperatureScore
-from caltest.statistics._squared_l2_distribution import SquaredL2Law
+from caltest.statistics._base import default_lens, validate_statistic
 
 CORRECTIONS = (*UNDER_ANY_DEPENDENCE, *UNDER_INDEPENDENCE, "fdr_bh", "fdr_by")
+_BLOCK_VALUES = 2**18
 
 
 def compare_models(
@@ -44,76 +57,89 @@ def compare_models(
     y_true: ArrayLike | None = None,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     statistic: Statistic | None = None,
     partition: Partition | Any = None,
     correction: str = "holm",
     confidence_level: float = 0.95,
-    method: str = "hoeffding",
+    method: str = "asymptotic",
     n_resamples: int = 999,
     workers: int = 1,
     rng: SeedLike = None,
+    progress: bool | Progress = False,
 ) -> ModelComparison:
-    r"""Compare the calibration of several models by evidence instead of by bare estimates.
+    r"""Compare the calibration of several models, with a test and an interval for each pair.
 
-    "Model A has an ECE of 0.021, model B of 0.027, so A is better calibrated" does not follow: what chance alone makes
-    of the estimate differs between models (Vaicenavicius et al. 2019, section 4.3). Each model is therefore set beside
-    the noise floor of its own predictions and tested for perfect calibration, the debiased squared l2 miscalibration
-    is estimated with an interval, and every pair of models is tested for a difference of it (`paired_test`).
+    Plain estimates such as the ECE cannot be compared, because their noise floor differs between models (Vaicenavicius
+    et al. 2019, section 4.3). So each model is tested for calibration and its estimate is reported with the noise floor
+    of its own predictions; the debiased squared l2 calibration error is estimated with an interval; and every pair of
+    models is tested for a difference of this error (`paired_test`).
 
-    The verdict on a pair is, in this order, with :math:`\alpha` = 1 - ``confidence_level``:
-
-    * "better calibrated", and which one, if the simultaneous p-value of the difference is at most :math:`\alpha`;
-    * "both indistinguishable from perfect" if neither corrected p-value of the two models is at most :math:`\alpha`;
-    * "no evidence of a difference" otherwise.
-
-    The simultaneous p-value is that of the largest studentised difference of all pairs on bootstrap samples of the
-    rows (max-T; Westfall & Young 1993): any false "better calibrated" has probability :math:`\alpha` at most, as far as
-    the asymptotics of `paired_test` hold.
+    A model is better calibrated than another if the adjusted p-value of their difference is at most
+    :math:`\alpha` = 1 - ``confidence_level``. This p-value comes from the largest studentised difference of all pairs
+    on bootstrap samples of the observations (max-T; Westfall & Young 1993). So the probability of any wrong decision
+    that a model is better calibrated is at most :math:`\alpha`, as far as the asymptotics of `paired_test` hold.
 
     Parameters
     ----------
     models : mapping of str to array-like, or sequence of pairs (str, array-like)
-        Predicted probabilities of each model, ``(n_samples, n_classes)`` or ``(n_samples,)``, for the rows of
-        ``y_true``; or, without ``y_true``, pairs ``(y_true, y_prob)`` of each model: its own data set, independent of
-        the others, in which case pairs are compared by `unpaired_test`.
+        Predicted probabilities of each model, ``(n_samples, n_classes)`` or ``(n_samples,)``, for the observations of
+        ``y_true``. Without ``y_true``, a pair ``(y_true, y_prob)`` for each model: its own data set, independent of the
+        others. Pairs of models are then compared by `unpaired_test`.
     y_true : array-like of shape (n_samples,), optional
         Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
     classes : sequence, optional
         The label of each column of the predictions.
     lens : lens, optional
-        What to look at; the whole prediction by default.
+        What to look at; by default the whole prediction, or the confidence if the statistic needs two outcomes.
     statistic : Statistic, optional
-        Statistic of the test of perfect calibration; by default ``Omnibus()`` on the ``partition``. Its first
+        Statistic of the test of calibration; by default ``Omnibus()`` with the cells of ``partition``. Its first
         component, `ECE` by default, is the plain estimate.
     partition : Partition or callable, optional
-        Cells, fitted to the predictions of each model; ``VarianceTree()`` by default.
+        Cells (bins), fitted to the predictions of each model; ``VarianceTree()`` by default.
     correction : str
-        How p-values of perfect calibration are corrected over the models: a method of
-        ``statsmodels.stats.multitest``, "holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel",
-        "fdr_bh" or "fdr_by". Holm, Bonferroni and "fdr_by" need no independence; the two "fdr" methods bound the share
-        of false rejections, not the probability of any.
+        How the p-values of calibration are adjusted for the number of models: "holm", "bonferroni", "holm-sidak",
+        "sidak", "simes-hochberg", "hommel", "fdr_bh" or "fdr_by", by ``statsmodels.stats.multitest``. "holm",
+        "bonferroni" and "fdr_by" hold under any dependence. The two "fdr" methods bound the expected share of false
+        rejections, the others the probability of any.
     confidence_level : float
-        Level of the intervals.
-    method : {"hoeffding", "bootstrap"}
-        Where p-value and interval of a single pair come from: see `paired_test`.
+        Level of the intervals; decisions are made at 1 minus this level.
+    method : {"asymptotic", "bootstrap"}
+        How the null distribution of a single pair is found: see `paired_test`.
     n_resamples : int
-        Number of draws of each test, and of bootstrap samples.
+        Number of draws of each test, and number of bootstrap samples.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
         Source of randomness.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
     ModelComparison
-        Prints as a table of models, a table of pairs, and what should be said about them.
+        Prints as a report with tables of the models and of the pairs.
 
     Raises
     ------
+    TypeError
+        If ``models`` is neither a mapping nor a list of pairs, a name is no string, ``statistic`` is no statistic, or
+        ``lens``, ``partition``, ``n_resamples``, ``workers``, ``rng`` or ``progress`` has another wrong type.
     ValueError
-        If there are fewer than two models, names are no strings or occur twice, models differ in rows or classes, or
-        another argument is not of the form above.
+        If there are fewer than two models, a name is empty or occurs twice, or models differ in observations or
+        classes; if predictions are outside [0, 1] or do not sum to 1, or a label is unknown; if ``correction`` or
+        ``method`` is unknown, ``confidence_level`` is not strictly between 0 and 1, or ``n_resamples`` < 1; if
+        ``statistic`` or ``partition`` needs two outcomes and the lens returns more.
+
+    Warns
+    -----
+    CalibrationWarning
+        Before the work starts, if there are too few draws for any adjusted p-value of calibration to reach the level.
+
+    See Also
+    --------
+    paired_test : The comparison of two models on the same observations.
+    unpaired_test : The comparison of two models on independent data sets.
 
     References
     ----------
@@ -125,10 +151,10 @@ def compare_models(
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
     >>> comparison = caltest.compare_models(y_prob, y_true, rng=0)
-    >>> for pair in comparison.pairs[:2]:
-    ...     print(pair.a, pair.b, pair.verdict, sep=", ")
-    logistic_regression, naive_bayes, better calibrated: logistic_regression
-    logistic_regression, random_forest, better calibrated: logistic_regression
+    >>> comparison.ranking
+    ('neural_network', 'logistic_regression', 'random_forest', 'naive_bayes')
+    >>> print(comparison.pairs[1].conclusion)
+    logistic_regression is better calibrated than random_forest (adjusted p = 0.042).
     """
     validate_choice(correction, "correction", CORRECTIONS)
     validate_choice(method, "method", METHODS)
@@ -138,45 +164,84 @@ def compare_models(
     chosen = validate_statistic(
         Omnibus((ECE(cells), TemperatureScore(), ClasswiseKS())) if statistic is None else statistic
     )
-    generator = validate_rng(rng)
     problems = _validated(models, y_true, classes)
-    samples = [induce(prob, outcome, lens=lens) for prob, outcome in problems.values()]
-    seen = lens_text(lens, classes)
-    scheme = Consistency()
-    draws = scheme.draws(n_resamples, generator)
-    tests = [
-        run_test(chosen, sample, resampling=scheme, draws=draws, method="auto", workers=workers, lens=seen)
-        for sample in samples
-    ]
-    corrected = correct_pvalues([test.pvalue for test in tests], correction, CORRECTIONS)
-    two_sided: Any = {"confidence_level": level, "alternative": "two-sided"}
-    rows = [
-        ComparedModel(
-            name,
-            accuracy(outcome, prob),
-            *_decompositions(prob, outcome, sample, lens),
-            test,
-            float(pvalue),
-            interval_of(SquaredL2Law.of(sample, cells), sample, cells, lens=seen, **two_sided),
-            _variation(prob),
-        )
+    n_classes = next(iter(problems.values()))[0].shape[1]
+    look = default_lens(chosen, n_classes) if lens is None else lens
+    samples = [induce(prob, outcome, lens=look) for prob, outcome in problems.values()]
+    smallest = smallest_adjusted(len(problems), n_resamples, correction)
+    if smallest > alpha_of(level) and any(_is_drawn(chosen, sample) for sample in samples):
+        warn_before([few_draws_note(len(problems), n_resamples, smallest, alpha_of(level))])
+    generator = validate_rng(rng)
+    same_draws = [deepcopy(generator) for _ in samples]
+    Consistency().draws(n_resamples, generator)  # what follows is drawn after those of the tests
+    with reporting(progress, "comparing models") as report:
+        tests = [
+            run_test(
+                chosen,
+                sample,
+                Consistency(),
+                lens=look,
+                classes=classes,
+                alpha=1 - level,
+                n_resamples=n_resamples,
+                method="auto",
+                workers=workers,
+                rng=draws,
+                progress=part_of(report, number, len(samples) + 1),
+            )
+            for number, (sample, draws) in enumerate(zip(samples, same_draws, strict=True))
+        ]
+        adjusted = correct_pvalues([test.pvalue for test in tests], correction, CORRECTIONS)
+        named = lens_name(look, classes)
+        rows = []
         for (name, (prob, outcome)), sample, test, pvalue in zip(
-            problems.items(), samples, tests, corrected, strict=True
+            problems.items(), samples, tests, adjusted, strict=True
+        ):
+            scored, score_lens = _scored(prob, outcome, sample, look)
+            brier, log = (
+                decomposition_of_sample(scored, score, lens=score_lens, lens_name=lens_name(score_lens, classes))
+                for score in ("brier", "log")
+            )
+            rows.append(
+                ComparedModel(
+                    name=name,
+                    accuracy=float((prob.argmax(axis=1) == outcome).mean()),
+                    brier=brier,
+                    log=log,
+                    test=test,
+                    pvalue_adjusted=float(pvalue),
+                    miscalibration=interval_of_sample(
+                        sample, cells, lens=look, lens_name=named, confidence_level=level
+                    ),
+                    variation=_variation(prob),
+                )
+            )
+        pairs = _compare_pairs(
+            rows,
+            samples,
+            cells,
+            method=method,
+            n_resamples=n_resamples,
+            rng=generator,
+            workers=workers,
+            progress=part_of(report, len(samples), len(samples) + 1),
+            context={"confidence_level": level, "paired": y_true is not None, "lens": look, "lens_name": named},
         )
-    ]
-    pairs = _compare_pairs(
-        rows,
-        samples,
-        cells,
-        paired=y_true is not None,
-        method=method,
+    return ModelComparison(
+        models=tuple(rows),
+        pairs=tuple(pairs),
+        lens=look,
+        lens_name=named,
+        correction=correction,
+        confidence_level=level,
         n_resamples=n_resamples,
-        rng=generator,
-        workers=workers,
-        level=level,
-        lens=seen,
+        paired=y_true is not None,
     )
-    return ModelComparison(tuple(rows), tuple(pairs), seen, correction, level, n_resamples, y_true is not None)
+
+
+def _is_drawn(statistic: Statistic, sample: Sample) -> bool:
+    """Return whether the null distribution of a statistic has to be simulated."""
+    return exact_distribution(settle(statistic, sample), sample, Consistency(), "auto") is None
 
 
 def _compare_pairs(
@@ -184,18 +249,19 @@ def _compare_pairs(
     samples: Sequence[Sample],
     partition: Any,
     *,
-    paired: bool,
     method: str,
     n_resamples: int,
     rng: np.random.Generator,
     workers: int,
-    level: float,
-    lens: str,
+    progress: Progress | None,
+    context: dict[str, Any],
 ) -> list[ComparedPair]:
+    level, paired = context["confidence_level"], context["paired"]
     terms = [PairTerms.of(sample, partition) for sample in samples]
-    differences = Differences.of(terms, same_rows=paired)
+    differences = Differences.of(terms, paired=paired)
     models = list(zip(samples, terms, strict=True))
-    drawn = resample(models, differences, same_rows=paired, n_resamples=n_resamples, rng=rng, workers=workers)
+    options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers, "progress": progress}
+    drawn = resample(models, differences, paired=paired, **options)
     largest = largest_deviations(differences, drawn)
     pairs = []
     for a, b in combinations(range(len(rows)), 2):
@@ -203,42 +269,39 @@ def _compare_pairs(
             differences,
             (a, b),
             drawn[a, b] if method == "bootstrap" else None,
-            confidence_level=level,
-            paired=paired,
-            lens=lens,
             n_samples=(samples[a].n_samples, samples[b].n_samples),
+            **context,
         )
         pvalue, reach = critical_value(largest, abs(single.statistic), level)
         # Never less than that of the pair alone, which may be infinite.
-        half = max(single.high - single.difference, reach * single.standard_error)
+        half = max(single.confidence_interval.high - single.difference, reach * single.standard_error)
         pairs.append(
             ComparedPair(
-                rows[a].name,
-                rows[b].name,
-                single,
-                max(pvalue, single.pvalue),
-                single.difference - half,
-                single.difference + half,
-                calibrated=min(rows[a].pvalue_corrected, rows[b].pvalue_corrected) > alpha_of(level),
+                a=rows[a].name,
+                b=rows[b].name,
+                test=single,
+                pvalue_adjusted=max(pvalue, single.pvalue),
+                simultaneous_interval=ConfidenceInterval(single.difference - half, single.difference + half),
+                calibrated=min(rows[a].pvalue_adjusted, rows[b].pvalue_adjusted) > alpha_of(level),
             )
         )
     return pairs
 
 
-def _decompositions(
-    prob: NDArray[np.float64], outcome: NDArray[np.int64], sample: Sample, lens: Lens | None
-) -> tuple[ScoreDecomposition, ScoreDecomposition]:
-    """Return the decompositions of Brier and log score, behind the lens if it has two outcomes."""
-    look = lens if sample.n_outcomes == 2 else Confidence()
-    brier, log = (score_decomposition(outcome, prob, score=score, lens=look) for score in ("brier", "log"))
-    return brier, log
+def _scored(prob: NDArray[Any], outcome: NDArray[np.int64], sample: Sample, lens: LensLike) -> tuple[Sample, LensLike]:
+    """Return the sample of the scores: the same, or that of the confidence if it has more than two outcomes."""
+    if sample.n_outcomes == 2:
+        return sample, lens
+    return induce(prob, outcome, lens=Confidence()), Confidence()
 
 
-def _variation(prob: NDArray[np.float64]) -> float:
-    """Return the variance of the predictions as a share of what it could be with the same mean."""
-    mean = prob.mean(axis=0)
+def _variation(prob: NDArray[Any]) -> float:
+    """Return the variance of the predictions as a share of the maximal variance with the same mean."""
+    mean = prob.mean(axis=0, dtype=np.float64)
     possible = float(mean @ (1 - mean))
-    return float(np.square(prob - mean).sum(axis=1).mean()) / possible if possible > 0 else 0.0
+    size = max(1, _BLOCK_VALUES // prob.shape[1])
+    total = sum(float(np.square(prob[i : i + size] - mean).sum()) for i in range(0, len(prob), size))
+    return total / len(prob) / possible if possible > 0 else 0.0
 
 
 def _validated(models: Any, y_true: ArrayLike | None, classes: Sequence[Any] | None) -> dict[str, Any]:
@@ -254,7 +317,7 @@ def _validated(models: Any, y_true: ArrayLike | None, classes: Sequence[Any] | N
             msg = f"without `y_true` every model must be a pair (y_true, y_prob), got {got} for {name!r}."
             raise ValueError(msg)
         try:
-            problems[name] = validate_problem(*value, classes)
+            problems[name] = validate_given_problem(*value, classes)
         except ValueError as error:
             msg = f"model {name!r}: {error}"
             raise ValueError(msg) from None
@@ -270,12 +333,15 @@ def _named(models: Any) -> dict[str, Any]:
     pairs = list(models.items()) if isinstance(models, Mapping) else models
     if not isinstance(pairs, list | tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
         msg = f"`models` must map names to predictions, or list pairs (name, predictions), got {type(models).__name__}."
-        raise ValueError(msg)
+        raise TypeError(msg)
     names = [name for name, _ in pairs]
-    if not all(isinstance(name, str) and name for name in names):
-        wrong = next(name for name in names if not isinstance(name, str) or not name)
-        msg = f"names of `models` must be strings that are not empty, got {wrong!r}."
-        raise ValueError(msg)
+    for name in names:
+        if not isinstance(name, str):
+            msg = f"names of `models` must be strings, got {name!r}."
+            raise TypeError(msg)
+        if not name:
+            msg = "names of `models` must not be empty, got ''."
+            raise ValueError(msg)
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         msg = f"names of `models` must differ, got {twice[0]!r} twice."

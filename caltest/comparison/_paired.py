@@ -1,4 +1,4 @@
-"""Is one model better calibrated than another? A test and an interval for the difference of their miscalibration."""
+"""Tests of whether two models are equally miscalibrated, with an interval for the difference."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.comparison._difference import DifferenceResult, difference_result
 from caltest.comparison._u_statistics import Differences, PairTerms, resample
-from caltest.hypothesis_tests._diagnostics import lens_text
-from caltest.predictions._lenses import Lens
+from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lenses import Canonical
 from caltest.predictions._partitions import Partition
 from caltest.predictions._sample import Sample, induce, make_sample
 from caltest.predictions._validation import (
     SeedLike,
     validate_choice,
     validate_count,
+    validate_given_prob,
     validate_level,
     validate_outcome,
-    validate_prob,
 )
 from caltest.predictions._variance_tree import VarianceTree
+from caltest.results._progress import Progress, reporting
 
-METHODS = ("hoeffding", "bootstrap")
+METHODS = ("asymptotic", "bootstrap")
 
 
 def paired_test(
@@ -33,18 +34,19 @@ def paired_test(
     prob_b: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     partition: Partition | Any = None,
     confidence_level: float = 0.95,
-    method: str = "hoeffding",
+    method: str = "asymptotic",
     n_resamples: int = 999,
     workers: int = 1,
     rng: SeedLike = None,
+    progress: bool | Progress = False,
 ) -> DifferenceResult:
-    r"""Test whether two models are equally miscalibrated, on the same rows.
+    r"""Test whether two models are equally miscalibrated, on the same observations.
 
-    With the debiased squared l2 miscalibration T of each model (`SquaredL2`), its residuals :math:`e_i` and its own
-    cells,
+    With the debiased squared l2 calibration error T of each model (`SquaredL2`), its residuals :math:`e_i` and its own
+    cells (bins),
 
     .. math:: D = T_A - T_B = \frac1n \sum_{i \ne j} H_{ij}, \qquad
               H_{ij} = \frac{1\{a_i = a_j\}\, e^A_i \cdot e^A_j}{n_{a_i} - 1}
@@ -55,37 +57,40 @@ def paired_test(
     .. math:: \mathrm{Var}(D) = \frac{2 Q}{n^2} + \max\Bigl(0, \frac{4}{n^2} \Bigl[\sum_i (g_i - \bar g)^2
               - Q\Bigr]\Bigr), \qquad z = D / \sqrt{\mathrm{Var}(D)}.
 
-    The first term is what is left where both models are calibrated, the second one what is left far from it. That two
-    models are equally miscalibrated does not fix the law of the outcomes given both predictions, so that nothing can be
-    redrawn from it, and signs may not be flipped: p-value and interval are asymptotic. Near calibration they are
-    conservative; elsewhere at most 7 % of simulated data sets with equally miscalibrated models were rejected at level
-    0.05, from 60 rows on (docs/comparing-models.md). Outcomes that nearly all came as expected show no variance: where
-    fewer than ten rows of a model fell to a rare outcome of their cell, :math:`\mathrm{Var}(D)` is at least
-    :math:`(s_A + s_B)^2`, of the deviations that the predictions of each model state.
+    The first term dominates if both models are calibrated, the second one far from calibration. The null hypothesis of
+    equal miscalibration does not determine the distribution of the labels, so that it cannot be simulated, and signs
+    may not be permuted: p-value and interval are asymptotic. Near calibration they are conservative. Elsewhere at most
+    7 % of simulated data sets with equally miscalibrated models were rejected at the 5 % level, from 60 observations on
+    (docs/comparing-models.md). If fewer than ten observations of a model have a rare outcome of their cell, their
+    sample variance is unreliable, and :math:`\mathrm{Var}(D)` is at least :math:`(s_A + s_B)^2`, with the standard
+    deviations of T according to the predictions of each model.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
     prob_a, prob_b : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities of each model for these rows.
+        Predicted probabilities of each model for these observations.
     classes : sequence, optional
         The label of each column of the predictions.
     lens : lens, optional
-        What to look at, in each model by its own predictions; the whole prediction by default.
+        What to look at in the predictions of each model; the whole prediction by default.
     partition : Partition or callable, optional
-        Cells, fitted to the predictions of each model; ``VarianceTree()`` by default.
+        Cells (bins), fitted to the predictions of each model; ``VarianceTree()`` by default.
     confidence_level : float
         Level of the interval.
-    method : {"hoeffding", "bootstrap"}
-        "hoeffding" takes z for normal. "bootstrap" draws rows with replacement, the same for both models, cells fixed;
-        a row meets no copy of itself, and the sum over rows is scaled to its variance above.
+    method : {"asymptotic", "bootstrap"}
+        How the null distribution is found. "asymptotic" takes z as normal. "bootstrap" draws observations with
+        replacement, the same for both models, with fixed cells; pairs of copies of one observation are left out, and
+        the sum over observations is scaled to its variance above.
     n_resamples : int
         Number of bootstrap samples.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
         Source of randomness of the bootstrap.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -94,8 +99,17 @@ def paired_test(
 
     Raises
     ------
+    TypeError
+        If ``lens``, ``partition``, ``n_resamples``, ``workers``, ``rng`` or ``progress`` has a wrong type.
     ValueError
-        If an argument is not of the form above.
+        If predictions are outside [0, 1] or do not sum to 1, or a label is unknown; if the models differ in their
+        number of observations or classes; if ``method`` is unknown, ``confidence_level`` is not strictly between 0 and
+        1, or ``n_resamples`` < 1; if ``partition`` needs two outcomes and the lens returns more.
+
+    See Also
+    --------
+    unpaired_test : The same test for models on independent data sets.
+    compare_models : Comparison of several models.
 
     References
     ----------
@@ -117,7 +131,9 @@ def paired_test(
     outcome, probs = validate_models(y_true, {"prob_a": prob_a, "prob_b": prob_b}, classes)
     samples = [induce(prob, outcome, lens=lens) for prob in probs]
     options = _validated(partition, confidence_level, method, n_resamples)
-    return _compare(samples, *options, paired=True, workers=workers, rng=rng, lens=lens_text(lens, classes))
+    return _compare(
+        samples, *options, paired=True, workers=workers, rng=rng, progress=progress, lens=lens, classes=classes
+    )
 
 
 def unpaired_test(
@@ -127,43 +143,46 @@ def unpaired_test(
     prob_b: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     partition: Partition | Any = None,
     confidence_level: float = 0.95,
-    method: str = "hoeffding",
+    method: str = "asymptotic",
     n_resamples: int = 999,
     workers: int = 1,
     rng: SeedLike = None,
+    progress: bool | Progress = False,
 ) -> DifferenceResult:
     r"""Test whether two models are equally miscalibrated, on independent data sets.
 
-    As `paired_test`, without terms in common: with :math:`L = \frac{4}{n^2} [\sum_i (g_i - \bar g)^2 - Q]` of each
-    model,
+    The test is that of `paired_test` without common terms: with
+    :math:`L = \frac{4}{n^2} [\sum_i (g_i - \bar g)^2 - Q]` of each model,
 
     .. math:: \mathrm{Var}(T_A - T_B) = \frac{2 Q_A}{n_A^2} + \frac{2 Q_B}{n_B^2} + \max(0, L_A + L_B).
 
-    Data sets that share rows need the paired test: their estimates are dependent.
+    Data sets that share observations need the paired test, because their estimates are dependent.
 
     Parameters
     ----------
     y_true_a, prob_a, y_true_b, prob_b : array-like
-        Labels and predicted probabilities of each model for the rows of its own data set, as in `paired_test`.
+        Labels and predicted probabilities of each model for its own data set, as in `paired_test`.
     classes : sequence, optional
         The label of each column of the predictions.
     lens : lens, optional
-        What to look at; the whole prediction by default.
+        What to look at in the predictions of each model; the whole prediction by default.
     partition : Partition or callable, optional
-        Cells, fitted to the predictions of each model; ``VarianceTree()`` by default.
+        Cells (bins), fitted to the predictions of each model; ``VarianceTree()`` by default.
     confidence_level : float
         Level of the interval.
-    method : {"hoeffding", "bootstrap"}
-        As in `paired_test`; rows are drawn from each data set apart.
+    method : {"asymptotic", "bootstrap"}
+        As in `paired_test`; observations are drawn from each data set separately.
     n_resamples : int
         Number of bootstrap samples.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
         Source of randomness of the bootstrap.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -172,8 +191,16 @@ def unpaired_test(
 
     Raises
     ------
+    TypeError
+        If ``lens``, ``partition``, ``n_resamples``, ``workers``, ``rng`` or ``progress`` has a wrong type.
     ValueError
-        If an argument is not of the form above.
+        If predictions are outside [0, 1] or do not sum to 1, a label is unknown, or labels and predictions differ in
+        length; if the models differ in their number of classes; if ``method`` is unknown, ``confidence_level`` is not
+        strictly between 0 and 1, or ``n_resamples`` < 1; if ``partition`` needs two outcomes and the lens returns more.
+
+    See Also
+    --------
+    paired_test : The same test for models on the same observations.
 
     Examples
     --------
@@ -191,13 +218,15 @@ def unpaired_test(
         msg = f"both models must predict the same classes, got {outcomes[0]} and {outcomes[1]}."
         raise ValueError(msg)
     options = _validated(partition, confidence_level, method, n_resamples)
-    return _compare(samples, *options, paired=False, workers=workers, rng=rng, lens=lens_text(lens, classes))
+    return _compare(
+        samples, *options, paired=False, workers=workers, rng=rng, progress=progress, lens=lens, classes=classes
+    )
 
 
 def _named_sample(
-    y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None, lens: Lens | None, name: str
+    y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None, lens: LensLike | None, name: str
 ) -> Sample:
-    """Return the sample of a model on its own rows; errors say which."""
+    """Return the sample of a model on its own observations; errors name the model."""
     try:
         return make_sample(y_true, y_prob, classes=classes, lens=lens)
     except ValueError as error:
@@ -207,19 +236,19 @@ def _named_sample(
 
 def validate_models(
     y_true: ArrayLike, models: dict[str, ArrayLike], classes: Sequence[Any] | None
-) -> tuple[NDArray[np.int64], list[NDArray[np.float64]]]:
-    """Return outcomes and the predictions of every model for the same rows and classes; errors name the model."""
+) -> tuple[NDArray[np.int64], list[NDArray[Any]]]:
+    """Return outcomes and the predictions of every model for the same observations; errors name the model."""
     probs = {}
     for name, y_prob in models.items():
         try:
-            probs[name] = validate_prob(y_prob)
+            probs[name] = validate_given_prob(y_prob)
         except ValueError as error:
             msg = f"{name}: {error}"
             raise ValueError(msg) from None
     shapes = {name: prob.shape for name, prob in probs.items()}
     if len(set(shapes.values())) > 1:
         shown = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        msg = f"all models must predict the same rows and classes, got (n_samples, n_classes): {shown}."
+        msg = f"all models must predict the same observations and classes, got (n_samples, n_classes): {shown}."
         raise ValueError(msg)
     n_samples, n_classes = next(iter(shapes.values()))
     outcome = validate_outcome(y_true, n_classes, classes)
@@ -248,16 +277,25 @@ def _compare(
     paired: bool,
     workers: int,
     rng: SeedLike,
-    lens: str,
+    progress: bool | Progress,
+    lens: LensLike | None,
+    classes: Sequence[Any] | None,
 ) -> DifferenceResult:
     terms = [PairTerms.of(sample, partition) for sample in samples]
-    differences = Differences.of(terms, same_rows=paired)
-    deviation = None
+    differences = Differences.of(terms, paired=paired)
+    deviation, look = None, Canonical() if lens is None else lens
     if method == "bootstrap":
         models = list(zip(samples, terms, strict=True))
-        drawn = resample(models, differences, same_rows=paired, n_resamples=n_resamples, rng=rng, workers=workers)
-        deviation = drawn[0, 1]
-    sizes = samples[0].n_samples, samples[1].n_samples
+        options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+        with reporting(progress, "resampling observations") as report:
+            deviation = resample(models, differences, paired=paired, progress=report, **options)[0, 1]
     return difference_result(
-        differences, (0, 1), deviation, confidence_level=level, paired=paired, lens=lens, n_samples=sizes
+        differences,
+        (0, 1),
+        deviation,
+        confidence_level=level,
+        paired=paired,
+        lens=look,
+        lens_name=lens_name(look, classes),
+        n_samples=(samples[0].n_samples, samples[1].n_samples),
     )

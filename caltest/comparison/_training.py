@@ -1,24 +1,29 @@
-"""Calibration during training: accuracy, likelihood, error and p-value, epoch by epoch."""
+"""Calibration during training: accuracy, likelihood, error and p-value of every epoch."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.estimation._scores import accuracy, log_score
-from caltest.hypothesis_tests._calibration import calibration_test, validate_estimate, validate_statistic
-from caltest.hypothesis_tests._calibration_table import LEVEL
-from caltest.hypothesis_tests._diagnostics import lens_text
-from caltest.predictions._lenses import Lens
-from caltest.predictions._validation import SeedLike, validate_rng
-from caltest.results._test_result import finite
+from caltest.comparison._u_statistics import part_of
+from caltest.hypothesis_tests._calibration import run_test
+from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lenses import Canonical
+from caltest.predictions._sample import induce
+from caltest.predictions._validation import SeedLike, validate_count, validate_level, validate_problem, validate_rng
+from caltest.resampling import Consistency
+from caltest.results import Note, Result
+from caltest.results._decision import rejects
+from caltest.results._description import Description, Table
+from caltest.results._naming import describe
+from caltest.results._progress import Progress, reporting
+from caltest.results._test_result import percent
 from caltest.statistics import ECE, Statistic
+from caltest.statistics._base import default_lens, validate_estimate, validate_statistic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,8 +31,8 @@ if TYPE_CHECKING:
 Epochs = Iterable[tuple[ArrayLike, ArrayLike]]
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingTrack:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TrainingTrack(Result):
     """Result of `track`; one entry per epoch of every run.
 
     Attributes
@@ -37,21 +42,25 @@ class TrainingTrack:
     epoch : array of int of shape (n_entries,)
         Number of the epoch in its run, from 1.
     accuracy : array of shape (n_entries,)
-        Share of the rows whose most probable class is right.
+        Share of the observations whose most probable class is the right one.
     log_score : array of shape (n_entries,)
-        Negative log-likelihood per row, in nats.
+        Negative log-likelihood per observation, in nats.
     error : array of shape (n_entries,)
-        Estimated miscalibration.
+        Estimate of the calibration error.
     noise_floor : array of shape (n_entries,)
-        What a perfect model shows on the predictions of this epoch, on average.
+        Average of this estimate for a calibrated model with the predictions of the epoch.
     pvalue : array of shape (n_entries,)
-        P-value of perfect calibration.
-    statistic, test_statistic : str
+        P-value of calibration.
+    statistic, test_statistic : Statistic
         The estimate, and the statistic of the test.
-    lens : str
-        What they look at.
+    lens : lens
+        The lens of both.
+    lens_name : str
+        The lens in words.
     n_resamples : int
-        Draws of each test.
+        Number of draws of each test.
+    alpha : float
+        Level of the conclusion.
     """
 
     run: tuple[str, ...]
@@ -61,10 +70,15 @@ class TrainingTrack:
     error: NDArray[np.float64]
     noise_floor: NDArray[np.float64]
     pvalue: NDArray[np.float64]
-    statistic: str
-    test_statistic: str
-    lens: str
+    statistic: Statistic
+    test_statistic: Statistic
+    lens: LensLike
+    lens_name: str
     n_resamples: int
+    alpha: float = 0.05
+
+    _picture: ClassVar[str | None] = "plot_training"
+    _derived: ClassVar[tuple[str, ...]] = ("best", "conclusion", "notes")
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -72,12 +86,12 @@ class TrainingTrack:
         return tuple(dict.fromkeys(self.run))
 
     def entries(self, run: str) -> NDArray[np.int64]:
-        """Return the positions of the entries of a run, by epoch."""
+        """Return the positions of the entries of a run, in the order of the epochs."""
         return np.flatnonzero([name == run for name in self.run])
 
     @property
     def best(self) -> NDArray[np.bool_]:
-        """Whether an entry has the smallest negative log-likelihood of its run, the first among equals."""
+        """Whether an entry has the smallest negative log-likelihood of its run; of equal ones the first."""
         best = np.zeros(len(self.run), dtype=bool)
         for run in self.runs:
             entries = self.entries(run)
@@ -87,108 +101,135 @@ class TrainingTrack:
 
     @property
     def conclusion(self) -> str:
-        """What the tests say at the epochs of smallest negative log-likelihood, in words."""
-        chosen = self.pvalue[self.best]
-        rejected = int((chosen <= LEVEL).sum())
-        return (
-            f"At the epoch of smallest negative log-likelihood, calibration is rejected at {LEVEL:.0%} in {rejected} "
-            f"of {len(chosen)} run(s). Each p-value is valid for an epoch chosen beforehand; one that is chosen by "
-            "these labels, such as the one of smallest negative log-likelihood, is to be tested on other rows."
+        """The decisions at the best epochs, those of smallest negative log-likelihood, in words."""
+        best, level = np.flatnonzero(self.best), percent(self.alpha)
+        rejected = rejects(self.pvalue[best], self.alpha)
+        if not best.size:
+            return "There is no best epoch, because the negative log-likelihood is infinite at every epoch."
+        if best.size == 1:
+            decision = "rejected" if rejected[0] else "not rejected"
+            when = f"At the best epoch (epoch {self.epoch[best[0]]}, smallest negative log-likelihood)"
+            return f"{when} calibration is {decision} at the {level} level (p = {self.pvalue[best[0]]:.4g})."
+        found = f"calibration is rejected at the {level} level in {int(rejected.sum())} of {best.size} runs"
+        return f"At the best epoch of each run (smallest negative log-likelihood) {found}."
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """When the p-values are valid."""
+        text = (
+            "Each p-value is valid for an epoch that was chosen beforehand. An epoch that was chosen by these labels, "
+            "such as the best one, must be tested on other observations."
         )
+        return (Note("C801", text),)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per epoch of every run as a pandas frame."""
+        """Return one row for each epoch of every run as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Run, epoch, accuracy, negative log-likelihood, error, noise floor, p-value, and whether it is the best.
+        """
         import pandas as pd
 
         names = ("run", "epoch", "accuracy", "log_score", "error", "noise_floor", "pvalue", "best")
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python objects, ready for JSON; infinity becomes None."""
-        records = self.to_frame().to_dict("records")
-        for record in records:
-            record["log_score"] = finite(record["log_score"])
-        return {
-            "epochs": records,
-            "statistic": self.statistic,
-            "test_statistic": self.test_statistic,
-            "lens": self.lens,
-            "n_resamples": self.n_resamples,
-            "conclusion": self.conclusion,
-        }
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
-
-    def __str__(self) -> str:
-        width = max(len("run"), *map(len, self.runs))
-        tested = "" if self.test_statistic == self.statistic else f", tested by {self.test_statistic}"
-        lines = [
-            f"Calibration during training: {self.statistic} through {self.lens}{tested}",
-            f"{'run':<{width}} {'epoch':>6} {'accuracy':>9} {'log score':>10} {'error':>9} {'noise floor':>12} "
-            f"{'p-value':>9}",
-        ]
+    def _describe(self) -> Description:
         last = np.append(np.array(self.run[1:]) != np.array(self.run[:-1]), True)
         best = self.best
-        for i in np.flatnonzero(best | last):
-            which = " ".join(word for word, holds in (("best", best[i]), ("last", last[i])) if holds)
-            lines.append(
-                f"{self.run[i]:<{width}} {self.epoch[i]:>6} {self.accuracy[i]:>9.4f} {self.log_score[i]:>10.4g} "
-                f"{self.error[i]:>9.4g} {self.noise_floor[i]:>12.4g} {self.pvalue[i]:>9.4g}  {which}"
+        rows = [
+            (
+                self.run[i],
+                f"{self.epoch[i]}",
+                f"{self.accuracy[i]:.4f}",
+                f"{self.log_score[i]:.4g}",
+                f"{self.error[i]:.4g}",
+                f"{self.noise_floor[i]:.4g}",
+                f"{self.pvalue[i]:.4g}",
+                " ".join(word for word, holds in (("best", best[i]), ("last", last[i])) if holds),
             )
-        return "\n".join([*lines, *textwrap.wrap(self.conclusion, width=100, subsequent_indent="  ")])
+            for i in np.flatnonzero(best | last)
+        ]
+        head = ("run", "epoch", "accuracy", "log score", "error", "noise floor", "p-value", "")
+        first = 1 if self.runs == ("",) else 0  # without the column of names
+        statistic, tested = describe(self.statistic), describe(self.test_statistic)
+        count = f"{len(self.run)} epochs" + (f" of {len(self.runs)} runs" if len(self.runs) > 1 else "")
+        return Description(
+            f"Calibration during training ({statistic}, {self.lens_name}, {count})",
+            [self.conclusion],
+            [Table(head[first:], [row[first:] for row in rows], left=("",))],
+            [
+                "Log score: the negative log-likelihood per observation.",
+                f"Noise floor: the average of {statistic} if the model is calibrated.",
+                f"p-value: of calibration, by {tested} with {self.n_resamples} draws at most.",
+            ],
+            self.notes,
+        )
 
 
 def track(
     epochs: Epochs | Mapping[str, Epochs],
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     statistic: Statistic | None = None,
     test_statistic: Statistic | None = None,
     n_resamples: int = 999,
+    alpha: float = 0.05,
     workers: int = 1,
     rng: SeedLike = None,
+    progress: bool | Progress = False,
 ) -> TrainingTrack:
-    r"""Follow calibration while a model is trained, as figure 3 of the paper does.
+    r"""Track calibration during training (figure 3 of Vaicenavicius et al. 2019).
 
-    For every epoch: the accuracy, the negative log-likelihood :math:`-\frac1n \sum_i \log p_{i, y_i}`, an estimate of
-    miscalibration with its noise floor, and the p-value of perfect calibration (the paper's
-    :math:`p_\mathrm{ECE}`), with predictions fixed and outcomes redrawn. Predictions must be for held-out rows. The
-    same rows may serve every epoch: each p-value is valid by itself, but they depend on each other, and not where the
-    epoch was chosen by these labels.
+    For every epoch, compute the accuracy, the negative log-likelihood :math:`-\frac1n \sum_i \log p_{i, y_i}`, an
+    estimate of the calibration error with its noise floor, and the p-value of calibration, with predictions fixed and
+    labels simulated. Predictions must be for held-out observations. The same observations may serve every epoch. Each
+    p-value is then valid for an epoch that was not chosen by these labels; the p-values depend on each other.
 
     Parameters
     ----------
     epochs : iterable of pairs (y_true, y_prob), or mapping of names to such iterables
         Labels ``(n_samples,)`` and predicted probabilities ``(n_samples, n_classes)`` or ``(n_samples,)`` after each
-        epoch. Read one by one and not kept, so that a generator may train the model meanwhile. A mapping holds several
-        runs, for instance of different initialisations, which are read one after the other.
+        epoch. They are read one by one and not kept, so that a generator may train the model meanwhile. A mapping holds
+        several runs, for instance with different initialisations, which are read one after the other.
     classes : sequence, optional
         The label of each column of ``y_prob``.
     lens : lens, optional
-        What error and test look at; the whole prediction by default. Accuracy and likelihood are those of the classes.
+        What the estimate and the test look at; by default the whole prediction, or the confidence if a statistic needs
+        two outcomes. Accuracy and log-likelihood are always those of the whole prediction.
     statistic : Statistic, optional
-        The estimate of miscalibration; ``ECE()`` by default.
+        The estimate of the calibration error; ``ECE()`` by default.
     test_statistic : Statistic, optional
-        The statistic of the test; the estimate by default, as in the paper. `ECE` is nearly blind to under-confidence,
-        ``Omnibus()`` is not.
+        The statistic of the test; the estimate by default. `ECE` has little power against under-confidence,
+        ``Omnibus()`` has more.
     n_resamples : int
         Number of draws in each test.
+    alpha : float
+        Level of the conclusion in words.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
         Source of randomness.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``. If the number of epochs is
+        not known beforehand, because they come from a generator, this is the progress of each epoch.
 
     Returns
     -------
     TrainingTrack
-        Prints the best and the last epoch of every run; ``to_frame()`` has all; `caltest.plot_training` draws it.
+        Prints the best and the last epoch of every run; ``to_frame()`` has all of them; ``plot()`` draws them.
 
     Raises
     ------
+    TypeError
+        If ``epochs`` is no iterable of pairs, a statistic is none, or ``lens``, ``n_resamples``, ``workers``, ``rng``
+        or ``progress`` has another wrong type.
     ValueError
-        If an argument is not of the form above; what is wrong with an epoch names the epoch.
+        If there is no epoch, or the labels and predictions of an epoch are refused by `calibration_test` (the message
+        names the epoch); if ``statistic`` is a combination of tests; if ``alpha`` is not strictly between 0 and 1, or
+        ``n_resamples`` < 1.
 
     References
     ----------
@@ -196,7 +237,7 @@ def track(
 
     Examples
     --------
-    A model that grows too sure of itself: its logits are scaled up, epoch by epoch.
+    A model that becomes over-confident, because its logits are scaled up epoch by epoch:
 
     >>> import caltest
     >>> import numpy as np
@@ -215,51 +256,85 @@ def track(
     """
     chosen = validate_estimate(ECE() if statistic is None else statistic)
     tested = chosen if test_statistic is None else validate_statistic(test_statistic)
-    generator = validate_rng(rng)
-    options: dict[str, Any] = {
-        "classes": classes,
-        "lens": lens,
-        "n_resamples": n_resamples,
-        "workers": workers,
-        "rng": generator,
-    }
-    runs, rows = [], []
-    for run, number, (y_true, y_prob) in _read(epochs):
-        try:
-            hit, score = (mean(y_true, y_prob, classes=classes) for mean in (accuracy, log_score))
-            estimate = calibration_test(y_true, y_prob, statistic=chosen, **options)
-            test = estimate if tested is chosen else calibration_test(y_true, y_prob, statistic=tested, **options)
-        except ValueError as error:
-            msg = f"`epochs`, {f'run {run}, ' if run else ''}epoch {number}: {error}"
-            raise ValueError(msg) from None
-        runs.append(run)
-        rows.append((number, hit, score, estimate.statistic, estimate.noise_floor, test.pvalue))
+    level, generator = validate_level(alpha, "alpha"), validate_rng(rng)
+    n_draws, n_epochs = validate_count(n_resamples, "n_resamples"), _count(epochs)
+    statistics = [chosen] if tested is chosen else [chosen, tested]
+    options: dict[str, Any] = {"n_resamples": n_draws, "workers": workers, "rng": generator, "method": "auto"}
+    runs: list[str] = []
+    rows: list[tuple[float, ...]] = []
+    look: LensLike = Canonical() if lens is None else lens
+    with reporting(progress, "testing epochs") as report:
+        for run, number, (y_true, y_prob) in _read(epochs):
+            done = len(rows) if n_epochs else 0
+            whole = part_of(report, done, n_epochs or 1)
+            try:
+                prob, outcome = validate_problem(y_true, y_prob, classes)
+                look = _default_lens(statistics, prob.shape[1]) if lens is None else lens
+                sample = induce(prob, outcome, lens=look)
+                tests = [
+                    run_test(
+                        statistic,
+                        sample,
+                        Consistency(),
+                        lens=look,
+                        progress=part_of(whole, part, len(statistics)),
+                        **options,
+                    )
+                    for part, statistic in enumerate(statistics)
+                ]
+            except ValueError as error:
+                msg = f"`epochs`, {f'run {run}, ' if run else ''}epoch {number}: {error}"
+                raise ValueError(msg) from None
+            hit = float((prob.argmax(axis=1) == outcome).mean())
+            estimate, pvalue = tests[0], tests[-1].pvalue
+            runs.append(run)
+            rows.append((number, hit, _log_score(prob, outcome), estimate.statistic, estimate.noise_floor, pvalue))
     if not rows:
         msg = "`epochs` must hold at least one pair (y_true, y_prob), got none."
         raise ValueError(msg)
     epoch, hits, scores, errors, floors, pvalues = np.array(rows).T
     return TrainingTrack(
-        tuple(runs),
-        epoch.astype(np.int64),
-        hits,
-        scores,
-        errors,
-        floors,
-        pvalues,
-        str(chosen),
-        str(tested),
-        lens_text(lens, classes),
-        n_resamples,
+        run=tuple(runs),
+        epoch=epoch.astype(np.int64),
+        accuracy=hits,
+        log_score=scores,
+        error=errors,
+        noise_floor=floors,
+        pvalue=pvalues,
+        statistic=chosen,
+        test_statistic=tested,
+        lens=look,
+        lens_name=lens_name(look, classes),
+        n_resamples=n_draws,
+        alpha=level,
     )
 
 
+def _default_lens(statistics: Sequence[Statistic], n_classes: int) -> LensLike:
+    """Return the default lens of several statistics: the confidence if one of them needs two outcomes."""
+    lenses = [default_lens(statistic, n_classes) for statistic in statistics]
+    return next((lens for lens in lenses if lens != Canonical()), Canonical())
+
+
+def _count(epochs: Any) -> int | None:
+    """Return the number of epochs of all runs; None if it is not known before they are read."""
+    runs = list(epochs.values()) if isinstance(epochs, Mapping) else [epochs]
+    return sum(map(len, runs)) if all(isinstance(run, Sized) for run in runs) else None
+
+
+def _log_score(prob: NDArray[np.float64], outcome: NDArray[np.int64]) -> float:
+    """Return the negative log-likelihood per observation, in nats."""
+    with np.errstate(divide="ignore"):
+        return float(-np.log(prob[np.arange(len(prob)), outcome]).mean())
+
+
 def _read(epochs: Any) -> Iterator[tuple[str, int, tuple[ArrayLike, ArrayLike]]]:
-    """Yield name of the run, number of the epoch, and the pair, one by one."""
+    """Yield the name of the run, the number of the epoch, and its labels and predictions."""
     runs = epochs if isinstance(epochs, Mapping) else {"": epochs}
     for run, pairs in runs.items():
         if not isinstance(pairs, Iterable) or isinstance(pairs, str):
             msg = f"`epochs` must be an iterable of pairs (y_true, y_prob), or a mapping of such, got {pairs!r}."
-            raise ValueError(msg)
+            raise TypeError(msg)
         number = 0
         for number, pair in enumerate(pairs, 1):
             if not isinstance(pair, tuple | list) or len(pair) != 2:

@@ -1,4 +1,4 @@
-"""Real predictions that ship with the package."""
+"""Predictions of real models that are bundled with the package."""
 
 from __future__ import annotations
 
@@ -10,29 +10,61 @@ from numpy.typing import NDArray
 
 
 class Predictions(NamedTuple):
-    """Labels ``y_true (n_samples,)`` and predicted probabilities ``y_prob (n_samples, n_classes)`` of held-out rows."""
+    """Labels and predicted probabilities of held-out observations.
+
+    Attributes
+    ----------
+    y_true : array of shape (n_samples,)
+        Class indices.
+    y_prob : array of shape (n_samples, n_classes)
+        Predicted probabilities.
+
+    Examples
+    --------
+    >>> y_true, y_prob = load_cifar10_vgg16()
+    """
 
     y_true: NDArray[np.int64]
     y_prob: NDArray[np.float32]
 
 
 class ModelPredictions(NamedTuple):
-    """Labels ``y_true (n_samples,)`` and, for each model, ``y_prob[name] (n_samples, n_classes)`` of held-out rows."""
+    """Labels and predicted probabilities of several models for the same held-out observations.
+
+    Attributes
+    ----------
+    y_true : array of shape (n_samples,)
+        Class indices.
+    y_prob : dict of str to array of shape (n_samples, n_classes)
+        Predicted probabilities of each model, by name.
+
+    Examples
+    --------
+    >>> y_true, models = load_digits_predictions()
+    """
 
     y_true: NDArray[np.int64]
     y_prob: dict[str, NDArray[np.float64]]
 
 
 def load_cifar10_vgg16() -> Predictions:
-    """Return predictions of a VGG-16 network on the 10,000 test images of CIFAR-10, ten classes, float32.
+    """Load predictions of a VGG-16 network for the 10,000 test images of CIFAR-10 (ten classes, float32).
 
-    From the verified_calibration project of Kumar, Liang and Ma (2019), MIT licence; see
+    They are from the verified_calibration project of Kumar, Liang and Ma (2019), MIT licence; see
     ``cifar10_vgg16.LICENSE.txt`` beside the data.
 
     Returns
     -------
     Predictions
         Unpacks as ``y_true, y_prob``.
+
+    See Also
+    --------
+    load_digits_predictions : Predictions of four models, small.
+
+    References
+    ----------
+    A. Kumar, P. Liang and T. Ma (2019), Verified uncertainty calibration, NeurIPS.
 
     Examples
     --------
@@ -45,12 +77,12 @@ def load_cifar10_vgg16() -> Predictions:
 
 
 def load_digits_predictions() -> ModelPredictions:
-    """Return predictions of four scikit-learn classifiers for 899 held-out images of handwritten digits, ten classes.
+    """Load predictions of four scikit-learn classifiers for 899 held-out images of handwritten digits (ten classes).
 
-    Made by ``python -m caltest.datasets._make_digits``: a random half of scikit-learn's digits trains, the other is
-    predicted. The models behave differently: logistic regression and the random forest are under-confident, naive
-    Bayes is over-confident and gives some labels probability 0, and nothing speaks against the neural network. See
-    ``digits.LICENSE.txt`` beside the data.
+    They are made by ``python -m caltest.datasets._make_digits``: the models are trained on a random half of
+    scikit-learn's digits and predict the other half. Logistic regression and the random forest are under-confident,
+    naive Bayes is over-confident and gives some labels probability 0, and calibration of the neural network is not
+    rejected. See ``digits.LICENSE.txt`` beside the data.
 
     Returns
     -------
@@ -58,12 +90,16 @@ def load_digits_predictions() -> ModelPredictions:
         Unpacks as ``y_true, y_prob``; ``y_prob`` maps "logistic_regression", "naive_bayes", "random_forest" and
         "neural_network" to float64 arrays.
 
+    See Also
+    --------
+    load_cifar10_vgg16 : Predictions of one neural network for 10,000 images.
+
     Notes
     -----
-    Predictions pooled over cross-validation folds, one for each of the 1,797 images, would not do. Every fold's model
-    has seen the labels of the other folds, so that neither are the rows independent given the predictions nor were
-    the predictions made without the labels that test them, and the p-value is not valid: a model that always predicts
-    its training prevalence is rejected at the level 0.05 in 13 % of the cases with 5 folds.
+    Predictions pooled over cross-validation folds, one for each of the 1,797 images, would give invalid p-values. The
+    model of a fold is trained on the labels of the other folds, so that the observations are not independent given the
+    predictions, and the predictions were made with the labels that test them. For example, a model that always predicts
+    the prevalence in its training data is rejected at the level 0.05 in 13 % of data sets with 5 folds.
 
     Examples
     --------

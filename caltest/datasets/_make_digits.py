@@ -1,4 +1,4 @@
-"""Make ``digits.npz``: held-out predictions of four scikit-learn classifiers on scikit-learn's digits images.
+"""Script that makes ``digits.npz``: held-out predictions of four scikit-learn classifiers for images of digits.
 
 Run ``python -m caltest.datasets._make_digits [FILE]``; it needs scikit-learn and a few seconds. Every seed is fixed.
 """
@@ -22,7 +22,7 @@ def predict_digits() -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]
     from sklearn.model_selection import train_test_split
 
     image, label = load_digits(return_X_y=True)
-    # Not stratified: that would fix the class counts, and rows would not be independent.
+    # Not stratified: that would fix the class counts, and observations would not be independent.
     train, held_out, train_label, y_true = train_test_split(image / 16, label, test_size=0.5, random_state=0)
     models = _classifiers()
     return y_true.astype(np.int64), {
@@ -49,7 +49,7 @@ def main(file: str | Path | None = None) -> None:
     import sklearn
 
     y_true, y_prob = predict_digits()
-    # float64: naive Bayes says 1e-300, which is not impossible, but would be in float32.
+    # float64: naive Bayes predicts 1e-300, which is not impossible, but would be 0 in float32.
     arrays: dict[str, Any] = {"labels": y_true.astype(np.uint8), "sklearn_version": np.array(sklearn.__version__)}
     arrays.update(y_prob)
     np.savez_compressed(file or Path(__file__).with_name("digits.npz"), **arrays)

@@ -2,6 +2,7 @@ from ._bootstrap_interval import BootstrapInterval as BootstrapInterval
 from ._bootstrap_interval import bootstrap_interval as bootstrap_interval
 from ._calibration_band import CalibrationBand as CalibrationBand
 from ._calibration_band import calibration_band as calibration_band
+from ._calibration_error import calibration_error as calibration_error
 from ._cell_tests import CellTests as CellTests
 from ._histogram_regression import HistogramRegression as HistogramRegression
 from ._histogram_regression import histogram_regression as histogram_regression

@@ -1,109 +1,124 @@
-"""How much an estimate varies from one set of rows to the next: bootstrap intervals."""
+"""Bootstrap intervals for the sampling variability of a calibration error."""
 
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.hypothesis_tests._calibration import validate_statistic
-from caltest.hypothesis_tests._diagnostics import lens_text
-from caltest.predictions._lenses import Lens
-from caltest.predictions._sample import Region, Sample, make_sample
-from caltest.predictions._validation import SeedLike, validate_choice, validate_level, validate_rng
-from caltest.resampling._schemes import Bootstrap
-from caltest.results._test_result import finite
-from caltest.statistics import ECE, Statistic
-
-_GROUPS = 200  # of rows that the jackknife leaves out in turn
-_VARIABILITY = (
-    "This interval describes how much the estimate varies from one set of rows to the next; basic and BCa shift it by "
-    "the bias that resampling shows, so that it need not hold the estimate. It is no confidence interval for the true "
-    "miscalibration: most estimates are biased, upwards near calibration, and resampled rows add "
-    "the bias once more. For the miscalibration itself see l2_interval"
+from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._sample import Sample, induce
+from caltest.predictions._user_functions import Region
+from caltest.predictions._validation import (
+    SeedLike,
+    validate_choice,
+    validate_level,
+    validate_problem,
+    validate_rng,
 )
+from caltest.resampling._row_draws import BootstrapDraws
+from caltest.resampling._run import null_values, settle
+from caltest.results import ConfidenceInterval, Note, Result
+from caltest.results._description import Description
+from caltest.results._naming import describe
+from caltest.results._progress import Progress, reporting
+from caltest.results._test_result import percent
+from caltest.statistics import ECE, Statistic
+from caltest.statistics._base import default_lens, validate_estimate
+
+_GROUPS = 200  # of observations that the jackknife leaves out in turn
 
 
-@dataclass(frozen=True, eq=False)
-class BootstrapInterval:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class BootstrapInterval(Result):
     """Result of `bootstrap_interval`; unpacks as ``low, high``.
 
     Attributes
     ----------
-    low, high : float
-        Ends of the interval.
+    statistic : Statistic
+        The statistic.
     estimate : float
-        The statistic on the rows as they are.
+        Its value on the observations.
+    confidence_interval : ConfidenceInterval
+        The interval: ``low`` and ``high``.
+    confidence_level : float
+        Level of the interval: the share of the bootstrap distribution between its ends, for "BCa" after correction.
     standard_error : float
         Standard deviation of the bootstrap distribution.
     bootstrap_distribution : array of shape (n_resamples,)
-        The statistic on resampled rows.
-    name : str
-        The statistic.
-    method : {"percentile", "basic", "BCa"}
-        How the ends were read off.
-    confidence_level : float
-        Share of the bootstrap distribution between the ends; for "BCa" after correction.
+        The statistic on resampled observations.
+    kind : {"percentile", "basic", "BCa"}
+        How the ends were found.
     bias_correction, acceleration : float or None
-        What "BCa" corrects by.
-    lens : str
-        What was looked at.
+        The two corrections of "BCa".
+    lens : lens
+        The lens.
+    lens_name : str
+        The lens in words.
     n_samples : int
-        Number of rows.
-    notes : tuple of str
-        What the reader should know beyond the numbers.
+        Number of observations.
+    notes : tuple of Note
+        Cautions.
     """
 
-    low: float
-    high: float
+    statistic: Statistic
     estimate: float
+    confidence_interval: ConfidenceInterval
+    confidence_level: float
     standard_error: float
     bootstrap_distribution: NDArray[np.float64] = field(repr=False)
-    name: str
-    method: str
-    confidence_level: float
+    kind: str
     bias_correction: float | None
     acceleration: float | None
-    lens: str
+    lens: LensLike
+    lens_name: str
     n_samples: int
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
+
+    _left_out: ClassVar[frozenset[str]] = frozenset({"bootstrap_distribution"})
+    _derived: ClassVar[tuple[str, ...]] = ("n_resamples", "conclusion")
 
     @property
     def n_resamples(self) -> int:
         """Number of bootstrap samples."""
         return len(self.bootstrap_distribution)
 
+    @property
+    def conclusion(self) -> str:
+        """The interval in words."""
+        found = f"{describe(self.statistic)} is {self.estimate:.4g}"
+        if not self.n_resamples:
+            return f"{found}, so it has no bootstrap interval."
+        return (
+            f"{found}. Between data sets of {self.n_samples} observations it varies from {self.confidence_interval} "
+            f"({percent(self.confidence_level)} {self.kind} bootstrap interval, standard error "
+            f"{self.standard_error:.2g})."
+        )
+
     def __iter__(self) -> Iterator[float]:
-        return iter((self.low, self.high))
+        return iter(self.confidence_interval)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all but the bootstrap distribution as plain Python objects, ready for JSON; infinity becomes None."""
-        kept = {name: value for name, value in vars(self).items() if name not in {"bootstrap_distribution", "notes"}}
-        numbers = {name: finite(value) for name, value in kept.items() if isinstance(value, float)}
-        return {**kept, **numbers, "n_resamples": self.n_resamples, "notes": list(self.notes)}
-
-    def __str__(self) -> str:
-        facts = [
-            ("statistic", self.name),
-            ("lens", self.lens),
-            ("data", f"{self.n_samples} rows"),
-            ("method", f"{self.method}, {self.n_resamples} bootstrap samples of the rows"),
-            ("estimate", f"{self.estimate:.4g}, standard error {self.standard_error:.2g}"),
-            ("interval", f"{self.low:.4g} to {self.high:.4g}, level {self.confidence_level:.4g}"),
+    def _describe(self) -> Description:
+        remarks = [
+            "This interval describes how much the estimate varies. It is not a confidence interval for the true "
+            "miscalibration: most estimates are biased, upwards near calibration, and resampling adds the bias once "
+            "more. For the miscalibration itself use l2_interval.",
         ]
-        lines = ["Variability of an estimate", "", *(f"  {label:<12} {text}" for label, text in facts), ""]
-        for words in (f"{_VARIABILITY}.", *(f"Note: {note}" for note in self.notes)):
-            lines += textwrap.wrap(words, width=100, initial_indent="  ", subsequent_indent="    ")
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        if self.kind != "percentile":
+            shifts = f"The {self.kind} interval is shifted by the bias that resampling shows"
+            remarks.append(f"{shifts}, so it need not contain the estimate.")
+        if self.n_resamples:
+            remarks.append(f"Bootstrap distribution: {self.n_resamples} samples of the observations with replacement.")
+        return Description(
+            f"Bootstrap interval ({type(self.statistic).__name__}, {self.lens_name}, {self.n_samples} observations)",
+            [self.conclusion],
+            remarks=remarks,
+            notes=self.notes,
+        )
 
 
 def bootstrap_interval(
@@ -111,20 +126,21 @@ def bootstrap_interval(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     statistic: Statistic | None = None,
     region: Region | None = None,
     confidence_level: float = 0.95,
-    method: str = "BCa",
+    kind: str = "BCa",
     n_resamples: int = 9999,
     workers: int = 1,
     rng: SeedLike = None,
+    progress: bool | Progress = False,
 ) -> BootstrapInterval:
-    r"""Bootstrap interval of an estimate: how much it varies from one set of rows to the next.
+    r"""Compute a bootstrap interval for the sampling variability of a calibration error.
 
-    Rows, each a prediction with its outcome, are drawn with replacement, and the statistic is computed again, its
-    partition fitted again, on each of the ``n_resamples`` samples. With :math:`q_\beta` the quantiles of the values
-    and :math:`\hat t` the estimate, at level :math:`1 - 2 \alpha`,
+    Observations, each a prediction with its label, are drawn with replacement. The statistic is computed again on each
+    of the ``n_resamples`` samples, its cells (bins) fitted again. With :math:`q_\beta` the quantiles of the values and
+    :math:`\hat t` the estimate, at level :math:`1 - 2 \alpha`,
 
     * "percentile" is :math:`[q_\alpha, q_{1 - \alpha}]`;
     * "basic" is :math:`[2 \hat t - q_{1 - \alpha}, 2 \hat t - q_\alpha]`;
@@ -134,13 +150,14 @@ def bootstrap_interval(
               z_0 = \Phi^{-1}(\#\{t^* < \hat t\} / B), \qquad
               a = \frac{\sum_g u_g^3}{6 (\sum_g u_g^2)^{3/2}},
 
-    ties counted half. :math:`u_g` is the mean of the jackknife values less the g-th: the statistic without one row, or,
-    of more than 200 rows, without one of 200 groups of rows drawn at random, which changes a by a standard error of
-    :math:`\sqrt{15} / (6 \cdot 200) = .003`, and an end by .01 standard errors of the estimate.
+    where ties count half. :math:`u_g` is the mean of the jackknife values minus the g-th one: the statistic without one
+    observation or, of more than 200 observations, without one of 200 random groups. The groups change a with a standard
+    error of :math:`\sqrt{15} / (6 \cdot 200) = .003`, and an end by 0.01 standard errors of the estimate.
 
-    **No coverage of the true miscalibration.** A plug-in error such as `ECE` is biased upwards, and on resampled rows,
-    which hold copies, once more: near calibration the percentile interval lies above the truth altogether. Use
-    `l2_interval` for the miscalibration, and `calibration_test` to ask whether there is any.
+    **It is not a confidence interval for the true miscalibration.** A plug-in error such as `ECE` is biased upwards,
+    and resampled observations, which contain copies, add the bias once more. Near calibration the whole percentile
+    interval lies above the true value. Use `l2_interval` for the miscalibration, and `calibration_test` to test whether
+    there is any.
 
     Parameters
     ----------
@@ -151,14 +168,14 @@ def bootstrap_interval(
     classes : sequence, optional
         The label of each column of ``y_prob``.
     lens : lens, optional
-        What to look at; the whole prediction by default.
+        What to look at; by default the whole prediction, or the confidence if the statistic needs two outcomes.
     statistic : Statistic, optional
         The estimator; ``ECE()`` by default.
     region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; rows outside are left out.
+        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; others are left out.
     confidence_level : float
         Level of the interval.
-    method : {"BCa", "percentile", "basic"}
+    kind : {"BCa", "percentile", "basic"}
         How the ends are found, as in ``scipy.stats.bootstrap``.
     n_resamples : int
         Number of bootstrap samples B.
@@ -166,6 +183,8 @@ def bootstrap_interval(
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
         Source of randomness.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -174,8 +193,19 @@ def bootstrap_interval(
 
     Raises
     ------
+    TypeError
+        If ``statistic`` is no statistic, or ``lens``, ``region``, ``n_resamples``, ``workers``, ``rng`` or ``progress``
+        has another wrong type.
     ValueError
-        If an argument is not of the form above, or the statistic has no value of its own (`Omnibus`).
+        If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if the
+        statistic is a combination of tests (`Omnibus`), or needs two outcomes and the lens returns more; if ``kind`` is
+        unknown, ``confidence_level`` is not strictly between 0 and 1, or ``n_resamples`` < 1; if no observation lies in
+        the region.
+
+    See Also
+    --------
+    l2_interval : Confidence interval for the l2 calibration error.
+    noise_floor : Distribution of the estimate if the model is calibrated.
 
     References
     ----------
@@ -190,66 +220,70 @@ def bootstrap_interval(
     (0.036, 0.044)
     """
     level = validate_level(confidence_level, "confidence_level")
-    validate_choice(method, "method", ("BCa", "percentile", "basic"))
-    chosen = validate_statistic(ECE() if statistic is None else statistic)
-    sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
-    generator = validate_rng(rng)
-    draws = Bootstrap().draws(n_resamples, generator)
+    validate_choice(kind, "kind", ("BCa", "percentile", "basic"))
+    chosen = validate_estimate(ECE() if statistic is None else statistic)
+    prob, outcome = validate_problem(y_true, y_prob, classes)
+    look = default_lens(chosen, prob.shape[1]) if lens is None else lens
+    sample = induce(prob, outcome, lens=look, region=region)
+    chosen, generator = settle(chosen, sample), validate_rng(rng)
+    draws = BootstrapDraws.of(n_resamples, generator)
     estimate = float(chosen.evaluate(sample, sample.outcome))
-    if not np.isfinite(estimate):
+    about: dict[str, Any] = {
+        "statistic": chosen,
+        "estimate": estimate,
+        "confidence_level": level,
+        "kind": kind,
+        "lens": look,
+        "lens_name": lens_name(look, classes),
+        "n_samples": sample.n_samples,
+    }
+    if not math.isfinite(estimate):
         return BootstrapInterval(
-            math.nan,
-            math.nan,
-            estimate,
-            math.nan,
-            np.empty(0),
-            str(chosen),
-            method,
-            level,
-            None,
-            None,
-            lens_text(lens, classes),
-            sample.n_samples,
-            (f"the estimate is {estimate}: it has no bootstrap interval.",),
+            **about,
+            confidence_interval=ConfidenceInterval(math.nan, math.nan),
+            standard_error=math.nan,
+            bootstrap_distribution=np.empty(0),
+            bias_correction=None,
+            acceleration=None,
+            notes=(Note("C601", "The estimate is infinite, as a label had probability 0: there is no interval."),),
         )
-    values = draws.map(lambda part: chosen.null(sample, part), workers)
-    shares, notes = np.array([(1 - level) / 2, (1 + level) / 2]), _notes(estimate, values)
+    with reporting(progress, "resampling observations") as report:
+        values = draws.map(lambda part: null_values(chosen, sample, part), workers, report)
+    shares = np.array([(1 - level) / 2, (1 + level) / 2])
     correction, acceleration = None, None
-    if method == "BCa":
+    if kind == "BCa":
         correction = _bias_correction(estimate, values)
         acceleration = _acceleration(_jackknife(chosen, sample, generator))
         shares = _corrected(shares, correction, acceleration)
     low, high = np.quantile(values, shares)
-    if method == "basic":
+    if kind == "basic":
         low, high = 2 * estimate - high, 2 * estimate - low
     return BootstrapInterval(
-        float(low),
-        float(high),
-        estimate,
-        float(values.std(ddof=1)) if len(values) > 1 else 0.0,
-        values,
-        str(chosen),
-        method,
-        level,
-        correction,
-        acceleration,
-        lens_text(lens, classes),
-        sample.n_samples,
-        notes,
+        **about,
+        confidence_interval=ConfidenceInterval(float(low), float(high)),
+        standard_error=float(values.std(ddof=1)) if len(values) > 1 else 0.0,
+        bootstrap_distribution=values,
+        bias_correction=correction,
+        acceleration=acceleration,
+        notes=_notes(estimate, values),
     )
 
 
-def _notes(estimate: float, values: NDArray[np.float64]) -> tuple[str, ...]:
-    """Say where the estimate lies outside its own bootstrap distribution, or nothing varies."""
+def _notes(estimate: float, values: NDArray[np.float64]) -> tuple[Note, ...]:
+    """Return a caution if the estimate is outside its bootstrap distribution, or if nothing varies."""
     if np.ptp(values) == 0:
-        return ("the statistic has the same value on every bootstrap sample.",)
+        text = "The statistic has the same value on every bootstrap sample, so its variability cannot be estimated."
+        return (Note("C602", text),)
     below, above = float((values < estimate).mean()), float((values > estimate).mean())
     if max(below, above) <= 0.99:
         return ()
-    side = "below" if above > below else "above"
+    side = "above" if above > below else "below"
     return (
-        f"the estimate lies {side} {max(below, above):.0%} of its bootstrap distribution: resampling shifts it more "
-        "than it varies, and no interval of this kind says much.",
+        Note(
+            "C603",
+            f"{percent(round(max(below, above), 4))} of the bootstrap values lie {side} the estimate, so this interval "
+            "is unreliable. To estimate the miscalibration itself, use l2_interval.",
+        ),
     )
 
 
@@ -263,7 +297,7 @@ def _bias_correction(estimate: float, values: NDArray[np.float64]) -> float:
 
 
 def _jackknife(statistic: Statistic, sample: Sample, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return the statistic without each row, or each of many groups of rows, ``(n_groups,)``."""
+    """Return the statistic without each observation, or without each of many groups of them, ``(n_groups,)``."""
     n = sample.n_samples
     n_groups = min(n, _GROUPS)
     if n == 1:
@@ -285,7 +319,7 @@ def _acceleration(values: NDArray[np.float64]) -> float:
 
 
 def _corrected(shares: NDArray[np.float64], correction: float, acceleration: float) -> NDArray[np.float64]:
-    """Return the shares of the bootstrap distribution below the ends that "BCa" takes."""
+    """Return the shares of the bootstrap distribution below the ends of "BCa"."""
     from scipy.special import ndtr, ndtri
 
     shifted = correction + ndtri(shares)

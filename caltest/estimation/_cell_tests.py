@@ -1,46 +1,53 @@
-"""Which cells carry the evidence: one exact test per cell, corrected over the cells."""
+"""Tests of single cells (bins): one exact test for each, with p-values adjusted for their number."""
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.resampling._distributions import PoissonBinomial
+from caltest.resampling._distributions import SMALLEST_PVALUE
+from caltest.resampling._poisson_binomial import PoissonBinomial
+from caltest.results import Result
+from caltest.results._decision import rejects
+from caltest.results._description import Description, Table, join
+from caltest.results._naming import describe
+from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _FAR_TAIL = 1e-8  # below, only sums of positive numbers keep their digits
+_ROUNDING = 1e-12  # of a frequency
 
 
-@dataclass(frozen=True, eq=False)
-class CellTests:
-    """Result of `ReliabilityCurve.cell_tests`; one entry per occupied cell, in the order of the curve.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CellTests(Result):
+    """Result of `ReliabilityCurve.cell_tests`; one entry per occupied cell (bin), in the order of the curve.
 
     Attributes
     ----------
     lower, upper : arrays of shape (n_cells,)
         Ends of each cell on the probability axis.
     count : array of shape (n_cells,)
-        Rows in each cell.
+        Number of observations in each cell.
     expected, observed : arrays of shape (n_cells,)
         Frequency of the event under the null hypothesis, and in the data.
     pvalue : array of shape (n_cells,)
-        Exact two-sided p-value of each cell by itself.
-    pvalue_corrected : array of shape (n_cells,)
-        P-values corrected over the cells.
+        Exact two-sided p-value of each cell, not adjusted.
+    pvalue_adjusted : array of shape (n_cells,)
+        P-values adjusted for the number of cells.
     correction : str
-        How they were corrected.
-    level : float
-        Cells with a corrected p-value of at most this are rejected; without miscalibration, any cell is with at most
-        this probability.
-    lens, partition : str
-        What was looked at and how it was cut.
+        How p-values were adjusted.
+    alpha : float
+        Cells with an adjusted p-value of at most this level are rejected. If the model is calibrated, the probability
+        that any cell is rejected is at most this level.
+    lens_name : str
+        The lens in words.
+    partition : Partition or callable
+        The cells (bins).
     """
 
     lower: NDArray[np.float64]
@@ -49,11 +56,13 @@ class CellTests:
     expected: NDArray[np.float64]
     observed: NDArray[np.float64]
     pvalue: NDArray[np.float64]
-    pvalue_corrected: NDArray[np.float64]
+    pvalue_adjusted: NDArray[np.float64]
     correction: str
-    level: float
-    lens: str
-    partition: str
+    alpha: float
+    lens_name: str
+    partition: Any
+
+    _derived: ClassVar[tuple[str, ...]] = ("rejected", "conclusion")
 
     @property
     def n_cells(self) -> int:
@@ -62,79 +71,85 @@ class CellTests:
 
     @property
     def rejected(self) -> NDArray[np.bool_]:
-        """Cells that carry evidence against calibration, ``(n_cells,)``."""
-        return self.pvalue_corrected <= self.level
+        """Whether calibration is rejected in each cell, ``(n_cells,)``."""
+        return rejects(self.pvalue_adjusted, self.alpha)
 
     @property
     def conclusion(self) -> str:
-        """What the tests say, in words."""
-        found = int(self.rejected.sum())
-        after = f"at level {self.level:.4g}, corrected over the cells ({self.correction})"
-        if not found:
-            return f"No cell carries evidence against calibration {after}; this is no proof of it."
-        gap = self.observed - self.expected
-        low, high = int((self.rejected & (gap < 0)).sum()), int((self.rejected & (gap > 0)).sum())
-        rest = f"; {found - low - high} hold labels that had probability 0" if low + high < found else ""
-        return (
-            f"{found} of {self.n_cells} cells carry evidence against calibration {after}: the event happened "
-            f"less often than expected in {low} of them, more often in {high}{rest}."
+        """The decision in words."""
+        found = np.flatnonzero(self.rejected)
+        decision = (
+            f"After {self.correction.title()}'s correction calibration is rejected in {found.size or 'none'} of the "
+            f"{self.n_cells} cells (bins) at the {percent(self.alpha)} level."
         )
+        if not found.size:
+            return f"{decision} This does not prove that the model is calibrated."
+        gap = self.observed - self.expected
+        n_more, n_less = int((gap[found] > _ROUNDING).sum()), int((gap[found] < -_ROUNDING).sum())
+        worst = found[np.argmax(np.abs(gap[found]))]
+        largest = f"{gap[worst]:+z.3f}, is in the cell from {self.lower[worst]:.4g} to {self.upper[worst]:.4g}"
+        n_equal = found.size - n_more - n_less  # rejected because of a label that is impossible
+        counts = [
+            (n_more, f"more frequent than predicted in {n_more}"),
+            (n_less, f"less frequent than predicted in {n_less}"),
+            (n_equal, f"as frequent as predicted, but with a label that had been given probability 0, in {n_equal}"),
+        ]
+        directions = join(words for number, words in counts if number)
+        return f"{decision} The event is {directions} of these. The largest deviation, {largest}."
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per cell as a pandas frame."""
+        """Return one row for each cell as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Ends of the cell, number of observations, expected and observed frequency, p-values, and the decision.
+        """
         import pandas as pd
 
-        names = ("lower", "upper", "count", "expected", "observed", "pvalue", "pvalue_corrected", "rejected")
+        names = ("lower", "upper", "count", "expected", "observed", "pvalue", "pvalue_adjusted", "rejected")
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return cells, correction and conclusion as plain Python objects, ready for JSON."""
-        return {
-            "lens": self.lens,
-            "partition": self.partition,
-            "cells": self.to_frame().to_dict("records"),
-            "correction": self.correction,
-            "level": self.level,
-            "conclusion": self.conclusion,
-        }
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
-
-    def __str__(self) -> str:
-        lines = [
-            f"Tests of the cells of {self.partition} through {self.lens} (* rejected)",
-            f"{'cell':>17} {'rows':>8} {'expected':>9} {'observed':>9} {'p-value':>10} {'corrected':>10}",
-        ]
-        lines += [
-            f"[{low:.4f}, {high:.4f}] {count:>8} {g:>9.4f} {r:>9.4f} {p:>10.4g} {q:>10.4g}{' *' if found else ''}"
-            for low, high, count, g, r, p, q, found in zip(
-                self.lower, self.upper, self.count, self.expected, self.observed, self.pvalue, self.pvalue_corrected,
-                self.rejected, strict=True,
+    def _describe(self) -> Description:
+        rows = [
+            (
+                f"{cell.lower:.4f} to {cell.upper:.4f}",
+                f"{cell.count}",
+                f"{cell.expected:.4f}",
+                f"{cell.observed:.4f}",
+                f"{cell.pvalue:.4g}",
+                f"{cell.pvalue_adjusted:.4g}",
+                "*" if cell.rejected else "",
             )
-        ]  # fmt: skip
-        exact = (
-            "p-value: exact, from the Poisson-binomial law of the events in the cell, predictions fixed (two-sided). "
-            f"If the hypothesis holds, the probability that any cell is rejected is at most {self.level:.4g}."
+            for cell in self.to_frame().itertuples()
+        ]
+        n_samples = int(self.count.sum())
+        return Description(
+            f"Tests of single cells ({self.lens_name}, {n_samples} observations, {describe(self.partition)})",
+            [self.conclusion],
+            [Table(("cell (bin)", "count", "expected", "observed", "p-value", "adjusted p", "rejected"), rows)],
+            [
+                "p-value: two-sided, from the exact Poisson-binomial distribution of the number of events, predictions "
+                "fixed (valid at every sample size).",
+                f"If the model is calibrated, the probability that any cell is rejected is at most "
+                f"{percent(self.alpha)}.",
+            ],
         )
-        for words in (self.conclusion, exact):
-            lines += textwrap.wrap(words, width=100, subsequent_indent="  ")
-        return "\n".join(lines)
 
 
-def cell_pvalue(law: PoissonBinomial, probabilities: NDArray[np.float64], n_events: int) -> float:
+def cell_pvalue(distribution: PoissonBinomial, probabilities: NDArray[np.float64], n_events: int) -> float:
     r"""Return the two-sided p-value of a cell, :math:`\min(1, 2 \min(P(K \le k), P(K \ge k)))`.
 
     Parameters
     ----------
-    law : PoissonBinomial
-        Law of the number of events.
+    distribution : PoissonBinomial
+        Distribution of the number of events.
     probabilities : array of shape (n,)
-        What it is made of: far tails are summed again, without loss of digits.
+        Probabilities of the events, from which far tails are summed again without loss of digits.
     n_events : int
         The observed number k.
     """
-    pvalue = law.two_sided(n_events)
+    pvalue = distribution.two_sided(n_events)
     if pvalue < _FAR_TAIL:
         pvalue = PoissonBinomial.with_tails(probabilities).two_sided(n_events)
-    return max(pvalue, float(np.finfo(np.float64).tiny))  # a p-value is never reported as 0
+    return max(pvalue, SMALLEST_PVALUE)

@@ -1,50 +1,65 @@
-"""Histogram regression: the calibration function, estimated cell by cell."""
+"""Histogram regression: the calibration function estimated in cells (bins)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._cells import Cells, CellSums
 from caltest.predictions._distances import Distance, total_variation
-from caltest.predictions._lenses import Canonical, Lens
+from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lenses import Canonical
 from caltest.predictions._partitions import Partition
-from caltest.predictions._sample import Cells, CellSums, Region, apply_lens, make_sample
-from caltest.predictions._validation import validate_prob
+from caltest.predictions._sample import induce
+from caltest.predictions._user_functions import Region, apply_distance, apply_lens, apply_region
+from caltest.predictions._validation import validate_prob, validate_problem
 from caltest.predictions._variance_tree import VarianceTree
+from caltest.results import Result
+from caltest.results._description import Description, Table
 from caltest.results._naming import describe
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-@dataclass(frozen=True, eq=False)
-class HistogramRegression:
-    r"""Histogram regression estimate :math:`\hat r` of the calibration function (section 4.1 of the paper).
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class HistogramRegression(Result):
+    r"""Result of `histogram_regression`: an estimate :math:`\hat r` of the calibration function.
 
     Attributes
     ----------
     count : array of shape (n_cells,)
-        Rows in each occupied cell.
+        Number of observations in each occupied cell.
     share : array of shape (n_cells,)
-        :math:`\hat p^{(i)}`, the share of the rows.
+        :math:`\hat p^{(i)}`, the share of the observations.
     predicted : array of shape (n_cells, n_outcomes)
         :math:`\hat g^{(i)}`, the average prediction.
     observed : array of shape (n_cells, n_outcomes)
-        :math:`\hat r^{(i)}`, the outcome frequencies.
-    lens : str
-        What was looked at.
+        :math:`\hat r^{(i)}`, the frequencies of the outcomes.
+    lens : lens
+        The lens.
+    lens_name : str
+        The lens in words.
+    partition : Partition or callable
+        The cells (bins).
     """
 
     count: NDArray[np.float64]
     share: NDArray[np.float64]
     predicted: NDArray[np.float64]
     observed: NDArray[np.float64]
-    lens: str
+    lens: LensLike
+    lens_name: str
+    partition: Any
     _cells: Cells = field(repr=False)
-    _lens: Lens = field(repr=False)
     _region: Region | None = field(repr=False)
     _n_classes: int = field(repr=False)
+
+    _derived: ClassVar[tuple[str, ...]] = ("n_cells", "conclusion")
 
     @property
     def n_cells(self) -> int:
@@ -58,11 +73,11 @@ class HistogramRegression:
 
     def expected_miscalibration(self, distance: Distance = total_variation) -> float:
         r"""Return :math:`\hat\eta_d = \sum_i \hat p^{(i)} d(\hat g^{(i)}, \hat r^{(i)})` (equation 6)."""
-        return float(distance(self.predicted, self.observed) @ self.share)
+        return float(apply_distance(distance, self.predicted, self.observed) @ self.share)
 
     def worst_case_miscalibration(self, distance: Distance = total_variation) -> float:
         r"""Return :math:`\max_i d(\hat g^{(i)}, \hat r^{(i)})` over the occupied cells."""
-        return float(distance(self.predicted, self.observed).max())
+        return float(apply_distance(distance, self.predicted, self.observed).max())
 
     def predict(self, y_prob: ArrayLike) -> NDArray[np.float64]:
         r"""Return :math:`\hat r` at new predictions.
@@ -75,27 +90,75 @@ class HistogramRegression:
         Returns
         -------
         array of shape (n_samples, n_outcomes)
-            Estimated outcome probabilities; 0 in a cell without fitted rows, as in the paper, and NaN outside the
-            region, where nothing is estimated.
+            Estimated probabilities of the outcomes; 0 in a cell without observations, as in Vaicenavicius et al.
+            (2019), and NaN outside the region.
+
+        Raises
+        ------
+        ValueError
+            If ``y_prob`` has values outside [0, 1] or does not sum to 1, or has another number of classes than the
+            fitted predictions.
         """
         prob = validate_prob(y_prob)
         if prob.shape[1] != self._n_classes:
             msg = f"`y_prob` must have the {self._n_classes} classes of the fitted predictions, got {prob.shape[1]}."
             raise ValueError(msg)
-        prob, _ = apply_lens(self._lens, prob, np.zeros(len(prob), dtype=np.int64))
+        prob, _ = apply_lens(self.lens, prob, np.zeros(len(prob), dtype=np.int64))
         label = self._cells.assign(prob)
         cell = np.minimum(np.searchsorted(self._cells.label, label), self.n_cells - 1)
         estimate = np.where((self._cells.label[cell] == label)[:, None], self.observed[cell], 0.0)
         if self._region is not None:
-            estimate[~np.asarray(self._region(prob))] = np.nan
+            estimate[~apply_region(self._region, prob)] = np.nan
         return estimate
 
-    def __str__(self) -> str:
+    @property
+    def conclusion(self) -> str:
+        """The estimated miscalibration in words."""
         return (
-            f"Histogram regression through {self.lens}: {self.n_cells} occupied cells, "
-            f"expected miscalibration {self.expected_miscalibration():.4g} (total variation), "
-            f"worst cell {self.worst_case_miscalibration():.4g}"
+            f"The expected miscalibration is {self.expected_miscalibration():.4g} (total variation, average over "
+            f"{self.n_cells} cells) and at most {self.worst_case_miscalibration():.4g} in a cell. These estimates are "
+            "biased upwards near calibration: use calibration_test to compare them with chance."
         )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each occupied cell as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Number and share of the observations, average prediction and frequency of each outcome.
+        """
+        import pandas as pd
+
+        outcomes = range(self.predicted.shape[1])
+        columns = {"count": self.count, "share": self.share}
+        columns |= {f"predicted_{k}": self.predicted[:, k] for k in outcomes}
+        return pd.DataFrame(columns | {f"observed_{k}": self.observed[:, k] for k in outcomes})
+
+    def _describe(self) -> Description:
+        largest = np.argsort(-self.count, kind="stable")[:_SHOWN]
+        shown = []
+        if max(self.predicted.shape) > _SHOWN:
+            shown = [
+                f"At most {_SHOWN} cells (the largest) and {_SHOWN} outcomes are shown; to_frame() has all of them."
+            ]
+        rows = [
+            (
+                f"{self.count[i]:g}",
+                " ".join(f"{value:.3f}" for value in self.predicted[i][:_SHOWN]),
+                " ".join(f"{value:.3f}" for value in self.observed[i][:_SHOWN]),
+            )
+            for i in largest
+        ]
+        return Description(
+            f"Histogram regression ({self.lens_name}, {self.count.sum():g} observations, {describe(self.partition)})",
+            [self.conclusion],
+            [Table(("observations", "average prediction", "frequencies"), rows)],
+            shown,
+        )
+
+
+_SHOWN = 5  # cells and outcomes that are printed
 
 
 def histogram_regression(
@@ -103,11 +166,11 @@ def histogram_regression(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     partition: Partition | Any | None = None,
     region: Region | None = None,
 ) -> HistogramRegression:
-    r"""Estimate the calibration function by the outcome frequencies in the cells of a partition.
+    r"""Estimate the calibration function by the frequencies of the outcomes in the cells (bins) of a partition.
 
     .. math:: \hat r(w)(\{y\}) = \frac{|\{i : g(X_i) \in \Phi[w] \wedge Y_i = y\}|}{|\{i : g(X_i) \in \Phi[w]\}|}
 
@@ -124,17 +187,20 @@ def histogram_regression(
     partition : Partition or callable, optional
         Cells of the induced simplex; ``VarianceTree()`` by default.
     region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans: the set A to which all is restricted.
+        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; others are left out.
 
     Returns
     -------
     HistogramRegression
-        Cell counts, predictions, frequencies and deviations; `~HistogramRegression.predict` for new rows.
+        Counts, predictions, frequencies and deviations of the cells; its method ``predict`` takes new predictions.
 
     Raises
     ------
+    TypeError
+        If ``lens``, ``partition`` or ``region`` has a wrong type.
     ValueError
-        If an argument is not of the form above.
+        If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if
+        ``partition`` needs two outcomes and the lens returns more; if no observation lies in the region.
 
     References
     ----------
@@ -148,11 +214,21 @@ def histogram_regression(
     >>> fit.observed[:, 1].tolist(), fit.predict([0.2, 0.7])[:, 1].tolist()
     ([0.5, 1.0], [0.5, 1.0])
     """
-    prob = validate_prob(y_prob)
-    sample = make_sample(y_true, prob, classes=classes, lens=lens, region=region)
-    cells = sample.cells(VarianceTree() if partition is None else partition)
+    prob, outcome = validate_problem(y_true, y_prob, classes)
+    look = Canonical() if lens is None else lens
+    sample = induce(prob, outcome, lens=look, region=region)
+    cut = VarianceTree() if partition is None else partition
+    cells = sample.cells(cut)
     sums = CellSums.of(sample, cells, sample.outcome)
-    chosen = Canonical() if lens is None else lens
     return HistogramRegression(
-        sums.count, sums.share, sums.predicted, sums.observed, describe(chosen), cells, chosen, region, prob.shape[1]
+        count=sums.count,
+        share=sums.share,
+        predicted=sums.predicted,
+        observed=sums.observed,
+        lens=look,
+        lens_name=lens_name(look, classes),
+        partition=cut,
+        _cells=cells,
+        _region=region,
+        _n_classes=prob.shape[1],
     )

@@ -1,72 +1,81 @@
-"""How much miscalibration there is, with how much certainty: intervals."""
+"""The l2 calibration error with a confidence interval."""
 
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.hypothesis_tests._diagnostics import lens_text
-from caltest.predictions._lenses import Lens
+from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lenses import Canonical
 from caltest.predictions._partitions import Partition
-from caltest.predictions._sample import Region, Sample, make_sample
-from caltest.predictions._validation import validate_choice, validate_level
+from caltest.predictions._sample import Sample, induce
+from caltest.predictions._user_functions import Region
+from caltest.predictions._validation import validate_choice, validate_level, validate_problem
 from caltest.predictions._variance_tree import VarianceTree
+from caltest.results import ConfidenceInterval, Note, Result
+from caltest.results._description import Description, Table
 from caltest.results._naming import describe
-from caltest.statistics._squared_l2_distribution import SquaredL2Law
+from caltest.results._test_result import percent
+from caltest.statistics._squared_l2_distribution import SquaredL2Distribution
 
 
-@dataclass(frozen=True, eq=False)
-class L2Interval:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class L2Interval(Result):
     """Result of `l2_interval`; unpacks as ``low, high``, the ends for the squared error.
 
     Attributes
     ----------
-    low, high : float
-        Ends of the interval for the squared l2 miscalibration.
     estimate : float
-        T, the debiased estimate of it (`SquaredL2`); below 0 by chance, or where outcomes scatter less than predicted.
+        T, the debiased estimate of the squared l2 error (`SquaredL2`). It is below 0 by chance, or where labels vary
+        less than predicted.
+    confidence_interval : ConfidenceInterval
+        Interval for the squared l2 error: ``low`` and ``high``.
     confidence_level : float
-        Probability with which the interval holds its target.
+        Probability with which the interval contains its target.
     alternative : {"two-sided", "less", "greater"}
         Both ends, the upper end alone (``low`` is 0), or the lower end alone (``high`` is the greatest possible value).
-    noise : float
-        About the standard deviation of T if the model is calibrated.
+    null_std : float
+        Approximate standard deviation of T if the model is calibrated.
     target : str
-        What the interval is to hold, in words.
-    method : str
-        How it was made.
-    lens, partition : str
-        What was looked at and how it was cut.
+        The target of the interval in words.
+    origin : str
+        How the interval was computed.
+    lens : lens
+        The lens.
+    lens_name : str
+        The lens in words.
+    partition : Partition or callable
+        The cells (bins).
     n_samples, n_outcomes, n_cells : int
-        Size of the induced problem.
+        Number of observations, of outcomes behind the lens, and of occupied cells (bins).
     sparse_share : float
-        Share of the rows in cells of fewer than 10 rows.
-    notes : tuple of str
-        What the reader should know beyond the numbers.
+        Share of the observations in cells of fewer than 10 observations.
+    notes : tuple of Note
+        Cautions.
     """
 
-    low: float
-    high: float
     estimate: float
+    confidence_interval: ConfidenceInterval
     confidence_level: float
     alternative: str
-    noise: float
+    null_std: float
     target: str
-    method: str
-    lens: str
-    partition: str
+    origin: str
+    lens: LensLike
+    lens_name: str
+    partition: Any
     n_samples: int
     n_outcomes: int
     n_cells: int
     sparse_share: float
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    _derived: ClassVar[tuple[str, ...]] = ("root", "root_interval", "conclusion")
 
     @property
     def root(self) -> float:
@@ -74,48 +83,44 @@ class L2Interval:
         return math.sqrt(max(self.estimate, 0.0))
 
     @property
-    def root_low(self) -> float:
-        """Lower end for the root of the squared miscalibration."""
-        return math.sqrt(self.low)
+    def root_interval(self) -> ConfidenceInterval:
+        """Interval for the l2 error, the root of the squared one."""
+        return ConfidenceInterval(*map(math.sqrt, self.confidence_interval))
 
     @property
-    def root_high(self) -> float:
-        """Upper end for the root of the squared miscalibration."""
-        return math.sqrt(self.high)
+    def root_text(self) -> str:
+        """The l2 error with its interval: "0.0238 (0.0163 to 0.0312)"."""
+        return f"{self.root:.4f} ({self.root_interval.low:.4f} to {self.root_interval.high:.4f})"
+
+    @property
+    def conclusion(self) -> str:
+        """Size of the miscalibration in words."""
+        low, high = (f"{end:.4f}" for end in self.root_interval)
+        level, size = percent(self.confidence_level), f"The l2 calibration error is {self.root:.4f}"
+        if self.alternative == "less":
+            return f"{size}, and at most {high} with {level} confidence."
+        if self.alternative == "greater":
+            return f"{size}, and at least {low} with {level} confidence."
+        return f"{size} ({level} confidence interval {low} to {high})."
 
     def __iter__(self) -> Iterator[float]:
-        return iter((self.low, self.high))
+        return iter(self.confidence_interval)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python objects, ready for JSON."""
-        roots = {name: getattr(self, name) for name in ("root", "root_low", "root_high")}
-        return {**vars(self), **roots, "notes": list(self.notes)}
-
-    def __str__(self) -> str:
-        level = f"{self.confidence_level:.4g}".removeprefix("0")
-        side = {"two-sided": "", "less": ", upper end only", "greater": ", lower end only"}[self.alternative]
-        lines = [f"l2 miscalibration, {level} confidence{side}", ""]
-        lines += [f"  {label:<12} {text}" for label, text in self._facts()]
-        lines += ["", f"  {'':<12} {'estimate':>12} {'low':>12} {'high':>12}"]
-        for label, *numbers in (
-            ("squared", self.estimate, self.low, self.high),
-            ("root", self.root, self.root_low, self.root_high),
-        ):
-            lines.append(f"  {label:<12}" + "".join(f" {number:>12.4g}" for number in numbers))
-        lines.append("")
-        for words in (f"Target: {self.target}.", *(f"Note: {note}" for note in self.notes)):
-            lines += textwrap.wrap(words, width=100, initial_indent="  ", subsequent_indent="    ")
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
-
-    def _facts(self) -> list[tuple[str, str]]:
-        return [
-            ("lens", self.lens),
-            ("data", f"{self.n_samples} rows, {self.n_outcomes} outcomes, {self.n_cells} cells of {self.partition}"),
-            ("method", self.method),
+    def _describe(self) -> Description:
+        rows = [
+            (label, *(f"{number:.4g}" for number in (value, *interval)))
+            for label, value, interval in (
+                ("squared", self.estimate, self.confidence_interval),
+                ("root", self.root, self.root_interval),
+            )
         ]
+        return Description(
+            f"l2 calibration error ({self.lens_name}, {self.n_samples} observations, {self.n_cells} cells)",
+            [self.conclusion],
+            [Table(("", "estimate", "low", "high"), rows)],
+            [f"Target: {self.target}.", f"Interval: {self.origin}."],
+            self.notes,
+        )
 
 
 def l2_interval(
@@ -123,25 +128,26 @@ def l2_interval(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     partition: Partition | Any | None = None,
     region: Region | None = None,
     confidence_level: float = 0.95,
     alternative: str = "two-sided",
 ) -> L2Interval:
-    r"""Confidence interval for the l2 miscalibration within cells, squared and as a root; nothing is drawn.
+    r"""Compute a confidence interval for the l2 calibration error within cells (bins), squared and as a root.
 
-    The target is that of these rows, :math:`\theta = \sum_b w_b |\mu_b|^2`, with shares :math:`w_b = n_b / n` and
-    :math:`\mu_b` the mean over cell b of true minus predicted probabilities (`squared_l2_target`); behind two-outcome
-    lenses of the event alone. What cancels within a cell is not seen, and cells of one row do not enter. With
-    T the debiased estimate `SquaredL2`, an end of the two-sided interval is the :math:`\theta` at which T, or what is
-    more extreme, has probability :math:`\alpha / 2`, under
+    The target belongs to these observations: :math:`\theta = \sum_b w_b |\mu_b|^2`, with shares
+    :math:`w_b = n_b / n` and :math:`\mu_b` the mean over cell b of true minus predicted probabilities
+    (`squared_l2_target`), behind two-outcome lenses only of the event. Deviations of opposite sign within a cell cancel
+    and are not detected. Cells of one observation are left out. With T the debiased estimate `SquaredL2`, an end of the
+    two-sided interval is the :math:`\theta` for which T or a more extreme value has probability :math:`\alpha / 2`,
+    where
 
     .. math:: P_\theta(T \le t) = F(t / a + \nu; \nu, \theta / a), \qquad a = \kappa / n, \quad
               \nu = s_0^2 / (2 a^2),
 
-    cut off at 0. F is the non-central chi-squared distribution function, by Sankaran's approximation, and, with
-    residuals :math:`e_i`, their sums :math:`C_b = \sum e_i e_i^\top` and stated covariances :math:`V_i`,
+    and negative ends are set to 0. F is the non-central chi-squared distribution function in Sankaran's approximation.
+    With residuals :math:`e_i`, the sums :math:`C_b = \sum e_i e_i^\top` and predicted covariances :math:`V_i`,
 
     .. math::
         s_0^2 &= \frac{2}{n^2} \max\Bigl\{\sum_b \frac{\|\sum V_i\|_F^2 - \sum \|V_i\|_F^2}{(n_b - 1)^2}, \;
@@ -150,11 +156,12 @@ def l2_interval(
                  \sum w_b \Sigma_b \text{ (two outcomes), or }
                  \frac{\sum \operatorname{tr} \Sigma_b^3}{\sum \operatorname{tr} \Sigma_b^2}\Bigr\}.
 
-    :math:`m_b` and :math:`\Sigma_b` are mean and covariance of the residuals of a cell, the covariance with four
-    pseudo-rows spread evenly over the outcomes. So the law has the variance :math:`s_0^2 + 4 \kappa \theta / n`: that
-    of a calibrated model near 0, and the normal one far from it. For more than two outcomes the upper end is the larger
-    one of this law's and the normal law's. Two things keep upper ends honest: a T below the 16 % quantile of its null
-    law counts as that quantile, and rows of certain predictions exclude only what they had occasion to show.
+    :math:`m_b` and :math:`\Sigma_b` are the mean and the covariance of the residuals of a cell, the covariance with
+    four pseudo-observations spread evenly over the outcomes. The variance is :math:`s_0^2 + 4 \kappa \theta / n`: that
+    of a calibrated model near 0, and that of the normal limit far from it. With more than two outcomes the upper end is
+    the larger one of this distribution and of the normal one. Two rules protect upper ends from being too small: a T
+    below the 16 % quantile of its null distribution counts as that quantile, and observations whose predictions were
+    certain and right exclude only errors that so many observations would have shown.
 
     Parameters
     ----------
@@ -169,9 +176,9 @@ def l2_interval(
     partition : Partition or callable, optional
         Cells of the induced simplex; `VarianceTree()` by default.
     region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; rows outside are left out.
+        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; others are left out.
     confidence_level : float
-        Probability with which the interval is to hold its target.
+        Probability with which the interval contains its target.
     alternative : {"two-sided", "less", "greater"}
         Both ends, or a one-sided bound: "less" gives the upper end alone, "greater" the lower end.
 
@@ -182,17 +189,27 @@ def l2_interval(
 
     Raises
     ------
+    TypeError
+        If ``lens``, ``partition`` or ``region`` has a wrong type.
     ValueError
-        If an argument is not of the form above.
+        If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if
+        ``confidence_level`` is not strictly between 0 and 1, or ``alternative`` is unknown; if ``partition`` needs two
+        outcomes and the lens returns more; if no observation lies in the region.
+
+    See Also
+    --------
+    bootstrap_interval : Sampling variability of any estimate; not a confidence interval for the miscalibration.
+    equivalence_test : Test whether the error is smaller than a margin.
 
     Notes
     -----
-    Promise, for 95 %, two outcomes, at least 200 rows and at least 10 rows a cell, predictions that vary within cells:
-    coverage at most 2 points below nominal from 1,000 rows on, 3 below at 200, and the error on each side at most 2
-    points above its nominal 2.5 %. A single cell of equal predictions is a binomial count, whose jumps cost more: of a
-    constant prediction of 0.5, coverage was .91 at worst, where hardly any event happened (200 and 1,000 rows).
-    Coverage near calibration is above nominal, for no interval can miss 0 from above. docs/how-much.md has what was
-    measured, also where nothing is promised: more outcomes, few rows in a cell, rare events.
+    The coverage is approximate. For 95 % confidence, two outcomes, at least 200 observations, at least 10 in each cell,
+    and predictions that vary within cells, simulated coverage was at most 2 percentage points below nominal from 1,000
+    observations on, at most 3 points at 200, and the error on each side at most 2 points above its nominal 2.5 %. A
+    cell of equal predictions is a binomial count, whose steps cost more coverage: with a constant prediction of 0.5 it
+    was 0.91 at worst, where hardly any event happened (200 and 1,000 observations). Near calibration the coverage is
+    above nominal, because no interval can miss 0 from above. docs/how-much.md reports all simulations, also with more
+    outcomes, few observations in a cell and rare events.
 
     References
     ----------
@@ -208,87 +225,128 @@ def l2_interval(
     >>> low, high = interval
     >>> round(low, 4), round(high, 4)
     (0.0049, 0.0076)
-    >>> round(interval.root_low, 3), round(interval.root, 3), round(interval.root_high, 3)
-    (0.07, 0.078, 0.087)
+    >>> round(interval.root, 3), [round(end, 3) for end in interval.root_interval]
+    (0.078, [0.07, 0.087])
     """
     level = validate_level(confidence_level, "confidence_level")
     validate_choice(alternative, "alternative", ("two-sided", "less", "greater"))
     cut = VarianceTree() if partition is None else partition
-    sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
-    law, seen = SquaredL2Law.of(sample, cut), lens_text(lens, classes)
-    return interval_of(law, sample, cut, lens=seen, confidence_level=level, alternative=alternative)
+    prob, outcome = validate_problem(y_true, y_prob, classes)
+    look = Canonical() if lens is None else lens
+    sample = induce(prob, outcome, lens=look, region=region)
+    named = lens_name(look, classes)
+    return interval_of_sample(sample, cut, lens=look, lens_name=named, confidence_level=level, alternative=alternative)
 
 
-def interval_of(
-    law: SquaredL2Law, sample: Sample, partition: Any, *, lens: str, confidence_level: float, alternative: str
+def interval_of_sample(
+    sample: Sample,
+    partition: Any = VarianceTree(),
+    *,
+    lens: LensLike,
+    lens_name: str,
+    confidence_level: float = 0.95,
+    alternative: str = "two-sided",
 ) -> L2Interval:
-    """Invert a law."""
+    """Return the interval of a sample."""
+    distribution = SquaredL2Distribution.of(sample, partition)
     missed = (1 - confidence_level) / (2 if alternative == "two-sided" else 1)
+    ends = (
+        0.0 if alternative == "less" else distribution.lower_end(missed),
+        distribution.largest if alternative == "greater" else distribution.upper_end(missed),
+    )
     count = sample.cells(partition).count
     return L2Interval(
-        0.0 if alternative == "less" else law.lower_end(missed),
-        law.largest if alternative == "greater" else law.upper_end(missed),
-        law.estimate,
-        confidence_level,
-        alternative,
-        law.noise,
-        _target_text(sample, partition),
-        "inversion of a non-central chi-squared law" + ("" if law.spread is None else " and a normal law"),
-        lens,
-        describe(partition),
-        sample.n_samples,
-        sample.n_outcomes,
-        len(count),
-        _sparse_share(count),
-        _notes(sample, law, count, partition),
+        estimate=distribution.estimate,
+        confidence_interval=ConfidenceInterval(*ends),
+        confidence_level=confidence_level,
+        alternative=alternative,
+        null_std=distribution.noise,
+        target=_target_text(sample, partition),
+        origin="inversion of a non-central chi-squared distribution"
+        + ("" if distribution.spread is None else " and a normal one"),
+        lens=lens,
+        lens_name=lens_name,
+        partition=partition,
+        n_samples=sample.n_samples,
+        n_outcomes=sample.n_outcomes,
+        n_cells=len(count),
+        sparse_share=_sparse_share(count),
+        notes=_notes(sample, distribution, count, partition),
     )
 
 
-_SPARSE_ROWS, _SPARSE_SHARE = 10, 0.05  # cells of fewer rows are sparse; more of the rows in them, and no promise
-_FEWEST_ROWS = 200  # of the studies of coverage
+_SPARSE, _SPARSE_SHARE = 10, 0.05  # cells of fewer observations are sparse; a larger share in them is noted
+_FEWEST_SAMPLES = 200  # of the simulations of coverage
 _UNUSUALLY_LOW = 0.01
 
 
 def _target_text(sample: Sample, partition: Any) -> str:
-    """Say what T estimates and the interval is to hold."""
-    each = "event's" if sample.n_outcomes == 2 else "vector of"
+    """Return what T estimates and the interval contains."""
+    mean = "mean true minus predicted probability" + (" of the event" if sample.n_outcomes == 2 else "")
     return (
-        f"the squared l2 miscalibration of these {sample.n_samples} rows, averaged within the cells of "
-        f"{describe(partition)}: the sum over cells of (share of the rows) x |mean of the {each} true minus predicted "
-        "probabilities|^2; and its root. What cancels within a cell is not seen"
+        f"the sum over the cells (bins) of {describe(partition)} of (share of the observations) x |{mean}|^2, for "
+        f"these {sample.n_samples} observations, and its root. Deviations of opposite sign within a cell cancel and "
+        "are not detected"
     )
 
 
-def _notes(sample: Sample, law: SquaredL2Law, count: NDArray[np.float64], partition: Any) -> tuple[str, ...]:
-    """Say where no coverage is promised."""
+def _notes(
+    sample: Sample, distribution: SquaredL2Distribution, count: NDArray[np.float64], partition: Any
+) -> tuple[Note, ...]:
+    """Return where the coverage is uncertain, and what else limits the interval."""
     sparse, single = _sparse_share(count), int((count == 1).sum())
+    measured = "docs/how-much.md reports its simulated coverage."
     found = [
         (
-            law.null_tail < _UNUSUALLY_LOW,
-            "T lies below the 1 % quantile of its null: outcomes scatter less than predicted, that is under-confidence "
-            "within the cells, or rows that are not independent. The upper end takes T for its 16 % quantile.",
+            distribution.null_tail < _UNUSUALLY_LOW,
+            "C401",
+            "The estimate is below the 1 % quantile of its null distribution. The labels vary less than predicted: "
+            "the model is under-confident within the cells, or the observations are not independent. The upper limit "
+            "reads the estimate as its 16 % quantile.",
         ),
         (
             isinstance(partition, VarianceTree) and 2 * len(count) < partition.wanted_cells(sample.n_samples),
-            f"only {len(count)} cell(s): half of the predictions in a cell are equal, and the tree does not split it. "
-            "What cancels within a cell is not seen: give `partition`.",
+            "C402",
+            f"The tree has too few cells (bins), here {len(count)}, because half of the predictions in a cell are "
+            "equal. Deviations of opposite sign within a cell cancel: pass `partition`.",
         ),
-        (law.evidence > 0, "few surprises were to be expected: the lower end is 0 unless their number is significant."),
-        (single > 0, f"{single} cells of a single row are left out: they tell nothing about squared miscalibration."),
+        (
+            distribution.evidence > 0,
+            "C403",
+            "Fewer than 5 errors (labels other than the most probable one) were expected, so the chi-squared "
+            "approximation is unreliable. The lower limit is 0 unless the number of errors is itself significant.",
+        ),
+        (
+            single > 0,
+            "C404",
+            f"Cells of a single observation (here {single}) are left out: one observation cannot show a squared error.",
+        ),
         (
             sparse > _SPARSE_SHARE,
-            f"{sparse:.0%} of the rows lie in cells of fewer than {_SPARSE_ROWS} rows: no coverage is promised.",
+            "C405",
+            f"{100 * sparse:.0f} % of the observations lie in cells of fewer than {_SPARSE}. The coverage of the l2 "
+            f"interval is not proven there; {measured}",
         ),
-        (sample.n_outcomes > 2, "more than two outcomes: coverage was measured (docs/how-much.md), not promised."),
-        (sample.n_samples < _FEWEST_ROWS, f"fewer than {_FEWEST_ROWS} rows: no coverage is promised."),
         (
-            not law.noise,
-            "no two rows of a cell show any variance: the upper end is what so many rows could have hidden.",
+            sample.n_outcomes > 2,
+            "C406",
+            f"With more than two outcomes the coverage of the l2 interval is not proven; {measured}",
+        ),
+        (
+            sample.n_samples < _FEWEST_SAMPLES,
+            "C407",
+            f"With fewer than {_FEWEST_SAMPLES} observations the coverage of the l2 interval was not studied.",
+        ),
+        (
+            not distribution.noise,
+            "C408",
+            "No two observations of a cell show any variance. The upper limit is the error that so few observations "
+            "could have left undetected.",
         ),
     ]
-    return tuple(words for said, words in found if said)
+    return tuple(Note(code, text) for holds, code, text in found if holds)
 
 
 def _sparse_share(count: NDArray[np.float64]) -> float:
-    """Return the share of the rows that lie in cells of few rows."""
-    return float(count[count < _SPARSE_ROWS].sum() / count.sum())
+    """Return the share of the observations that lie in cells of few observations."""
+    return float(count[count < _SPARSE].sum() / count.sum())

@@ -1,63 +1,72 @@
-"""The reliability curve: observed frequencies against predictions, with bars that say what chance explains."""
+"""The reliability curve: observed frequencies against predictions, with consistency or confidence bars."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.estimation._cell_tests import CellTests, cell_pvalue
-from caltest.predictions._lenses import Canonical, Confidence, Lens
+from caltest.predictions._cells import Cells, CellSums
+from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._partitions import EqualWidth, Intervals, Partition
-from caltest.predictions._sample import Cells, CellSums, Region, Sample, make_sample
-from caltest.predictions._validation import SeedLike, validate_choice, validate_level, validate_prob
-from caltest.resampling._distributions import PoissonBinomial
-from caltest.resampling._draws import Draws
-from caltest.resampling._multiple_testing import correct_pvalues
-from caltest.resampling._schemes import Consistency
+from caltest.predictions._sample import Sample, make_event_sample
+from caltest.predictions._user_functions import Region
+from caltest.predictions._validation import SeedLike, validate_bool, validate_choice, validate_level
+from caltest.resampling import Consistency, correct_pvalues
+from caltest.resampling._distributions import SMALLEST_PVALUE
+from caltest.resampling._poisson_binomial import PoissonBinomial
+from caltest.resampling._row_draws import RowDraws
+from caltest.resampling._schemes import validate_resampling
+from caltest.results import Result
+from caltest.results._description import Description, Table
 from caltest.results._naming import describe
+from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
-class ReliabilityCurve:
-    """What a reliability diagram shows, as data; one entry per occupied cell, in increasing order.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ReliabilityCurve(Result):
+    """Result of `reliability_curve`; one entry per occupied cell (bin), in increasing order.
 
     Attributes
     ----------
     lower, upper : arrays of shape (n_cells,)
         Ends of each cell on the probability axis.
     count : array of shape (n_cells,)
-        Rows in each cell.
+        Number of observations in each cell.
     predicted : array of shape (n_cells,)
         Average predicted probability of the event.
     expected : array of shape (n_cells,)
-        What the null hypothesis expects: ``predicted``, or the average of a known calibration function.
+        Expected frequency under the null hypothesis: ``predicted``, or the average of a known calibration function.
     observed : array of shape (n_cells,)
         Frequency of the event.
     bar_low, bar_high : arrays of shape (n_cells,)
-        Ends of the bars, as frequencies: consistency bars hold ``observed`` if the model is calibrated, confidence
-        bars hold the mean calibration function in the cell.
+        Ends of the bars, as frequencies. Consistency bars contain ``observed`` if the model is calibrated; confidence
+        bars contain the mean of the calibration function in the cell.
     bars : {"consistency", "confidence"}
-        Which of the two.
+        The kind of the bars.
     confidence_level : float
-        Probability with which a bar holds, per cell or for all cells.
+        Level of the bars, of each cell or of all cells together.
     simultaneous : bool
-        Whether the level is that of all cells together.
+        Whether it is the level of all cells together.
     exact : bool
-        Whether the bars come from the exact law of each cell.
-    lens, partition : str
-        What was looked at and how it was cut.
+        Whether the bars are computed from the exact distribution of each cell.
+    lens : lens
+        The lens.
+    lens_name : str
+        The lens in words.
+    partition : Partition or callable
+        The cells (bins).
     density_edges, density : arrays of shape (n_bins + 1,) and (n_bins,)
-        Distribution of the predictions: share of the rows in bins of equal width.
+        Distribution of the predictions: share of the observations in bins of equal width.
     pvalue : array of shape (n_cells,)
-        Exact two-sided p-value of each cell by itself, whatever the bars; see `cell_tests` for all cells together.
+        Exact two-sided p-value of each cell, not adjusted; see `cell_tests` for all cells together.
     """
 
     lower: NDArray[np.float64]
@@ -72,11 +81,15 @@ class ReliabilityCurve:
     confidence_level: float
     simultaneous: bool
     exact: bool
-    lens: str
-    partition: str
+    lens: LensLike
+    lens_name: str
+    partition: Any
     density_edges: NDArray[np.float64]
     density: NDArray[np.float64]
     pvalue: NDArray[np.float64]
+
+    _picture: ClassVar[str | None] = "plot_reliability"
+    _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion")
 
     @property
     def n_cells(self) -> int:
@@ -90,57 +103,40 @@ class ReliabilityCurve:
 
     @property
     def outside(self) -> NDArray[np.bool_]:
-        """Cells where calibration lies outside the bar, ``(n_cells,)``: the observed frequency, or the expected one."""
+        """Cells with the observed frequency (consistency bars) or the expected one outside the bar, ``(n_cells,)``."""
         point = self.observed if self.bars == "consistency" else self.expected
         slack = 1e-12
         return (point < self.bar_low - slack) | (point > self.bar_high + slack)
 
-    @property
-    def reading(self) -> str:
-        """What may be said about the bars, in words."""
-        level = f"{self.confidence_level:.0%}"
-        if self.bars == "confidence":
-            each = "all bars hold" if self.simultaneous else "each bar holds"
-            return f"With probability at least {level} {each} the average calibration function of its cell."
-        known = np.array_equal(self.expected, self.predicted)
-        held = "the model were calibrated" if known else "the given calibration function were the true one"
-        made = "" if self.exact else " (bars from resampled rows: approximate)"
-        if self.simultaneous:
-            return f"If {held}, all points would lie in their bars in at least {level} of cases{made}."
-        chance = 1 - self.confidence_level
-        return (
-            f"If {held} through this lens, each bar would hold its point with probability at least "
-            f"{level}; at most about {chance:.0%} of the cells fall outside by chance{made}."
-        )
+    def cell_tests(self, correction: str = "holm", *, alpha: float = 0.05) -> CellTests:
+        r"""Test every cell (bin), with p-values adjusted for the number of cells.
 
-    def cell_tests(self, correction: str = "holm", *, level: float = 0.05) -> CellTests:
-        r"""Test every cell, with control of the probability of any false rejection: which cells carry the evidence?
-
-        With predictions fixed, the events :math:`K_b` of a cell follow a Poisson-binomial law under the null
-        hypothesis, and with k of them observed
+        With predictions fixed, the number of events :math:`K_b` of a cell has a Poisson-binomial distribution under the
+        null hypothesis. With k events observed,
 
         .. math:: p_b = \min(1, 2 \min(P(K_b \le k), P(K_b \ge k)))
 
-        is valid at every number of rows; if a label of the cell had probability 0, it is the smallest attainable.
-        Cells are independent given the predictions, so that every correction below holds. What the bars of the curve
-        are does not matter. A cell may be calibrated on average and miscalibrated within.
+        is a p-value that is valid at every sample size; if a label of the cell had been given probability 0, it is the
+        smallest possible. Cells are independent given the predictions, so every correction below controls the
+        probability of any false rejection. The tests do not depend on the bars of the curve. A cell may be calibrated
+        on average and miscalibrated within.
 
         Parameters
         ----------
         correction : {"holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"}
-            Over the cells, by ``statsmodels.stats.multitest``.
-        level : float
-            Largest probability with which any cell is rejected although the hypothesis holds.
+            How p-values are adjusted for the number of cells, by ``statsmodels.stats.multitest``.
+        alpha : float
+            Largest probability with which any cell is rejected if the model is calibrated.
 
         Returns
         -------
         CellTests
-            Prints as a table; `caltest.plot_reliability` marks the rejected cells with it.
+            Prints as a table; `caltest.plotting.plot_reliability` marks the rejected cells with it.
 
         Raises
         ------
         ValueError
-            If an argument is not of the form above.
+            If ``correction`` is unknown, or ``alpha`` is not strictly between 0 and 1.
 
         References
         ----------
@@ -153,46 +149,78 @@ class ReliabilityCurve:
         >>> y_true, models = caltest.datasets.load_digits_predictions()
         >>> curve = caltest.reliability_curve(y_true, models["logistic_regression"], partition=caltest.EqualWidth(5))
         >>> tests = curve.cell_tests()
-        >>> [f"{q:.2g}" for q in tests.pvalue_corrected]
+        >>> [f"{q:.2g}" for q in tests.pvalue_adjusted]
         ['0.13', '0.0062', '8.3e-10', '2.4e-13']
         >>> tests.rejected.tolist()
         [False, True, True, True]
         """
         return CellTests(
-            self.lower,
-            self.upper,
-            self.count,
-            self.expected,
-            self.observed,
-            self.pvalue,
-            correct_pvalues(self.pvalue, correction),
-            correction,
-            validate_level(level, "level"),
-            self.lens,
-            self.partition,
+            lower=self.lower,
+            upper=self.upper,
+            count=self.count,
+            expected=self.expected,
+            observed=self.observed,
+            pvalue=self.pvalue,
+            pvalue_adjusted=correct_pvalues(self.pvalue, correction),
+            correction=correction,
+            alpha=validate_level(alpha, "alpha"),
+            lens_name=self.lens_name,
+            partition=self.partition,
         )
 
+    @property
+    def conclusion(self) -> str:
+        """How many cells are outside their bars, and what the bars mean, in words."""
+        point = "observed frequency" if self.bars == "consistency" else "average prediction"
+        found = f"In {int(self.outside.sum())} of {self.n_cells} cells (bins) the {point} is outside its bar."
+        return f"{found} {self._meaning}"
+
+    @property
+    def _meaning(self) -> str:
+        level = percent(self.confidence_level)
+        if self.bars == "confidence":
+            if self.simultaneous:
+                return f"With {level} confidence all bars contain the means of the calibration function in their cells."
+            return f"With {level} confidence a bar contains the mean of the calibration function in its cell."
+        known = np.array_equal(self.expected, self.predicted)
+        calibrated = "the model is calibrated" if known else "the given calibration function is the true one"
+        made = "" if self.exact else " The bars come from resampled observations and are approximate."
+        if self.simultaneous:
+            return f"If {calibrated}, all frequencies are inside their bars in at least {level} of data sets.{made}"
+        chance = percent(round(1 - self.confidence_level, 12))
+        return f"If {calibrated}, at most about {chance} of the cells are outside by chance.{made}"
+
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per cell as a pandas frame."""
+        """Return one row for each cell as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Ends of the cell, number of observations, predictions, frequencies, deviation, bar, p-value.
+        """
         import pandas as pd
 
         names = ("lower", "upper", "count", "predicted", "expected", "observed", "deviation", "bar_low", "bar_high")
-        return pd.DataFrame({name: getattr(self, name) for name in (*names, "outside")})
+        return pd.DataFrame({name: getattr(self, name) for name in (*names, "outside", "pvalue")})
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
-
-    def __str__(self) -> str:
-        head = f"{'cell':>17} {'rows':>8} {'predicted':>10} {'observed':>10} {'bar':>19}"
+    def _describe(self) -> Description:
         rows = [
-            f"[{low:.4f}, {high:.4f}] {count:>8} {g:>10.4f} {r:>10.4f}   [{a:.4f}, {b:.4f}]{' *' if out else ''}"
-            for low, high, count, g, r, a, b, out in zip(
-                self.lower, self.upper, self.count, self.predicted, self.observed, self.bar_low, self.bar_high,
-                self.outside, strict=True,
+            (
+                f"{cell.lower:.4f} to {cell.upper:.4f}",
+                f"{cell.count}",
+                f"{cell.predicted:.4f}",
+                f"{cell.observed:.4f}",
+                f"{cell.bar_low:.4f} to {cell.bar_high:.4f}",
+                "*" if cell.outside else "",
             )
-        ]  # fmt: skip
-        title = f"Reliability curve through {self.lens}, {self.partition}, {self.bars} bars (* outside)"
-        return "\n".join([title, head, *rows, self.reading])
+            for cell in self.to_frame().itertuples()
+        ]
+        bar = f"{self.bars} bar"
+        return Description(
+            f"Reliability curve ({self.lens_name}, {int(self.count.sum())} observations, {describe(self.partition)})",
+            [self.conclusion],
+            [Table(("cell (bin)", "observations", "predicted", "observed", bar, "outside"), rows)],
+        )
 
 
 def reliability_curve(
@@ -200,7 +228,7 @@ def reliability_curve(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     partition: Partition | Any | None = None,
     region: Region | None = None,
     bars: str = "consistency",
@@ -210,12 +238,12 @@ def reliability_curve(
     n_resamples: int = 999,
     rng: SeedLike = None,
 ) -> ReliabilityCurve:
-    r"""Compute a reliability diagram: frequencies against predictions, with bars that say what chance explains.
+    r"""Compute observed frequencies and consistency bars for a reliability diagram.
 
-    With predictions fixed, the events :math:`K_b` of a cell follow a Poisson-binomial law under the null hypothesis;
-    the consistency bar of level :math:`\gamma` is the closed interval of frequencies with
+    With predictions fixed, the number of events :math:`K_b` of a cell (bin) has a Poisson-binomial distribution under
+    the null hypothesis. The consistency bar of level :math:`\gamma` is the closed interval of frequencies with
     :math:`P(K_b / n_b < \text{low}) \le (1 - \gamma) / 2` and :math:`P(K_b / n_b > \text{high}) \le (1 - \gamma) / 2`.
-    Cells are independent given the predictions, so simultaneous bars use :math:`\gamma^{1/L}` per cell.
+    Cells are independent given the predictions, so simultaneous bars of L cells have level :math:`\gamma^{1/L}` each.
 
     Parameters
     ----------
@@ -230,31 +258,35 @@ def reliability_curve(
     partition : Partition or callable, optional
         Cells of the event's probability; ``EqualWidth(15)`` by default.
     region : callable, optional
-        From induced probabilities ``(n_samples, 2)`` to booleans; rows outside are left out.
+        From induced probabilities ``(n_samples, 2)`` to booleans ``(n_samples,)``; others are left out.
     bars : {"consistency", "confidence"}
-        Quantiles under calibration, around the diagonal; or Clopper-Pearson intervals around the estimate, from
-        ``statsmodels.stats.proportion``.
+        Quantiles of the frequency if the model is calibrated; or Clopper-Pearson intervals around the observed
+        frequency, from ``statsmodels.stats.proportion``.
     confidence_level : float
-        Of the bars; 0.9 leaves 5 % on either side.
+        Level of the bars; 0.9 leaves 5 % on either side.
     simultaneous : bool
         Whether the level holds for all cells at once.
     resampling : Consistency, optional
         The null hypothesis; with ``resample_predictions=True`` the consistency bars are quantiles of deviations over
-        resampled rows, as in figure 4 of the paper, and only approximate.
+        resampled observations, as in figure 4 of Vaicenavicius et al. (2019), and only approximate.
     n_resamples : int
-        Number of resamples, where there are any.
+        Number of resamples, with ``resample_predictions=True``.
     rng : None, int or numpy.random.Generator
-        Source of randomness, where there is any.
+        Source of randomness, with ``resample_predictions=True``.
 
     Returns
     -------
     ReliabilityCurve
-        Data for `caltest.plot_reliability`; prints as a table.
+        Data for `caltest.plotting.plot_reliability`; prints as a table.
 
     Raises
     ------
+    TypeError
+        If ``resampling`` is no `Consistency`, or ``lens``, ``partition`` or ``region`` has a wrong type.
     ValueError
-        If an argument is not of the form above, or the lens has more than two outcomes.
+        If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if the lens
+        has more than two outcomes; if ``bars`` is unknown, ``confidence_level`` is not strictly between 0 and 1, or
+        ``n_resamples`` < 1; if no observation lies in the region.
 
     References
     ----------
@@ -270,66 +302,63 @@ def reliability_curve(
     (11, 6)
     """
     validate_choice(bars, "bars", ("consistency", "confidence"))
+    validate_bool(simultaneous, "simultaneous")
     level = validate_level(confidence_level, "confidence_level")
-    scheme = Consistency() if resampling is None else resampling
-    prob = validate_prob(y_prob)
-    chosen = lens if lens is not None else Canonical() if prob.shape[1] == 2 else Confidence()
-    sample = make_sample(y_true, prob, classes=classes, lens=chosen, region=region)
-    if sample.n_outcomes != 2:
-        msg = f"`lens` must have two outcomes, such as Confidence(), got {describe(chosen)} with {sample.n_outcomes}."
-        raise ValueError(msg)
+    scheme = validate_resampling(Consistency() if resampling is None else resampling)
+    sample, look = make_event_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
     sample = scheme.under_null(sample)
     cut = EqualWidth(15) if partition is None else partition
     cells = sample.cells(cut)
     order = np.argsort(cells.predicted_sum[:, 1] / cells.count)
     sums = CellSums.of(sample, cells, sample.outcome)
-    laws = [PoissonBinomial.of(p) for p in cells.split(sample.expected[:, 1])]
+    counts = [PoissonBinomial.of(p) for p in cells.split(sample.expected[:, 1])]
     cell_level = level ** (1 / cells.n_cells) if simultaneous else level
     if bars == "confidence":
         low, high = _confidence_bars(sums, cell_level)
     elif scheme.resample_predictions:
-        low, high = _resampled_bars(sample, cut, sums, scheme.draws(n_resamples, rng), cell_level)
+        low, high = _resampled_bars(sample, cut, sums, RowDraws.of(n_resamples, rng), cell_level)
     else:
-        low, high = _consistency_bars(laws, cells, cell_level)
+        low, high = _consistency_bars(counts, cells, cell_level)
     lower, upper = _cell_ends(sample, cells)
     density, edges = np.histogram(np.clip(sample.event, 0.0, 1.0), bins=40, range=(0.0, 1.0))
     return ReliabilityCurve(
-        lower[order],
-        upper[order],
-        cells.count[order].astype(np.int64),
-        (cells.predicted_sum[:, 1] / cells.count)[order],
-        sums.predicted[order, 1],
-        sums.observed[order, 1],
-        low[order],
-        high[order],
-        bars,
-        level,
-        simultaneous,
+        lower=lower[order],
+        upper=upper[order],
+        count=cells.count[order].astype(np.int64),
+        predicted=(cells.predicted_sum[:, 1] / cells.count)[order],
+        expected=sums.predicted[order, 1],
+        observed=sums.observed[order, 1],
+        bar_low=low[order],
+        bar_high=high[order],
+        bars=bars,
+        confidence_level=level,
+        simultaneous=simultaneous,
         exact=bars == "consistency" and not scheme.resample_predictions,
-        lens=describe(chosen),
-        partition=describe(cut),
+        lens=look,
+        lens_name=lens_name(look, classes),
+        partition=cut,
         density_edges=edges,
         density=density / sample.n_samples,
-        pvalue=_cell_pvalues(sample, cells, laws)[order],
+        pvalue=_cell_pvalues(sample, cells, counts)[order],
     )
 
 
-def _cell_pvalues(sample: Sample, cells: Cells, laws: Sequence[PoissonBinomial]) -> NDArray[np.float64]:
+def _cell_pvalues(sample: Sample, cells: Cells, counts: Sequence[PoissonBinomial]) -> NDArray[np.float64]:
     probabilities, events = cells.split(sample.expected[:, 1]), cells.split(sample.outcome == 1)
-    pvalues = [cell_pvalue(law, p, int(y.sum())) for law, p, y in zip(laws, probabilities, events, strict=True)]
+    pvalues = [cell_pvalue(count, p, int(y.sum())) for count, p, y in zip(counts, probabilities, events, strict=True)]
     excluded = cells.split(np.isin(sample.row, sample.impossible))
-    return np.where([rows.any() for rows in excluded], np.finfo(np.float64).tiny, pvalues)
+    return np.where([rows.any() for rows in excluded], SMALLEST_PVALUE, pvalues)
 
 
 def _consistency_bars(
-    laws: Sequence[PoissonBinomial], cells: Cells, level: float
+    counts: Sequence[PoissonBinomial], cells: Cells, level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    ends = np.array([law.central_interval(level) for law in laws]) / cells.count[:, None]
+    ends = np.array([count.central_interval(level) for count in counts]) / cells.count[:, None]
     return ends[:, 0], ends[:, 1]
 
 
 def _resampled_bars(
-    sample: Sample, partition: Any, sums: CellSums, draws: Draws, level: float
+    sample: Sample, partition: Any, sums: CellSums, draws: RowDraws, level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     drawn = draws.sums_of_fixed_cells(sample, partition)
     deviation = np.concatenate([
@@ -349,7 +378,7 @@ def _confidence_bars(sums: CellSums, level: float) -> tuple[NDArray[np.float64],
 
 
 def _cell_ends(sample: Sample, cells: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the ends of each cell; for a user's own partition the range of its rows."""
+    """Return the ends of each cell; for a user's own partition the range of its predictions."""
     if isinstance(cells.assign, Intervals):
         ends = np.concatenate([[0.0], cells.assign.edges, [1.0]])
         return ends[cells.label], ends[cells.label + 1]

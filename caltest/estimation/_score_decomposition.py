@@ -1,47 +1,46 @@
-"""What a proper score is made of: miscalibration, discrimination and uncertainty."""
+"""Decomposition of a proper score into miscalibration, discrimination and uncertainty."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from caltest.hypothesis_tests._diagnostics import lens_text
-from caltest.predictions._lenses import Confidence, Lens
-from caltest.predictions._sample import make_sample
+from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._sample import Sample, make_event_sample
 from caltest.predictions._validation import validate_choice
-from caltest.statistics._isotonic import (
-    SCORES,
-    climatological_score,
-    recalibrated_score,
-    require_two_outcomes,
-    stated_score,
-)
+from caltest.results import Result
+from caltest.results._description import Description, Table
+from caltest.results._test_result import percent
+from caltest.statistics._isotonic import SCORES, climatological_score, recalibrated_score, stated_score
 
 
-@dataclass(frozen=True)
-class ScoreDecomposition:
-    """Result of `score_decomposition`; prints as a table.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ScoreDecomposition(Result):
+    """Result of `score_decomposition`.
 
     Attributes
     ----------
-    score : str
-        "brier" or "log".
+    score : {"brier", "log"}
+        The proper score.
     mean_score : float
-        Mean score of the stated probabilities; ``miscalibration - discrimination + uncertainty``.
+        Mean score of the predictions; ``miscalibration - discrimination + uncertainty``.
     miscalibration : float
-        MCB, what isotonic recalibration gains: `IsotonicError`. Smaller is better; infinite if an excluded outcome
-        happened and the score is "log".
+        MCB, what isotonic recalibration gains: `IsotonicError`. Smaller is better; infinite if a label had been given
+        probability 0 and the score is "log".
     discrimination : float
-        DSC, what recalibrated probabilities gain on the base rate. Larger is better.
+        DSC, what recalibrated predictions gain on the base rate. Larger is better.
     uncertainty : float
-        UNC, the score of the base rate: a fact about the labels, not about the model.
-    lens : str
-        What was looked at.
+        UNC, the score of the base rate: a property of the labels, not of the model.
+    lens : lens
+        The lens.
+    lens_name : str
+        The lens in words.
     n_samples : int
-        Number of rows.
+        Number of observations.
     """
 
     score: str
@@ -49,18 +48,41 @@ class ScoreDecomposition:
     miscalibration: float
     discrimination: float
     uncertainty: float
-    lens: str
+    lens: LensLike
+    lens_name: str
     n_samples: int
 
-    def __str__(self) -> str:
+    _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
+
+    @property
+    def conclusion(self) -> str:
+        """The decomposition in words."""
+        name = f"The mean {_NAMES[self.score]}"
+        if math.isinf(self.mean_score):
+            return f"{name} is infinite, because a label had been given probability 0."
+        share = self.miscalibration / self.mean_score if self.mean_score > 0 else 0.0
+        gain = percent(float(f"{share:.2g}"))
+        return f"{name} is {self.mean_score:.4g}. Isotonic recalibration would lower it by {gain}."
+
+    def _describe(self) -> Description:
         rows = [
-            ("mean score", self.mean_score, f"{self.score}, {self.lens}, {self.n_samples} rows"),
-            ("miscalibration", self.miscalibration, "what isotonic recalibration gains; smaller is better"),
-            ("discrimination", self.discrimination, "what it gains on the base rate; larger is better"),
-            ("uncertainty", self.uncertainty, "score of the base rate"),
+            ("mean score", f"{self.mean_score:.4g}", "miscalibration - discrimination + uncertainty"),
+            ("miscalibration", f"{self.miscalibration:.4g}", "what isotonic recalibration gains; smaller is better"),
+            ("discrimination", f"{self.discrimination:.4g}", "what that gains on the base rate; larger is better"),
+            ("uncertainty", f"{self.uncertainty:.4g}", "score of the base rate; a property of the labels"),
         ]
-        lines = [f"  {label:<15} {value:>10.4g}   {words}" for label, value, words in rows]
-        return "\n".join(["mean score = miscalibration - discrimination + uncertainty", "", *lines])
+        return Description(
+            f"Decomposition of the {_NAMES[self.score]} ({self.lens_name}, {self.n_samples} observations)",
+            [self.conclusion],
+            [Table(("term", "value", "meaning"), rows, left=("meaning",))],
+            [
+                "Both gains are too large in small samples, because recalibration is fitted to the same labels. To "
+                "test the miscalibration, use calibration_test with IsotonicError."
+            ],
+        )
+
+
+_NAMES = {"brier": "Brier score", "log": "log score"}
 
 
 def score_decomposition(
@@ -69,7 +91,7 @@ def score_decomposition(
     *,
     score: str = "brier",
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> ScoreDecomposition:
     r"""Decompose a mean score into miscalibration, discrimination and uncertainty (CORP; Dimitriadis et al. 2021).
@@ -77,11 +99,11 @@ def score_decomposition(
     .. math:: \bar S(p) = \underbrace{\bar S(p) - \bar S(\hat p)}_\mathrm{MCB} - \underbrace{\bigl(\bar S(\bar y) -
               \bar S(\hat p)\bigr)}_\mathrm{DSC} + \underbrace{\bar S(\bar y)}_\mathrm{UNC}
 
-    with :math:`\bar S` the mean score, :math:`\hat p` the isotonic regression of the labels on the event's probability
-    p, tied probabilities pooled first, and :math:`\bar y` the base rate. No cells are chosen; no term is negative. In
-    finite samples MCB and DSC are both too large, for :math:`\hat p` was fitted to the same labels; test MCB by
-    ``calibration_test(..., statistic=IsotonicError(score))``. MCB says nothing about whether the model is useful, and a
-    constant forecast at the base rate has none: read it together with DSC.
+    with :math:`\bar S` the mean score, :math:`\hat p` the isotonic regression of the labels on the predicted
+    probability p of the event, equal predictions pooled first, and :math:`\bar y` the base rate. No cells (bins) are
+    chosen, and no term is negative. In finite samples MCB and DSC are both too large, because :math:`\hat p` was
+    fitted to the same labels; test MCB by ``calibration_test(..., statistic=IsotonicError(score))``. A constant
+    prediction at the base rate has no miscalibration and no use: read MCB together with DSC.
 
     Parameters
     ----------
@@ -90,13 +112,13 @@ def score_decomposition(
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities; one dimension is the probability of the positive class.
     score : {"brier", "log"}
-        :math:`(p - y)^2`, or :math:`-\log p` of what happened, in nats, with 0 log 0 = 0.
+        :math:`(p - y)^2`, or :math:`-\log p` of the observed outcome, in nats, with 0 log 0 = 0.
     classes : sequence, optional
         The label of each column of ``y_prob``.
     lens : lens, optional
-        A two-outcome lens; by default the event of two classes, and `Confidence` for more.
+        A lens with two outcomes; by default `Confidence()`, or the event itself for two classes.
     sample_weight : array-like of shape (n_samples,), optional
-        Importance of each row; rows of weight 0 count nothing.
+        Weight of each observation; those of weight 0 are left out.
 
     Returns
     -------
@@ -105,8 +127,11 @@ def score_decomposition(
 
     Raises
     ------
+    TypeError
+        If ``lens`` is no function.
     ValueError
-        If an argument is not of the form above, or the lens has more than two outcomes.
+        If ``score`` is unknown; if ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown,
+        lengths differ, or weights are negative or all 0; if the lens has more than two outcomes.
 
     References
     ----------
@@ -118,28 +143,35 @@ def score_decomposition(
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> print(caltest.score_decomposition(y_true, y_prob))
-    mean score = miscalibration - discrimination + uncertainty
+    Decomposition of the Brier score (confidence, 10000 observations)
+    The mean Brier score is 0.04982. Isotonic recalibration would lower it by 14 %.
     <BLANKLINE>
-      mean score         0.04982   brier, Confidence(), 10000 rows
-      miscalibration    0.007183   what isotonic recalibration gains; smaller is better
-      discrimination     0.01735   what it gains on the base rate; larger is better
-      uncertainty        0.05999   score of the base rate
+     term               value  meaning
+     mean score       0.04982  miscalibration - discrimination + uncertainty
+     miscalibration  0.007183  what isotonic recalibration gains; smaller is better
+     discrimination   0.01735  what that gains on the base rate; larger is better
+     uncertainty      0.05999  score of the base rate; a property of the labels
+    <BLANKLINE>
+      Both gains are too large in small samples, because recalibration is fitted to the same labels.
+        To test the miscalibration, use calibration_test with IsotonicError.
     """
     validate_choice(score, "score", tuple(SCORES))
-    sample = make_sample(y_true, y_prob, classes=classes, lens=lens, sample_weight=sample_weight)
-    if lens is None and sample.n_outcomes > 2:
-        lens = Confidence()
-        sample = make_sample(y_true, y_prob, classes=classes, lens=lens, sample_weight=sample_weight)
-    require_two_outcomes(sample, "score_decomposition")
-    stated, recalibrated, uncertainty = (
+    sample, look = make_event_sample(y_true, y_prob, classes=classes, lens=lens, sample_weight=sample_weight)
+    return decomposition_of_sample(sample, score, lens=look, lens_name=lens_name(look, classes))
+
+
+def decomposition_of_sample(sample: Sample, score: str, *, lens: LensLike, lens_name: str) -> ScoreDecomposition:
+    """Return the decomposition of the score of a sample with two outcomes."""
+    predicted, recalibrated, uncertainty = (
         float(mean(sample, sample.outcome, score)) for mean in (stated_score, recalibrated_score, climatological_score)
     )
     return ScoreDecomposition(
-        score,
-        stated,
-        stated - recalibrated,
-        uncertainty - recalibrated,
-        uncertainty,
-        lens_text(lens, classes),
-        sample.n_samples,
+        score=score,
+        mean_score=predicted,
+        miscalibration=predicted - recalibrated,
+        discrimination=uncertainty - recalibrated,
+        uncertainty=uncertainty,
+        lens=lens,
+        lens_name=lens_name,
+        n_samples=sample.n_samples,
     )

@@ -1,7 +1,7 @@
-"""Scores for context: how good and how sure predictions are, whether or not they are calibrated.
+"""Proper scores, accuracy and confidence: how good and how confident predictions are, calibrated or not.
 
-Unlike the statistics these are no measures of miscalibration: the Brier, logarithmic and spherical scores are proper,
-hence best for the true probabilities, but reward sharpness as well. All look at what a lens shows.
+They do not measure miscalibration alone: the Brier, logarithmic and spherical scores are proper, so the true
+probabilities have the best expected score, but they reward discrimination as well. All are computed behind a lens.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.predictions._lenses import Lens
-from caltest.predictions._sample import apply_lens
+from caltest.predictions._lens import LensLike
+from caltest.predictions._user_functions import apply_lens
 from caltest.predictions._validation import validate_problem, validate_weight
 
 
@@ -22,14 +22,14 @@ def brier_score(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""Return the Brier score, a proper score; smaller is better.
+    r"""Compute the Brier score, a proper score of which smaller values are better.
 
-    .. math:: \frac1n \sum_i \sum_k (p_{ik} - 1\{y_i = k\})^2,
+    .. math:: \frac1n \sum_i \sum_k (p_{ik} - 1\{y_i = k\})^2
 
-    and for two outcomes half of that, :math:`\frac1n \sum_i (p_i - y_i)^2`, as in scikit-learn.
+    For two outcomes it is half of that, :math:`\frac1n \sum_i (p_i - y_i)^2`, as in scikit-learn.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def brier_score(
     lens : lens, optional
         What to look at; the whole prediction by default.
     sample_weight : array-like of shape (n_samples,), optional
-        Importance of each row.
+        Weight of each observation.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def brier_score(
     Raises
     ------
     ValueError
-        If an argument is not of the form above.
+        If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
 
     References
     ----------
@@ -61,12 +61,12 @@ def brier_score(
     Examples
     --------
     >>> import caltest
-    >>> caltest.brier_score([1, 0], [0.75, 0.5])
+    >>> caltest.estimation.brier_score([1, 0], [0.75, 0.5])
     0.15625
-    >>> caltest.brier_score([1, 0], [[0.25, 0.5, 0.25], [1.0, 0.0, 0.0]])
+    >>> caltest.estimation.brier_score([1, 0], [[0.25, 0.5, 0.25], [1.0, 0.0, 0.0]])
     0.1875
     """
-    prob, outcome, weight = _look(y_true, y_prob, classes, lens, sample_weight)
+    prob, outcome, weight = _induced(y_true, y_prob, classes, lens, sample_weight)
     missed = prob - (outcome[:, None] == np.arange(prob.shape[1]))
     if prob.shape[1] == 2:
         missed = missed[:, 1:]
@@ -78,15 +78,15 @@ def log_score(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""Return the logarithmic score (negative log-likelihood, cross-entropy), a proper score; smaller is better.
+    r"""Compute the logarithmic score (negative log-likelihood, cross-entropy), of which smaller values are better.
 
     .. math:: -\frac1n \sum_i \log p_{i, y_i}
 
-    in nats. It is infinite if a label had been given probability 0: nothing is clipped (scikit-learn's ``log_loss``
-    clips to the resolution of the number type).
+    This proper score is measured in nats. It is infinite if a label had been given probability 0, because probabilities
+    are not clipped (scikit-learn's ``log_loss`` clips them to the resolution of the number type).
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def log_score(
     lens : lens, optional
         What to look at; the whole prediction by default.
     sample_weight : array-like of shape (n_samples,), optional
-        Importance of each row; a row of weight 0 counts nothing, whatever its label.
+        Weight of each observation; those of weight 0 are left out, whatever their labels.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def log_score(
     Raises
     ------
     ValueError
-        If an argument is not of the form above.
+        If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
 
     References
     ----------
@@ -118,17 +118,17 @@ def log_score(
     Examples
     --------
     >>> import caltest
-    >>> round(caltest.log_score([1, 0], [0.5, 0.75]), 6)
+    >>> round(caltest.estimation.log_score([1, 0], [0.5, 0.75]), 6)
     1.039721
-    >>> caltest.log_score([1, 0], [0.0, 0.75])
+    >>> caltest.estimation.log_score([1, 0], [0.0, 0.75])
     inf
     """
-    prob, outcome, weight = _look(y_true, y_prob, classes, lens, sample_weight)
-    stated = np.clip(np.take_along_axis(prob, outcome[:, None], axis=1)[:, 0], 0.0, None)
+    prob, outcome, weight = _induced(y_true, y_prob, classes, lens, sample_weight)
+    predicted = np.clip(np.take_along_axis(prob, outcome[:, None], axis=1)[:, 0], 0.0, None)
     if weight is not None:
-        stated, weight = stated[weight > 0], weight[weight > 0]
+        predicted, weight = predicted[weight > 0], weight[weight > 0]
     with np.errstate(divide="ignore"):
-        return 0.0 - float(np.average(np.log(stated), weights=weight))
+        return 0.0 - float(np.average(np.log(predicted), weights=weight))
 
 
 def spherical_score(
@@ -136,10 +136,10 @@ def spherical_score(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""Return the spherical score, a proper score; larger is better.
+    r"""Compute the spherical score, a proper score of which larger values are better.
 
     .. math:: \frac1n \sum_i \frac{p_{i, y_i}}{\bigl(\sum_k p_{ik}^2\bigr)^{1/2}}
 
@@ -154,7 +154,7 @@ def spherical_score(
     lens : lens, optional
         What to look at; the whole prediction by default.
     sample_weight : array-like of shape (n_samples,), optional
-        Importance of each row.
+        Weight of each observation.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def spherical_score(
     Raises
     ------
     ValueError
-        If an argument is not of the form above.
+        If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
 
     References
     ----------
@@ -174,12 +174,12 @@ def spherical_score(
     Examples
     --------
     >>> import caltest
-    >>> round(caltest.spherical_score([1], [[0.5, 0.375, 0.125]]), 6)
+    >>> round(caltest.estimation.spherical_score([1], [[0.5, 0.375, 0.125]]), 6)
     0.588348
     """
-    prob, outcome, weight = _look(y_true, y_prob, classes, lens, sample_weight)
-    stated = np.take_along_axis(prob, outcome[:, None], axis=1)[:, 0]
-    return float(np.average(stated / np.linalg.norm(prob, axis=1), weights=weight))
+    prob, outcome, weight = _induced(y_true, y_prob, classes, lens, sample_weight)
+    predicted = np.take_along_axis(prob, outcome[:, None], axis=1)[:, 0]
+    return float(np.average(predicted / np.linalg.norm(prob, axis=1), weights=weight))
 
 
 def accuracy(
@@ -187,14 +187,14 @@ def accuracy(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""Return the share of the rows whose most probable class is the right one.
+    r"""Compute the accuracy: the share of the observations whose most probable class is the right one.
 
     .. math:: \frac1n \sum_i 1\{y_i = \arg\max_k p_{ik}\}
 
-    Among equal probabilities the smaller class index is predicted, as by `Confidence`.
+    Of classes with equal probability the one with the smallest index is predicted, as in `Confidence`.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def accuracy(
     lens : lens, optional
         What to look at; the whole prediction by default.
     sample_weight : array-like of shape (n_samples,), optional
-        Importance of each row.
+        Weight of each observation.
 
     Returns
     -------
@@ -217,12 +217,12 @@ def accuracy(
     Raises
     ------
     ValueError
-        If an argument is not of the form above.
+        If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
 
     Examples
     --------
     >>> import caltest
-    >>> caltest.accuracy([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
+    >>> caltest.estimation.accuracy([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
     0.75
     """
     _, right, weight = _top(y_true, y_prob, classes, lens, sample_weight)
@@ -234,17 +234,19 @@ def mean_confidence(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""Return the average of the largest probability; minus `accuracy` it is the top-1 gap.
+    r"""Compute the mean confidence: the average of the largest probability.
 
     .. math:: \frac1n \sum_i \max_k p_{ik}
+
+    The difference ``mean_confidence - accuracy`` is the top-label gap.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Class indices from 0; the value does not depend on them.
+        As in `accuracy`; the value does not depend on them.
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities; one dimension is the probability of the positive class.
     classes : sequence, optional
@@ -252,7 +254,7 @@ def mean_confidence(
     lens : lens, optional
         What to look at; the whole prediction by default.
     sample_weight : array-like of shape (n_samples,), optional
-        Importance of each row.
+        Weight of each observation.
 
     Returns
     -------
@@ -262,12 +264,12 @@ def mean_confidence(
     Raises
     ------
     ValueError
-        If an argument is not of the form above.
+        If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
 
     Examples
     --------
     >>> import caltest
-    >>> caltest.mean_confidence([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
+    >>> caltest.estimation.mean_confidence([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
     0.71875
     """
     confidence, _, weight = _top(y_true, y_prob, classes, lens, sample_weight)
@@ -279,16 +281,16 @@ def overconfidence(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""Return the confidence that was spent on wrong predictions, per row: the upper half of the top-1 gap.
+    r"""Compute the overconfidence: the confidence in wrong predictions, averaged over all observations.
 
     .. math:: \frac1n \sum_i c_i (1 - a_i), \qquad c_i = \max_k p_{ik}, \quad a_i = 1\{y_i = \arg\max_k p_{ik}\}
 
-    ``overconfidence - underconfidence`` is exactly ``mean_confidence - accuracy``. Neither half is 0 for a calibrated
-    model: both then have the mean :math:`\frac1n \sum_i c_i (1 - c_i)`. Divided by the share of wrong predictions it is
-    the over-confidence of Mund et al. (2015), the average confidence where the model is wrong.
+    ``overconfidence - underconfidence`` equals ``mean_confidence - accuracy``. Neither is 0 for a calibrated
+    model: both have the expected value :math:`\frac1n \sum_i c_i (1 - c_i)`. Divided by the share of wrong predictions,
+    this is the overconfidence of Mund et al. (2015), the average confidence where the model is wrong.
 
     Parameters
     ----------
@@ -301,7 +303,7 @@ def overconfidence(
     lens : lens, optional
         What to look at; the whole prediction by default.
     sample_weight : array-like of shape (n_samples,), optional
-        Importance of each row.
+        Weight of each observation.
 
     Returns
     -------
@@ -311,7 +313,7 @@ def overconfidence(
     Raises
     ------
     ValueError
-        If an argument is not of the form above.
+        If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
 
     References
     ----------
@@ -321,7 +323,7 @@ def overconfidence(
     Examples
     --------
     >>> import caltest
-    >>> caltest.overconfidence([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
+    >>> caltest.estimation.overconfidence([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
     0.125
     """
     confidence, right, weight = _top(y_true, y_prob, classes, lens, sample_weight)
@@ -333,14 +335,14 @@ def underconfidence(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""Return the confidence that was held back on right predictions, per row: the lower half of the top-1 gap.
+    r"""Compute the underconfidence: one minus the confidence in right predictions, averaged over all observations.
 
     .. math:: \frac1n \sum_i (1 - c_i) a_i, \qquad c_i = \max_k p_{ik}, \quad a_i = 1\{y_i = \arg\max_k p_{ik}\}
 
-    See `overconfidence`. Divided by the share of right predictions it is the under-confidence of Mund et al. (2015).
+    See `overconfidence`. Divided by the share of right predictions, this is the underconfidence of Mund et al. (2015).
 
     Parameters
     ----------
@@ -353,7 +355,7 @@ def underconfidence(
     lens : lens, optional
         What to look at; the whole prediction by default.
     sample_weight : array-like of shape (n_samples,), optional
-        Importance of each row.
+        Weight of each observation.
 
     Returns
     -------
@@ -363,28 +365,22 @@ def underconfidence(
     Raises
     ------
     ValueError
-        If an argument is not of the form above.
+        If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
 
     Examples
     --------
     >>> import caltest
-    >>> caltest.underconfidence([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
+    >>> caltest.estimation.underconfidence([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
     0.15625
     """
     confidence, right, weight = _top(y_true, y_prob, classes, lens, sample_weight)
     return float(np.average((1 - confidence) * right, weights=weight))
 
 
-_Seen = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.float64] | None]
+_Induced = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.float64] | None]
 
 
-def _look(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    classes: Sequence[Any] | None,
-    lens: Lens | None,
-    sample_weight: ArrayLike | None,
-) -> _Seen:
+def _induced(y_true: Any, y_prob: Any, classes: Any, lens: LensLike | None, sample_weight: Any) -> _Induced:
     """Return probabilities, outcomes and weights behind the lens, in the caller's order."""
     prob, outcome = validate_problem(y_true, y_prob, classes)
     weight = validate_weight(sample_weight, len(prob))
@@ -393,7 +389,7 @@ def _look(
     return prob, outcome.astype(np.int64), weight
 
 
-def _top(*arguments: Any) -> _Seen:
+def _top(*arguments: Any) -> _Induced:
     """Return the largest probability, whether it is that of the outcome, and weights, ``(n_samples,)`` each."""
-    prob, outcome, weight = _look(*arguments)
+    prob, outcome, weight = _induced(*arguments)
     return prob.max(axis=1), prob.argmax(axis=1) == outcome, weight

@@ -1,19 +1,22 @@
-"""The reliability curve without cells: frequencies smoothed over the prediction, with a bootstrap band."""
+"""Smooth reliability curve: frequencies smoothed over the prediction, without cells (bins), with a bootstrap band."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.predictions._lenses import Canonical, Confidence, Lens
-from caltest.predictions._sample import Region, make_sample
-from caltest.predictions._validation import SeedLike, validate_count, validate_level, validate_prob, validate_rng
+from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._sample import make_event_sample
+from caltest.predictions._user_functions import Region
+from caltest.predictions._validation import SeedLike, validate_count, validate_level, validate_rng
+from caltest.results import Result
+from caltest.results._description import Description
 from caltest.results._naming import describe
+from caltest.results._test_result import percent
 from caltest.statistics import KDEError
 from caltest.statistics._smoothing import KernelSmoother
 
@@ -24,9 +27,9 @@ _MOST_SHOWN = 2**12
 _NEGLIGIBLE = 1e-9  # of the largest density: far above the rounding of a Fourier transform
 
 
-@dataclass(frozen=True, eq=False)
-class SmoothReliabilityCurve:
-    """A continuous reliability diagram, as data; one entry per point of the grid that predictions reach, increasing.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SmoothReliabilityCurve(Result):
+    """Result of `smooth_reliability_curve`; one entry per point of a grid near predictions, increasing.
 
     Attributes
     ----------
@@ -35,22 +38,26 @@ class SmoothReliabilityCurve:
     observed : array of shape (n_points,)
         Smoothed frequency of the event there.
     expected : array of shape (n_points,)
-        What it is compared with: the point, or the smoothed prediction with ``reference="mean"``.
+        Its value if the model is calibrated: the point, or the smoothed prediction with ``reference="mean"``.
     density : array of shape (n_points,)
         Density of the predictions; its integral over the probability axis is 1.
     band_low, band_high : arrays of shape (n_points,)
-        Ends of the bootstrap band, point by point: percentiles of the curves of resampled rows. It shows the
-        variability of ``observed``, bias of smoothing included, not where the calibration function lies.
+        Ends of the pointwise bootstrap band: percentiles of the curves of resampled observations. It shows the
+        variability of ``observed``, including the bias of smoothing, not where the calibration function is.
     error : float
-        The average of the local calibration error, weighted with the density: `caltest.KDEError` on these rows.
+        Average of the local calibration error, weighted with the density: `caltest.KDEError` on these observations.
     bandwidth : float
         Standard deviation of the kernel.
     confidence_level : float
         Share of the resampled curves between the ends of the band, at each point.
     n_samples, n_resamples : int
-        Number of rows and of resamples.
-    lens, statistic : str
-        What was looked at and how it was smoothed.
+        Number of observations and of bootstrap samples.
+    lens : lens
+        The lens.
+    lens_name : str
+        The lens in words.
+    statistic : KDEError
+        The kernel, its bandwidth and the grid.
     """
 
     point: NDArray[np.float64]
@@ -64,8 +71,12 @@ class SmoothReliabilityCurve:
     confidence_level: float
     n_samples: int
     n_resamples: int
-    lens: str
-    statistic: str
+    lens: LensLike
+    lens_name: str
+    statistic: KDEError
+
+    _picture: ClassVar[str | None] = "plot_smooth_reliability"
+    _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
 
     @property
     def deviation(self) -> NDArray[np.float64]:
@@ -78,24 +89,40 @@ class SmoothReliabilityCurve:
         return np.abs(self.deviation)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per point as a pandas frame."""
+        """Return one row for each point as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Point, smoothed frequency, its value if calibrated, deviation, density of the predictions, ends of the band.
+        """
         import pandas as pd
 
         names = ("point", "observed", "expected", "deviation", "density", "band_low", "band_high")
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
-
-    def __str__(self) -> str:
+    @property
+    def conclusion(self) -> str:
+        """The size of the error and its largest part, in words."""
         worst = int(np.argmax(self.local_error * self.density))
-        return "\n".join([
-            f"Smooth reliability curve through {self.lens}, {self.n_samples:,} rows, {self.statistic}",
-            f"bandwidth {self.bandwidth:.4g}, {len(self.point):,} points from {self.point[0]:.4f} to "
-            f"{self.point[-1]:.4f}, calibration error {self.error:.6f}",
-            f"heaviest local error at {self.point[worst]:.4f}: observed {self.observed[worst]:.4f}, "
-            f"{self.confidence_level:.0%} bootstrap band [{self.band_low[worst]:.4f}, {self.band_high[worst]:.4f}]",
-        ])  # fmt: skip
+        band = f"{self.band_low[worst]:.4f} to {self.band_high[worst]:.4f}"
+        return (
+            f"The calibration error is {self.error:.4g}. Its largest part is near the prediction "
+            f"{self.point[worst]:.4f}, where the event has the frequency {self.observed[worst]:.4f} "
+            f"({percent(self.confidence_level)} bootstrap band {band})."
+        )
+
+    def _describe(self) -> Description:
+        return Description(
+            f"Smooth reliability curve ({self.lens_name}, {self.n_samples} observations)",
+            [self.conclusion],
+            remarks=[
+                f"Curve: {len(self.point)} points from {self.point[0]:.4f} to {self.point[-1]:.4f}, "
+                f"{describe(self.statistic)}, bandwidth {self.bandwidth:.4g}.",
+                f"Band: {self.n_resamples} bootstrap samples, pointwise. It shows how much the curve varies, including "
+                "the bias of smoothing, not where the calibration function is.",
+            ],
+        )
 
 
 def smooth_reliability_curve(
@@ -103,19 +130,19 @@ def smooth_reliability_curve(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     region: Region | None = None,
     statistic: KDEError | None = None,
     confidence_level: float = 0.9,
     n_resamples: int = 200,
     rng: SeedLike = None,
 ) -> SmoothReliabilityCurve:
-    r"""Compute the reliability curve of Posocco & Bonnefoy (2021): a reliability diagram without cells.
+    r"""Compute a smooth reliability curve with a bootstrap band (Posocco & Bonnefoy 2021).
 
     .. math:: \hat r(g) = \frac{\sum_i y_i k_h(g - p_i)}{\sum_i k_h(g - p_i)}
 
-    at the points g of a grid, by the kernel density estimates of `caltest.KDEError`. For the band, rows (prediction and
-    outcome together) are resampled and the bandwidth is kept.
+    is computed at the points g of a grid, with the kernel density estimates of `caltest.KDEError` instead of cells
+    (bins). For the band, observations (predictions with their labels) are resampled and the bandwidth is kept.
 
     Parameters
     ----------
@@ -128,26 +155,30 @@ def smooth_reliability_curve(
     lens : lens, optional
         A lens with two outcomes; by default `Confidence()`, or the event itself for two classes.
     region : callable, optional
-        From induced probabilities ``(n_samples, 2)`` to booleans; rows outside are left out.
+        From induced probabilities ``(n_samples, 2)`` to booleans ``(n_samples,)``; others are left out.
     statistic : KDEError, optional
         Kernel, bandwidth, support, grid and reference; ``KDEError(bandwidth=0.05)`` by default. Of a grid with more
-        than 4,096 points, every second, third ... is shown.
+        than 4,096 points only every second, third ... point is returned.
     confidence_level : float
-        Of the band; 0.9 leaves 5 % on either side.
+        Level of the band at each point; 0.9 leaves 5 % on either side.
     n_resamples : int
-        Number of resamples.
+        Number of bootstrap samples.
     rng : None, int or numpy.random.Generator
         Source of randomness.
 
     Returns
     -------
     SmoothReliabilityCurve
-        Data for `caltest.plot_smooth_reliability`.
+        Data for `caltest.plotting.plot_smooth_reliability`; prints as a report.
 
     Raises
     ------
+    TypeError
+        If ``statistic`` is no `KDEError`, or ``lens``, ``region``, ``n_resamples`` or ``rng`` has another wrong type.
     ValueError
-        If an argument is not of the form above, or the lens has more than two outcomes.
+        If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if the lens
+        has more than two outcomes; if ``confidence_level`` is not strictly between 0 and 1, or ``n_resamples`` < 1; if
+        no observation lies in the region.
 
     References
     ----------
@@ -158,10 +189,8 @@ def smooth_reliability_curve(
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> curve = caltest.smooth_reliability_curve(y_true, y_prob, rng=0)
-    >>> print(curve)
-    Smooth reliability curve through Confidence(), 10,000 rows, KDEError(bandwidth=0.05)
-    bandwidth 0.05, 223 points from 0.1309 to 0.9980, calibration error 0.027213
-    heaviest local error at 0.9980: observed 0.9710, 90% bootstrap band [0.9683, 0.9735]
+    >>> curve.conclusion.partition(". ")[0], len(curve.point)
+    ('The calibration error is 0.02721', 223)
     """
     level = validate_level(confidence_level, "confidence_level")
     n_curves = validate_count(n_resamples, "n_resamples")
@@ -169,10 +198,8 @@ def smooth_reliability_curve(
     chosen = KDEError(bandwidth=0.05) if statistic is None else statistic
     if not isinstance(chosen, KDEError):
         msg = f"`statistic` must be a KDEError such as KDEError(bandwidth=0.05), got {statistic!r}."
-        raise ValueError(msg)
-    prob = validate_prob(y_prob)
-    view = lens if lens is not None else Canonical() if prob.shape[1] == 2 else Confidence()
-    sample = make_sample(y_true, prob, classes=classes, lens=view, region=region)
+        raise TypeError(msg)
+    sample, look = make_event_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
     error = float(chosen.evaluate(sample, sample.outcome))
     smoother = chosen.smoother(sample)
     rows = np.ones((1, sample.n_samples), dtype=np.uint8)
@@ -185,31 +212,32 @@ def smooth_reliability_curve(
     curves = [observed]
     for start in range(0, n_curves, smoother.batch):
         drawn = generator.integers(sample.n_samples, size=(min(smoother.batch, n_curves - start), sample.n_samples))
-        # A row is drawn 256 times only if n is small or chance out of order.
+        # Counts are bytes: no observation is drawn more than 255 times, unless there are very few.
         times = [np.minimum(np.bincount(one, minlength=sample.n_samples), 255) for one in drawn]
         curves.append(_frequencies(smoother, np.array(times, dtype=np.uint8), sample.outcome, shown))
     low, high = np.nanquantile(np.concatenate(curves), [(1 - level) / 2, (1 + level) / 2], axis=0)
     return SmoothReliabilityCurve(
-        smoother.point[shown],
-        observed[0],
-        expected,
-        density[shown] / (density.sum() * smoother.step),
-        low,
-        high,
-        error,
-        smoother.bandwidth,
-        level,
-        sample.n_samples,
-        n_curves,
-        describe(view),
-        str(chosen),
+        point=smoother.point[shown],
+        observed=observed[0],
+        expected=expected,
+        density=density[shown] / (density.sum() * smoother.step),
+        band_low=low,
+        band_high=high,
+        error=error,
+        bandwidth=smoother.bandwidth,
+        confidence_level=level,
+        n_samples=sample.n_samples,
+        n_resamples=n_curves,
+        lens=look,
+        lens_name=lens_name(look, classes),
+        statistic=chosen,
     )
 
 
 def _frequencies(
     smoother: KernelSmoother, rows: NDArray[np.uint8], outcome: NDArray[np.uint8], shown: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return smoothed frequencies ``(n_resamples, n_shown)`` for rows drawn so often; nan where none is near."""
+    """Return smoothed frequencies ``(n_resamples, n_shown)`` for counts of observations; nan where none is near."""
     density = smoother.sums(rows)[:, shown]
     events = smoother.sums(rows * outcome)[:, shown]
     near = density > _NEGLIGIBLE * density.max(axis=1, keepdims=True)

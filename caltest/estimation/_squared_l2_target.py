@@ -1,4 +1,4 @@
-"""What estimates aim at, where the truth is known."""
+"""The target of `l2_interval`, where the true probabilities are known."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.predictions._lenses import Lens
+from caltest.predictions._lens import LensLike
 from caltest.predictions._partitions import Partition
-from caltest.predictions._sample import Region, Sample, apply_lens, induce
+from caltest.predictions._sample import Sample, induce
+from caltest.predictions._user_functions import Region, outcomes_of_classes
 from caltest.predictions._validation import validate_prob
 from caltest.predictions._variance_tree import VarianceTree
+from caltest.predictions._view import push_forward
 
 
 def squared_l2_target(
     y_prob: ArrayLike,
     class_prob: ArrayLike,
     *,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     partition: Partition | Any | None = None,
     region: Region | None = None,
 ) -> float:
-    r"""Return the squared binned l2 miscalibration of a sample whose true class probabilities are known.
+    r"""Compute the squared l2 calibration error within cells (bins) from the true class probabilities.
 
     .. math:: \theta = \sum_{b : n_b > 1} \frac{n_b}{n} |\mu_b|^2, \qquad
               \mu_b = \frac{1}{n_b} \sum_{i \in b} (q_i - p_i)
 
     with predictions :math:`p_i` and true outcome probabilities :math:`q_i` behind the lens; behind a two-outcome lens
-    those of the event alone. This is what `SquaredL2` estimates, but for the variation of :math:`q_i - p_i` within
-    cells, and what `l2_interval` is to hold; cells of one row enter neither.
+    only the probability of the event counts. This is the target of `l2_interval`. `SquaredL2` estimates it, up to the
+    variation of :math:`q_i - p_i` within cells. Cells of one observation are left out.
 
     Parameters
     ----------
@@ -42,24 +44,27 @@ def squared_l2_target(
     partition : Partition or callable, optional
         Cells of the induced simplex; `VarianceTree()` by default.
     region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; rows outside are left out.
+        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; others are left out.
 
     Returns
     -------
     float
-        :math:`\theta`, 0 if the model is calibrated.
+        The value :math:`\theta`; 0 if the model is calibrated.
 
     Raises
     ------
+    TypeError
+        If ``lens``, ``partition`` or ``region`` has a wrong type.
     ValueError
-        If an argument is not of the form above.
+        If ``y_prob`` or ``class_prob`` has values outside [0, 1] or does not sum to 1, or they differ in shape; if
+        ``partition`` needs two outcomes and the lens returns more; if no observation lies in the region.
 
     Examples
     --------
-    A model that is .1 too low everywhere:
+    All predictions of this model are too low by 0.1:
 
     >>> import caltest
-    >>> round(caltest.squared_l2_target([0.1, 0.2, 0.3, 0.4], [0.2, 0.3, 0.4, 0.5]), 6)
+    >>> round(caltest.estimation.squared_l2_target([0.1, 0.2, 0.3, 0.4], [0.2, 0.3, 0.4, 0.5]), 6)
     0.01
     """
     prob, truth = validate_prob(y_prob), _validate_truth(class_prob)
@@ -82,13 +87,9 @@ def _validate_truth(class_prob: ArrayLike) -> NDArray[np.float64]:
 
 
 def _induced_truth(
-    prob: NDArray[np.float64], truth: NDArray[np.float64], lens: Lens | None, sample: Sample
+    prob: NDArray[np.float64], truth: NDArray[np.float64], lens: LensLike | None, sample: Sample
 ) -> NDArray[np.float64]:
-    """Return true probabilities of the induced outcomes: a lens tells which outcome each class makes."""
+    """Return the true probabilities of the outcomes behind the lens."""
     if lens is None:
         return truth[sample.row]
-    induced = np.zeros(sample.prob.shape)
-    for k in range(prob.shape[1]):
-        outcome = apply_lens(lens, prob, np.full(len(prob), k))[1][sample.row]
-        induced[np.arange(sample.n_samples), outcome] += truth[sample.row, k]
-    return induced
+    return push_forward(outcomes_of_classes(lens, prob), truth, sample.n_outcomes)[sample.row]

@@ -1,67 +1,74 @@
-"""One stated set of calibration errors and tests on one set of draws."""
+"""Several statistics of the literature on one model, on the same draws."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from caltest.hypothesis_tests._calibration import conclude
-from caltest.hypothesis_tests._calibration_table import CalibrationTable, Item, View, global_pvalue, shared_null
-from caltest.hypothesis_tests._diagnostics import lens_text
-from caltest.predictions._lenses import Canonical, Confidence, Lens
+from caltest.hypothesis_tests._calibration_table import inside_region, within
+from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, warn_before
+from caltest.hypothesis_tests._table import CalibrationTable
+from caltest.predictions._lens import Lens
+from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._partitions import EqualWidth
 from caltest.predictions._sample import induce
-from caltest.predictions._validation import SeedLike, validate_count, validate_problem
-from caltest.resampling._pvalues import evaluate_components
-from caltest.resampling._schemes import Consistency
-from caltest.statistics import ECE, KS, SCE, SKCE, Kuiper, Spiegelhalter, TCal
+from caltest.predictions._user_functions import Region
+from caltest.predictions._validation import SeedLike, validate_count, validate_level, validate_problem, validate_rng
+from caltest.predictions._view import LensView
+from caltest.resampling import Consistency
+from caltest.resampling._run import Question, run
+from caltest.results._description import Table
+from caltest.results._progress import Progress, reporting
+from caltest.statistics import ECE, KS, SCE, SKCE, Kuiper, Spiegelhalter, Statistic, TCal
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CalibrationReport(CalibrationTable):
-    """Result of `calibration_report`.
+    """Result of `calibration_report`; iterates over its tests.
 
     Attributes
     ----------
-    rows : tuple of CalibrationTestResult
-        One test for each statistic, with its own exact p-value.
+    tests : tuple of TestResult
+        One test for each statistic, each with its own p-value.
     pvalue : float
-        Global p-value: exact min-p over the rows that share all draws, that is all but `SKCE`.
+        Global p-value: exact min-p over the tests that share all draws, which are all but `SKCE`.
+    alpha, correction, notes
+        As in `CalibrationTable`.
     """
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return name, lens, statistic, noise floor, p-value and corrected p-value of every row as a pandas frame."""
-        import pandas as pd
+    _what: ClassVar[tuple[str, str]] = ("statistic", "statistics")
 
-        names = ("name", "lens", "statistic", "noise_floor", "pvalue", "n_resamples")
-        frame = pd.DataFrame([{name: getattr(row, name) for name in names} for row in self.rows])
-        return frame.assign(pvalue_corrected=self.pvalue_corrected)
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What distinguishes the tests: their statistics."""
+        return tuple(str(test.test_statistic) for test in self.tests)
 
-    def __str__(self) -> str:
-        names = [row.name for row in self.rows]
-        width, wide = max(map(len, names)), max(len(row.lens) for row in self.rows)
-        head = f"{'':<{width}} {'lens':<{wide}} {'statistic':>10} {'noise floor':>12} {'p-value':>9} {'p (Holm)':>9}"
-        lines = [head]
-        for name, row, corrected in zip(names, self.rows, self.pvalue_corrected, strict=True):
-            values = f"{row.statistic:>10.4g} {row.noise_floor:>12.4g} {row.pvalue:>9.4g} {corrected:>9.4g}"
-            lines.append(f"{name:<{width}} {row.lens:<{wide}} {values}")
-        drawn = sorted({row.n_resamples for row in self.rows}, reverse=True)
-        fewer = f", {drawn[-1]} for SKCE" if len(drawn) > 1 else ""
-        lines += [
-            "",
-            f"{drawn[0]} redraws of the outcomes{fewer}, predictions fixed (valid at every sample size)",
-            f"global p-value (min-p over the rows but SKCE, same draws): {self.pvalue:.4g}",
+    def _title(self) -> str:
+        return f"Calibration report ({self._number}, {self._n_samples} observations)"
+
+    def _tables(self) -> list[Table]:
+        """Return one table for each lens, which is named in its first column."""
+        rows: dict[str, list[tuple[str, ...]]] = {}
+        for test, adjusted in zip(self.tests, self.pvalue_adjusted, strict=True):
+            numbers = (test.statistic, test.noise_floor, test.pvalue, adjusted)
+            row = (str(test.test_statistic), *(f"{number:.4g}" for number in numbers))
+            rows.setdefault(test.lens_name, []).append(row)
+        return [
+            Table((name, "value", "calibrated", "p-value", self._adjusted_name), part) for name, part in rows.items()
         ]
-        for words in (self.conclusion, *(f"Note: {note}" for note in self.notes)):
-            lines += textwrap.wrap(words, width=100, subsequent_indent="  ")
-        return "\n".join(lines)
+
+    def _remarks(self) -> list[str]:
+        meaning = "Column calibrated: average value if the model is calibrated."
+        return [meaning, *self._sources(), *self._conditions()]
+
+    def _sources(self) -> list[str]:
+        few = min(test.n_resamples for test in self.tests)
+        fewer = "" if few == self.tests[0].n_resamples else f", {few} for SKCE"
+        return [f"Null distribution: {self.tests[0].origin}{fewer}; the global p-value is an exact min-p without SKCE."]
 
 
 def calibration_report(
@@ -69,13 +76,15 @@ def calibration_report(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
+    region: Region | None = None,
     n_resamples: int = 999,
     n_kernel_resamples: int = 199,
+    alpha: float = 0.05,
     workers: int = 1,
     rng: SeedLike = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: bool | Progress = False,
 ) -> CalibrationReport:
-    r"""Test calibration by a stated set of statistics of the literature, predictions fixed.
+    r"""Test calibration by eight statistics of the literature, predictions fixed.
 
     ===============================  ==========================================================
     whole prediction                 `ECE` over the variance tree, `SCE`, `SKCE`, `Spiegelhalter`
@@ -83,9 +92,9 @@ def calibration_report(
     the event)
     ===============================  ==========================================================
 
-    The class of every row is drawn from the whole prediction and serves all rows of the report. Every p-value is exact
-    under its own hypothesis, Holm's correction over the rows needs no assumption. It is an overview: the test to decide
-    by is `calibration_test`, chosen beforehand.
+    The class of every observation is simulated from the whole prediction, and one draw serves all statistics. Every
+    p-value is exact under its own hypothesis, and Holm's correction needs no assumption. The report is an overview; a
+    decision should rest on one test that was chosen beforehand, such as `calibration_test`.
 
     Parameters
     ----------
@@ -95,16 +104,20 @@ def calibration_report(
         Predicted probabilities; one dimension is the probability of the positive class.
     classes : sequence, optional
         The label of each column of ``y_prob``.
+    region : callable, optional
+        From predictions ``(n_samples, n_classes)`` to booleans ``(n_samples,)``; observations outside are left out.
     n_resamples : int
         Number of draws.
     n_kernel_resamples : int
-        Number of these draws that `SKCE`, whose cost grows with the square of the rows, is evaluated on.
+        Number of these draws for `SKCE`, whose cost grows with the square of the number of observations.
+    alpha : float
+        Level of the conclusion.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
         Source of randomness.
-    progress : callable, optional
-        Called with the number of finished draws and their total.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -113,58 +126,77 @@ def calibration_report(
 
     Raises
     ------
+    TypeError
+        If ``region`` is no function.
     ValueError
-        If an argument is not of the form above.
+        If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
+        columns; if ``region`` holds no observation; if ``n_resamples`` or ``n_kernel_resamples`` < 1, or ``alpha`` is
+        not strictly between 0 and 1.
+
+    Warns
+    -----
+    CalibrationWarning
+        Before the work starts, if no Holm-adjusted p-value can reach ``alpha`` with this number of draws.
+
+    See Also
+    --------
+    calibration_test : One test that was chosen beforehand.
+    calibration_table : One statistic through several lenses.
 
     Examples
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> report = caltest.calibration_report(y_true[:500], y_prob[:500], n_resamples=99, n_kernel_resamples=19, rng=0)
-    >>> [row.name.partition("(")[0] for row in report]
+    >>> report = caltest.calibration_report(y_true[:500], y_prob[:500], n_resamples=199, rng=0)
+    >>> [str(test.test_statistic).partition("(")[0] for test in report]
     ['ECE', 'ECE', 'SCE', 'KS', 'Kuiper', 'SKCE', 'Spiegelhalter', 'TCal']
     >>> report.pvalue
-    0.01
+    0.005
     """
     prob, outcome = validate_problem(y_true, y_prob, classes)
-    base = induce(prob, outcome)
-    whole, top = Canonical(), Canonical() if prob.shape[1] == 2 else Confidence()
-    views = {lens: View.of(lens, prob, outcome, base) for lens in dict.fromkeys((whole, top))}
-    items = [
-        _Row(views[lens], statistic.settle(views[lens].sample), lens)
-        for lens, statistic in (
-            (whole, ECE()),
-            (top, ECE(EqualWidth(15))),
-            (whole, SCE()),
-            (top, KS()),
-            (top, Kuiper()),
-            (whole, SKCE()),
-            (whole, Spiegelhalter()),
-            (top, TCal()),
-        )
+    level, n_draws = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
+    n_kernel = min(validate_count(n_kernel_resamples, "n_kernel_resamples"), n_draws)
+    whole: Lens = Canonical()
+    top = whole if prob.shape[1] == 2 else Confidence()
+    asked: list[tuple[Statistic, Lens]] = [
+        (ECE(), whole),
+        (ECE(EqualWidth(15)), top),
+        (SCE(), whole),
+        (KS(), top),
+        (Kuiper(), top),
+        (SKCE(), whole),
+        (Spiegelhalter(), whole),
+        (TCal(), top),
     ]
-    scheme = Consistency()
-    draws = scheme.draws(n_resamples, rng)
-    few = draws.slices(validate_count(n_kernel_resamples, "n_kernel_resamples"))[0]
-    sharing = [item for item in items if not isinstance(item.statistic, SKCE)]
-    observed = {item: evaluate_components(item.statistic, item.view.sample) for item in items}
-    null = dict(zip(sharing, shared_null(sharing, base, draws, workers, progress), strict=True))
-    rows = []
-    for item in items:
-        own = draws
-        if item not in null:
-            own, null[item] = few, shared_null([item], base, few, workers)[0]
-        lens, sample = lens_text(item.lens, classes), item.view.sample
-        rows.append(
-            conclude(item.statistic, sample, observed[item], null[item], resampling=scheme, lens=lens, draws=own)
+    notes = few_draws_notes(len(asked), n_draws, level)
+    warn_before(notes)
+    base, inside, null = induce(prob, outcome), inside_region(region, prob), Consistency()
+    views = {look: within(LensView.of(look, prob, outcome, base), inside) for look in dict.fromkeys((whole, top))}
+    questions = [Question(statistic, views[look]) for statistic, look in asked]
+    slow = [question for question in questions if isinstance(question.statistic, SKCE)]
+    fast = [question for question in questions if question not in slow]
+    generator = validate_rng(rng)
+    again = deepcopy(generator)  # SKCE is evaluated on the first of the same draws
+    with reporting(progress, "simulating labels") as report:
+        shared = run(
+            fast,
+            base,
+            null,
+            n_resamples=n_draws,
+            workers=workers,
+            rng=generator,
+            progress=lambda done, total: report(done, total + n_kernel),
         )
-    samples = [item.view.sample for item in sharing]
-    pvalue = global_pvalue(samples, [observed[item] for item in sharing], [null[item] for item in sharing])
-    return CalibrationReport(tuple(rows), pvalue)
-
-
-@dataclass(frozen=True, eq=False)
-class _Row(Item):
-    """A statistic and what it looks at, by name."""
-
-    lens: Lens
+        kernel = run(
+            slow,
+            base,
+            null,
+            n_resamples=n_kernel,
+            workers=workers,
+            rng=again,
+            progress=lambda done, total: report(n_draws + done, n_draws + total),
+        )
+    answers = dict(zip([*fast, *slow], [*shared.findings, *kernel.findings], strict=True))
+    found, looks = [answers[question] for question in questions], [look for _, look in asked]
+    tests = describe_findings(found, null, looks, classes=classes, alpha=level)
+    return CalibrationReport(tests=tests, pvalue=shared.pvalue, alpha=level, notes=tuple(notes))

@@ -1,145 +1,27 @@
-"""One model through several lenses, on one set of draws: corrected p-values and one global exact p-value."""
+"""One model through several lenses, on the same draws: adjusted p-values and a global one."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from html import escape
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest._compiled._lookup import map_outcomes
-from caltest.hypothesis_tests._calibration import conclude, conclude_by_law, validate_statistic
-from caltest.hypothesis_tests._diagnostics import lens_text
-from caltest.predictions._lenses import Canonical, ClassWise, Confidence, Lens
-from caltest.predictions._sample import Sample, apply_lens, induce
-from caltest.predictions._validation import SeedLike, validate_problem
-from caltest.resampling._draws import Draws
-from caltest.resampling._multiple_testing import correct_pvalues
-from caltest.resampling._pvalues import evaluate_components, exact_law, rank_pvalues
-from caltest.resampling._schemes import Consistency
-from caltest.results._test_result import CalibrationTestResult
+from caltest.hypothesis_tests._diagnostics import describe_findings, enough_draws, few_draws_notes, warn_before
+from caltest.hypothesis_tests._table import CalibrationTable
+from caltest.predictions._lens import LensLike
+from caltest.predictions._lenses import Canonical, ClassWise, Confidence
+from caltest.predictions._sample import induce
+from caltest.predictions._user_functions import Region, apply_region
+from caltest.predictions._validation import SeedLike, validate_count, validate_given_problem, validate_level
+from caltest.predictions._view import LensView
+from caltest.resampling import Consistency
+from caltest.resampling._run import Question, run
+from caltest.results import Note
+from caltest.results._progress import Progress, reporting
 from caltest.statistics import Omnibus, Statistic
-from caltest.statistics._omnibus import combine_pvalues
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-LEVEL = 0.05
-"""Level at which the closing sentence counts rejections."""
-
-
-@dataclass(frozen=True, eq=False)
-class CalibrationTable:
-    """Result of `calibration_table`.
-
-    Attributes
-    ----------
-    rows : tuple of CalibrationTestResult
-        One test per lens, each with its own exact p-value.
-    pvalue : float
-        Global p-value of "calibrated through every lens": exact min-p over the rows, on the same draws.
-    """
-
-    rows: tuple[CalibrationTestResult, ...]
-    pvalue: float
-
-    def __iter__(self) -> Iterator[CalibrationTestResult]:
-        return iter(self.rows)
-
-    @cached_property
-    def pvalue_corrected(self) -> NDArray[np.float64]:
-        """P-values corrected over the rows by Holm's method, ``(n_rows,)``."""
-        return correct_pvalues([row.pvalue for row in self.rows])
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """What tells the rows apart."""
-        return tuple(row.lens for row in self.rows)
-
-    @property
-    def conclusion(self) -> str:
-        """What the table says, in one sentence."""
-        rejected = int((self.pvalue_corrected <= LEVEL).sum())
-        share = f"{rejected} of {len(self.rows)} rows are rejected at {LEVEL:.0%} after Holm's correction"
-        if self.pvalue > LEVEL:
-            n_samples = self.rows[0].n_samples
-            return (
-                f"No evidence against calibration in these {n_samples} rows, which is no proof of it "
-                f"(global p-value {self.pvalue:.4g}): {share}."
-            )
-        direction = self.rows[0].direction
-        towards = f"; the model is {direction}" if direction else ""
-        told = f"The probabilities should not be taken at their word (global p-value {self.pvalue:.4g})"
-        return f"{told}: {share}{towards}."
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the reader should know beyond the numbers: the notes of every row, and whether draws are too few."""
-        notes = [f"{label}: {note}" for label, row in zip(self.labels, self.rows, strict=True) for note in row.notes]
-        n_resamples = self.rows[0].n_resamples
-        smallest = len(self.rows) / (n_resamples + 1)
-        if n_resamples and smallest > LEVEL:
-            needed = round(len(self.rows) / LEVEL)
-            notes.append(
-                f"{n_resamples} draws are too few: no corrected p-value can be below {smallest:.2g}; "
-                f"take {needed} draws or more."
-            )
-        return tuple(notes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return rows, corrected p-values, global p-value and conclusion as plain Python objects, ready for JSON."""
-        rows = [
-            {**row.to_dict(), "pvalue_corrected": float(corrected)}
-            for row, corrected in zip(self.rows, self.pvalue_corrected, strict=True)
-        ]
-        return {
-            "rows": rows,
-            "correction": "holm",
-            "pvalue": self.pvalue,
-            "conclusion": self.conclusion,
-            "notes": list(self.notes),
-        }
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return lens, statistic, noise floor, p-value and corrected p-value of every row as a pandas frame."""
-        import pandas as pd
-
-        names = ("lens", "statistic", "noise_floor", "pvalue", "direction")
-        frame = pd.DataFrame([{name: getattr(row, name) for name in names} for row in self.rows])
-        return frame.assign(pvalue_corrected=self.pvalue_corrected)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
-
-    def __str__(self) -> str:
-        first = self.rows[0].components[0]
-        combined = len(self.rows[0].components) > 1
-        own = f"{first.name.partition('(')[0]:>9} {'its floor':>10} {'score':>6}  " if combined else ""
-        width = max(len(row.lens) for row in self.rows)
-        lines = [f"{'lens':<{width}} {own}{'statistic':>10} {'noise floor':>12} {'p-value':>9} {'p (Holm)':>9}"]
-        for row, corrected in zip(self.rows, self.pvalue_corrected, strict=True):
-            part = row.components[0]
-            own = f"{part.statistic:>9.4g} {part.noise_floor:>10.4g} {_sign(row):>6}  " if combined else ""
-            lines.append(
-                f"{row.lens:<{width}} {own}{row.statistic:>10.4g} {row.noise_floor:>12.4g} "
-                f"{row.pvalue:>9.4g} {corrected:>9.4g}"
-            )
-        lines += ["", *(_details(self.rows[0]) if combined else [])]
-        if combined:
-            parts = ", ".join(part.name.partition("(")[0] for part in self.rows[0].components)
-            lines += [
-                f"statistic: -log10 of the smallest p-value of {parts}",
-                f"score: direction of the temperature score, where its own p-value is at most {LEVEL}",
-            ]
-        lines += [f"global p-value (min-p over the rows, same draws): {self.pvalue:.4g}"]
-        for words in (self.conclusion, *(f"Note: {note}" for note in self.notes)):
-            lines += textwrap.wrap(words, width=100, subsequent_indent="  ")
-        return "\n".join(lines)
+from caltest.statistics._base import default_lens, validate_statistic
 
 
 def calibration_table(
@@ -147,18 +29,21 @@ def calibration_table(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lenses: Sequence[Lens] | None = None,
+    lenses: Sequence[LensLike] | None = None,
     statistic: Statistic | None = None,
+    region: Region | None = None,
     n_resamples: int = 9999,
+    alpha: float = 0.05,
     workers: int = 1,
     rng: SeedLike = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: bool | Progress = False,
 ) -> CalibrationTable:
     """Test calibration through several lenses at once, predictions fixed.
 
-    The class of every row is drawn from the whole prediction and looked at through each lens, so that one draw serves
-    all rows. Each row is exact under its own hypothesis; Holm's correction over the rows needs no assumption, and the
-    global p-value is an exact min-p that uses their dependence. A single row with an exact law is not drawn at all.
+    The class of every observation is simulated from the whole prediction and looked at through each lens, so that one
+    draw serves all tests. Each test has a p-value that is exact under its own hypothesis. Holm's correction needs no
+    assumption, and the global p-value is an exact min-p, which uses the dependence of the tests. A single lens is
+    tested as by `calibration_test`: exactly where that is possible, otherwise with labels simulated behind the lens.
 
     Parameters
     ----------
@@ -169,18 +54,24 @@ def calibration_table(
     classes : sequence, optional
         The label of each column of ``y_prob``.
     lenses : sequence of lenses, optional
-        By default `Canonical`, `Confidence` and `ClassWise` for every class; for two classes, whose one-against-rest
-        problems are all the same, the first two.
+        By default the whole prediction, if the statistic can judge it, the confidence, and every class against the
+        rest; the classes of a two-class problem are left out, because they are tested already. If there are more than
+        100 classes, and Holm's correction would leave no test a chance to reject with this number of draws, the classes
+        are left out and a note says so.
     statistic : Statistic, optional
         ``Omnibus()`` by default.
+    region : callable, optional
+        From predictions ``(n_samples, n_classes)`` to booleans ``(n_samples,)``; observations outside are left out.
     n_resamples : int
         Number of draws.
+    alpha : float
+        Level of the conclusion.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
         Source of randomness.
-    progress : callable, optional
-        Called with the number of finished draws and their total.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -189,8 +80,23 @@ def calibration_table(
 
     Raises
     ------
+    TypeError
+        If ``lenses`` is no list, ``statistic`` no statistic or ``region`` no function.
     ValueError
-        If an argument is not of the form above, or there is no lens.
+        If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
+        columns; if there is no lens, or the statistic needs two outcomes and a lens returns more; if ``region`` holds
+        no observation; if ``n_resamples`` < 1, or ``alpha`` is not strictly between 0 and 1.
+
+    Warns
+    -----
+    CalibrationWarning
+        Before the work starts, if no Holm-adjusted p-value can reach ``alpha`` with this number of draws, or if the
+        classes are left out.
+
+    See Also
+    --------
+    calibration_test : A single lens.
+    subgroup_tests : Subgroups of the observations instead of lenses.
 
     Examples
     --------
@@ -198,126 +104,79 @@ def calibration_table(
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> table = caltest.calibration_table(
     ...     y_true, y_prob, lenses=[caltest.Canonical(), caltest.Confidence()], n_resamples=99, rng=0)
-    >>> table.pvalue, table.pvalue_corrected.tolist()
+    >>> table.pvalue, table.pvalue_adjusted.tolist()
     (0.01, [0.02, 0.02])
     """
-    prob, outcome = validate_problem(y_true, y_prob, classes)
+    prob, outcome = validate_given_problem(y_true, y_prob, classes)
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
-    if lenses is not None and not isinstance(lenses, list | tuple):
-        msg = f"`lenses` must be a list of lenses, got {lenses!r}."
+    level, n_draws = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
+    looks, notes = _chosen_lenses(lenses, chosen, prob.shape[1], n_draws, level)
+    inside, single, null = inside_region(region, prob), len(looks) == 1, Consistency()
+    if single:  # needs no draws in common with others: labels are simulated as they look through the lens
+        base = within(LensView(induce(prob, outcome, lens=looks[0])), inside).sample
+        views = [LensView(base)]
+    else:
+        base = induce(prob, outcome)
+        views = [within(LensView.of(look, prob, outcome, base), inside) for look in looks]
+    with reporting(progress, "simulating labels") as report:
+        found = run(
+            [Question(chosen, view) for view in views],
+            base,
+            null,
+            n_resamples=n_draws,
+            method="auto" if single else "monte-carlo",
+            workers=workers,
+            rng=rng,
+            progress=report,
+        )
+    tests = describe_findings(found.findings, null, looks, classes=classes, alpha=level)
+    return CalibrationTable(tests=tests, pvalue=found.pvalue, alpha=level, notes=tuple(notes))
+
+
+def inside_region(region: Region | None, prob: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+    """Return which observations of the caller a region of the predictions holds; None without a region."""
+    if region is None:
+        return None
+    inside = apply_region(region, prob)
+    if not inside.any():
+        msg = "`region` must hold at least one observation, got none."
         raise ValueError(msg)
-    given = _default_lenses(prob.shape[1]) if lenses is None else lenses
-    looks: list[Lens] = [Canonical() if lens is None else lens for lens in given]
-    if not looks:
+    return inside
+
+
+def within(view: LensView, inside: NDArray[np.bool_] | None) -> LensView:
+    """Return a view without the observations outside."""
+    return view if inside is None else view.take(np.flatnonzero(inside[view.sample.row]))
+
+
+_MANY_CLASSES = 100  # more are tested one by one only if the draws leave each of them a chance
+
+
+def _chosen_lenses(
+    lenses: Any, statistic: Statistic, n_classes: int, n_resamples: int, alpha: float
+) -> tuple[list[LensLike], list[Note]]:
+    """Return the lenses, and warn, before the work starts, of what cannot be decided with this number of draws."""
+    chosen: list[LensLike]
+    notes: list[Note] = []
+    if lenses is None:
+        whole: list[LensLike] = list(dict.fromkeys([default_lens(statistic, n_classes), Confidence()]))
+        chosen = whole + [ClassWise(k) for k in range(n_classes if n_classes > 2 else 0)]
+        if n_classes > _MANY_CLASSES and few_draws_notes(len(chosen), n_resamples, alpha):
+            joint = " The whole prediction covers all classes jointly." if isinstance(whole[0], Canonical) else ""
+            text = (
+                f"The {n_classes} classes are not tested one by one: with {n_resamples} draws none of {len(chosen)} "
+                f"tests could reject after Holm's correction.{joint} Pass the lenses of the classes that matter, or "
+                f"take {enough_draws(len(chosen), alpha)} draws or more."
+            )
+            chosen, notes = whole, [Note("C206", text)]
+    elif not isinstance(lenses, list | tuple):
+        msg = f"`lenses` must be a list of lenses, got {lenses!r}."
+        raise TypeError(msg)
+    elif not lenses:
         msg = "`lenses` must hold at least one lens, got none."
         raise ValueError(msg)
-    base = induce(prob, outcome)
-    views = [View.of(lens, prob, outcome, base) for lens in looks]
-    chosen = chosen.settle(base)
-    scheme = Consistency()
-    found = exact_law(chosen, views[0].sample, scheme, "auto") if len(views) == 1 else None
-    if found is not None:  # several rows need draws in common, one row does not
-        row = conclude_by_law(
-            chosen, views[0].sample, found, "exact", resampling=scheme, lens=lens_text(looks[0], classes)
-        )
-        return CalibrationTable((row,), row.pvalue)
-    draws = scheme.draws(n_resamples, rng)
-    observed = [evaluate_components(chosen, view.sample) for view in views]
-    null = shared_null([Item(view, chosen) for view in views], base, draws, workers, progress)
-    rows = tuple(
-        conclude(chosen, view.sample, values, null[i], resampling=scheme, lens=lens_text(lens, classes), draws=draws)
-        for i, (view, values, lens) in enumerate(zip(views, observed, looks, strict=True))
-    )
-    return CalibrationTable(rows, global_pvalue([view.sample for view in views], observed, null))
-
-
-def global_pvalue(
-    samples: Iterable[Sample], observed: Iterable[NDArray[np.float64]], null: Iterable[NDArray[np.float64]]
-) -> float:
-    """Return the exact min-p over rows: observed ``(n_components,)`` and null ``(n_components, B)`` on shared draws."""
-    ranked = [rank_pvalues(*row)[1] for row in zip(samples, observed, null, strict=True)]
-    excluded = any(sample.impossible.size for sample in samples)
-    return 1 / len(ranked[0]) if excluded else float(combine_pvalues(np.stack(ranked))[0])
-
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """A lens on shared draws: row i of its sample is ``base_row[i]`` of the base, class c becomes ``seen[i, c]``."""
-
-    sample: Sample
-    base_row: NDArray[np.int64]
-    seen: NDArray[Any] | None
-
-    @classmethod
-    def of(cls, lens: Lens, prob: NDArray[np.float64], outcome: NDArray[np.int64], base: Sample) -> View:
-        """Look through a lens at predictions and outcomes of which ``base`` is the sample."""
-        if isinstance(lens, Canonical):
-            return cls(base, np.arange(base.n_samples), None)
-        sample = induce(prob, outcome, lens=lens)
-        place = np.empty(base.n_samples, dtype=np.int64)
-        place[base.row] = np.arange(base.n_samples)
-        seen = np.empty(prob.shape, dtype=sample.outcome.dtype)
-        for c in range(prob.shape[1]):
-            seen[:, c] = apply_lens(lens, prob, np.full(len(prob), c))[1][sample.row]
-        return cls(sample, place[sample.row], seen)
-
-    def take(self, position: NDArray[np.int64]) -> View:
-        """Return the view of the rows at increasing positions of the sample."""
-        seen = self.seen
-        if seen is None:  # classes are seen as they are
-            classes = np.arange(self.sample.n_outcomes, dtype=self.sample.outcome.dtype)
-            seen = np.broadcast_to(classes, self.sample.prob.shape)
-        return View(self.sample.take(position), self.base_row[position], np.ascontiguousarray(seen[position]))
-
-    def outcomes(self, drawn: NDArray[Any]) -> NDArray[Any]:
-        """Return what drawn classes ``(n_replicates, n_samples)`` of the base look like through the lens."""
-        return drawn if self.seen is None else map_outcomes(drawn, self.seen, self.base_row)
-
-
-@dataclass(frozen=True, eq=False)
-class Item:
-    """A statistic and what it looks at."""
-
-    view: View
-    statistic: Statistic
-
-
-def shared_null(
-    items: Sequence[Item],
-    base: Sample,
-    draws: Draws,
-    workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[NDArray[np.float64]]:
-    """Return the components of every item on shared draws, ``(n_components, n_resamples)`` each."""
-
-    def evaluate(part: Draws) -> NDArray[np.float64]:
-        blocks = []
-        for _, drawn in part.blocks(base):
-            seen = {view: view.outcomes(drawn) for view in {item.view for item in items}}
-            values = [item.statistic.evaluate_components(item.view.sample, seen[item.view]) for item in items]
-            blocks.append(np.concatenate(values))
-        return np.concatenate(blocks, axis=1)
-
-    ends = np.cumsum([len(item.statistic.components) for item in items])
-    return np.split(draws.map(evaluate, workers, progress), ends[:-1])
-
-
-def _default_lenses(n_classes: int) -> list[Lens]:
-    whole: list[Lens] = [Canonical(), Confidence()]
-    return whole + [ClassWise(k) for k in range(n_classes)] if n_classes > 2 else whole
-
-
-def _details(row: CalibrationTestResult) -> list[str]:
-    head = f"{row.lens}, the parts of {row.name.partition('(')[0]}"
-    width = max(len(head), *(len(part.name) + 2 for part in row.components))
-    lines = [f"{head:<{width}} {'value':>10} {'noise floor':>12} {'p-value':>9}"]
-    lines += [
-        f"  {part.name:<{width - 2}} {part.statistic:>10.4g} {part.noise_floor:>12.4g} {part.pvalue:>9.4g}"
-        for part in row.components
-    ]
-    return [*lines, ""]
-
-
-def _sign(row: CalibrationTestResult) -> str:
-    return {"over-confident": "over", "under-confident": "under"}.get(row.direction or "", "")
+    else:
+        chosen = [Canonical() if lens is None else lens for lens in lenses]
+    notes += few_draws_notes(len(chosen), n_resamples, alpha)
+    warn_before(notes, stacklevel=4)
+    return chosen, notes

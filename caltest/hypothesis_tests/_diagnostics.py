@@ -1,132 +1,220 @@
-"""What a result says in words: its hypothesis, its conditions, and what the reader should know beyond the numbers."""
+"""From the numbers of a test to its result: notes, direction, and the origin of the null distribution in words."""
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from caltest.predictions._lenses import Canonical, ClassWise, Lens
+from caltest.estimation._l2_interval import L2Interval, interval_of_sample
+from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._sample import Sample
 from caltest.resampling._distributions import TIE_TOLERANCE
-from caltest.resampling._draws import Draws
+from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, correct_pvalues
+from caltest.resampling._run import Finding, monte_carlo_error
 from caltest.resampling._schemes import Consistency
-from caltest.results import CalibrationWarning
-from caltest.results._naming import describe
-from caltest.results._test_result import ComponentResult
-from caltest.statistics import Statistic
-from caltest.statistics._classwise_cells import EntryStatistic
+from caltest.resampling._sparsity import sparsity_notes
+from caltest.results import CalibrationWarning, ComponentResult, Note, TestResult
+from caltest.results._test_result import percent
 
-_SPARSE_ROWS = 10  # cells of fewer rows make resampled predictions misleading: copies of a row share a cell
-_TOLERATED = 0.05
-_REFITS = 20
+DIRECTION_LEVEL = 0.05
+"""A direction is named only if the statistic that has it is significant itself."""
+
 _UNUSUALLY_SMALL = 0.01
+_SHOWN = 5  # observations that a note names
 
 
-def sparsity_notes(parts: Sequence[Statistic], sample: Sample, draws: Draws, stacklevel: int = 5) -> list[str]:
-    """Warn where copies of a row that share a cell make resampled predictions misleading.
+def describe_findings(
+    findings: Sequence[Finding],
+    null: Consistency,
+    lenses: Sequence[LensLike],
+    *,
+    classes: Sequence[Any] | None = None,
+    alpha: float = 0.05,
+) -> tuple[TestResult, ...]:
+    """Return the results of several tests, in their order; the l2 error of a sample is computed once."""
+    measures: dict[int, Callable[[], L2Interval]] = {}
+    results = []
+    for finding, lens in zip(findings, lenses, strict=True):
+        measure = measures.setdefault(id(finding.sample), _l2_error(finding.sample, lens, classes))
+        results.append(describe_finding(finding, null, lens=lens, classes=classes, alpha=alpha, measure=measure))
+    return tuple(results)
 
-    The warning names the place that called the public function, ``stacklevel`` calls up from here.
-    """
-    if not draws.resample_rows:
-        return []
-    notes = []
-    for part in parts:
-        rows = _rows_in_cells(part, sample)
-        if not rows.size:
+
+def describe_finding(
+    finding: Finding,
+    null: Consistency,
+    *,
+    lens: LensLike,
+    classes: Sequence[Any] | None = None,
+    alpha: float = 0.05,
+    title: str = "Calibration test",
+    measure: Callable[[], L2Interval] | None = None,
+) -> TestResult:
+    """Return the result of a test; ``measure`` computes the l2 error, by default from the sample of the test."""
+    sample, parts = finding.sample, finding.statistic.components
+    components = tuple(
+        ComponentResult(
+            test_statistic=part,
+            statistic=float(value),
+            pvalue=float(pvalue),
+            null=distribution,
+            derived=part.derived(sample, float(value), distribution),  # type: ignore[attr-defined]
+        )
+        for part, value, pvalue, distribution in zip(
+            parts, finding.component_values, finding.component_pvalues, finding.component_nulls, strict=True
+        )
+    )
+    score, direction = _direction(components, sample)
+    notes = (
+        *(sparsity_notes(parts, sample, finding.draws) if finding.draws is not None else ()),
+        *_constant_notes(components),
+        *_scatter_notes(components),
+        *impossible_notes(sample),
+    )
+    conditions = null.conditions
+    if finding.method == "asymptotic":
+        many = Note("C103", "many observations have predictions far from 0 and 1.")
+        conditions = (*conditions, many)
+    return TestResult(
+        title=title,
+        test_statistic=finding.statistic,
+        statistic=finding.value,
+        pvalue=finding.pvalue,
+        null=finding.null,
+        derived=components[0].derived if len(components) == 1 else {},
+        lens=lens,
+        lens_name=lens_name(lens, classes),
+        n_samples=sample.n_samples,
+        n_outcomes=sample.n_outcomes,
+        components=components,
+        method=finding.method,
+        numerical_error=_numerical_error(finding),
+        hypothesis=null.hypothesis,
+        origin=_origin(finding, null),
+        conditions=conditions,
+        alpha=alpha,
+        score=score,
+        direction=direction,
+        impossible_samples=sample.impossible,
+        notes=notes,
+        _measure=_l2_error(sample, lens, classes) if measure is None else measure,
+    )
+
+
+def _l2_error(sample: Sample, lens: LensLike, classes: Sequence[Any] | None) -> Callable[[], L2Interval]:
+    """Return a function that computes the l2 error of a sample when it is first called, whatever the hypothesis is."""
+    model = Sample(sample.given, sample.outcome, sample.given, sample.row, sample.weight)
+    return cache(partial(interval_of_sample, model, lens=lens, lens_name=lens_name(lens, classes)))
+
+
+def _direction(components: Sequence[ComponentResult], sample: Sample) -> tuple[float | None, str | None]:
+    """Return the score of the first component that has a direction, and the direction if it is significant."""
+    for component in components:
+        score = component.test_statistic.direction(sample, sample.outcome)
+        if score is None:
             continue
-        sparse = rows[rows < _SPARSE_ROWS].sum() / rows.sum()
-        refitted = np.mean(_refitted(part, sample, draws.slices(_REFITS)[0]))
-        change = refitted / len(rows) - 1
-        if sparse > _TOLERATED:
-            notes.append(
-                f"{sparse:.0%} of the rows lie in cells of {part} with fewer than {_SPARSE_ROWS} rows; the p-value "
-                "from resampled predictions is not valid there."
-            )
-        if abs(change) > _TOLERATED:
-            notes.append(
-                f"re-fitted partitions of {part} have {refitted:.1f} cells on average, the observed one "
-                f"{len(rows)}; the p-value from resampled predictions is not valid."
-            )
-    for note in notes:
-        warnings.warn(note, CalibrationWarning, stacklevel=stacklevel)
-    return notes
+        word = "over-confident" if score < 0 else "under-confident"
+        own_pvalue = component.null.sf(component.statistic)  # not the one that an impossible label forces
+        return score, word if own_pvalue <= DIRECTION_LEVEL and score != 0 and not math.isnan(score) else None
+    return None, None
 
 
-def _rows_in_cells(part: Statistic, sample: Sample) -> NDArray[Any]:
-    """Return how many rows, or entries, each occupied cell of a statistic holds; nothing if it has no cells."""
-    if isinstance(part, EntryStatistic):
-        count = part.entry_cells(sample).count
-        return count[count > 0]
-    partition = getattr(part, "partition", None)
-    return np.bincount([] if partition is None else sample.cells(partition).index)
+def _origin(finding: Finding, null: Consistency) -> str:
+    """Return where the null distribution comes from, in words."""
+    if finding.tail is None:
+        return null.origin(_n_draws(finding))
+    if math.isinf(finding.tail.relative_error):
+        return f"upper bound, predictions fixed (valid at every sample size): {finding.tail.method}"
+    if finding.method == "exact":
+        return f"computed exactly, predictions fixed (valid at every sample size): {finding.tail.method}"
+    return f"limit for large samples, predictions fixed (not exact in small samples): {finding.tail.method}"
 
 
-def _refitted(part: Statistic, sample: Sample, draws: Draws) -> NDArray[Any]:
-    """Return how many occupied cells a statistic has on each resample."""
-    if isinstance(part, EntryStatistic):
-        return np.array([len(_rows_in_cells(part, drawn)) for drawn, _ in draws.blocks(sample)])
-    drawn_sums = draws.cell_sums(sample, part.partition)  # type: ignore[attr-defined]
-    return np.concatenate([np.atleast_2d(sums.count > 0).sum(axis=1) for sums in drawn_sums])
+def _n_draws(finding: Finding) -> int:
+    return 0 if finding.draws is None else finding.draws.n_resamples
 
 
-def scatter_notes(parts: Sequence[Statistic], components: Sequence[ComponentResult]) -> list[str]:
+def _numerical_error(finding: Finding) -> float:
+    if finding.tail is None:
+        return monte_carlo_error(finding.pvalue, _n_draws(finding))
+    return min(finding.tail.relative_error, 1.0) * finding.pvalue  # an infinite error: the p-value is an upper bound
+
+
+def _scatter_notes(components: Sequence[ComponentResult]) -> list[Note]:
+    """Name the statistics that are smaller than chance allows."""
     return [
-        f"{component.name} lies below the 1 % quantile of its null: less scatter than the predictions claim, that is "
-        "under-confidence, or rows that are not independent."
-        for part, component in zip(parts, components, strict=True)
-        if part.measures_scatter
-        and component.null.std > TIE_TOLERANCE * abs(component.null.mean)
+        Note(
+            "C203",
+            f"{component.test_statistic} is below the 1 % quantile of its null distribution. The labels vary less than "
+            "predicted: the model is under-confident, or the observations are not independent.",
+        )
+        for component in components
+        if component.test_statistic.measures_scatter
+        and not _is_constant(component)
         and component.pvalue > 1 - _UNUSUALLY_SMALL
         and component.null.cdf(component.statistic) < _UNUSUALLY_SMALL
     ]
 
 
-def constant_notes(components: Sequence[ComponentResult]) -> list[str]:
+def _constant_notes(components: Sequence[ComponentResult]) -> list[Note]:
+    """Name the statistics whose null distribution is a single value."""
     return [
-        f"{component.name} has the same value on every draw: here it tests nothing but impossible labels."
+        Note(
+            "C202",
+            f"{component.test_statistic} is constant under the null hypothesis for these predictions, so it can only "
+            "detect labels that had been given probability 0. Choose another lens or statistic.",
+        )
         for component in components
-        if component.null.std <= TIE_TOLERANCE * abs(component.null.mean)
+        if _is_constant(component)
     ]
 
 
-def impossible_notes(sample: Sample) -> list[str]:
+def _is_constant(component: ComponentResult) -> bool:
+    return bool(component.null.std <= TIE_TOLERANCE * abs(component.null.mean))
+
+
+def impossible_notes(sample: Sample) -> list[Note]:
+    """Name the observations whose label had been given probability 0."""
     rows = sample.impossible
     if not rows.size:
         return []
-    shown = ", ".join(map(str, rows[:5])) + (", ..." if rows.size > 5 else "")
+    shown = ", ".join(map(str, rows[:_SHOWN])) + (", ..." if rows.size > _SHOWN else "")
+    one = rows.size == 1
+    labels = f"1 label (observation {shown})" if one else f"{rows.size} labels (observations {shown})"
     return [
-        f"{rows.size} label(s) had been given probability 0 through this lens (row {shown}): impossible under the "
-        "hypothesis, so the p-value is the smallest attainable."
+        Note(
+            "C201",
+            f"{labels} had been given probability 0 through this lens. That is impossible under the null hypothesis, "
+            "so the p-value is the smallest possible. Check whether the zero was meant or came from rounding.",
+        )
     ]
 
 
-def lens_text(lens: Lens | None, classes: Sequence[Any] | None) -> str:
-    """Return the name of a lens, with that of the class where one is looked at and has a name."""
-    name = describe(Canonical() if lens is None else lens)
-    return f"{name} {list(classes)[lens.k]}" if isinstance(lens, ClassWise) and classes is not None else name
+def few_draws_notes(n_tests: int, n_resamples: int, alpha: float, correction: str = "holm") -> list[Note]:
+    """Return a note if no adjusted p-value can reach the level with this number of draws."""
+    smallest = n_tests / (n_resamples + 1)
+    if correction not in UNDER_ANY_DEPENDENCE:
+        smallest = float(correct_pvalues([1 / (n_resamples + 1)] * n_tests, correction)[0])
+    if n_tests == 1 or smallest <= alpha * (1 + TIE_TOLERANCE):
+        return []
+    return [
+        Note(
+            "C205",
+            f"With {n_resamples} draws and {n_tests} tests no adjusted p-value can be below {smallest:.2g}, so no "
+            f"single test can reject at the {percent(alpha)} level. Take {enough_draws(n_tests, alpha)} draws or more.",
+        )
+    ]
 
 
-def hypothesis_text(resampling: Consistency) -> str:
-    if resampling.calibration_function is None:
-        return "P(Y = . | g(X)) = g(X) through the lens: outcomes follow the predictions"
-    return f"P(Y = . | g(X)) = {describe(resampling.calibration_function)}(g(X)) through the lens"
+def enough_draws(n_tests: int, alpha: float) -> int:
+    """Return a number of draws with which every one of several tests can reject."""
+    return math.ceil(n_tests / alpha * (1 - TIE_TOLERANCE))
 
 
-def null_law_text(resampling: Consistency, draws: Draws) -> str:
-    if resampling.resample_predictions:
-        return f"{draws.n_resamples} resamples of rows and outcomes, partitions re-fitted (asymptotic)"
-    return f"{draws.n_resamples} redraws of the outcomes, predictions fixed (valid at every sample size)"
-
-
-def conditions_text(resampling: Consistency) -> tuple[str, ...]:
-    made = "the predictions, any recalibration and the region were made without these labels"
-    if resampling.calibration_function is not None:
-        made = made.replace("the region", "the region and the calibration function")
-    sound = f"rows are independent, and {made} (not pooled cross-validation folds)."
-    if resampling.resample_predictions:
-        return (sound, "cells hold many rows: this p-value is asymptotic; prefer fixed predictions.")
-    return (sound,)
+def warn_before(notes: Sequence[Note], stacklevel: int = 3) -> None:
+    """Warn of something before the work starts; the place is that of the call ``stacklevel`` calls up."""
+    for note in notes:
+        warnings.warn(str(note), CalibrationWarning, stacklevel=stacklevel)

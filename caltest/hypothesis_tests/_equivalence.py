@@ -1,87 +1,120 @@
-"""Calibrated enough: is miscalibration shown to stay below a margin?"""
+"""Equivalence test: is the calibration error smaller than a margin?"""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from caltest.estimation._l2_interval import L2Interval, interval_of
-from caltest.hypothesis_tests._diagnostics import lens_text
-from caltest.predictions._lenses import Lens
+from caltest.estimation._l2_interval import L2Interval, interval_of_sample
+from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lenses import Canonical
 from caltest.predictions._partitions import Partition
-from caltest.predictions._sample import Region, make_sample
-from caltest.predictions._validation import validate_level, validate_positive
+from caltest.predictions._sample import induce
+from caltest.predictions._user_functions import Region
+from caltest.predictions._validation import validate_level, validate_positive, validate_problem
 from caltest.predictions._variance_tree import VarianceTree
-from caltest.resampling._distributions import SMALLEST_PVALUE, alpha_of
-from caltest.statistics._squared_l2_distribution import SquaredL2Law, greatest_l2
+from caltest.resampling import Consistency
+from caltest.resampling._distributions import SMALLEST_PVALUE
+from caltest.results import Note, Result
+from caltest.results._decision import Decision
+from caltest.results._description import Description
+from caltest.results._naming import describe
+from caltest.results._note import PAGE
+from caltest.results._test_result import percent
+from caltest.statistics._squared_l2_distribution import SquaredL2Distribution, greatest_l2
 
 
-@dataclass(frozen=True, eq=False)
-class EquivalenceResult:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class EquivalenceResult(Decision, Result):
     """Result of `equivalence_test`; unpacks as ``statistic, pvalue``.
 
     Attributes
     ----------
     margin : float
-        What the miscalibration is to be shown to stay below: a root l2 error.
+        What the l2 calibration error is to be smaller than.
+    statistic : float
+        T, the debiased estimate of the squared l2 calibration error.
     pvalue : float
-        Of the hypothesis that the miscalibration is at least the margin.
+        Of the hypothesis that the l2 calibration error is at least the margin.
     smallest_margin : float
-        The smallest margin that these rows certify at the confidence level: the upper end of the interval, as a root.
+        The smallest margin that these observations certify at the level: the upper end of the interval, as a root.
+    alpha : float
+        Level of the test.
     interval : L2Interval
         The one-sided interval behind it, with target, lens and notes.
     """
 
     margin: float
+    statistic: float
     pvalue: float
     smallest_margin: float
+    alpha: float
     interval: L2Interval
 
-    @property
-    def statistic(self) -> float:
-        """T, the debiased estimate of the squared l2 miscalibration."""
-        return self.interval.estimate
+    _derived: ClassVar[tuple[str, ...]] = ("rejected", "conclusion", "hypothesis", "method", "n_samples", "lens_name")
+
+    method: ClassVar[str] = "asymptotic"
+    """How the p-value was found: from the approximate distribution of `l2_interval`."""
 
     @property
-    def confidence_level(self) -> float:
-        """1 minus the level of the test."""
-        return self.interval.confidence_level
+    def hypothesis(self) -> str:
+        """The null hypothesis in words; its rejection shows that the error is below the margin."""
+        cells = describe(self.interval.partition)
+        return f"the l2 calibration error within the cells of {cells} is at least {self.margin:.4g}"
 
     @property
-    def shown(self) -> bool:
-        """Whether miscalibration below the margin is shown at the level."""
-        return self.pvalue <= alpha_of(self.confidence_level)
+    def conditions(self) -> tuple[Note, ...]:
+        """When the p-value is valid."""
+        return Consistency().conditions
 
     @property
-    def interpretation(self) -> str:
-        """What the p-value says, in words."""
-        level = f"{1 - self.confidence_level:.4g}"
-        verdict = "is shown" if self.shown else "is not shown"
-        said = f"Miscalibration below {self.margin:.4g} {verdict} at level {level} (p = {self.pvalue:.4g}); "
-        if self.interval.high >= greatest_l2(self.interval.n_outcomes):
-            return said + "these rows certify no margin."
-        return said + f"the smallest margin that these rows certify is {self.smallest_margin:.4g}."
+    def lens(self) -> LensLike:
+        """The lens."""
+        return self.interval.lens
 
-    def __iter__(self) -> Iterator[float]:
-        return iter((self.statistic, self.pvalue))
+    @property
+    def lens_name(self) -> str:
+        """The lens in words."""
+        return self.interval.lens_name
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python objects, ready for JSON."""
-        own = {name: getattr(self, name) for name in ("margin", "pvalue", "smallest_margin", "shown", "interpretation")}
-        return {**own, "interval": self.interval.to_dict()}
+    @property
+    def n_samples(self) -> int:
+        """Number of observations."""
+        return self.interval.n_samples
 
-    def __str__(self) -> str:
-        said = textwrap.wrap(self.interpretation, width=100, initial_indent="  ", subsequent_indent="    ")
-        hypothesis = f"  hypothesis   root l2 miscalibration within cells is at least {self.margin:.4g}"
-        return "\n".join(["Equivalence test of calibration", "", hypothesis, *said, "", str(self.interval)])
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Cautions."""
+        return self.interval.notes
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+    @property
+    def conclusion(self) -> str:
+        """The decision in words."""
+        verdict = "is" if self.rejected else "is not"
+        said = (
+            f"It {verdict} shown at the {percent(self.alpha)} level that the l2 calibration error is below "
+            f"{self.margin:.4g} (p = {self.pvalue:.4g})."
+        )
+        if self.interval.confidence_interval.high >= greatest_l2(self.interval.n_outcomes):
+            return f"{said} These observations certify no margin."
+        return f"{said} The smallest margin that these observations certify is {self.smallest_margin:.4g}."
+
+    def _describe(self) -> Description:
+        about = self.interval
+        return Description(
+            f"Equivalence test ({about.lens_name}, {about.n_samples} observations, {about.n_cells} cells (bins))",
+            [self.conclusion, about.conclusion],
+            remarks=[
+                f"Hypothesis: {self.hypothesis}. Deviations of opposite sign within a cell (bin) cancel and are not "
+                "detected.",
+                f"P-value: {about.origin}, computed without Monte Carlo draws.",
+                *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.conditions),
+            ],
+            notes=self.notes,
+        )
 
 
 def equivalence_test(
@@ -90,21 +123,16 @@ def equivalence_test(
     margin: float,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     partition: Partition | Any | None = None,
     region: Region | None = None,
-    confidence_level: float = 0.95,
+    alpha: float = 0.05,
 ) -> EquivalenceResult:
-    r"""Test whether miscalibration is shown to stay below a margin: is the model calibrated enough? Nothing is drawn.
+    r"""Test whether the l2 calibration error is smaller than a margin (equivalence test).
 
-    The hypothesis is :math:`\sqrt\theta \ge \text{margin}` for the root l2 miscalibration within cells,
-    :math:`\theta = \sum_b \frac{n_b}{n} |\mu_b|^2`, as in `l2_interval`; a small p-value shows that the model is better
-    than that. The p-value is the smallest level :math:`\alpha` at which the upper end of the one-sided interval lies
-    below the margin, :math:`P_\theta(T \le t)` at the margin; ``smallest_margin`` is that upper end at
-    ``confidence_level``.
-
-    Its level is that of the interval: at most 2 points above nominal where `l2_interval` makes a promise. Deviations
-    that cancel within a cell are not seen.
+    The hypothesis is :math:`\sqrt\theta \ge \text{margin}` for the root l2 calibration error within cells (bins),
+    :math:`\theta = \sum_b \frac{n_b}{n} |\mu_b|^2`, as in `l2_interval`. A small p-value shows that the model is better
+    than that. Deviations of opposite sign within a cell cancel and are not detected.
 
     Parameters
     ----------
@@ -113,17 +141,19 @@ def equivalence_test(
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities; one dimension is the probability of the positive class.
     margin : float
-        Positive; a probability: .02 is two percentage points, root mean square.
+        What the error is to be smaller than. It is a difference of probabilities: 0.02 is two percentage points, root
+        mean square.
     classes : sequence, optional
         The label of each column of ``y_prob``.
     lens : lens, optional
         What to look at; the whole prediction by default.
     partition : Partition or callable, optional
-        Cells of the induced simplex; `VarianceTree()` by default.
+        Cells (bins) of the predictions; `VarianceTree()` by default.
     region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; rows outside are left out.
-    confidence_level : float
-        Of the smallest margin; 1 minus the level of the verdict.
+        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
+        left out.
+    alpha : float
+        Level of the test; the smallest margin is an upper limit with confidence 1 - ``alpha``.
 
     Returns
     -------
@@ -132,8 +162,25 @@ def equivalence_test(
 
     Raises
     ------
+    TypeError
+        If ``margin`` is no number, ``lens`` no lens or ``region`` no function.
     ValueError
-        If an argument is not of the form above.
+        If ``margin`` is not positive, or not below the greatest possible error; if ``y_prob`` has values outside [0, 1]
+        or rows that do not sum to 1; if ``y_true`` holds other labels than the columns; if ``region`` holds no
+        observation; if ``partition`` needs two outcomes and the lens returns more; if ``alpha`` is not strictly between
+        0 and 1.
+
+    See Also
+    --------
+    l2_interval : The interval behind the test.
+    tolerance_test : Is the miscalibration larger than is tolerated?
+
+    Notes
+    -----
+    The p-value is the smallest level at which the upper end of the one-sided interval of `l2_interval` lies below the
+    margin, :math:`P_\theta(T \le t)` at the margin. It is computed analytically, without Monte Carlo draws.
+    ``smallest_margin`` is that upper end at confidence 1 - ``alpha``. The level of the test is that of the interval: in
+    simulations at most 2 percentage points above nominal in the range that `l2_interval` names.
 
     References
     ----------
@@ -144,18 +191,27 @@ def equivalence_test(
     >>> import caltest
     >>> y_true, models = caltest.datasets.load_digits_predictions()
     >>> result = caltest.equivalence_test(y_true, models["neural_network"], 0.1)
-    >>> result.shown, round(result.smallest_margin, 3)
+    >>> result.rejected, round(result.smallest_margin, 3)
     (True, 0.027)
     """
     bound = validate_positive(margin, "margin")
-    level = validate_level(confidence_level, "confidence_level")
+    level = validate_level(alpha, "alpha")
     cut = VarianceTree() if partition is None else partition
-    sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
+    prob, outcome = validate_problem(y_true, y_prob, classes)
+    look = Canonical() if lens is None else lens
+    sample = induce(prob, outcome, lens=look, region=region)
     greatest = greatest_l2(sample.n_outcomes) ** 0.5
     if bound >= greatest:
-        msg = f"`margin` must be below the greatest miscalibration, {greatest:.4g}, got {margin!r}; is it in percent?"
+        msg = f"`margin` must be below the greatest possible error, {greatest:.4g}, got {margin!r}; is it in percent?"
         raise ValueError(msg)
-    law = SquaredL2Law.of(sample, cut)
-    seen = lens_text(lens, classes)
-    interval = interval_of(law, sample, cut, lens=seen, confidence_level=level, alternative="less")
-    return EquivalenceResult(bound, max(law.below(bound**2), SMALLEST_PVALUE), interval.root_high, interval)
+    interval = interval_of_sample(
+        sample, cut, lens=look, lens_name=lens_name(look, classes), confidence_level=1 - level, alternative="less"
+    )
+    return EquivalenceResult(
+        margin=bound,
+        statistic=interval.estimate,
+        pvalue=max(SquaredL2Distribution.of(sample, cut).below(bound**2), SMALLEST_PVALUE),
+        smallest_margin=interval.root_interval.high,
+        alpha=level,
+        interval=interval,
+    )

@@ -1,28 +1,29 @@
-"""All 32 general calibration errors of Nixon et al. (2019) on one set of draws."""
+"""All 32 general calibration errors of Nixon et al. (2019), on the same draws."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from caltest.hypothesis_tests._calibration import conclude
-from caltest.hypothesis_tests._calibration_table import CalibrationTable, global_pvalue
-from caltest.hypothesis_tests._diagnostics import lens_text
+from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, warn_before
+from caltest.hypothesis_tests._table import CalibrationTable
+from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import make_sample
-from caltest.predictions._validation import SeedLike
-from caltest.resampling._schemes import Consistency
+from caltest.predictions._user_functions import Region
+from caltest.predictions._validation import SeedLike, validate_count, validate_level
+from caltest.predictions._view import LensView
+from caltest.resampling import Consistency
+from caltest.resampling._run import Question, run
+from caltest.resampling._schemes import validate_resampling
+from caltest.results import TestResult
+from caltest.results._description import Table
+from caltest.results._progress import Progress, reporting
 from caltest.statistics import GCE
-from caltest.statistics._base import joint_null
 from caltest.statistics._gce import SCHEMES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NAMES = {
     ("equal-width", True, True, False, "l1"): "class-conditional ECE",
@@ -50,22 +51,26 @@ def gce_name(metric: GCE) -> str:
     return NAMES.get((metric.scheme, metric.max_prob, metric.class_conditional, metric.threshold > 0, metric.norm), "")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class GCETable(CalibrationTable):
-    """Result of `gce_table`.
+    """Result of `gce_table`; iterates over its tests.
 
     Attributes
     ----------
-    rows : tuple of CalibrationTestResult
-        One test per metric, each with its own exact p-value, in the order of the paper.
+    tests : tuple of TestResult
+        One test for each metric, each with its own p-value, in the order of the paper.
     pvalue : float
         Global p-value: exact min-p over the metrics, on the same draws. The metrics depend on each other closely, so
         that it has more power than Holm's correction.
     metrics : tuple of GCE
-        The metric of each row.
+        The metric of each test.
+    alpha, correction, notes
+        As in `CalibrationTable`.
     """
 
     metrics: tuple[GCE, ...]
+
+    _what: ClassVar[tuple[str, str]] = ("metric", "metrics")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,33 +78,52 @@ class GCETable(CalibrationTable):
         return tuple(gce_name(metric) for metric in self.metrics)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What the reader should know beyond the numbers, each once."""
-        return tuple(dict.fromkeys(super().notes))
+    def labels(self) -> tuple[str, ...]:
+        """What distinguishes the tests: their metrics."""
+        return tuple(map(str, self.metrics))
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return parameters, name, statistic, noise floor, p-value and corrected p-value of every row."""
-        import pandas as pd
-
+    def _record(self, number: int, test: TestResult) -> dict[str, Any]:
+        metric = self.metrics[number]
         parameters = ("scheme", "max_prob", "class_conditional", "threshold", "norm")
-        frame = pd.DataFrame([{name: getattr(metric, name) for name in parameters} for metric in self.metrics])
-        values = {name: [getattr(row, name) for row in self.rows] for name in ("statistic", "noise_floor", "pvalue")}
-        return frame.assign(name=self.names, **values, pvalue_corrected=self.pvalue_corrected)
+        return {
+            **{name: getattr(metric, name) for name in parameters},
+            "name": self.names[number],
+            "statistic": test.statistic,
+            "noise_floor": test.noise_floor,
+            "pvalue": test.pvalue,
+            "pvalue_adjusted": self.pvalue_adjusted[number],
+        }
 
-    def __str__(self) -> str:
-        head = f"{'scheme':<12} {'entries':<8} {'classes':<9} {'above':>6} {'norm':>5}"
-        lines = [f"{head} {'statistic':>10} {'noise floor':>12} {'p-value':>9} {'p (Holm)':>9}  name"]
-        for metric, row, corrected, name in zip(
-            self.metrics, self.rows, self.pvalue_corrected, self.names, strict=True
+    def _title(self) -> str:
+        return f"General calibration errors ({self._number}, {self._n_samples} observations)"
+
+    def _sizes(self) -> list[str]:
+        return [self.tests[0].l2_error.conclusion]
+
+    def _tables(self) -> list[Table]:
+        """Return one table for cells of equal width and one for cells of equal mass."""
+        rows: dict[str, list[tuple[str, ...]]] = {scheme: [] for scheme in SCHEMES}
+        for metric, test, adjusted, name in zip(
+            self.metrics, self.tests, self.pvalue_adjusted, self.names, strict=True
         ):
-            entries, classes = "top" if metric.max_prob else "all", "each" if metric.class_conditional else "together"
-            cut = f"{metric.scheme:<12} {entries:<8} {classes:<9} {metric.threshold:>6.4g} {metric.norm:>5}"
-            values = f"{row.statistic:>10.4g} {row.noise_floor:>12.4g} {row.pvalue:>9.4g} {corrected:>9.4g}"
-            lines.append(f"{cut} {values}  {name}".rstrip())
-        lines += ["", f"global p-value (min-p over the rows, same draws): {self.pvalue:.4g}"]
-        for words in (self.conclusion, *(f"Note: {note}" for note in self.notes)):
-            lines += textwrap.wrap(words, width=100, subsequent_indent="  ")
-        return "\n".join(lines)
+            kind = (
+                "top" if metric.max_prob else "all",
+                "each" if metric.class_conditional else "together",
+                f"{metric.threshold:.4g}",
+                metric.norm,
+            )
+            numbers = (test.statistic, test.noise_floor, test.pvalue, adjusted)
+            short = name.replace("class-conditional ", "CC-")
+            rows[metric.scheme].append((*kind, *(f"{number:.3g}" for number in numbers), short))
+        head = ("entries", "classes", "above", "norm", "value", "calibrated", "p", self._adjusted_name, "name")
+        return [Table(head, part, left=("classes", "name")) for part in rows.values()]
+
+    def _remarks(self) -> list[str]:
+        meaning = (
+            "The first table has cells (bins) of equal width, the second of equal mass. Column calibrated: average "
+            "value if the model is calibrated. CC-ECE is the class-conditional ECE."
+        )
+        return [meaning, *self._sources(), *self._conditions()]
 
 
 def gce_table(
@@ -109,16 +133,19 @@ def gce_table(
     classes: Sequence[Any] | None = None,
     threshold: float = 0.01,
     n_cells: int = 15,
+    region: Region | None = None,
+    resampling: Consistency | None = None,
     n_resamples: int = 9999,
+    alpha: float = 0.05,
     workers: int = 1,
     rng: SeedLike = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: bool | Progress = False,
 ) -> GCETable:
-    """Return all 32 general calibration errors of Nixon et al. (2019) with noise floors and p-values.
+    """Compute all 32 general calibration errors of Nixon et al. (2019) with noise floors and p-values.
 
-    The paper shows that the metrics rank models differently; the table shows how far each of them is from what a
-    perfect model would show on these predictions. The class of every row is drawn from the whole prediction, and one
-    set of draws serves all 32 metrics: their p-values are exact, and so is the global one.
+    The paper shows that the metrics rank models differently. The table shows how far each of them is from its average
+    value if the model were calibrated. The class of every observation is simulated from the whole prediction, and the
+    same draws serve all 32 metrics. Their p-values are exact, and so is the global one.
 
     Parameters
     ----------
@@ -131,15 +158,21 @@ def gce_table(
     threshold : float
         The threshold of the 16 thresholded metrics; the others have 0, which drops predictions of exactly 0.
     n_cells : int
-        Cells of each class.
+        Cells (bins) of each class.
+    region : callable, optional
+        From predictions ``(n_samples, n_classes)`` to booleans ``(n_samples,)``; observations outside are left out.
+    resampling : Consistency, optional
+        The null hypothesis, and what is simulated. ``Consistency()`` by default: predictions fixed, labels simulated.
     n_resamples : int
-        Number of draws; the smallest attainable p-value is 1 / (n_resamples + 1).
+        Number of draws; the smallest possible p-value is 1 / (n_resamples + 1).
+    alpha : float
+        Level of the conclusion.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
         Source of randomness.
-    progress : callable, optional
-        Called with the number of finished draws and their total.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -148,8 +181,22 @@ def gce_table(
 
     Raises
     ------
+    TypeError
+        If ``region`` is no function or ``resampling`` no `Consistency`.
     ValueError
-        If an argument is not of the form above.
+        If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
+        columns; if ``threshold`` is no number from 0 to 1; if ``region`` holds no observation; if ``n_cells`` or
+        ``n_resamples`` < 1, or ``alpha`` is not strictly between 0 and 1.
+
+    Warns
+    -----
+    CalibrationWarning
+        Before the work starts, if no Holm-adjusted p-value can reach ``alpha`` with this number of draws; if
+        observations are resampled and cells (bins) hold few of them.
+
+    See Also
+    --------
+    calibration_report : Statistics of different kinds.
 
     References
     ----------
@@ -159,19 +206,27 @@ def gce_table(
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> table = caltest.gce_table(y_true, y_prob, n_resamples=99, rng=0)
-    >>> sce = table.rows[table.names.index("SCE")]
+    >>> table = caltest.gce_table(y_true, y_prob, n_resamples=999, rng=0)
+    >>> sce = table[table.names.index("SCE")]
     >>> round(sce.statistic, 10), sce.pvalue
-    (0.008836746, 0.01)
+    (0.008836746, 0.001)
     """
     metrics = gce_metrics(threshold, n_cells)
-    sample = make_sample(y_true, y_prob, classes=classes)
-    scheme = Consistency()
-    draws = scheme.draws(n_resamples, rng)
-    observed = np.array([[float(metric.evaluate(sample, sample.outcome))] for metric in metrics])
-    null = draws.map(lambda part: joint_null(metrics, sample, part)[:, None], workers, progress)
-    rows = tuple(
-        conclude(metric, sample, value, drawn, resampling=scheme, lens=lens_text(None, classes), draws=draws)
-        for metric, value, drawn in zip(metrics, observed, null, strict=True)
-    )
-    return GCETable(rows, global_pvalue([sample] * len(metrics), observed, null), metrics)
+    null = validate_resampling(Consistency() if resampling is None else resampling)
+    level, n_draws = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
+    sample = null.under_null(make_sample(y_true, y_prob, classes=classes, region=region))
+    notes = few_draws_notes(len(metrics), n_draws, level)
+    warn_before(notes)
+    view = LensView(sample)
+    with reporting(progress, "simulating labels") as report:
+        found = run(
+            [Question(metric, view) for metric in metrics],
+            sample,
+            null,
+            n_resamples=n_draws,
+            workers=workers,
+            rng=rng,
+            progress=report,
+        )
+    tests = describe_findings(found.findings, null, [Canonical()] * len(metrics), classes=classes, alpha=level)
+    return GCETable(tests=tests, pvalue=found.pvalue, alpha=level, notes=tuple(notes), metrics=metrics)

@@ -1,102 +1,114 @@
-"""Is the model calibrated within every subgroup of the data? One test each, on the same draws, and all at once."""
+"""Tests of calibration within subgroups of the data, on the same draws, one by one and jointly."""
 
 from __future__ import annotations
 
-import textwrap
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.hypothesis_tests._calibration import conclude, validate_statistic
-from caltest.hypothesis_tests._calibration_table import LEVEL, CalibrationTable, Item, View, global_pvalue, shared_null
-from caltest.hypothesis_tests._diagnostics import lens_text
-from caltest.predictions._lenses import Canonical, Lens
+from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, warn_before
+from caltest.hypothesis_tests._table import CalibrationTable, short_direction
+from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
-from caltest.predictions._validation import SeedLike, validate_choice, validate_problem
-from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE, correct_pvalues
-from caltest.resampling._pvalues import evaluate_components
-from caltest.resampling._schemes import Consistency
-from caltest.results import CalibrationWarning
+from caltest.predictions._validation import (
+    SeedLike,
+    validate_choice,
+    validate_count,
+    validate_level,
+    validate_problem,
+)
+from caltest.predictions._view import LensView
+from caltest.resampling import Consistency
+from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
+from caltest.resampling._run import Question, run
+from caltest.results import Note, TestResult
+from caltest.results._decision import rejects
+from caltest.results._description import Table, join
+from caltest.results._progress import Progress, reporting
+from caltest.results._test_result import percent
 from caltest.statistics import Omnibus, Statistic
-
-if TYPE_CHECKING:
-    import pandas as pd
+from caltest.statistics._base import default_lens, validate_statistic
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SubgroupTests(CalibrationTable):
-    """Result of `subgroup_tests`.
+    """Result of `subgroup_tests`; iterates over its tests.
 
     Attributes
     ----------
-    rows : tuple of CalibrationTestResult
-        One test per subgroup, each with its own exact p-value.
+    tests : tuple of TestResult
+        One test for each subgroup, each with its own p-value.
     pvalue : float
-        Joint p-value of "calibrated within every subgroup": exact min-p over the subgroups, on the same draws.
+        Global p-value of "calibrated within every subgroup": exact min-p over the subgroups, on the same draws.
     subgroups : tuple of str
         Name of each subgroup.
     correction : str
-        How the p-values of the subgroups are corrected.
+        How the p-values are adjusted for the number of subgroups.
+    alpha, notes
+        As in `CalibrationTable`.
     """
 
     subgroups: tuple[str, ...]
-    correction: str
+
+    _what: ClassVar[tuple[str, str]] = ("subgroup", "subgroups")
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What tells the rows apart: the subgroups."""
+        """What distinguishes the tests: the subgroups."""
         return self.subgroups
-
-    @cached_property
-    def pvalue_corrected(self) -> NDArray[np.float64]:
-        """P-values corrected over the subgroups, ``(n_subgroups,)``."""
-        return correct_pvalues([row.pvalue for row in self.rows], self.correction)
 
     @property
     def conclusion(self) -> str:
-        """What the tests say, in one sentence."""
-        found = [label for label, p in zip(self.subgroups, self.pvalue_corrected, strict=True) if p <= LEVEL]
-        after = f"at {LEVEL:.0%}, corrected over {len(self.rows)} subgroups ({self.correction})"
-        where = f"rejected {after}: {', '.join(found)}" if found else f"no single subgroup is rejected {after}"
-        if self.pvalue > LEVEL:
-            return f"No evidence against calibration within subgroups (joint p-value {self.pvalue:.4g}); {where}."
-        return f"The model is not calibrated within every subgroup (joint p-value {self.pvalue:.4g}); {where}."
+        """The decision in words."""
+        found = [label for label, rejects in zip(self.subgroups, self.rejected, strict=True) if rejects]
+        after = f"after {self.correction.title()}'s correction for {self._number}"
+        single = f"Rejected {after}: {join(found)}." if found else f"No single subgroup is rejected {after}."
+        if not rejects(self.pvalue, self.alpha):
+            return (
+                f"Calibration within the subgroups is not rejected (global p = {self.pvalue:.4g}). This does not prove "
+                f"that the model is calibrated in each of them. {single}"
+            )
+        level = percent(self.alpha)
+        decision = f"Calibration within the subgroups is rejected at the {level} level"
+        return f"{decision} (global p = {self.pvalue:.4g}). {single}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return subgroups, corrected p-values, joint p-value and conclusion as plain objects, ready for JSON."""
-        content = {**super().to_dict(), "correction": self.correction}
-        named = zip(self.subgroups, content["rows"], strict=True)
-        return {**content, "rows": [{"subgroup": label, **row} for label, row in named]}
+    def _record(self, number: int, test: TestResult) -> dict[str, Any]:
+        return {"subgroup": self.subgroups[number], **super()._record(number, test)}
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per subgroup as a pandas frame."""
-        import pandas as pd
+    def _title(self) -> str:
+        first = self.tests[0]
+        return f"Calibration within {self._number} ({first._full_name}, {first.lens_name})"
 
-        names = ("n_samples", "statistic", "noise_floor", "pvalue", "direction")
-        frame = pd.DataFrame({name: [getattr(row, name) for row in self.rows] for name in names}, dtype=object)
-        frame.insert(0, "subgroup", self.subgroups)
-        return frame.infer_objects().assign(pvalue_corrected=self.pvalue_corrected)
+    def _sizes(self) -> list[str]:
+        return []  # the table has that of each subgroup
 
-    def __str__(self) -> str:
-        width = max(len("subgroup"), *map(len, self.subgroups))
-        lines = [
-            f"Tests of calibration within subgroups: {self.rows[0].name} through {self.rows[0].lens}",
-            f"{'subgroup':<{width}} {'rows':>8} {'statistic':>10} {'noise floor':>12} {'p-value':>9} {'corrected':>9}",
+    def _tables(self) -> list[Table]:
+        rows = [
+            (
+                label,
+                f"{test.n_samples}",
+                test.l2_error.root_text,
+                f"{test.pvalue:.4g}",
+                f"{adjusted:.4g}",
+                short_direction(test),
+            )
+            for label, test, adjusted in zip(self.labels, self.tests, self.pvalue_adjusted, strict=True)
         ]
-        for label, row, corrected in zip(self.subgroups, self.rows, self.pvalue_corrected, strict=True):
-            values = f"{row.statistic:>10.4g} {row.noise_floor:>12.4g} {row.pvalue:>9.4g} {corrected:>9.4g}"
-            lines.append(f"{label:<{width}} {row.n_samples:>8} {values}  {row.direction or ''}".rstrip())
-        if len(self.rows[0].components) > 1:
-            lines.append("statistic: -log10 of the smallest p-value of the combined statistics")
-        lines.append(f"joint p-value (min-p over the subgroups, same draws): {self.pvalue:.4g}")
-        for words in (self.conclusion, *(f"Note: {note}" for note in self.notes)):
-            lines += textwrap.wrap(words, width=100, subsequent_indent="  ")
-        return "\n".join(lines)
+        head = ("subgroup", "n", "l2 error (95 % interval)", "p-value", self._adjusted_name, "direction")
+        return [Table(head, rows, left=("direction",))]
+
+    def _combined(self) -> list[str]:
+        first = self.tests[0]
+        if len(first.components) == 1:
+            return []
+        parts = join(str(part.test_statistic).partition("(")[0] for part in first.components)
+        return [f"Each p-value combines {parts}."]
+
+    def _sources(self) -> list[str]:
+        return [f"Null distribution: {self.tests[0].origin}; the global p-value is an exact min-p over the subgroups."]
 
 
 def subgroup_tests(
@@ -105,20 +117,23 @@ def subgroup_tests(
     *,
     subgroup: Any,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     statistic: Statistic | None = None,
     correction: str = "holm",
     n_resamples: int = 9999,
+    alpha: float = 0.05,
     workers: int = 1,
     rng: SeedLike = None,
+    progress: bool | Progress = False,
 ) -> SubgroupTests:
     r"""Test calibration within subgroups of the data, predictions and subgroups fixed.
 
     The hypothesis is :math:`P(Y = \cdot \mid g(X), X \in S_j) = g(X)` through the lens, within every subgroup
-    :math:`S_j`: more than calibration of all rows together, where subgroups that err in opposite directions may
-    cancel. Outcomes are drawn for all rows at once, and every subgroup sees its rows of every draw, so that subgroups
-    may overlap. Each p-value is exact, whatever the size of the subgroup (a small one just has little power); the joint
-    p-value ranks the smallest of the subgroups' p-values among those of the draws, and is exact too.
+    :math:`S_j`. This is more than calibration of all observations together, where subgroups that err in opposite
+    directions may cancel. Labels are simulated for all observations at once, and every subgroup takes its part of every
+    draw, so that subgroups may overlap. Each p-value is exact, whatever the size of the subgroup; a small one has
+    little power. The global p-value ranks the smallest of the subgroups' p-values among those of the draws, and is
+    exact too.
 
     Parameters
     ----------
@@ -127,23 +142,27 @@ def subgroup_tests(
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities; one dimension is the probability of the positive class.
     subgroup : array-like of shape (n_samples,) or (n_samples, n_columns), or data frame
-        The subgroup of every row: labels of any type. With several columns, the levels of each column are subgroups.
-        They must depend on predictions or covariates, never on outcomes.
+        The subgroup of every observation: labels of any type. With several columns, the levels of each column are
+        subgroups. They must depend on predictions or covariates, never on outcomes.
     classes : sequence, optional
         The label of each column of ``y_prob``.
     lens : lens, optional
-        What to look at; the whole prediction by default.
+        What to look at. By default the whole prediction if the statistic can judge it, and the confidence otherwise.
     statistic : Statistic, optional
         ``Omnibus()`` by default.
     correction : {"holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"}
-        Over the subgroups, by ``statsmodels.stats.multitest``. Subgroups of one column share no row and are independent
-        given the predictions; those of several columns overlap, and only the first two hold.
+        Over the subgroups, by ``statsmodels.stats.multitest``. Subgroups of one column share no observation and are
+        independent given the predictions; those of several columns overlap, and only the first two are valid.
     n_resamples : int
         Number of draws.
+    alpha : float
+        Level of the conclusion.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
         Source of randomness.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -152,18 +171,28 @@ def subgroup_tests(
 
     Raises
     ------
+    TypeError
+        If ``lens`` is no lens or ``statistic`` no statistic, or if ``subgroup`` holds what cannot be a label.
     ValueError
-        If an argument is not of the form above, or a label is missing.
+        If ``subgroup`` has another length than ``y_prob``, lacks a label or has two columns of the same name; if
+        ``correction`` is unknown or needs independent subgroups and these overlap; if ``y_prob`` has values outside
+        [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the columns; if the statistic needs
+        two outcomes and the lens returns more; if ``n_resamples`` < 1, or ``alpha`` is not strictly between 0 and 1.
 
     Warns
     -----
     CalibrationWarning
-        If every subgroup holds rows of one class only: subgroups must not be made of labels.
+        Before the work starts, if every subgroup holds observations of one class only, because subgroups must not be
+        made from labels; or if no adjusted p-value can reach ``alpha`` with this number of draws.
+
+    See Also
+    --------
+    calibration_table : Lenses instead of subgroups.
 
     References
     ----------
     J. Vaicenavicius et al. (2019), Evaluating model calibration in classification, AISTATS, section 4.3: the p-value.
-    P. H. Westfall and S. S. Young (1993), Resampling-based multiple testing, Wiley: the joint p-value.
+    P. H. Westfall and S. S. Young (1993), Resampling-based multiple testing, Wiley: the global p-value.
 
     Examples
     --------
@@ -177,47 +206,60 @@ def subgroup_tests(
     >>> caltest.calibration_test(y_true, y_prob, n_resamples=999, rng=0).pvalue > 0.05
     True
     >>> tests = caltest.subgroup_tests(y_true, y_prob, subgroup=site, n_resamples=999, rng=0)
-    >>> tests.subgroups, tests.pvalue_corrected.tolist(), tests.pvalue
+    >>> tests.subgroups, tests.pvalue_adjusted.tolist(), tests.pvalue
     (('north', 'south'), [0.002, 0.002], 0.001)
     """
     prob, outcome = validate_problem(y_true, y_prob, classes)
     names, members, overlap = _validate_subgroup(subgroup, len(prob))
-    _warn_of_labels(members, outcome)
     validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE + (() if overlap else UNDER_INDEPENDENCE))
+    level, n_draws = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
-    look = Canonical() if lens is None else lens
-    base = induce(prob, outcome)
-    whole = View.of(look, prob, outcome, base)
+    look = default_lens(chosen, prob.shape[1]) if lens is None else lens
+    notes = [*_label_notes(members, outcome), *few_draws_notes(len(names), n_draws, level, correction)]
+    warn_before(notes)
+    base, null = induce(prob, outcome), Consistency()
+    whole = LensView.of(look, prob, outcome, base)
     views = [whole.take(np.flatnonzero(inside[whole.sample.row])) for inside in members]
-    items = [Item(view, chosen.settle(view.sample)) for view in views]
-    scheme = Consistency()
-    draws = scheme.draws(n_resamples, rng)
-    observed = [evaluate_components(item.statistic, item.view.sample) for item in items]
-    null = shared_null(items, base, draws, workers)
-    seen = lens_text(lens, classes)
-    rows = tuple(
-        conclude(item.statistic, item.view.sample, values, drawn, resampling=scheme, lens=seen, draws=draws)
-        for item, values, drawn in zip(items, observed, null, strict=True)
+    with reporting(progress, "simulating labels") as report:
+        found = run(
+            [Question(chosen, view) for view in views],
+            base,
+            null,
+            n_resamples=n_draws,
+            workers=workers,
+            rng=rng,
+            progress=report,
+        )
+    tests = describe_findings(found.findings, null, [look] * len(names), classes=classes, alpha=level)
+    return SubgroupTests(
+        tests=tests,
+        pvalue=found.pvalue,
+        alpha=level,
+        correction=correction,
+        notes=tuple(notes),
+        subgroups=tuple(names),
     )
-    pvalue = global_pvalue([view.sample for view in views], observed, null)
-    return SubgroupTests(rows, pvalue, tuple(names), correction)
 
 
-def _warn_of_labels(members: Sequence[NDArray[np.bool_]], outcome: NDArray[np.int64]) -> None:
-    """Warn if the subgroups tell every label: they must depend on predictions and covariates only."""
+def _label_notes(members: Sequence[NDArray[np.bool_]], outcome: NDArray[np.int64]) -> list[Note]:
+    """Return a note if the subgroups determine every label: they must depend on predictions and covariates only."""
     several = [outcome[inside] for inside in members if np.count_nonzero(inside) > 1]
-    if several and len(np.unique(outcome)) > 1 and all((labels == labels[0]).all() for labels in several):
-        msg = "every subgroup holds rows of one class only; if `subgroup` was made of labels, no p-value is valid."
-        warnings.warn(msg, CalibrationWarning, stacklevel=3)
+    if not several or len(np.unique(outcome)) == 1 or any((labels != labels[0]).any() for labels in several):
+        return []
+    text = (
+        "Every subgroup holds observations of one class only. If `subgroup` was made from labels, no p-value is valid. "
+        "Make subgroups from predictions or covariates."
+    )
+    return [Note("C204", text)]
 
 
 def _validate_subgroup(subgroup: Any, n_samples: int) -> tuple[list[str], list[NDArray[np.bool_]], bool]:
-    """Return the name of each subgroup, which rows it holds, and whether subgroups may overlap."""
+    """Return the name of each subgroup, which observations it holds, and whether subgroups may overlap."""
     columns = _columns(subgroup)
     names, members = [], []
     for name, values in columns.items():
         if len(values) != n_samples:
-            msg = f"`subgroup` must have a label for each of the {n_samples} rows, got {len(values)}."
+            msg = f"`subgroup` must have a label for each of the {n_samples} observations, got {len(values)}."
             raise ValueError(msg)
         levels, code = _levels(values)
         names += [f"{name}={level}" if name else str(level) for level in levels]
@@ -251,7 +293,7 @@ def _columns(subgroup: Any) -> dict[str, Any]:
 
 
 def _levels(values: Any) -> tuple[list[Any], NDArray[np.int64]]:
-    """Return the levels that occur and the level of each row; categories keep their order, others are sorted."""
+    """Return the levels that occur and that of each observation; categories keep their order, others are sorted."""
     import pandas as pd
 
     plain = values if type(values).__module__.startswith(("pandas", "numpy")) else list(values)
@@ -259,10 +301,12 @@ def _levels(values: Any) -> tuple[list[Any], NDArray[np.int64]]:
         labels = pd.Categorical(plain).remove_unused_categories()
     except TypeError as error:  # not hashable
         msg = f"`subgroup` must hold labels such as strings or numbers: {error}."
-        raise ValueError(msg) from None
+        raise TypeError(msg) from None
     code = np.asarray(labels.codes, dtype=np.int64)
     missing = np.flatnonzero(code < 0)
     if missing.size:
-        msg = f"`subgroup` must have a label in every row, got {list(values)[missing[0]]!r} in row {missing[0]}."
+        first = missing[0]
+        found = f"{list(values)[first]!r} for observation {first}"
+        msg = f"`subgroup` must have a label for every observation, got {found}."
         raise ValueError(msg)
     return list(labels.categories), code

@@ -1,38 +1,43 @@
-"""Not calibrated enough: is miscalibration shown to exceed what is tolerated?"""
+"""Tolerance test: is the miscalibration larger than is tolerated?"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.hypothesis_tests._diagnostics import conditions_text, lens_text
-from caltest.hypothesis_tests.classical._result import ClassicalTestResult
-from caltest.predictions._lenses import Lens
-from caltest.predictions._partitions import AgainstRest, Partition
-from caltest.predictions._sample import Region, make_sample
-from caltest.predictions._validation import validate_positive
-from caltest.resampling._distributions import SMALLEST_PVALUE
-from caltest.resampling._schemes import Consistency
+from caltest.hypothesis_tests._diagnostics import describe_finding, impossible_notes
+from caltest.hypothesis_tests._named_result import NamedTestResult
+from caltest.predictions._against_rest import AgainstRest
+from caltest.predictions._lens import LensLike
+from caltest.predictions._lenses import Canonical
+from caltest.predictions._partitions import Partition
+from caltest.predictions._sample import induce
+from caltest.predictions._user_functions import Region
+from caltest.predictions._validation import validate_level, validate_positive, validate_problem
+from caltest.resampling import Consistency
+from caltest.resampling._distributions import SMALLEST_PVALUE, Distribution, LimitDistribution, Tail, chi_squared
+from caltest.resampling._run import Finding, settle
+from caltest.results._description import Table
+from caltest.results._test_result import percent
 from caltest.statistics import HosmerLemeshow
-
-_LEVEL = 0.05  # of the words
 
 
 def tolerance_pvalue(
     statistic: ArrayLike, df: ArrayLike, n_samples: ArrayLike, margin: ArrayLike
 ) -> float | NDArray[np.float64]:
-    r"""Return p-values of "no more miscalibrated than the margin" for a chi-squared statistic of calibration.
+    r"""Compute the p-values of a tolerance test from chi-squared statistics of calibration.
 
     .. math:: p = P\bigl(\chi^2_\mathrm{df}(n \varepsilon_0^2) \ge C\bigr)
 
-    The statistic of n rows whose standardised miscalibration is :math:`\varepsilon` is close to non-central
-    chi-squared with non-centrality :math:`n \varepsilon^2`; see `tolerance_test`. At margin 0 it is the usual p-value.
-    ``1 - p`` is the p-value of the opposite hypothesis, "at least as miscalibrated as the margin", on the same scale.
+    The hypothesis is that the standardised miscalibration :math:`\varepsilon` is at most the margin. The statistic of n
+    observations is close to non-central chi-squared with non-centrality :math:`n \varepsilon^2`; see `tolerance_test`.
+    At margin 0 this is the usual p-value. ``1 - p`` is the p-value of the opposite hypothesis, that the
+    miscalibration is at least the margin.
 
     Parameters
     ----------
@@ -41,7 +46,7 @@ def tolerance_pvalue(
     df : array-like
         Degrees of freedom, positive: the number of groups if the model was made from other data.
     n_samples : array-like
-        Number of rows.
+        Number of observations.
     margin : array-like
         :math:`\varepsilon_0`, not negative. All four are broadcast.
 
@@ -52,8 +57,11 @@ def tolerance_pvalue(
 
     Raises
     ------
+    TypeError
+        If an argument does not hold numbers.
     ValueError
-        If an argument is out of its range, or the shapes do not fit.
+        If ``statistic``, ``n_samples`` or ``margin`` is negative; if ``df`` is not positive; if ``n_samples`` or
+        ``margin`` is infinite; if the shapes do not broadcast.
 
     References
     ----------
@@ -62,10 +70,10 @@ def tolerance_pvalue(
 
     Examples
     --------
-    The example of the paper: 315,828 rows, eight degrees of freedom.
+    The example of the paper has 315,828 observations and eight degrees of freedom.
 
     >>> import caltest
-    >>> caltest.tolerance_pvalue([25.35, 16.66], 8, 315_828, 2.74e-3).round(4).tolist()
+    >>> caltest.hypothesis_tests.tolerance_pvalue([25.35, 16.66], 8, 315_828, 2.74e-3).round(4).tolist()
     [0.0102, 0.1129]
     """
     from scipy.stats import chi2
@@ -106,7 +114,7 @@ def _numbers(values: ArrayLike, name: str, *, positive: bool = False) -> NDArray
         array = np.asarray(values, dtype=np.float64)
     except (ValueError, TypeError):
         msg = f"`{name}` must hold numbers, got {values!r}."
-        raise ValueError(msg) from None
+        raise TypeError(msg) from None
     wrong = ~(array > 0) if positive else ~(array >= 0)
     if wrong.any():
         msg = f"`{name}` must be {'positive' if positive else 'at least 0'}, got {array[wrong].flat[0]}."
@@ -114,48 +122,39 @@ def _numbers(values: ArrayLike, name: str, *, positive: bool = False) -> NDArray
     return array
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ToleranceResult(ClassicalTestResult):
-    """Result of `tolerance_test`; unpacks as ``statistic, pvalue``.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ToleranceResult(NamedTestResult):
+    """Result of `tolerance_test`: a `TestResult` with the margin.
 
     Attributes
     ----------
-    statistic, pvalue : float
-        C and its p-value.
     margin : float
         The miscalibration that is tolerated, standardised.
     miscalibration : float
         Estimate of the standardised miscalibration, debiased: the root of ``max(C - degrees_of_freedom, 0) / n``.
-    degrees_of_freedom : int
-        Sum of the ranks of the groups' covariances.
-    method, null_law, accuracy : str
-        How the p-value was found.
-    hypothesis, lens : str
-        What was tested, and what was looked at.
-    conditions, notes : tuple of str
-        When the p-value is valid, and what the reader should know beyond it.
-    n_samples, n_outcomes : int
-        Size of the induced problem.
-    impossible_rows : array of int
-        Rows whose label was given probability 0.
     """
-
-    title = "Tolerance test of calibration"
 
     margin: float
     miscalibration: float
 
     @property
-    def interpretation(self) -> str:
-        """What the p-value says, in one sentence."""
-        shown = "is shown" if self.pvalue <= _LEVEL else "is not shown"
-        return f"Miscalibration above {self.margin:.4g} (standardised) {shown}, p = {self.pvalue:.4g}."
+    def conclusion(self) -> str:
+        """The decision in words."""
+        proven = "is" if self.rejected else "is not"
+        return (
+            f"It {proven} proven at the {percent(self.alpha)} level that the standardised miscalibration exceeds "
+            f"{self.margin:.4g} (p = {self.pvalue:.4g}). The debiased estimate is {self.miscalibration:.4g}."
+        )
 
-    def _findings(self) -> list[str]:
-        return [
-            f"C = {self.statistic:.4g} on {self.degrees_of_freedom} degrees of freedom",
-            f"standardised miscalibration {self.miscalibration:.4g} (debiased), tolerated {self.margin:.4g}",
-        ]
+    def _sizes(self) -> list[str]:
+        return self._size()
+
+    def _tables(self) -> list[Table]:
+        low, high = self.noise_interval
+        under_null = f"{self.noise_floor:.4g} ({low:.4g} to {high:.4g})"
+        head = ("statistic", "value", "at the margin (5 % to 95 %)", "p-value")
+        row = (str(self.test_statistic), f"{self.statistic:.4g}", under_null, f"{self.pvalue:.4g}")
+        return [Table(head, [row])]
 
 
 def tolerance_test(
@@ -164,15 +163,16 @@ def tolerance_test(
     margin: float,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     partition: Partition | Any = AgainstRest(),
     region: Region | None = None,
+    alpha: float = 0.05,
 ) -> ToleranceResult:
-    r"""Test whether a model is more miscalibrated than is tolerated; nothing is drawn.
+    r"""Test whether a model is more miscalibrated than is tolerated (Nattino et al. 2020).
 
-    With enough rows every model is rejected by a test of perfect calibration. Here the hypothesis is
+    With enough observations every model is rejected by a test of perfect calibration. Here the hypothesis is
     :math:`\varepsilon \le \varepsilon_0`, "the miscalibration is at most the margin", for the standardised
-    miscalibration within groups of rows
+    miscalibration within groups of observations
 
     .. math:: \varepsilon^2 = \sum_g \frac{n_g}{n} \mu_g^\top \bar\Sigma_g^{+} \mu_g, \qquad
               \text{two outcomes:} \quad \varepsilon^2 = \sum_g \frac{n_g}{n} \frac{\mu_g^2}{\bar v_g},
@@ -182,20 +182,20 @@ def tolerance_test(
     deviation of a single outcome. The Hosmer-Lemeshow statistic C is then close to non-central chi-squared with
     non-centrality :math:`n \varepsilon^2`, and :math:`p = P(\chi^2_\mathrm{df}(n \varepsilon_0^2) \ge C)`.
 
-    Nattino, Pennell and Lemeshow take :math:`\varepsilon_0^2 = (\chi^2_{\mathrm{df}, .95} - \mathrm{df}) / 10^6`, so
-    that what is tolerated is what the usual test would just find in a million rows: 2.74e-3 for 8 degrees of freedom.
-    What is tolerable depends on the use, so that there is no default.
+    Nattino, Pennell and Lemeshow take :math:`\varepsilon_0^2 = (\chi^2_{\mathrm{df}, .95} - \mathrm{df}) / 10^6`, the
+    miscalibration that the usual test would just detect in a million observations: 2.74e-3 for 8 degrees of freedom.
+    There is no default, because what is tolerable depends on the use.
 
-    Asymptotic: it rejects too often where groups hold few expected events or non-events, as the chi-squared test does
-    (`hosmer_lemeshow_test`), and where the miscalibration is so large that outcomes have another variance than
-    predicted. A large p-value does not show that the model is within the margin: see `equivalence_test`.
+    The test is asymptotic. It rejects too often where groups hold few expected events or non-events, as the chi-squared
+    test does (`hosmer_lemeshow_test`), and where the miscalibration is so large that outcomes have another variance
+    than predicted. A large p-value does not show that the model is within the margin; see `equivalence_test`.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities of a model that has not seen these labels; one dimension is the probability of the
+        Predicted probabilities of a model that was not fitted to these labels; one dimension is the probability of the
         positive class.
     margin : float
         :math:`\varepsilon_0`, positive.
@@ -204,9 +204,12 @@ def tolerance_test(
     lens : lens, optional
         What to look at; the whole prediction by default.
     partition : Partition or callable
-        The groups, as for `hosmer_lemeshow_test`: tenths of the rows.
+        The groups, as for `hosmer_lemeshow_test`: tenths of the observations.
     region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; rows outside are left out.
+        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
+        left out.
+    alpha : float
+        Level of the conclusion.
 
     Returns
     -------
@@ -215,8 +218,17 @@ def tolerance_test(
 
     Raises
     ------
+    TypeError
+        If ``margin`` is no number, ``lens`` no lens or ``region`` no function.
     ValueError
-        If an argument is not of the form above.
+        If ``margin`` is not positive; if ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if
+        ``y_true`` holds other labels than the columns; if ``region`` holds no observation; if ``partition`` needs two
+        outcomes and the lens returns more; if ``alpha`` is not strictly between 0 and 1.
+
+    See Also
+    --------
+    equivalence_test : Is the miscalibration smaller than a margin?
+    hosmer_lemeshow_test : Is there any miscalibration?
 
     References
     ----------
@@ -228,31 +240,35 @@ def tolerance_test(
     >>> import caltest
     >>> y_true, models = caltest.datasets.load_digits_predictions()
     >>> result = caltest.tolerance_test(y_true, models["logistic_regression"], 0.05, lens=caltest.Confidence())
-    >>> result.interpretation
-    'Miscalibration above 0.05 (standardised) is shown, p = 9.746e-11.'
+    >>> result.rejected, f"{result.pvalue:.4g}", round(result.miscalibration, 3)
+    (True, '9.746e-11', 0.279)
     """
-    tolerated = validate_positive(margin, "margin")
-    sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
-    statistic = HosmerLemeshow(partition)
+    tolerated, level = validate_positive(margin, "margin"), validate_level(alpha, "alpha")
+    prob, outcome = validate_problem(y_true, y_prob, classes)
+    look = Canonical() if lens is None else lens
+    sample = induce(prob, outcome, lens=look, region=region)
+    statistic = settle(HosmerLemeshow(partition), sample)
     value, freedom = float(statistic.evaluate(sample, sample.outcome)), statistic.degrees_of_freedom(sample)
+    null = _null(freedom, sample.n_samples * tolerated**2)
     pvalue = float(tolerance_pvalue(value, freedom, sample.n_samples, tolerated)) if freedom else float(value <= 0)
-    return ToleranceResult(
-        statistic=value,
-        pvalue=max(pvalue, SMALLEST_PVALUE),
-        degrees_of_freedom=freedom,
+    pvalue = max(pvalue, SMALLEST_PVALUE)
+    one = np.array([value]), np.array([pvalue])
+    tail = Tail(pvalue, math.nan, f"non-central chi-squared({freedom}, {sample.n_samples * tolerated**2:.4g})")
+    finding = Finding(statistic, sample, value, null, pvalue, *one, (null,), "asymptotic", tail=tail)
+    result = describe_finding(
+        finding, Consistency(), lens=look, classes=classes, alpha=level, title="Tolerance test of calibration"
+    )
+    hypothesis = f"the standardised miscalibration within groups is at most {tolerated:.4g}"
+    return replace(result, hypothesis=hypothesis, notes=tuple(impossible_notes(sample))).extend(
+        ToleranceResult,
         margin=tolerated,
         miscalibration=math.sqrt(max(value - freedom, 0.0) / sample.n_samples),
-        method="asymptotic",
-        null_law=f"non-central chi-squared({freedom}, {sample.n_samples * tolerated**2:.4g}), asymptotic",
-        accuracy="asymptotic",
-        hypothesis=f"standardised miscalibration within groups is at most {tolerated:.4g}",
-        conditions=(
-            *conditions_text(Consistency()),
-            "groups hold many rows whose predictions are far from 0 and 1.",
-        ),
-        notes=(),
-        lens=lens_text(lens, classes),
-        n_samples=sample.n_samples,
-        n_outcomes=sample.n_outcomes,
-        impossible_rows=sample.impossible,
     )
+
+
+def _null(freedom: int, noncentrality: float) -> Distribution:
+    from scipy.stats import ncx2
+
+    if not freedom:
+        return chi_squared(0)
+    return LimitDistribution(ncx2(freedom, noncentrality), f"non-central chi-squared({freedom}, {noncentrality:.4g})")

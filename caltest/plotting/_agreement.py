@@ -1,4 +1,4 @@
-"""How far rankings by many metrics agree, as a heat map (Nixon et al. 2019, section 5.4)."""
+"""How far the rankings of models by many metrics agree, as a heat map (Nixon et al. 2019, section 5.4)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caltest.hypothesis_tests._gce_table import gce_name
-from caltest.plotting._reliability import BAR, LINE
+from caltest.plotting._axes import BAR, LINE, require, single
 from caltest.simulation.replications._agreement import MetricAgreement
 from caltest.statistics import GCE
 
@@ -19,49 +19,45 @@ _UNKNOWN = "#b8bec6"
 
 
 def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) -> Axes:
-    """Draw the rank correlation of any two metrics over the models.
+    """Plot the rank correlation of any two metrics over the models as a heat map.
 
-    Blue pairs rank the models alike, white ones as if by chance, orange ones the other way round; grey where a
-    metric is the same on all models. Metrics keep their order, for the 32 that of the paper's appendix C. The single
-    column on the right is the correlation of each metric with itself over numbers of cells.
+    Blue means that two metrics rank the models alike, white that the rankings are unrelated, orange that they are
+    opposite; grey means that a metric is the same on all models. Metrics keep their order, which for the 32 of the
+    paper is that of its appendix C. The single column on the right is the correlation of each metric with itself over
+    numbers of cells (bins).
 
     Parameters
     ----------
     agreement : MetricAgreement
         From `caltest.simulation.metric_agreement`.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default. Give your figure ``layout="constrained"``, and 32 metrics 12 inches.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default. For 32 metrics a figure needs 12 inches and ``layout="constrained"``.
 
     Returns
     -------
-    matplotlib Axes
-        The axes drawn on.
+    matplotlib.axes.Axes
+        What was drawn into.
 
     Raises
     ------
-    ValueError
-        If ``agreement`` is no `MetricAgreement`.
+    TypeError
+        If ``agreement`` is not a `MetricAgreement`.
 
     Examples
     --------
     >>> import caltest, matplotlib
     >>> matplotlib.use("Agg")
     >>> agreement = caltest.simulation.metric_agreement(*caltest.datasets.load_digits_predictions())
-    >>> ax = caltest.plot_metric_agreement(agreement)
+    >>> ax = caltest.plotting.plot_metric_agreement(agreement)
     >>> ax.get_title()
-    'rank correlation of 32 metrics over 4 models'
+    'Rank correlation of 32 metrics over 4 models'
     """
     from matplotlib.colors import LinearSegmentedColormap
 
-    if not isinstance(agreement, MetricAgreement):
-        msg = f"`agreement` must be a MetricAgreement from metric_agreement(...), got {type(agreement).__name__}."
-        raise ValueError(msg)
+    require(agreement, MetricAgreement, "agreement", "metric_agreement")
     n_metrics = len(agreement.metrics)
-    if ax is None:
-        from matplotlib import pyplot as plt
-
-        size = 0.23 * n_metrics
-        _, ax = plt.subplots(figsize=(size + 5, size + 0.9), layout="constrained")
+    size = max(0.23 * n_metrics, 2.4)
+    ax = single(ax, (size + 5, size + 1.1))
     colours = LinearSegmentedColormap.from_list("agreement", [BAR, "white", _AGREE]).with_extremes(bad=_UNKNOWN)
     look: dict[str, Any] = {"cmap": colours, "vmin": -1.0, "vmax": 1.0}
     square = np.arange(n_metrics + 1) - 0.5
@@ -83,12 +79,12 @@ def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) ->
     bar.set_label("Spearman's rank correlation", fontsize="small", color=LINE)
     bar.ax.tick_params(labelsize="small")
     bar.outline.set_visible(False)
-    ax.set_title(f"rank correlation of {n_metrics} metrics over {len(agreement.models)} models", fontsize="medium")
+    ax.set_title(f"Rank correlation of {n_metrics} metrics over {len(agreement.models)} models", fontsize="medium")
     return ax
 
 
 def _label(metric: GCE) -> str:
-    """Return the properties of a metric in few words, and its name if it has one."""
+    """Return the properties of a metric in a few words, and its name if it has one."""
     parts = [
         metric.scheme.removeprefix("equal-"),
         "top" if metric.max_prob else "all",

@@ -1,46 +1,62 @@
-"""How estimates of miscalibration are distributed, by numbers of samples and of cells."""
+"""How estimates of miscalibration are distributed, by numbers of observations and of cells (bins)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from caltest.plotting._reliability import BAR, DENSITY, LINE, POINT
+from caltest.plotting._axes import BAR, DENSITY, LINE, POINT, require, wrapped
 from caltest.predictions._validation import validate_choice
 from caltest.simulation.studies._bias import BiasStudy
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
+
+_TITLE = 30  # characters of a line
+_PER_INCH = 11  # characters of the title of the figure
 
 
 def plot_bias_study(
-    study: BiasStudy, by: str = "n_samples", *, model: str | None = None, lens: str | None = None
-) -> Figure:
-    """Draw the distribution of estimates as in appendix C of Vaicenavicius et al. (2019).
+    study: BiasStudy,
+    axes: Sequence[Axes] | None = None,
+    by: str = "n_samples",
+    *,
+    model: str | None = None,
+    lens: str | None = None,
+) -> NDArray[Any]:
+    """Plot the distribution of estimates as in appendix C of Vaicenavicius et al. (2019).
 
-    A box holds the middle half of the estimates, its whiskers 90 % of them; the bar in it is the median, the point the
-    mean. The line is the truth. All panels share one axis.
+    A box contains the middle half of the estimates, its whiskers 90 % of them; the bar in it is the median, the point
+    the mean. The line is the truth. All panels of a new figure share one axis.
 
     Parameters
     ----------
     study : BiasStudy
-        From `caltest.simulation.bias_study`; one statistic per panel.
+        From `caltest.simulation.bias_study`.
+    axes : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one for each panel; those of a new figure, with a title, by default.
     by : {"n_samples", "n_cells"}
-        What stands on the horizontal axis: numbers of samples, in panels by statistic; or numbers of cells, in panels
-        by number of samples.
+        Horizontal axis: numbers of observations, with a panel for each statistic; or numbers of cells, with a panel
+        for each number of observations.
     model, lens : str, optional
         Which model and lens of the study are drawn; the first by default.
 
     Returns
     -------
-    matplotlib Figure
-        A new figure.
+    array of matplotlib.axes.Axes
+        What was drawn into, one for each panel.
 
     Raises
     ------
+    TypeError
+        If ``study`` is not a `BiasStudy`.
     ValueError
-        If ``by``, ``model`` or ``lens`` is not of the study, or a statistic has no number of cells.
+        If ``by``, ``model`` or ``lens`` is not of the study, or a statistic has no number of cells; if the number of
+        axes is not that of the panels.
 
     Examples
     --------
@@ -49,11 +65,10 @@ def plot_bias_study(
     >>> matplotlib.use("Agg")
     >>> statistics = {f"{n} cells": caltest.ECE(caltest.EqualWidth(n)) for n in (5, 20)}
     >>> study = bias_study(GaussianMixture1D(1, 1), statistics, [50, 200], 100, rng=0)
-    >>> [ax.get_title() for ax in caltest.plot_bias_study(study).axes]
+    >>> [ax.get_title() for ax in caltest.plotting.plot_bias_study(study)]
     ['5 cells', '20 cells']
     """
-    from matplotlib import pyplot as plt
-
+    require(study, BiasStudy, "study", "bias_study")
     validate_choice(by, "by", ("n_samples", "n_cells"))
     frame = study.to_frame()
     for name, value in (("model", model), ("lens", lens)):
@@ -62,22 +77,20 @@ def plot_bias_study(
     if by == "n_cells" and frame["n_cells"].isna().any():
         msg = '`by` must be "n_samples": a statistic of the study has no number of cells.'
         raise ValueError(msg)
-    panels = frame.groupby("statistic" if by == "n_samples" else "n_samples", sort=False)
-    columns = min(len(panels), 5)
-    rows = -(-len(panels) // columns)
-    size = (0.6 + max(2.1 * columns, 3.6), 0.9 + 2.5 * rows)
-    figure, axes = plt.subplots(rows, columns, figsize=size, sharey=True, squeeze=False, layout="constrained")
-    for ax, (panel, group) in zip(axes.flat, panels, strict=False):
+    groups = frame.groupby("statistic" if by == "n_samples" else "n_samples", sort=False)
+    panels = wrapped(axes, len(groups), 5, (2.4, 2.6), 0.9)
+    for ax, (panel, group) in zip(panels.flat, groups, strict=True):
         _draw_boxes(ax, group, by)
-        ax.set_title(str(panel) if by == "n_samples" else f"{panel:,} samples", fontsize="small")
-        ax.set_xlabel("samples" if by == "n_samples" else "cells")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("estimate")
-    for ax in axes.flat[len(panels) :]:
-        ax.set_visible(False)
-    title = f"{frame['model'].iloc[0]} through {frame['lens'].iloc[0]}"
-    figure.suptitle(title + (" (line: true value)" if frame["truth"].notna().any() else ""), fontsize="medium")
-    return figure
+        ax.set_title(fill(str(panel), _TITLE) if by == "n_samples" else f"{panel:,} observations", fontsize="small")
+        ax.set_xlabel("observations" if by == "n_samples" else "cells")
+        if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
+            ax.set_ylabel("estimate")
+    if axes is None:
+        title = f"{frame['model'].iloc[0]} through {frame['lens'].iloc[0]}"
+        line = " (line: true value)" if frame["truth"].notna().any() else ""
+        figure = panels[0].figure
+        figure.suptitle(fill(title + line, int(_PER_INCH * figure.get_figwidth())), fontsize="medium")
+    return panels
 
 
 def _draw_boxes(ax: Any, group: Any, by: str) -> None:

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caltest.comparison import ModelComparison
-from caltest.plotting._reliability import BAR, LINE, POINT
+from caltest.plotting._axes import BAR, DASHED, LINE, POINT, require, several
+from caltest.results._naming import describe
+from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,80 +21,70 @@ _INTERVAL = "#7d93b0"
 _PANELS = 3
 
 
-def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
-    """Draw a comparison of models as three forest plots.
+def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = None) -> NDArray[Any]:
+    r"""Plot a comparison of models as three forest plots.
 
-    Left, the plain estimate of each model over the bar of what a perfect model shows on the same predictions (5 % to
-    95 % of the null law, its mean as a tick); middle, the root of the debiased squared l2 miscalibration with its
-    interval. Points are filled where the corrected p-value speaks against perfect calibration. Right, the difference
-    of each pair with its simultaneous interval, filled where one model is better calibrated.
+    Left, the plain estimate of each model over the bar of what a calibrated model shows on the same predictions (5 % to
+    95 % of the null distribution, its mean as a tick); middle, the root of the debiased squared l2 error with its
+    interval. Points are filled where calibration is rejected, by the adjusted p-value. Right, the difference of each
+    pair with its simultaneous interval, filled where one model is better calibrated.
 
     Parameters
     ----------
     comparison : ModelComparison
         From `caltest.compare_models`.
-    axes : sequence of three matplotlib Axes, optional
-        Where to draw; a new figure by default. Names stand beside the first and the third: give your figure
-        ``layout="constrained"`` to make room for them.
+    axes : sequence of three matplotlib.axes.Axes, optional
+        Where to draw; those of a new figure by default. Names are beside the first and the third: a figure with
+        ``layout="constrained"`` makes room for them.
 
     Returns
     -------
-    sequence of three matplotlib Axes
-        The axes drawn on.
+    array of three matplotlib.axes.Axes
+        What was drawn into.
 
     Raises
     ------
+    TypeError
+        If ``comparison`` is not a `ModelComparison`.
     ValueError
-        If ``comparison`` is no `ModelComparison`, or there are not three axes.
+        If there are not three axes.
 
     Examples
     --------
     >>> import caltest, matplotlib
     >>> matplotlib.use("Agg")
     >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
-    >>> axes = caltest.plot_comparison(caltest.compare_models(y_prob, y_true, n_resamples=99, rng=0))
-    >>> [ax.get_xlabel() for ax in axes]
-    ['ECE()', 'l2 miscalibration (debiased)', 'difference of squared l2, first - second']
+    >>> axes = caltest.plotting.plot_comparison(caltest.compare_models(y_prob, y_true, n_resamples=99, rng=0))
+    >>> [ax.get_xlabel().replace("\n", " ") for ax in axes]
+    ['ECE()', 'l2 error (debiased)', 'difference of squared l2 errors (first - second)']
     """
-    if not isinstance(comparison, ModelComparison):
-        msg = f"`comparison` must be a ModelComparison from compare_models(...), got {type(comparison).__name__}."
-        raise ValueError(msg)
-    if axes is None:
-        from matplotlib import pyplot as plt
-
-        _, axes = plt.subplots(1, _PANELS, figsize=figure_size(comparison), layout="constrained", width_ratios=_WIDTHS)
-    if len(axes) != _PANELS:
-        msg = f"`axes` must be three axes, got {len(axes)}."
-        raise ValueError(msg)
-    plain, size, pairs = axes
-    models = comparison.models
+    require(comparison, ModelComparison, "comparison", "compare_models")
+    panels = several(axes, (1, _PANELS), figure_size(comparison), width_ratios=_WIDTHS)
+    plain, size, pairs = panels.flat
+    models, level = comparison.models, percent(comparison.confidence_level)
     names = [model.name for model in models]
-    rejected = np.array([model.pvalue_corrected <= 1 - comparison.confidence_level for model in models])
+    rejected = np.array([model.pvalue_adjusted <= 1 - comparison.confidence_level for model in models])
     noise = np.array([model.plain.noise_interval for model in models])
     _draw_bars(plain, noise, BAR, linewidth=7, alpha=0.6)
     floors = [model.plain.noise_floor for model in models]
     plain.plot(floors, range(len(models)), linestyle="none", marker="|", markersize=11, color=BAR)
     _draw_points(plain, np.array([model.plain.statistic for model in models]), rejected)
-    _label(plain, names, models[0].plain.name, "estimate and noise floor")
-    intervals = [model.miscalibration for model in models]
-    _draw_bars(size, np.array([[found.root_low, found.root_high] for found in intervals]), _INTERVAL, linewidth=2.5)
-    _draw_points(size, np.array([found.root for found in intervals]), rejected)
-    _label(size, [""] * len(models), "l2 miscalibration (debiased)", f"{comparison.confidence_level:.0%} intervals")
-    ends = np.array([[pair.low_simultaneous, pair.high_simultaneous] for pair in comparison.pairs])
+    _label(plain, names, describe(models[0].plain.test_statistic), "estimate and noise floor")
+    sizes = [model.miscalibration for model in models]
+    _draw_bars(size, np.array([found.root_interval for found in sizes]), _INTERVAL, linewidth=2.5)
+    _draw_points(size, np.array([found.root for found in sizes]), rejected)
+    _label(size, [""] * len(models), "l2 error (debiased)", f"{level} intervals")
+    ends = np.array([pair.simultaneous_interval for pair in comparison.pairs])
     _draw_bars(pairs, ends, _INTERVAL, linewidth=2.5)
     decided = np.array([pair.better is not None for pair in comparison.pairs])
     _draw_points(pairs, np.array([pair.test.difference for pair in comparison.pairs]), decided)
-    pairs.axvline(0, color=LINE, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+    pairs.axvline(0, color=LINE, zorder=0, **DASHED)
     labels = [f"{pair.a} - {pair.b}" for pair in comparison.pairs]
-    _label(
-        pairs,
-        labels,
-        "difference of squared l2, first - second",
-        f"{comparison.confidence_level:.0%} intervals, all pairs at once",
-    )
+    title = f"{level} intervals, all pairs together"
+    _label(pairs, labels, "difference of squared l2 errors\n(first - second)", title)
     for ax in (plain, size):
         ax.set_xlim(left=min(0.0, 1.1 * ax.dataLim.x0))
-    return axes
+    return panels
 
 
 def save_comparison(comparison: ModelComparison, path: Path) -> None:
@@ -108,10 +101,9 @@ def save_comparison(comparison: ModelComparison, path: Path) -> None:
 
     figure = Figure(figsize=figure_size(comparison), layout="constrained")
     plot_comparison(comparison, figure.subplots(1, _PANELS, width_ratios=_WIDTHS))
+    alpha = round(1 - comparison.confidence_level, 12)
     figure.supxlabel(
-        f"Filled: a corrected p-value of at most {1 - comparison.confidence_level:.2g} against perfect calibration, or "
-        "against no difference.",
-        fontsize="small",
+        f"Filled: the adjusted p-value of calibration, or of no difference, is at most {alpha:.4g}.", fontsize="small"
     )
     figure.savefig(path, dpi=150)
 
@@ -120,7 +112,7 @@ _WIDTHS = (1.0, 1.0, 1.3)
 
 
 def figure_size(comparison: ModelComparison) -> tuple[float, float]:
-    """Return width and height in inches that hold every row and its name."""
+    """Return width and height in inches that leave room for every row and its name."""
     rows = max(len(comparison.models), len(comparison.pairs))
     longest = max(len(model.name) for model in comparison.models)
     return 8.0 + 0.2 * longest, 1.6 + 0.32 * max(rows, 3)

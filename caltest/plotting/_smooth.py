@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from caltest.estimation._smooth_reliability_curve import SmoothReliabilityCurve
-from caltest.plotting._reliability import BAR, DENSITY, LINE, POINT
+from caltest.plotting._axes import BAR, DASHED, DENSITY, LINE, POINT, legend_below, require, single
 from caltest.predictions._validation import validate_choice
+from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,19 +18,19 @@ if TYPE_CHECKING:
 def plot_smooth_reliability(
     curve: SmoothReliabilityCurve, ax: Axes | None = None, style: str = "deviation", *, legend: bool = True
 ) -> Axes:
-    """Draw a smooth reliability curve.
+    """Plot a smooth reliability curve with its bootstrap band.
 
-    The line is the smoothed frequency, broken where no prediction is near; the coloured band holds the curves of
-    resampled rows; the pale area at the foot is the density of the predictions. Points with less than 1 % of the
-    largest density do not set the scale of deviations.
+    The line is the smoothed frequency, interrupted where there are no predictions; the coloured band contains the
+    curves of resampled observations, point by point; the pale area at the bottom is the density of the predictions.
+    Points with less than 1 % of the largest density do not determine the scale of deviations.
 
     Parameters
     ----------
     curve : SmoothReliabilityCurve
         From `caltest.smooth_reliability_curve`.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default. The legend stands below the axes: give your figure
-        ``layout="constrained"`` to make room for it. Nothing else is touched.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default. The legend is below the axes: a figure with ``layout="constrained"`` makes
+        room for it.
     style : {"deviation", "classical"}
         Frequency minus what it is compared with, against prediction; or frequency against prediction, with square axes.
     legend : bool
@@ -37,57 +38,51 @@ def plot_smooth_reliability(
 
     Returns
     -------
-    matplotlib Axes
-        The axes drawn on.
+    matplotlib.axes.Axes
+        What was drawn into.
 
     Raises
     ------
+    TypeError
+        If ``curve`` is not a `SmoothReliabilityCurve`.
     ValueError
-        If ``style`` is neither of the two, or ``curve`` is no `SmoothReliabilityCurve`.
+        If ``style`` is unknown.
 
     Examples
     --------
     >>> import caltest, matplotlib
     >>> matplotlib.use("Agg")
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> ax = caltest.plot_smooth_reliability(caltest.smooth_reliability_curve(y_true, y_prob, rng=0))
+    >>> ax = caltest.plotting.plot_smooth_reliability(caltest.smooth_reliability_curve(y_true, y_prob, rng=0))
     >>> ax.get_ylabel()
     'observed - predicted'
     """
     validate_choice(style, "style", ("deviation", "classical"))
-    if not isinstance(curve, SmoothReliabilityCurve):
-        msg = (
-            f"`curve` must be a SmoothReliabilityCurve from smooth_reliability_curve(...), got {type(curve).__name__}."
-        )
-        raise ValueError(msg)
+    require(curve, SmoothReliabilityCurve, "curve", "smooth_reliability_curve")
     square = style == "classical"
-    if ax is None:
-        from matplotlib import pyplot as plt
-
-        _, ax = plt.subplots(figsize=(5.2, 5.2) if square else (6.4, 4.4), layout="constrained")
+    ax = single(ax, (5.2, 5.9) if square else (6.4, 4.6))
     base = np.zeros(len(curve.point)) if square else curve.expected
     _draw_density(curve, ax, square=square)
     point, low, high, line = _broken(curve.point, curve.band_low - base, curve.band_high - base, curve.observed - base)
-    band = f"{curve.confidence_level:.0%} bootstrap band, point by point"
+    band = f"{percent(curve.confidence_level)} bootstrap band, point by point"
     ax.fill_between(point, low, high, color=BAR, alpha=0.4, linewidth=0, zorder=3, label=band)
     ax.plot(point, line, color=POINT, linewidth=1.5, zorder=4, label=f"observed, bandwidth {curve.bandwidth:.3g}")
-    dashed: dict[str, Any] = {"color": LINE, "linewidth": 1, "linestyle": (0, (4, 3)), "zorder": 2}
     ax.set_xlim(-0.02, 1.02)
     ax.set_xlabel("predicted probability")
-    ax.set_title(f"{curve.lens}, {curve.n_samples:,} rows", fontsize="medium")
+    ax.set_title(f"{curve.lens_name}, {curve.n_samples:,} observations", fontsize="medium")
     if square:
-        ax.plot([0, 1], [0, 1], label="calibrated", **dashed)
+        ax.plot([0, 1], [0, 1], color=LINE, zorder=2, label="calibrated", **DASHED)
         ax.set_ylim(-0.02, 1.02)
         ax.set_ylabel("observed frequency")
         ax.set_box_aspect(1)
     else:
-        ax.axhline(0, label="calibrated", **dashed)
+        ax.axhline(0, color=LINE, zorder=2, label="calibrated", **DASHED)
         full = curve.density >= 0.01 * curve.density.max()
         reach = 1.2 * max(np.abs([curve.band_low - base, curve.band_high - base])[:, full].max(), 0.01)
         ax.set_ylim(-reach, reach)
         ax.set_ylabel("observed - predicted")
     if legend:
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, fontsize="small", frameon=False)
+        legend_below(ax)
     return ax
 
 

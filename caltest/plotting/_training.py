@@ -1,14 +1,16 @@
-"""Calibration during training, in the manner of figure 3 of Vaicenavicius et al. (2019)."""
+"""Calibration during training, as in figure 3 of Vaicenavicius et al. (2019)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caltest.comparison._training import TrainingTrack
-from caltest.hypothesis_tests._calibration_table import LEVEL
-from caltest.plotting._reliability import LINE
+from caltest.plotting._axes import DASHED, LINE, legend_below, require, several
+from caltest.results._naming import describe
+from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,61 +24,53 @@ _STAR: dict[str, Any] = {
     "markeredgewidth": 0.6,
     "zorder": 4,
 }
-_DASHED: dict[str, Any] = {"linewidth": 1, "linestyle": (0, (4, 3))}
 
 
-def plot_training(track: TrainingTrack, axes: np.ndarray | None = None) -> np.ndarray:
-    """Draw accuracy, negative log-likelihood, error and p-value against the epoch, one line per run.
+def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Plot accuracy, negative log-likelihood, calibration error and p-value against the epoch, one line for each run.
 
-    Asterisks mark the epoch of smallest negative log-likelihood of each run. The dashed lines beside the errors are
-    their noise floors: what perfect models would show on these predictions. All axes but that of the accuracy are
+    Stars are the epochs of smallest negative log-likelihood. The dashed lines beside the errors are their noise floors:
+    what a calibrated model with these predictions has on average. All vertical axes but that of the accuracy are
     logarithmic, unless errors are 0 or negative.
 
     Parameters
     ----------
     track : TrainingTrack
         From `caltest.track`.
-    axes : array of four matplotlib Axes, optional
-        Where to draw; a new figure by default. The legend stands below the last two.
+    axes : array of four matplotlib.axes.Axes, optional
+        Where to draw; those of a new figure by default. The legends are below the last two.
 
     Returns
     -------
-    array of matplotlib Axes, of the shape of ``axes`` or (2, 2)
-        The axes drawn on: negative log-likelihood, accuracy, error, p-value.
+    array of four matplotlib.axes.Axes
+        What was drawn into, in the shape of ``axes`` or (2, 2): negative log-likelihood, accuracy, error, p-value.
 
     Raises
     ------
+    TypeError
+        If ``track`` is not a `TrainingTrack`.
     ValueError
-        If ``track`` is no `TrainingTrack`, or ``axes`` are not four.
+        If there are not four axes.
 
     Examples
     --------
     >>> import caltest, matplotlib
     >>> matplotlib.use("Agg")
     >>> found = caltest.track([([0, 1, 1], [0.4, 0.5, 0.6]), ([0, 1, 1], [0.2, 0.7, 0.9])], n_resamples=99, rng=0)
-    >>> axes = caltest.plot_training(found)
+    >>> axes = caltest.plotting.plot_training(found)
     >>> [ax.get_ylabel() for ax in axes.flat]
     ['negative log-likelihood', 'accuracy', 'ECE()', 'p-value']
     """
-    if not isinstance(track, TrainingTrack):
-        msg = f"`track` must be a TrainingTrack from track(...), got {type(track).__name__}."
-        raise ValueError(msg)
-    if axes is None:
-        from matplotlib import pyplot as plt
-
-        _, axes = plt.subplots(2, 2, figsize=(8.4, 6.2), sharex=True, layout="constrained")
-    axes = np.asarray(axes)
-    if axes.size != 4:
-        msg = f"`axes` must be four axes, got {axes.size}."
-        raise ValueError(msg)
-    panels: list[Any] = list(axes.flat)
+    require(track, TrainingTrack, "track", "track")
+    grid = several(axes, (2, 2), (8.4, 6.4), sharex=True)
+    panels: list[Any] = list(grid.flat)
     values = (track.log_score, track.accuracy, track.error, track.pvalue)
-    names = ("negative log-likelihood", "accuracy", track.statistic, "p-value")
+    names = ("negative log-likelihood", "accuracy", describe(track.statistic), "p-value")
     best = track.best
     for run, color in zip(track.runs, _tones(len(track.runs)), strict=True):
         entries = track.entries(run)
         star = entries[best[entries]]
-        panels[2].plot(track.epoch[entries], track.noise_floor[entries], color=color, **_DASHED)
+        panels[2].plot(track.epoch[entries], track.noise_floor[entries], color=color, **DASHED)
         for ax, value in zip(panels, values, strict=True):
             shown = np.where(np.isfinite(value), value, np.nan)
             marker = "o" if len(entries) == 1 else ""
@@ -86,23 +80,22 @@ def plot_training(track: TrainingTrack, axes: np.ndarray | None = None) -> np.nd
         ax.set_ylabel(name)
     _stretch(panels[0], track.log_score)
     _stretch(panels[2], np.append(track.error, track.noise_floor))
-    panels[2].plot([], [], color=LINE, label="noise floors", **_DASHED)
+    panels[2].plot([], [], color=LINE, label="noise floors", **DASHED)
     panels[3].set_yscale("log")
-    lowest = min(track.pvalue.min(), LEVEL)
+    lowest = min(track.pvalue.min(), track.alpha)
     panels[3].set_ylim(lowest**1.05, lowest**-0.05)
-    panels[3].axhline(LEVEL, color=LINE, zorder=1, label=f"level {LEVEL:.4g}", **_DASHED)
-    panels[3].plot([], [], color=LINE, label="least negative log-likelihood", **_STAR)
-    below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "fontsize": "small"}
-    for ax, first in ((panels[2], 0), (panels[3], len(track.runs))):  # the runs need their names once
+    panels[3].axhline(track.alpha, color=LINE, zorder=1, label=f"{percent(track.alpha)} level", **DASHED)
+    panels[3].plot([], [], color=LINE, label="smallest negative log-likelihood", **_STAR)
+    for ax, first in ((panels[2], 0), (panels[3], len(track.runs))):  # the names of the runs are needed once only
         ax.set_xlabel("epoch")
         ax.xaxis.get_major_locator().set_params(integer=True)
         lines = [line for line in ax.get_lines() if line.get_label() and not line.get_label().startswith("_")]
-        ax.legend(handles=lines[first if track.runs != ("",) else 0 :], ncols=3, frameon=False, **below)
-    return axes
+        legend_below(ax, handles=lines[first if track.runs != ("",) else 0 :])
+    return grid
 
 
 def _stretch(ax: Axes, values: np.ndarray) -> None:
-    """Make the axis logarithmic if all values are positive: what matters happens long after the first epochs."""
+    """Make the axis logarithmic if all values are positive, because later epochs differ by small amounts."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     if np.all(values > 0):

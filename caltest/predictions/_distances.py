@@ -1,12 +1,13 @@
 r"""Distances between predicted and observed class probabilities.
 
-A distance is any NumPy function ``d(predicted, observed)`` of arrays ``(..., n_classes)`` that reduces the last axis;
-leading axes broadcast, so that one call serves all cells of all resamples.
+A distance is any function ``d(predicted, observed)`` of arrays ``(..., n_classes)`` that reduces the last axis; leading
+axes broadcast, so that one call serves all cells of all resamples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,3 +104,15 @@ def chebyshev(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> 
     0.25
     """
     return np.abs(observed - predicted).max(axis=-1)
+
+
+def validate_distance(distance: Any) -> None:
+    """Raise TypeError unless ``distance`` is a function that can be hashed."""
+    if not callable(distance) or isinstance(distance, type):
+        msg = f"`distance` must be a function of (predicted, observed) such as total_variation, got {distance!r}."
+        raise TypeError(msg)
+    try:
+        hash(distance)
+    except TypeError:
+        msg = f"`distance` must be hashable, as functions are, got {distance!r}."
+        raise TypeError(msg) from None

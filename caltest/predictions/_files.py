@@ -1,4 +1,4 @@
-"""Read predictions and labels from a file, and say which columns were taken for what."""
+"""Reading predictions and labels from files, with the columns that were taken for labels and probabilities."""
 
 from __future__ import annotations
 
@@ -24,22 +24,30 @@ _PREFIXES = ("probability_", "proba_", "prob_", "p_", "y_prob_")
 
 @dataclass(frozen=True, eq=False)
 class PredictionFile:
-    """Labels and probabilities of a file, as the public functions take them.
+    """Labels and probabilities of a file, as the public functions take them; returned by `read_predictions`.
 
-    Attributes
+    Parameters
     ----------
     y_true : array of shape (n_samples,)
         Labels.
     y_prob : array of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities.
     classes : list or None
-        The label of each column, where labels are no class indices.
+        The label of each column, where the labels are not class indices.
     label : str
         Name of the label column.
     label_guessed : bool
-        Whether the name was guessed.
+        Whether that name was guessed.
     prob : tuple of str
         Names of the probability columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y_true, y_prob = np.array([0, 1, 1]), np.array([0.25, 0.5, 0.75])
+    >>> file = PredictionFile(y_true, y_prob, classes=None, label="y", label_guessed=True, prob=("p",))
+    >>> file.label, file.prob
+    ('y', ('p',))
     """
 
     y_true: NDArray[Any]
@@ -50,21 +58,44 @@ class PredictionFile:
     prob: tuple[str, ...]
 
 
-def read_predictions(path: Path, label: str | None = None, prob: Sequence[str] | None = None) -> PredictionFile:
-    """Read a CSV, Parquet, NPZ or NPY file.
+def read_predictions(path: str | Path, label: str | None = None, prob: Sequence[str] | None = None) -> PredictionFile:
+    r"""Read predictions and labels from a CSV, TSV, Parquet, NPZ or NPY file.
 
     Parameters
     ----------
-    path : Path
+    path : str or Path
         The file; its suffix decides how it is read.
     label, prob : str and sequence of str, optional
-        Names of the label column and of the probability columns (keys in an NPZ file).
+        Names of the label column and of the probability columns (keys in an NPZ file). By default they are guessed
+        from the names and types of the columns.
+
+    Returns
+    -------
+    PredictionFile
+        Labels, probabilities and classes as the public functions take them, and the names of the columns.
 
     Raises
     ------
+    TypeError
+        If ``path`` is no path, or ``prob`` is a text instead of a sequence of texts.
     ValueError
-        If the file cannot be read, or a column is missing or cannot be guessed.
+        If the file does not exist or cannot be read; if a named column is missing; if the columns cannot be guessed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "predictions.csv"
+    ...     _ = path.write_text("label,cat,dog\ncat,0.75,0.25\ndog,0.5,0.5\n")
+    ...     found = read_predictions(path)
+    >>> found.label, found.prob, found.classes
+    ('label', ('cat', 'dog'), ['cat', 'dog'])
     """
+    if isinstance(prob, str):
+        msg = f"`prob` must be a sequence of names, got {prob!r}."
+        raise TypeError(msg)
+    path = Path(path)
     if not path.is_file():
         msg = f"no such file: {path}"
         raise ValueError(msg)
@@ -141,7 +172,7 @@ def _guess_label(path: Path, frame: pd.DataFrame, prob: Sequence[str] | None) ->
         return by_name[0]
     if len(by_type) == 1:
         return by_type[0]
-    msg = f"{path}: cannot tell the label column among {', '.join(frame.columns)}; name it with --label"
+    msg = f"{path}: cannot tell the label column among {', '.join(frame.columns)}; name it with `label`"
     raise ValueError(msg)
 
 
@@ -149,13 +180,13 @@ def _guess_prob(path: Path, frame: pd.DataFrame, label: str) -> tuple[str, ...]:
     floats = [name for name in frame.columns if name != label and frame[name].dtype.kind == "f"]
     prefixed = [name for name in floats if name.lower().startswith(_PREFIXES)]
     if not floats:
-        msg = f"{path}: no column of probabilities (floats) beside the label {label!r}; name them with --prob"
+        msg = f"{path}: no column of probabilities (floats) beside the label {label!r}; name them with `prob`"
         raise ValueError(msg)
     return tuple(prefixed or floats)
 
 
 def _classes(y_true: NDArray[Any], columns: Sequence[str]) -> list[Any] | None:
-    """Return the labels of the columns, read off their names, where the labels themselves are no indices."""
+    """Return the labels of the columns by their names, where the labels are not class indices."""
     bare = [_without_prefix(name) for name in columns]
     numbered = [re.fullmatch(r"[^0-9]*([0-9]+)", name) for name in columns]
     if all(numbered):  # p0, class_0, y0
@@ -185,12 +216,12 @@ def _from_arrays(path: Path, label: str | None, prob: Sequence[str] | None) -> P
     except _BROKEN as error:
         msg = f"{path}: cannot be read: {error}"
         raise ValueError(msg) from None
-    key = label or _guess_key(path, arrays, _LABEL_NAMES, 1, "--label")
+    key = label or _guess_key(path, arrays, _LABEL_NAMES, 1, "label")
     if prob is not None and len(prob) != 1:
-        msg = f"{path}: --prob names one array of an NPZ file, got {', '.join(prob)}"
+        msg = f"{path}: `prob` must name one array of an NPZ file, got {', '.join(prob)}"
         raise ValueError(msg)
     others = {name: array for name, array in arrays.items() if name != key}
-    prob_key = prob[0] if prob else _guess_key(path, others, _PROB_NAMES, 2, "--prob")
+    prob_key = prob[0] if prob else _guess_key(path, others, _PROB_NAMES, 2, "prob")
     for name in (key, prob_key):
         if name not in arrays:
             msg = f"{path}: no array {name!r}; the arrays are {', '.join(arrays)}"
@@ -199,7 +230,7 @@ def _from_arrays(path: Path, label: str | None, prob: Sequence[str] | None) -> P
 
 
 def _guess_key(
-    path: Path, arrays: dict[str, NDArray[Any]], known: Sequence[str], n_dimensions: int, option: str
+    path: Path, arrays: dict[str, NDArray[Any]], known: Sequence[str], n_dimensions: int, argument: str
 ) -> str:
     by_name = [name for word in known for name in arrays if name.lower() == word]
     by_shape = [name for name, array in arrays.items() if array.ndim == n_dimensions]
@@ -207,5 +238,5 @@ def _guess_key(
         return by_name[0]
     if len(by_shape) == 1:
         return by_shape[0]
-    msg = f"{path}: cannot choose among the arrays {', '.join(arrays)}; name one with {option}"
+    msg = f"{path}: cannot choose among the arrays {', '.join(arrays)}; name one with `{argument}`"
     raise ValueError(msg)

@@ -1,34 +1,37 @@
-r"""Lenses: which part of a prediction is looked at.
+r"""Lenses: maps from a classification problem to a smaller one, such as the confidence or one class against the rest.
 
-A lens maps a classification problem to an induced, smaller one (Vaicenavicius et al. 2019, section 3.1): with
-:math:`\psi(y, \mu)` an outcome seen through the lens, the induced prediction is the law of :math:`\psi(Y', \mu)` for
-:math:`Y' \sim \mu`. A calibrated model is calibrated through every lens; the converse fails.
+A lens :math:`\psi` maps the class y of an observation with prediction :math:`\mu` to an outcome :math:`\psi(y, \mu)`
+(Vaicenavicius et al. 2019, section 3.1). The induced prediction is the distribution of :math:`\psi(Y', \mu)` for
+:math:`Y' \sim \mu`. A calibrated model is calibrated through every lens; the converse does not hold.
 
 Every lens is a function ``lens(prob, outcome) -> (prob, outcome)`` from ``(n_samples, n_classes)`` probabilities and
-``(n_samples,)`` class indices to ``(n_samples, n_outcomes)`` and indices again; user functions of this form are
-lenses too. What a lens looks at may depend on the predictions, never on the outcomes, and it keeps every row. A
-two-outcome lens returns two columns, of which column 1 is the event. "The rest" is 1 minus the others. Ties in a
-ranking go to the smaller class index.
+``(n_samples,)`` class indices to ``(n_samples, n_outcomes)`` probabilities and indices of outcomes; user functions of
+this form are lenses too. The lenses of the package also return the outcome of each class in closed form
+(`Lens.outcomes`). The induced probabilities may depend on the predictions, never on the labels, and a lens keeps every
+observation. A two-outcome lens returns two columns, of which column 1 is the event. "The rest" is 1 minus the others.
+Ties in a ranking go to the smaller class index.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._lens import Lens, Problem, outcome_dtype
 from caltest.predictions._validation import validate_count
 
-Problem = tuple[NDArray[np.float64], NDArray[Any]]
-Lens = Callable[[NDArray[np.float64], NDArray[Any]], Problem]
 
-
-@dataclass(frozen=True)
-class Canonical:
+@dataclass(frozen=True, repr=False)
+class Canonical(Lens):
     r"""The whole prediction, :math:`\psi(y, \mu) = y` (Example 2 (i)).
+
+    See Also
+    --------
+    Confidence : The predicted class against the rest.
 
     Examples
     --------
@@ -38,13 +41,25 @@ class Canonical:
     (array([[0.2, 0.3, 0.5]]), array([1]))
     """
 
+    def name(self, classes: Sequence[Any] | None = None) -> str:
+        """Return the name of the lens in words."""
+        return "whole prediction"
+
+    def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
+        return prob
+
+    def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+        """Return the outcome of each class, ``(1, n_classes)``."""
+        return np.arange(prob.shape[1], dtype=outcome_dtype(prob.shape[1]))[None]
+
     def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> Problem:
-        """Return the induced problem."""
+        """Return the problem as it is."""
         return prob, outcome
 
 
-@dataclass(frozen=True)
-class TopRank:
+@dataclass(frozen=True, repr=False)
+class TopRank(Lens):
     r"""Is the class of the r-th largest probability the right one? (Gupta et al. 2020, section 2, "r-th top class").
 
     Column 1 is :math:`\mu_{(r)}`, column 0 the rest.
@@ -56,8 +71,14 @@ class TopRank:
 
     Raises
     ------
+    TypeError
+        If ``rank`` is not an integer.
     ValueError
-        If ``rank`` is not a positive integer, or exceeds the number of classes when applied.
+        If ``rank`` < 1, or if it exceeds the number of classes of the predictions.
+
+    See Also
+    --------
+    WithinTop : Whether the class is among the r most probable ones.
 
     Examples
     --------
@@ -72,18 +93,32 @@ class TopRank:
     def __post_init__(self) -> None:
         validate_count(self.rank, "rank")
 
-    def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> Problem:
-        """Return the induced problem."""
-        ranking = _ranking(prob, self.rank, "rank")
-        chosen = ranking[:, self.rank - 1]
-        return _event(np.take_along_axis(prob, chosen[:, None], axis=1)[:, 0], outcome == chosen)
+    def name(self, classes: Sequence[Any] | None = None) -> str:
+        """Return the name of the lens in words."""
+        return f"is the class of rank {self.rank} right"
+
+    def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
+        return _event(np.take_along_axis(prob, self._chosen(prob), axis=1)[:, 0])
+
+    def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+        """Return the outcome of each class, ``(n_samples, n_classes)``."""
+        return (np.arange(prob.shape[1]) == self._chosen(prob)).view(np.uint8)
+
+    def _chosen(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+        return _ranking(prob, self.rank, "rank")[:, self.rank - 1 :]
 
 
-@dataclass(frozen=True)
-class Confidence:
-    r"""The top prediction against the rest: is :math:`P(Y = \arg\max g(X) \mid \max g(X)) = \max g(X)`?
+@dataclass(frozen=True, repr=False)
+class Confidence(Lens):
+    r"""The top prediction against the rest: is :math:`P(Y = \arg\max g(X) \mid \max g(X)) = \max g(X)`? (equation 2).
 
-    The notion of calibration of Guo et al. (2017), equation 2 of Vaicenavicius et al. (2019).
+    The definition of calibration of Guo et al. (2017), equation 2 of Vaicenavicius et al. (2019).
+
+    See Also
+    --------
+    Canonical : The whole prediction.
+    TopK : The k largest probabilities and the rest.
 
     Examples
     --------
@@ -93,18 +128,25 @@ class Confidence:
     (array([[0.375, 0.625]]), array([0]))
     """
 
-    def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> Problem:
-        """Return the induced problem."""
-        top = prob.argmax(axis=1)
-        return _event(prob[np.arange(len(prob)), top], outcome == top)
+    def name(self, classes: Sequence[Any] | None = None) -> str:
+        """Return the name of the lens in words."""
+        return "confidence"
+
+    def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
+        return _event(prob.max(axis=1))
+
+    def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+        """Return the outcome of each class, ``(n_samples, n_classes)``."""
+        return (np.arange(prob.shape[1]) == prob.argmax(axis=1)[:, None]).view(np.uint8)
 
 
-@dataclass(frozen=True)
-class TopK:
+@dataclass(frozen=True, repr=False)
+class TopK(Lens):
     r"""The ordered k largest probabilities and the rest: k + 1 outcomes (Example 2 (iii)).
 
     Outcome j < k is "the class of the (j + 1)-th largest probability", outcome k is "none of them". ``TopK(1)`` has
-    two outcomes and is therefore laid out as `Confidence`, the event in column 1.
+    two outcomes and is the same as `Confidence`, with the event in column 1.
 
     Parameters
     ----------
@@ -113,8 +155,10 @@ class TopK:
 
     Raises
     ------
+    TypeError
+        If ``k`` is not an integer.
     ValueError
-        If ``k`` is not a positive integer, or not below the number of classes when applied.
+        If ``k`` < 1, or if it is not less than the number of classes of the predictions.
 
     Examples
     --------
@@ -129,25 +173,35 @@ class TopK:
     def __post_init__(self) -> None:
         validate_count(self.k, "k")
 
-    def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> Problem:
-        """Return the induced problem."""
+    def name(self, classes: Sequence[Any] | None = None) -> str:
+        """Return the name of the lens in words."""
+        return f"top {self.k} and the rest"
+
+    def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
+        if self.k == 1:
+            return Confidence().induced(prob)
+        top = np.take_along_axis(prob, self._top(prob), axis=1).astype(np.float64)
+        return np.column_stack([top, 1.0 - top.sum(axis=1)])
+
+    def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+        """Return the outcome of each class, ``(n_samples, n_classes)``."""
+        if self.k == 1:
+            return Confidence().outcomes(prob)
+        table = np.full(prob.shape, self.k, dtype=outcome_dtype(self.k + 1))
+        np.put_along_axis(table, self._top(prob), np.arange(self.k, dtype=table.dtype)[None], axis=1)
+        return table
+
+    def _top(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
         if self.k >= prob.shape[1]:
             msg = f"`k` must be less than the number of classes, {prob.shape[1]}, got {self.k}."
             raise ValueError(msg)
-        if self.k == 1:
-            return Confidence()(prob, outcome)
-        ranking = _ranking(prob, self.k, "k")
-        top = np.take_along_axis(prob, ranking, axis=1)
-        is_top = ranking == np.asarray(outcome)[:, None]
-        return (
-            np.column_stack([top, 1.0 - top.sum(axis=1)]),
-            np.where(is_top.any(axis=1), is_top.argmax(axis=1), self.k),
-        )
+        return _ranking(prob, self.k, "k")
 
 
-@dataclass(frozen=True)
-class WithinTop:
-    r"""Is the outcome among the r most probable classes? (Gupta et al. 2020, section 2, "within-top-r").
+@dataclass(frozen=True, repr=False)
+class WithinTop(Lens):
+    r"""Is the class among the r most probable ones? (Gupta et al. 2020, section 2, "within-top-r").
 
     Column 1 is :math:`\mu_{(1)} + \dots + \mu_{(r)}`, column 0 the rest.
 
@@ -158,8 +212,14 @@ class WithinTop:
 
     Raises
     ------
+    TypeError
+        If ``rank`` is not an integer.
     ValueError
-        If ``rank`` is not a positive integer, or not below the number of classes when applied.
+        If ``rank`` < 1, or if it is not less than the number of classes of the predictions.
+
+    See Also
+    --------
+    TopRank : Whether the class is the r-th most probable one.
 
     Examples
     --------
@@ -174,18 +234,29 @@ class WithinTop:
     def __post_init__(self) -> None:
         validate_count(self.rank, "rank")
 
-    def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> Problem:
-        """Return the induced problem."""
+    def name(self, classes: Sequence[Any] | None = None) -> str:
+        """Return the name of the lens in words."""
+        return f"is the class within the top {self.rank}"
+
+    def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
+        return _event(np.take_along_axis(prob, self._top(prob), axis=1).astype(np.float64).sum(axis=1))
+
+    def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+        """Return the outcome of each class, ``(n_samples, n_classes)``."""
+        table = np.zeros(prob.shape, dtype=np.uint8)
+        np.put_along_axis(table, self._top(prob), 1, axis=1)
+        return table
+
+    def _top(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
         if self.rank >= prob.shape[1]:
             msg = f"`rank` must be less than the number of classes, {prob.shape[1]}, got {self.rank}."
             raise ValueError(msg)
-        ranking = _ranking(prob, self.rank, "rank")
-        top = np.take_along_axis(prob, ranking, axis=1)
-        return _event(top.sum(axis=1), (ranking == np.asarray(outcome)[:, None]).any(axis=1))
+        return _ranking(prob, self.rank, "rank")
 
 
-@dataclass(frozen=True)
-class ClassWise:
+@dataclass(frozen=True, repr=False)
+class ClassWise(Lens):
     r"""Class k against the rest: is :math:`P(Y = k \mid g_k(X)) = g_k(X)`? (equation 3 of the paper).
 
     Parameters
@@ -195,8 +266,14 @@ class ClassWise:
 
     Raises
     ------
+    TypeError
+        If ``k`` is not an integer.
     ValueError
-        If ``k`` is negative or not an integer, or no class when applied.
+        If ``k`` < 0, or if the predictions have no class k.
+
+    See Also
+    --------
+    Groups : Groups of classes against each other.
 
     Examples
     --------
@@ -211,16 +288,28 @@ class ClassWise:
     def __post_init__(self) -> None:
         validate_count(self.k, "k", minimum=0)
 
-    def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> Problem:
-        """Return the induced problem."""
-        if self.k >= prob.shape[1]:
-            msg = f"`k` must be a class index 0 to {prob.shape[1] - 1}, got {self.k}."
+    def name(self, classes: Sequence[Any] | None = None) -> str:
+        """Return the name of the lens in words."""
+        return f"class {self.k if classes is None else list(classes)[self.k]} against the rest"
+
+    def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
+        self._require_class(prob.shape[1])
+        return _event(prob[:, self.k])
+
+    def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+        """Return the outcome of each class, ``(1, n_classes)``."""
+        self._require_class(prob.shape[1])
+        return (np.arange(prob.shape[1]) == self.k).astype(np.uint8)[None]
+
+    def _require_class(self, n_classes: int) -> None:
+        if self.k >= n_classes:
+            msg = f"`k` must be a class index 0 to {n_classes - 1}, got {self.k}."
             raise ValueError(msg)
-        return _event(prob[:, self.k], outcome == self.k)
 
 
-@dataclass(frozen=True)
-class Groups:
+@dataclass(frozen=True, repr=False)
+class Groups(Lens):
     r"""A fixed partition of the classes, :math:`\psi(y, \mu) = i` for :math:`y \in A_i` (Example 2 (ii)).
 
     Parameters
@@ -230,9 +319,15 @@ class Groups:
 
     Raises
     ------
+    TypeError
+        If ``groups`` is no sequence of sequences of integers.
     ValueError
-        If there are fewer than two groups, one is empty, a class stands twice, or, when applied, a class is missing
-        or unknown.
+        If there are fewer than two groups, if one is empty, if a class is in two groups or negative, or if a class of
+        the predictions is in no group or a group has a class that they do not have.
+
+    See Also
+    --------
+    ClassWise : One class against the rest.
 
     Examples
     --------
@@ -245,36 +340,54 @@ class Groups:
     groups: tuple[tuple[int, ...], ...]
 
     def __init__(self, groups: Iterable[Iterable[int]]) -> None:
-        parts = tuple(tuple(validate_count(k, "groups", minimum=0) for k in group) for group in groups)
+        try:
+            given = [list(group) for group in groups]
+        except TypeError:
+            msg = f"`groups` must be groups of class indices such as [[0, 1], [2, 3]], got {groups!r}."
+            raise TypeError(msg) from None
+        parts = tuple(tuple(validate_count(k, "groups", minimum=0) for k in group) for group in given)
         if len(parts) < 2 or not all(parts):
             msg = f"`groups` must be at least two groups, none of them empty, got {parts!r}."
             raise ValueError(msg)
         flat = [k for part in parts for k in part]
         repeated = sorted({k for k in flat if flat.count(k) > 1})
         if repeated:
-            msg = f"`groups` must hold every class once, class {repeated[0]} stands more than once in {parts!r}."
+            msg = f"`groups` must hold every class once, class {repeated[0]} appears more than once in {parts!r}."
             raise ValueError(msg)
         object.__setattr__(self, "groups", parts)
 
-    def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> Problem:
-        """Return the induced problem."""
-        group_of = np.full(prob.shape[1], -1)
+    def name(self, classes: Sequence[Any] | None = None) -> str:
+        """Return the name of the lens in words."""
+        return "groups " + " | ".join(
+            ", ".join(str(k if classes is None else list(classes)[k]) for k in g) for g in self.groups
+        )
+
+    def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
+        self._group_of_class(prob.shape[1])
+        return np.column_stack([prob[:, list(group)].astype(np.float64).sum(axis=1) for group in self.groups])
+
+    def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+        """Return the outcome of each class, ``(1, n_classes)``."""
+        return self._group_of_class(prob.shape[1]).astype(outcome_dtype(len(self.groups)))[None]
+
+    def _group_of_class(self, n_classes: int) -> NDArray[np.int64]:
+        group_of = np.full(n_classes, -1)
         for i, group in enumerate(self.groups):
-            if max(group) >= prob.shape[1]:
-                msg = f"`groups` must hold class indices 0 to {prob.shape[1] - 1}, got {max(group)}."
+            if max(group) >= n_classes:
+                msg = f"`groups` must hold class indices 0 to {n_classes - 1}, got {max(group)}."
                 raise ValueError(msg)
             group_of[list(group)] = i
         if (group_of < 0).any():
             msg = f"`groups` must hold every class, class {np.argmin(group_of)} is in no group of {self.groups!r}."
             raise ValueError(msg)
-        return (
-            np.column_stack([prob[:, list(group)].sum(axis=1) for group in self.groups]),
-            group_of[np.asarray(outcome)],
-        )
+        return group_of
 
 
-def _event(prob: NDArray[np.float64], happened: NDArray[np.bool_]) -> Problem:
-    return np.column_stack([1.0 - prob, prob]), happened.astype(np.int64)
+def _event(prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the columns of a two-outcome problem, the event in column 1."""
+    event = prob.astype(np.float64, copy=False)
+    return np.column_stack([1.0 - event, event])
 
 
 def _ranking(prob: NDArray[np.float64], size: int, name: str) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""The order of values, equal ones as they came: the same on every machine."""
+"""Stable sorting: equal values keep their order, so that results are the same on every machine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 def stable_order(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return ``np.argsort(values, kind="stable")``, several times faster where few values are equal.
 
-    NumPy's fast sort leaves equal values in an order that depends on the processor, and what is drawn row by row would
-    depend on it too; here only the runs of equal values are put right.
+    NumPy's fast sort leaves equal values in an order that depends on the processor, and simulated labels would depend
+    on it too. Here only the runs of equal values are put in order.
     """
     order = np.argsort(values)
     ordered = values[order]

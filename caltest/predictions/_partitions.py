@@ -1,11 +1,11 @@
 r"""Partitions of the simplex into cells :math:`\Phi = \{\Phi^{(i)}\}` (Vaicenavicius et al. 2019, section 4.1).
 
 A partition has one method, ``fit(prob)``, which returns a function from probabilities ``(n_samples, n_outcomes)`` to
-integer cell labels ``(n_samples,)``. The labels of equal rows are equal; nothing else is assumed of them, so that a
+integer cell labels ``(n_samples,)``. Equal predictions have equal labels; nothing else is assumed of them, so that a
 grid of 10 cells on each of 10 classes costs memory for its occupied cells only. A plain function from probabilities
 to labels is a partition too.
 
-Partitions look at predictions, never at outcomes. For two outcomes every partition acts on the event's probability
+Partitions depend on predictions, never on outcomes. For two outcomes every partition acts on the event's probability
 (column 1) alone.
 """
 
@@ -15,29 +15,50 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._refit_intervals import cut_equal_mass
-from caltest.predictions._validation import is_ours, validate_choice, validate_count
+from caltest.predictions._user_functions import call
+from caltest.predictions._validation import validate_choice, validate_count
+from caltest.results._naming import Specification
+
+if TYPE_CHECKING:
+    from caltest.predictions._sample import Sample
 
 Assignment = Callable[[NDArray[np.float64]], NDArray[np.int64]]
 
 
-class Partition(ABC):
-    """What a partition promises: `fit`."""
+class Partition(Specification, ABC):
+    """Base class of partitions of the predictions into cells (bins).
+
+    A subclass is a frozen dataclass that defines `fit`. It may define `refit` and `refit_classes`, which are faster
+    where observations are resampled, and then sets ``refits`` and ``refits_classes``.
+    """
+
+    n_outcomes: ClassVar[int | None] = None
+    """The number of outcomes that it can cut; None if any."""
 
     @abstractmethod
     def fit(self, prob: NDArray[np.float64]) -> Assignment:
         """Return the function from probabilities ``(n_samples, n_outcomes)`` to cell labels ``(n_samples,)``."""
 
-    depends_on_rows: ClassVar[bool] = True
-    """Whether other rows may give other cells, so that it is fitted again to every resample of the rows."""
+    @property
+    def depends_on_rows(self) -> bool:
+        """Whether the cells depend on the predictions, so that it is fitted again to every resample; an attribute."""
+        return True
 
-    refits: ClassVar[bool] = False
-    """Whether `refit` is defined; otherwise resampled rows are copied and `fit` is called."""
+    @property
+    def refits(self) -> bool:
+        """Whether `refit` is defined; otherwise resampled observations are copied and `fit` is called; an attribute."""
+        return False
+
+    @property
+    def refits_classes(self) -> bool:
+        """Whether `refit_classes` is defined, for more than two outcomes; an attribute."""
+        return False
 
     def refit(self, event: NDArray[np.float64], drawn: NDArray[np.uint16]) -> NDArray[np.int64]:
         """Return the cells of every resample of a two-outcome problem.
@@ -47,24 +68,43 @@ class Partition(ABC):
         event : array of shape (n_samples,)
             The event's probabilities, increasing.
         drawn : array of shape (n_replicates, n_samples)
-            How often each row was drawn, in the lower 8 bits.
+            How often each observation was drawn, in the lower 8 bits.
 
         Returns
         -------
         array of shape (n_replicates, n_cells + 1)
-            Cell b of replicate r holds the rows ``[r, b] : [r, b + 1]``; it may be empty.
+            Cell b of replicate r holds the observations ``[r, b] : [r, b + 1]``; it may be empty.
+        """
+        raise NotImplementedError
+
+    def refit_classes(
+        self, sample: Sample, rows: NDArray[np.int32], outcomes: NDArray[Any]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return the sums over the cells of every resample of more than two outcomes; cells may be empty.
+
+        Parameters
+        ----------
+        sample : Sample
+            The sample that observations are drawn from.
+        rows, outcomes : arrays of shape (n_replicates, n_samples)
+            Positions of the observations drawn, and their outcomes.
+
+        Returns
+        -------
+        counts, predicted, observed : arrays of shape (n_replicates, n_cells) and (n_replicates, n_cells, n_outcomes)
+            Numbers of observations, sums of the sample's ``null_prob``, and counts of outcomes.
         """
         raise NotImplementedError
 
 
 def block_starts(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the first row of the block of ties of each row, for increasing values."""
+    """Return the first position of the block of ties of each value, for increasing values."""
     return np.searchsorted(values, values)
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """Cells of one probability, cut at sorted inner ``edges (n_cells - 1,)``: what 1-D partitions are fitted to.
+    """Cells of one probability, cut at sorted inner ``edges (n_cells - 1,)``; one-dimensional partitions return it.
 
     With ``closed="left"`` a value equal to an edge belongs to the cell above it, with ``"right"`` to the one below.
     """
@@ -73,7 +113,7 @@ class Intervals:
     closed: str = "left"
 
     def __call__(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the interval of each row's event probability, 0 to ``len(edges)``."""
+        """Return the interval of each observation's event probability, 0 to ``len(edges)``."""
         return np.searchsorted(self.edges, prob[:, 1], side=_side(self.closed))
 
 
@@ -81,7 +121,7 @@ def _side(closed: str) -> Literal["left", "right"]:
     return "right" if closed == "left" else "left"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EqualWidth(Partition):
     r"""Cells of equal width: :math:`[j/L, (j+1)/L)`, the last one closed on both sides.
 
@@ -91,8 +131,8 @@ class EqualWidth(Partition):
     Parameters
     ----------
     n_cells : int or "sqrt"
-        Cells on each axis; "sqrt" makes the integer part of the square root of the number of rows (Posocco and
-        Bonnefoy 2021, section 4.5.1; they find that it grows somewhat too fast).
+        Cells on each axis; "sqrt" makes the integer part of the square root of the number of observations (Posocco
+        and Bonnefoy 2021, section 4.5.1; they find that it grows somewhat too fast).
     axes : {"free", "all"}
         For more than two outcomes: the grid over all classes but the last, whose probability is determined by the
         others ("free", as in the paper's own code), or over all ("all", as in CalibrationErrors.jl).
@@ -101,8 +141,15 @@ class EqualWidth(Partition):
 
     Raises
     ------
+    TypeError
+        If ``n_cells`` is neither an integer nor a text, or ``axes`` or ``closed`` is no text.
     ValueError
-        If a parameter is not one of those allowed.
+        If ``n_cells`` < 1 or another text than "sqrt", or if ``axes`` or ``closed`` is unknown.
+
+    See Also
+    --------
+    EqualMass : Cells with equal numbers of observations.
+    Edges : Intervals between given edges.
 
     Examples
     --------
@@ -120,13 +167,13 @@ class EqualWidth(Partition):
     depends_on_rows = False
 
     def __post_init__(self) -> None:
-        _validate_n_cells(self.n_cells)
+        validate_n_cells(self.n_cells)
         validate_choice(self.axes, "axes", ("free", "all"))
         validate_choice(self.closed, "closed", ("left", "right"))
 
     def fit(self, prob: NDArray[np.float64]) -> Assignment:
-        """Return the assignment of probabilities to cells; nothing is learned from ``prob`` but its occupied cells."""
-        n_cells = _resolve_n_cells(self.n_cells, len(prob))
+        """Return the assignment of probabilities to cells; only its occupied cells depend on ``prob``."""
+        n_cells = resolve_n_cells(self.n_cells, len(prob))
         edges = np.arange(1, n_cells) / n_cells
         n_outcomes = prob.shape[1]
         if n_outcomes == 2:
@@ -140,7 +187,7 @@ class _Grid:
     """Labels for the occupied cells of a product grid of any size.
 
     Axis numbers are folded into one integer, axis by axis; before it would overflow, the codes met so far are replaced
-    by their rank among the fitted rows. A cell without fitted rows has the label -1.
+    by their rank among the fitted observations. A cell without fitted observations has the label -1.
     """
 
     def __init__(self, locate: Callable[[Any], NDArray[np.int64]], n_cells: int, prob: NDArray[np.float64]) -> None:
@@ -170,7 +217,7 @@ class _Grid:
         return np.where(lost, -1, code)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Edges(Partition):
     """Intervals between given inner edges; for two outcomes.
 
@@ -183,8 +230,15 @@ class Edges(Partition):
 
     Raises
     ------
+    TypeError
+        If ``edges`` is no sequence of numbers, or ``closed`` no text.
     ValueError
-        If the edges are not increasing, leave (0, 1), or there are more than two outcomes when fitted.
+        If the edges are not strictly increasing or not strictly between 0 and 1, if ``closed`` is unknown, or if the
+        fitted predictions have more than two outcomes.
+
+    See Also
+    --------
+    EqualWidth : Intervals of equal width.
 
     Examples
     --------
@@ -199,9 +253,14 @@ class Edges(Partition):
     closed: str = "left"
 
     depends_on_rows = False
+    n_outcomes = 2
 
     def __init__(self, edges: Iterable[float], closed: str = "left") -> None:
-        values = tuple(float(edge) for edge in edges)
+        try:
+            values = tuple(float(edge) for edge in edges)
+        except (TypeError, ValueError):
+            msg = f"`edges` must be a sequence of numbers, got {edges!r}."
+            raise TypeError(msg) from None
         if not values or not all(np.diff((0.0, *values, 1.0)) > 0):
             msg = f"`edges` must be strictly increasing and strictly between 0 and 1, got {values!r}."
             raise ValueError(msg)
@@ -210,176 +269,64 @@ class Edges(Partition):
 
     def fit(self, prob: NDArray[np.float64]) -> Assignment:
         """Return the assignment of probabilities to the given intervals."""
-        _require_two_outcomes(prob, "Edges")
+        require_two_outcomes(prob, "Edges")
         return Intervals(np.array(self.edges), self.closed)
 
 
-@dataclass(frozen=True)
-class EqualMass(Partition):
-    """Cells that hold the same number of rows, as far as ties allow; for two outcomes.
-
-    Row order never matters: a block of tied values goes whole to one cell, and cells left empty by that vanish.
-
-    Parameters
-    ----------
-    n_cells : int or "sqrt"
-        Number of cells aimed at; "sqrt" makes the integer part of the square root of the number of rows (Posocco and
-        Bonnefoy 2021, section 4.5.1; they find that it grows somewhat too fast).
-    cut : {"row", "halfway"}
-        "row" cuts the sorted rows where ``numpy.array_split`` cuts them, and a block of tied values belongs to the
-        cell of its first row. "halfway" (the adaptive binning of Posocco and Bonnefoy 2021, as released) cuts after
-        every ``n_samples // n_cells`` rows, halfway to the next value; a value equal to an edge belongs above it, the
-        last cell takes the remainder, and there are at most as many cells as rows.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is not one of those allowed, or there are more than two outcomes when fitted.
-
-    References
-    ----------
-    N. Posocco and A. Bonnefoy (2021), Estimating expected calibration errors, ICANN, section 4.3.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> event = np.array([0.1, 0.2, 0.2, 0.2, 0.7, 0.9])
-    >>> prob = np.column_stack([1 - event, event])
-    >>> EqualMass(3).fit(prob)(prob)
-    array([0, 0, 0, 0, 1, 1])
-    >>> EqualMass(3, cut="halfway").fit(prob)(prob)
-    array([0, 1, 1, 1, 2, 2])
-    """
-
-    n_cells: int | str
-    cut: str = "row"
-
-    def __post_init__(self) -> None:
-        _validate_n_cells(self.n_cells)
-        validate_choice(self.cut, "cut", ("row", "halfway"))
-
-    def fit(self, prob: NDArray[np.float64]) -> Assignment:
-        """Return the assignment to intervals between the cuts of the fitted rows."""
-        _require_two_outcomes(prob, "EqualMass")
-        event = np.sort(prob[:, 1])
-        if self.cut == "halfway":
-            n_cells = min(_resolve_n_cells(self.n_cells, len(event)), len(event))
-            after = np.arange(1, n_cells) * (len(event) // n_cells)
-            return Intervals((event[after - 1] + event[after]) / 2)
-        starts = self.refit(event, np.ones((1, len(event)), dtype=np.uint16))[0, 1:-1]
-        return Intervals(np.unique(event[starts[starts < len(event)]]))
-
-    @property
-    def refits(self) -> bool:  # type: ignore[override]
-        """Whether `refit` is defined: for cuts at rows."""
-        return self.cut == "row"
-
-    def refit(self, event: NDArray[np.float64], drawn: NDArray[np.uint16]) -> NDArray[np.int64]:
-        """Cut every resample anew: a cell starts at the first block of ties that begins at or after its cut."""
-        n_cells = _resolve_n_cells(self.n_cells, len(event))
-        size, larger = divmod(len(event), n_cells)
-        cut = np.cumsum(np.where(np.arange(n_cells) < larger, size + 1, size))[:-1]
-        return cut_equal_mass(block_starts(event), drawn, cut)
-
-
-def _validate_n_cells(n_cells: Any) -> None:
+def validate_n_cells(n_cells: Any) -> None:
+    """Refuse a number of cells that is neither a positive integer nor "sqrt"."""
     if isinstance(n_cells, str) and n_cells == "sqrt":
         return
     try:
         validate_count(n_cells, "n_cells")
-    except ValueError:
+    except (TypeError, ValueError) as error:
         msg = f'`n_cells` must be an integer >= 1 or "sqrt", got {n_cells!r}.'
-        raise ValueError(msg) from None
+        raise (ValueError if isinstance(n_cells, str) else type(error))(msg) from None
 
 
-def _resolve_n_cells(n_cells: int | str, n_samples: int) -> int:
+def resolve_n_cells(n_cells: int | str, n_samples: int) -> int:
+    """Return the number of cells; "sqrt" is the integer part of the square root of the number of observations."""
     return math.isqrt(n_samples) if isinstance(n_cells, str) else n_cells
-
-
-@dataclass(frozen=True)
-class AgainstRest(Partition):
-    """Cells of one outcome against the rest: a partition of the probability that outcome k does not happen.
-
-    A partition made for two outcomes serves any number of them. With two outcomes it is that partition itself.
-
-    Parameters
-    ----------
-    k : int
-        The outcome, from 0.
-    partition : Partition or callable
-        Cells of the pair ``(prob[:, k], 1 - prob[:, k])``.
-
-    Raises
-    ------
-    ValueError
-        If ``k`` is negative, not an integer, or no outcome when applied.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> prob = np.array([[0.5, 0.25, 0.25], [0.125, 0.5, 0.375], [0.25, 0.375, 0.375]])
-    >>> AgainstRest(0, EqualMass(3)).fit(prob)(prob)
-    array([0, 2, 1])
-    """
-
-    k: int = 0
-    partition: Partition | Any = EqualMass(10)
-
-    def __post_init__(self) -> None:
-        validate_count(self.k, "k", minimum=0)
-        validate_partition(self.partition)
-
-    @property
-    def depends_on_rows(self) -> bool:  # type: ignore[override]
-        """Whether the cells of the pair do."""
-        return getattr(self.partition, "depends_on_rows", False)
-
-    def fit(self, prob: NDArray[np.float64]) -> Assignment:
-        """Return the function from probabilities to cell numbers."""
-        assign = fit_partition(self.partition, self._pair(prob))
-        return lambda new: assign(self._pair(new))
-
-    def _pair(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self.k >= prob.shape[1]:
-            msg = f"`k` must be less than the number of outcomes, {prob.shape[1]}, got {self.k}."
-            raise ValueError(msg)
-        return prob if prob.shape[1] == 2 else np.column_stack([prob[:, self.k], 1 - prob[:, self.k]])
 
 
 def fit_partition(partition: Any, prob: NDArray[np.float64]) -> Assignment:
     """Return the fitted assignment of a `Partition` or of a plain function from probabilities to labels."""
-    if is_ours(partition):
-        return partition.fit(prob)
-    if isinstance(partition, Partition):
-        assign = partition.fit(prob.copy())
-        return lambda new: assign(new.copy())
-    return lambda new: _checked_labels(partition(new.copy()), len(new))
+    assign = call("partition", partition.fit, prob) if isinstance(partition, Partition) else partition
+    if isinstance(assign, Intervals):
+        return assign
+    return partial(_assign, assign)  # results that hold it can be pickled
 
 
-def validate_partition(partition: Any) -> None:
-    """Raise ValueError unless ``partition`` is a `Partition` or a function."""
+def validate_partition(partition: Any) -> Any:
+    """Return ``partition`` if it is a `Partition` or a function."""
     if isinstance(partition, type) or not (isinstance(partition, Partition) or callable(partition)):
         msg = f"`partition` must be a partition such as EqualWidth(15) or a function, got {partition!r}."
-        raise ValueError(msg)
+        raise TypeError(msg)
     try:
         hash(partition)
     except TypeError:
         msg = f"`partition` must be hashable, such as a frozen dataclass, got {partition!r}."
-        raise ValueError(msg) from None
+        raise TypeError(msg) from None
+    return partition
+
+
+def _assign(assign: Assignment, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    return _checked_labels(call("partition", assign, prob), len(prob))
 
 
 def _checked_labels(label: Any, n_samples: int) -> NDArray[np.int64]:
     values = np.asarray(label)
     if values.shape != (n_samples,) or values.dtype.kind not in "iub":
         msg = (
-            f"`partition` must return an integer cell number per row, shape ({n_samples},), "
+            f"`partition` must return an integer cell label per observation, shape ({n_samples},), "
             f"got {values.dtype} of shape {values.shape}."
         )
         raise ValueError(msg)
-    return values.astype(np.int64)
+    return values.astype(np.int64, copy=False)
 
 
-def _require_two_outcomes(prob: NDArray[np.float64], name: str) -> None:
+def require_two_outcomes(prob: NDArray[np.float64], name: str) -> None:
+    """Refuse predictions of more than two outcomes; ``name`` is that of the partition."""
     if prob.shape[1] != 2:
         msg = f"`{name}` needs a two-outcome lens such as Confidence(), got {prob.shape[1]} outcomes."
         raise ValueError(msg)

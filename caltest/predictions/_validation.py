@@ -1,7 +1,11 @@
-"""Turn what users pass into what the package trusts; a refusal names the argument, the value and what is allowed."""
+"""Validation of arguments: a refusal names the argument, what is allowed and the value.
+
+Wrong types raise TypeError, wrong values ValueError; what an array holds is a value.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -9,17 +13,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 SUM_TOLERANCE = 1e-4
-"""A row of probabilities may miss 1 by this much: float32 softmax output passes, a forgotten class does not."""
+"""Probabilities of an observation may miss the sum 1 by this: float32 softmax passes, a forgotten class does not."""
 
 SeedLike = int | np.random.Generator | None
+
+
+MANY, LARGE = 256, 2**24
+"""Of more classes and more probabilities than these, tables of one double for each probability are not made."""
 
 
 def validate_prob(y_prob: ArrayLike) -> NDArray[np.float64]:
     """Return probabilities of shape ``(n_samples, n_classes)``; ``(n_samples,)`` is read as the positive class.
 
-    The values are those of the caller (tiny drift of a row sum is kept), the array is the package's own, so that not
-    even a user's lens writes to the caller's.
+    The values are those of the caller: small deviations of a sum from 1 are kept. The array may be the caller's too, so
+    that nothing may write to it: functions of users get read-only views.
     """
+    return np.require(validate_given_prob(y_prob), np.float64, ["C", "W"])
+
+
+def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
+    """Return the same probabilities as `validate_prob`, large arrays of float32 as they are."""
     prob = _typed_array(y_prob, "y_prob")
     if prob.dtype == object:
         prob = _as_float(prob, "y_prob")
@@ -45,10 +58,11 @@ def validate_prob(y_prob: ArrayLike) -> NDArray[np.float64]:
         msg = f"`y_prob` must not be empty, got shape {prob.shape}."
         raise ValueError(msg)
     _refuse_bad_values(prob)
-    prob = np.require(prob, np.float64, ["C", "W"])  # no copy where none is needed: nothing writes to it
+    kept = prob.dtype == np.float32 and is_large(prob)
+    prob = np.require(prob, np.float32 if kept else np.float64, ["C", "W"])  # copied if need be: nothing writes to it
     if prob.ndim == 1:
         return np.column_stack([1.0 - prob, prob])
-    total = np.einsum("ik->i", prob)
+    total = np.einsum("ik->i", prob, dtype=np.float64)
     wrong = np.flatnonzero(np.abs(total - 1.0) > SUM_TOLERANCE)
     if wrong.size:
         row = wrong[0]
@@ -58,6 +72,11 @@ def validate_prob(y_prob: ArrayLike) -> NDArray[np.float64]:
         )
         raise ValueError(msg)
     return prob
+
+
+def is_large(prob: NDArray[Any]) -> bool:
+    """Return whether probabilities should not be converted to doubles, nor anything be kept for each of them."""
+    return prob.ndim == 2 and prob.shape[1] > MANY and prob.size > LARGE
 
 
 def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] | None = None) -> NDArray[np.int64]:
@@ -92,7 +111,15 @@ def validate_problem(
     y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return ``prob (n_samples, n_classes)`` and ``outcome (n_samples,)`` of equal length."""
-    prob = validate_prob(y_prob)
+    prob, outcome = validate_given_problem(y_true, y_prob, classes)
+    return np.require(prob, np.float64, ["C", "W"]), outcome
+
+
+def validate_given_problem(
+    y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None = None
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the same as `validate_problem`, large arrays of float32 probabilities as they are."""
+    prob = validate_given_prob(y_prob)
     outcome = validate_outcome(y_true, prob.shape[1], classes)
     if len(prob) != len(outcome):
         msg = f"`y_true` and `y_prob` must have the same length, got {len(outcome)} and {len(prob)}."
@@ -121,52 +148,78 @@ def validate_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[
 
 
 def validate_rng(rng: SeedLike) -> np.random.Generator:
-    """Return a Generator: the one entrance of randomness (SPEC 7)."""
+    """Return a Generator; all randomness of the package enters here."""
     if rng is None or isinstance(rng, np.random.Generator):
         return np.random.default_rng(rng)
-    if isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0:
-        return np.random.default_rng(int(rng))
+    seed: Any = rng
+    is_integer = _is_integer(seed)
+    if is_integer and seed >= 0:
+        return np.random.default_rng(int(seed))
     msg = f"`rng` must be None, an integer >= 0 or a numpy.random.Generator, got {rng!r}."
-    raise ValueError(msg)
+    raise _refusal(is_integer, msg)
 
 
-def is_ours(thing: Any) -> bool:
-    """Return whether an object's class is of this package: it leaves its arguments as they are, and needs no copies."""
-    return type(thing).__module__.startswith("caltest.")
+def validate_workers(workers: Any) -> int:
+    """Return a number of threads; -1 stands for all processors."""
+    is_integer = _is_integer(workers)
+    if is_integer and workers == -1:
+        return os.cpu_count() or 1
+    if is_integer and workers >= 1:
+        return int(workers)
+    msg = f"`workers` must be an integer >= 1, or -1 for all processors, got {workers!r}."
+    raise _refusal(is_integer, msg)
 
 
 def validate_count(value: Any, name: str, minimum: int = 1) -> int:
     """Return ``value`` as int if it is an integer of at least ``minimum``."""
-    if isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= minimum:
+    is_integer = _is_integer(value)
+    if is_integer and value >= minimum:
         return int(value)
     msg = f"`{name}` must be an integer >= {minimum}, got {value!r}."
-    raise ValueError(msg)
+    raise _refusal(is_integer, msg)
 
 
 def validate_level(value: Any, name: str) -> float:
     """Return ``value`` as float if it lies strictly between 0 and 1."""
-    if isinstance(value, int | float | np.number) and 0 < value < 1:
+    right_type = is_number(value)
+    if right_type and 0 < value < 1:
         return float(value)
     msg = f"`{name}` must lie strictly between 0 and 1, got {value!r}."
-    raise ValueError(msg)
+    raise _refusal(right_type, msg)
 
 
 def validate_positive(value: Any, name: str, or_else: str = "") -> float:
     """Return ``value`` as float if it is a positive, finite number; ``or_else`` names another allowed value."""
-    if isinstance(value, int | float | np.number) and not isinstance(value, bool) and 0 < value < np.inf:
+    right_type = is_number(value)
+    if right_type and 0 < value < np.inf:
         return float(value)
     msg = f"`{name}` must be a positive, finite number{f' or {or_else}' if or_else else ''}, got {value!r}."
-    raise ValueError(msg)
+    raise _refusal(right_type, msg)
 
 
 def validate_number(value: Any, name: str, low: float = -np.inf, high: float = np.inf) -> float:
     """Return ``value`` as float if it is a finite number from ``low`` to ``high``."""
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if is_number and np.isfinite(value) and low <= value <= high:
+    right_type = is_number(value)
+    if right_type and np.isfinite(value) and low <= value <= high:
         return float(value)
     allowed = "" if low == -np.inf and high == np.inf else f" from {low:g} to {high:g}"
     msg = f"`{name}` must be a finite number{allowed}, got {value!r}."
-    raise ValueError(msg)
+    raise _refusal(right_type, msg)
+
+
+def validate_bool(value: Any, name: str) -> None:
+    """Raise TypeError unless ``value`` is True or False."""
+    if not isinstance(value, bool):
+        msg = f"`{name}` must be True or False, got {value!r}."
+        raise TypeError(msg)
+
+
+def validate_share(value: Any, name: str) -> float:
+    """Return ``value`` as float if it is a number from 0 to 1, 1 excluded."""
+    if is_number(value) and 0 <= value < 1:
+        return float(value)
+    msg = f"`{name}` must be a number of at least 0 and below 1, got {value!r}."
+    raise (ValueError if is_number(value) else TypeError)(msg)
 
 
 def validate_choice(value: Any, name: str, allowed: Sequence[str]) -> str:
@@ -174,7 +227,21 @@ def validate_choice(value: Any, name: str, allowed: Sequence[str]) -> str:
     if isinstance(value, str) and value in allowed:
         return value
     msg = f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}."
-    raise ValueError(msg)
+    raise _refusal(isinstance(value, str), msg)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether ``value`` is a real number, of Python or NumPy."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _refusal(right_type: bool, message: str) -> TypeError | ValueError:
+    """Return the exception for a wrong value, or for a wrong type."""
+    return ValueError(message) if right_type else TypeError(message)
 
 
 def _plain_array(values: Any, name: str) -> NDArray[Any]:
@@ -224,9 +291,10 @@ def _refuse_bad_values(prob: NDArray[Any]) -> None:
 
 
 def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> NDArray[np.int64]:
-    if _plain_array(classes, "classes").ndim != 1:
+    n_dimensions = _plain_array(classes, "classes").ndim  # 0 for texts, sets and numbers
+    if n_dimensions != 1:
         msg = f"`classes` must be a sequence of {n_classes} labels, one per column of `y_prob`, got {classes!r}."
-        raise ValueError(msg)
+        raise _refusal(n_dimensions > 0, msg)
     names = list(classes) if isinstance(classes, list | tuple) else np.asarray(classes).tolist()
     if len(names) != n_classes:
         msg = f"`classes` must name {n_classes} classes, one per column of `y_prob`, got {len(names)}."

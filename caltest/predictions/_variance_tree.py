@@ -1,4 +1,4 @@
-"""The data-dependent partition of the paper: a tree that splits where predictions vary most."""
+"""The data-dependent partition: a tree that splits the class whose predictions vary most."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import heapq
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,38 +16,57 @@ from caltest._compiled._refit_trees import fit_class_trees
 from caltest.predictions._partitions import Assignment, Intervals, Partition, block_starts
 from caltest.predictions._validation import validate_choice, validate_count
 
+if TYPE_CHECKING:
+    from caltest.predictions._sample import Sample
 
-@dataclass(frozen=True)
+
+_BLOCK_VALUES = 2**19
+
+
+@dataclass(frozen=True, repr=False)
 class VarianceTree(Partition):
-    r"""The data-dependent tree: a node is split on the class whose probability varies most in it.
+    r"""Tree whose nodes are split on the class with the largest variance of its probability.
 
-    The paper's data-dependent scheme (appendix B; Nobel 1996), with both stopping rules found in practice. The left
-    child takes the rows with probability below the threshold t.
+    The data-dependent partition of Vaicenavicius et al. (2019, appendix B; Nobel 1996), with both stopping rules found
+    in practice. The left child takes the observations with probability below the threshold t.
 
     * ``min_leaf`` given: t is the upper median ``sorted(x)[n // 2]``; a node is split if both children keep at least
-      ``min_leaf`` rows, else it is a leaf; no other class is tried (CalibrationErrors.jl).
-    * ``min_split`` given: every node of at least that many rows is split, at its mean or median (the average of the
-      two middle values for even n), unless one side would be empty (uu-sml/calibration).
+      ``min_leaf`` observations, else it is a leaf; no other class is tried (CalibrationErrors.jl).
+    * ``min_split`` given: every node of at least that many observations is split, at its mean or median (the average
+      of the two middle values for even n), unless one side would be empty (uu-sml/calibration).
     * neither given: ``max_cells`` = 2 ** round(0.3 log2 n) unless given, and ``min_leaf`` = max(1, int(0.7 n /
       max_cells)).
 
-    A node of which half the rows share the smallest value of that class is a leaf by the first and third rule: nothing
-    lies below its median. Rounded or one-hot predictions may so share one cell, in which errors cancel; then choose
-    `EqualWidth` or `min_split`.
+    A node in which half the observations share the smallest value of that class is a leaf by the first and third rule,
+    because no value is below its median. Rounded or one-hot predictions may therefore share one cell, in which errors
+    cancel; then choose `EqualWidth` or ``min_split``.
 
     Parameters
     ----------
     split : {"median", "mean"}
         Where a node is cut; "mean" needs ``min_split``.
     min_leaf, min_split : int, optional
-        Fewest rows of a leaf; fewest rows of a node that is split. At most one of the two.
+        Smallest number of observations of a leaf; smallest number of a node that is split. At most one of the two.
     max_cells : int, optional
-        At most this many cells; the node of largest variance is split first.
+        Largest number of cells; the node of largest variance is split first.
 
     Raises
     ------
+    TypeError
+        If a number is not an integer, or ``split`` is no text.
     ValueError
-        If both minima are given, if ``split="mean"`` comes without ``min_split``, or a number is not positive.
+        If both minima are given, if ``split="mean"`` is given without ``min_split``, if a number is < 1, or if
+        ``split`` is unknown.
+
+    See Also
+    --------
+    EqualWidth : Cells of equal width, which do not depend on the predictions.
+    EqualMass : Cells with equal numbers of observations, for two outcomes.
+
+    References
+    ----------
+    J. Vaicenavicius et al. (2019), Evaluating model calibration in classification, AISTATS, appendix B.
+    A. Nobel (1996), Histogram regression estimation using data-dependent partitions, Annals of Statistics 24.
 
     Examples
     --------
@@ -76,7 +95,7 @@ class VarianceTree(Partition):
             raise ValueError(msg)
 
     def fit(self, prob: NDArray[np.float64]) -> Assignment:
-        """Grow the tree on ``prob (n_samples, n_outcomes)`` and return the assignment of rows to its leaves."""
+        """Grow the tree on ``prob (n_samples, n_outcomes)`` and return the assignment of predictions to its leaves."""
         feature = prob[:, 1:] if prob.shape[1] == 2 else prob
         min_leaf, max_cells = self._limits(len(prob))
         tree = _grow(feature, self._cut(min_leaf), max_cells)
@@ -85,43 +104,41 @@ class VarianceTree(Partition):
         return tree
 
     @property
-    def refits(self) -> bool:  # type: ignore[override]
+    def refits(self) -> bool:
         """Whether `refit` is defined: for medians, which are values; rounding may move a mean across one."""
         return self.split == "median"
 
     def refit(self, event: NDArray[np.float64], drawn: NDArray[np.uint16]) -> NDArray[np.int64]:
-        """Grow the tree anew on every resample, cut at medians."""
-        min_leaf, max_cells = self._limits(len(event))
-        cut = self._cut(min_leaf)
-        cells = max(1, min(max_cells, len(event) // cut.min_leaf))
+        """Grow the tree on every resample of two outcomes, cut at medians."""
         values = np.ascontiguousarray(event)
-        limits = cut.min_rows, cut.min_leaf, min_leaf is not None, cells
-        return fit_trees(values, block_starts(values), drawn, *limits)
+        return fit_trees(values, block_starts(values), drawn, *self._refit_limits(len(event)))
+
+    @property
+    def refits_classes(self) -> bool:
+        """Whether `refit_classes` is defined: for medians."""
+        return self.split == "median"
 
     def refit_classes(
-        self,
-        ranks: Ranks,
-        null_prob: NDArray[np.float64],
-        rows: NDArray[np.int32],
-        outcomes: NDArray[Any],
+        self, sample: Sample, rows: NDArray[np.int32], outcomes: NDArray[Any]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Grow the tree anew on rows drawn from many classes, ``(n_replicates, n_samples)``, and sum over its leaves.
-
-        Returns counts ``(n_replicates, n_cells)``, sums of ``null_prob (n_samples, n_outcomes)`` and outcome counts,
-        ``(n_replicates, n_cells, n_outcomes)``; cells may be empty.
-        """
-        min_leaf, max_cells = self._limits(len(ranks.prob))
-        cut = self._cut(min_leaf)
-        cells = max(1, min(max_cells, len(ranks.prob) // cut.min_leaf))
-        limits = cut.min_rows, cut.min_leaf, min_leaf is not None, cells
-        capacity = min(cells, 4 * len(ranks.prob) // cut.min_rows + 16)
+        """Grow the tree on every resample of more than two outcomes, and sum over its leaves."""
+        ranks, null_prob = sample.once(_ranks), sample.null_prob
+        limits = self._refit_limits(sample.n_samples)
+        min_rows, *_, cells = limits
+        capacity = min(cells, 4 * sample.n_samples // min_rows + 16)
         while True:
             shape = len(rows), capacity
-            sums = np.zeros(shape), np.zeros((*shape, null_prob.shape[1])), np.zeros((*shape, null_prob.shape[1]))
+            sums = np.zeros(shape), np.zeros((*shape, sample.n_outcomes)), np.zeros((*shape, sample.n_outcomes))
             used = fit_class_trees(ranks.prob, null_prob, ranks.rank, ranks.values, rows, outcomes, *limits, *sums)
             if used >= 0:
                 return sums[0][:, :used], sums[1][:, :used], sums[2][:, :used]
             capacity = min(cells, 2 * capacity)  # ties cut off small leaves
+
+    def _refit_limits(self, n_samples: int) -> tuple[int, int, bool, int]:
+        """Return what the kernels take: smallest node and leaf, whether medians are upper ones, and the most cells."""
+        min_leaf, max_cells = self._limits(n_samples)
+        cut = self._cut(min_leaf)
+        return cut.min_rows, cut.min_leaf, min_leaf is not None, max(1, min(max_cells, n_samples // cut.min_leaf))
 
     def wanted_cells(self, n_samples: int) -> int:
         """Return the number of cells that the default rule aims at; 1 for the others, which aim at none."""
@@ -130,7 +147,7 @@ class VarianceTree(Partition):
         return 1
 
     def _limits(self, n_samples: int) -> tuple[int | None, int]:
-        """Return the fewest rows of a leaf, if given or by default, and the most cells."""
+        """Return the smallest number of observations of a leaf, if given or by default, and the most cells."""
         min_leaf, max_cells = self.min_leaf, self.max_cells
         if min_leaf is None and self.min_split is None:
             max_cells = max_cells or 2 ** round(0.3 * np.log2(n_samples))
@@ -146,14 +163,14 @@ class VarianceTree(Partition):
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Predictions with their order, made once for all resamples.
+    """Predictions with their order, computed once for all resamples.
 
     Attributes
     ----------
     prob : array of shape (n_samples, n_outcomes)
         Predictions.
     rank : array of shape (n_outcomes, n_samples)
-        Place of each prediction among the distinct values of its class.
+        Rank of each prediction among the distinct values of its class.
     values : array of shape (n_outcomes, n_samples)
         Distinct values of each class, increasing; the rest is 0.
     """
@@ -172,8 +189,12 @@ class Ranks:
         return cls(np.ascontiguousarray(prob), rank, values)
 
 
+def _ranks(sample: Sample) -> Ranks:
+    return Ranks.of(sample.prob)
+
+
 def _mean(values: NDArray[np.float64]) -> float:
-    return math.fsum(values) / len(values)  # rounded once: values at the mean change sides with no row order
+    return math.fsum(values) / len(values)  # rounded once, so that the order of the observations does not matter
 
 
 def _upper_median(values: NDArray[np.float64]) -> Any:
@@ -182,7 +203,7 @@ def _upper_median(values: NDArray[np.float64]) -> Any:
 
 @dataclass(frozen=True)
 class _Cut:
-    """When and where a node is split: at least ``min_rows`` rows, at least ``min_leaf`` on either side."""
+    """When and where a node is split: at least ``min_rows`` observations, at least ``min_leaf`` on either side."""
 
     min_rows: int
     min_leaf: int
@@ -214,22 +235,30 @@ class _Tree:
         return node
 
 
-def _grow(feature: NDArray[np.float64], cut: _Cut, max_cells: int) -> _Tree:
+def _variances(feature: NDArray[Any], row: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the variance of each column over some observations, some columns at a time to save memory."""
+    width = max(1, _BLOCK_VALUES // len(row))
+    starts = range(0, feature.shape[1], width)
+    blocks = (feature[row, start : start + width].astype(np.float64, copy=False) for start in starts)
+    return np.concatenate([block.var(axis=0) for block in blocks])
+
+
+def _grow(feature: NDArray[Any], cut: _Cut, max_cells: int) -> _Tree:
     """Split the node of largest variance until no node can be split or there are ``max_cells`` leaves."""
     axis, threshold, left = [0], [0.0], [-1]
     heap: list[tuple[float, int, int, NDArray[np.int64]]] = []
 
     def offer(node: int, row: NDArray[np.int64]) -> None:
         if len(row) >= cut.min_rows:
-            variance = feature[row].var(axis=0)
-            largest = float(f"{variance.max():.12g}")  # rounding, which depends on row order, shall decide nothing
+            variance = _variances(feature, row)
+            largest = float(f"{variance.max():.12g}")  # rounding depends on their order and must decide nothing
             heapq.heappush(heap, (-largest, node, int(np.argmax(variance >= largest * (1 - 1e-11))), row))
 
     offer(0, np.arange(len(feature)))
     n_cells = 1
     while heap and n_cells < max_cells:
         _, node, split_axis, row = heapq.heappop(heap)
-        values = feature[row, split_axis]
+        values = feature[row, split_axis].astype(np.float64, copy=False)
         at = cut(values)
         if at is None:
             continue

@@ -1,4 +1,4 @@
-"""What chance does: simulated labels and rows, exact and limit distributions, p-values."""
+"""Null distributions: simulated labels and resampled observations, exact and limit distributions, p-values."""
 
 import lazy_loader
 

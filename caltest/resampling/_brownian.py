@@ -1,18 +1,19 @@
-r"""Brownian limits of the cumulative residual: how far a Brownian motion strays within the unit of time.
+r"""Limit distributions of `KS` and `Kuiper`: the largest distance from 0 and the range of a Brownian motion.
 
 Standardised by :math:`(\sum_i p_i (1 - p_i))^{1/2}`, the path of a calibrated model tends to a Brownian motion B on
-[0, 1]; `KS` tends to the largest value of \|B\|, `Kuiper` to the range of B. The laws are those of Feller (1951). Every
-tail probability is a sum whose first term dominates, so that its logarithm is exact to rounding however small it is.
+[0, 1]; `KS` tends to the largest value of \|B\|, `Kuiper` to the range of B. Feller (1951) derived their distributions.
+Every tail probability is a sum whose first term dominates, so that its logarithm is exact to rounding however small it
+is.
 
-These p-values are limits, never exact; `calibration_test` redraws unless told otherwise. Where they fail, with
-:math:`V = \sum_i p_i (1 - p_i)`:
+These p-values are limits, never exact, and `calibration_test` simulates labels by default. They are wrong in four
+cases, where :math:`V = \sum_i p_i (1 - p_i)`:
 
 * The path moves in steps, and its excursion falls short of the limit by about :math:`0.2 V^{-1/2}` (KS) or
   :math:`0.4 V^{-1/2}` (Kuiper): for V = 33, 200 even predictions, the p-value is 0.054 or 0.060 where 0.05 is exact.
-* Few distinct predictions: the path is read only where they differ, and the p-value is too large: 0.07 or 0.11 for 11
-  values, 0.09 or 0.16 for three, at any n.
-* Rare events, V below about 10: too small in the tail (size 0.011 at 0.01 for V = 5).
-* Far in the tail a sum of bounded residuals is not normal: a p-value of 1e-50 says "very small", not how small.
+* With few distinct predictions the path is evaluated only where they differ, and the p-value is too large: 0.07 or
+  0.11 for 11 values, 0.09 or 0.16 for three, at any n.
+* With rare events, V below about 10, it is too small in the tail (size 0.011 at 0.01 for V = 5).
+* Far in the tail a sum of bounded residuals is not normal: a p-value of 1e-50 is very small, but not exactly that.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.resampling._distributions import Law
+from caltest.resampling._distributions import Distribution, Tail
 
 _TERMS = np.arange(12)
 _SWITCH = 1.5  # below it the series of the other tail converges faster
-_SMALLEST = 0.01  # nothing is below it: the chance is exp(-10,000)
+_SMALLEST = 0.01  # smaller values have a probability below exp(-10,000)
 
 
 def ks_pvalue(statistic: ArrayLike) -> float | NDArray[np.float64]:
@@ -37,7 +38,8 @@ def ks_pvalue(statistic: ArrayLike) -> float | NDArray[np.float64]:
     .. math:: 4 \sum_{k \ge 0} (-1)^k Q((2k + 1) x) = 1 - \frac4\pi \sum_{k \ge 0} \frac{(-1)^k}{2k + 1}
               \exp\Bigl(-\frac{(2k + 1)^2 \pi^2}{8 x^2}\Bigr), \qquad Q(x) = P(N(0, 1) > x)
 
-    Asymptotic: see the module for where it fails. Below 1e-308 it is 0; `ks_log_pvalue` goes on.
+    It is a limit, and not exact with few observations, few distinct predictions or rare events. Below 1e-308 it is 0;
+    `ks_log_pvalue` is finite there.
 
     Parameters
     ----------
@@ -52,7 +54,12 @@ def ks_pvalue(statistic: ArrayLike) -> float | NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If a statistic is negative or no number.
+        If a statistic is negative or NaN.
+
+    See Also
+    --------
+    kuiper_pvalue : The same for the range.
+    caltest.calibration_test : Exact or simulated p-values.
 
     References
     ----------
@@ -86,7 +93,11 @@ def ks_log_pvalue(statistic: ArrayLike) -> float | NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If a statistic is negative or no number.
+        If a statistic is negative or NaN.
+
+    See Also
+    --------
+    ks_pvalue : The p-value itself.
 
     Examples
     --------
@@ -103,7 +114,8 @@ def kuiper_pvalue(statistic: ArrayLike) -> float | NDArray[np.float64]:
     .. math:: 8 \sum_{k \ge 1} (-1)^{k - 1} k \, Q(k x) = 1 - \sum_{k \ge 0} \Bigl(\frac8{x^2} + \frac8{(2k + 1)^2
               \pi^2}\Bigr) \exp\Bigl(-\frac{(2k + 1)^2 \pi^2}{2 x^2}\Bigr), \qquad Q(x) = P(N(0, 1) > x)
 
-    Asymptotic: see the module for where it fails. Below 1e-308 it is 0; `kuiper_log_pvalue` goes on.
+    It is a limit, and not exact with few observations, few distinct predictions or rare events. Below 1e-308 it is 0;
+    `kuiper_log_pvalue` is finite there.
 
     Parameters
     ----------
@@ -118,7 +130,12 @@ def kuiper_pvalue(statistic: ArrayLike) -> float | NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If a statistic is negative or no number.
+        If a statistic is negative or NaN.
+
+    See Also
+    --------
+    ks_pvalue : The same for the largest distance from 0.
+    caltest.calibration_test : Exact or simulated p-values.
 
     References
     ----------
@@ -152,7 +169,11 @@ def kuiper_log_pvalue(statistic: ArrayLike) -> float | NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If a statistic is negative or no number.
+        If a statistic is negative or NaN.
+
+    See Also
+    --------
+    kuiper_pvalue : The p-value itself.
 
     Examples
     --------
@@ -189,8 +210,8 @@ def _log_normal_series(x: NDArray[np.float64], multiple: NDArray[Any], factor: N
 
 
 @dataclass(frozen=True)
-class BrownianLaw(Law):
-    """The law of ``scale`` times how far a Brownian motion strays.
+class BrownianDistribution(Distribution):
+    """The distribution of ``scale`` times a functional of a Brownian motion.
 
     Attributes
     ----------
@@ -224,6 +245,15 @@ class BrownianLaw(Law):
         """Return P(T >= x)."""
         return math.exp(self.log_sf(x))
 
+    def tail(self, x: float) -> Tail:
+        """Return P(T >= x), with the standardised statistic and the logarithm of the tail in words."""
+        standardised = x / self.scale if self.scale > 0 else 0.0
+        words = (
+            f"Brownian limit, standardised statistic {standardised:.6g}, log10 p {self.log_sf(x) / np.log(10):.4g}; "
+            "not reliable where few predictions are distinct or few lie far from 0 and 1"
+        )
+        return Tail(self.sf(x), math.nan, words)
+
     def quantile(self, q: float) -> float:
         """Return the value t with P(T <= t) = q, to about 1e-12 of the scale."""
         from scipy.optimize import brentq
@@ -232,8 +262,8 @@ class BrownianLaw(Law):
 
 
 @dataclass(frozen=True)
-class ExcursionLaw(BrownianLaw):
-    """The law of the largest distance from 0."""
+class ExcursionDistribution(BrownianDistribution):
+    """The distribution of the largest distance from 0."""
 
     standard_mean = math.sqrt(math.pi / 2)
     standard_std = math.sqrt(2 * 0.915965594177219015 - math.pi / 2)  # twice Catalan's constant
@@ -241,8 +271,8 @@ class ExcursionLaw(BrownianLaw):
 
 
 @dataclass(frozen=True)
-class RangeLaw(BrownianLaw):
-    """The law of the range."""
+class RangeDistribution(BrownianDistribution):
+    """The distribution of the range."""
 
     standard_mean = 2 * math.sqrt(2 / math.pi)
     standard_std = math.sqrt(4 * math.log(2) - 8 / math.pi)

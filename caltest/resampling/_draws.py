@@ -1,45 +1,36 @@
-"""Draws under a null hypothesis, or of the data: seeds and a range of replicates, from which everything is repeated."""
+"""Draws of labels under a null hypothesis: a seed and a range of replicates, from which every draw can be repeated."""
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._alias import class_records
-from caltest._compiled._cells import sum_multiplicities
-from caltest._compiled._draws import (
-    count_drawn,
-    draw_class_rows,
-    draw_classes,
-    draw_counts,
-    draw_events,
-    draw_multiplicities,
-    draw_outcomes,
-    draw_rows,
-)
-from caltest.predictions._partitions import Partition
-from caltest.predictions._sample import CellSums, Sample, outcome_dtype, outcome_thresholds
-from caltest.predictions._validation import validate_count
-from caltest.predictions._variance_tree import Ranks, VarianceTree
-from caltest.resampling._distributions import TIE_TOLERANCE, PoissonBinomial
-from caltest.resampling._row_counts import AliasTables, Strata
+from caltest._compiled._draws import count_drawn, draw_counts, draw_many_outcomes, draw_outcomes
+from caltest.predictions._cells import CellSums, cell_dtype
+from caltest.predictions._lens import outcome_dtype
+from caltest.predictions._sample import Sample
+from caltest.predictions._validation import MANY, SeedLike, validate_count, validate_rng, validate_workers
+from caltest.resampling._poisson_binomial import PoissonBinomial
+from caltest.resampling._row_counts import AliasTables
+from caltest.resampling._summaries import EntryCounts, Summary
+from caltest.results._progress import Progress
 
-_BLOCK_BYTES = 2**21  # what is drawn at a time should stay in cache until every statistic has read it
+_BLOCK_BYTES = 2**21  # a block of draws should stay in the cache until every statistic has read it
 _BLOCK_REPLICATES = (8, 1024)
+_TOGETHER = 64  # replicates that the thresholds of many classes are made for
 
 
 @dataclass(frozen=True)
 class Draws(ABC):
-    """A range of replicates: what makes every resampled distribution, and makes it repeatable.
+    """A range of replicates of simulated labels.
 
-    Replicate r depends on the seed and on r alone, so a test may be cut into slices in any way.
+    Replicate r depends on the seed and on r alone, so that a test may be cut into slices in any way.
 
     Attributes
     ----------
@@ -53,21 +44,26 @@ class Draws(ABC):
     first: int
     n_resamples: int
 
-    resample_rows = False
-    """Whether predictions are drawn too."""
+    resample_rows: ClassVar[bool] = False
+    """Whether observations are drawn too."""
+
+    @classmethod
+    def of(cls, n_resamples: int, rng: SeedLike = None) -> Self:
+        """Return ``n_resamples`` draws; all randomness enters here."""
+        seed = validate_rng(rng).integers(2**64, dtype=np.uint64)
+        return cls(seed, 0, validate_count(n_resamples, "n_resamples"))
 
     @abstractmethod
     def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
         """Yield samples with outcomes ``(n_replicates, n_samples)`` drawn for them."""
 
-    def cell_sums(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
-        """Yield the cell sums of every draw; overridden where they can be drawn without outcomes in memory."""
-        for drawn, outcomes in self.blocks(sample):
-            yield CellSums.of(drawn, drawn.cells(partition), outcomes)
+    def summarise(self, sample: Sample, summary: Summary) -> Iterator[Any] | None:
+        """Return an iterator over a summary of the draws, computed without storing labels; None if there is none.
 
-    def sums_of_fixed_cells(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
-        """Yield the sums of every draw over the cells of the sample itself."""
-        return self.cell_sums(sample, partition)
+        This is the one table from the kind of draws and the summary that a statistic needs to a compiled path. `blocks`
+        is the general path, and every compiled path must agree with it.
+        """
+        return None
 
     def slices(self, size: int) -> list[Self]:
         """Cut into consecutive parts of at most ``size`` replicates."""
@@ -80,10 +76,10 @@ class Draws(ABC):
         self,
         evaluate: Callable[[Self], NDArray[np.float64]],
         workers: int = 1,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> NDArray[np.float64]:
         """Return ``evaluate(part)`` joined along the last axis over parts of the replicates, on ``workers`` threads."""
-        threads = _threads(workers)
+        threads = validate_workers(workers)
         parts = self.slices(min(_BLOCK_REPLICATES[1], -(-self.n_resamples // (4 * threads))))
         values = []
         with ThreadPoolExecutor(threads) as pool:
@@ -93,7 +89,7 @@ class Draws(ABC):
                     progress(part.first + part.n_resamples, self.n_resamples)
         return np.concatenate(values, axis=-1)
 
-    def _blocks_of(self, bytes_each: int) -> list[Self]:
+    def blocks_of(self, bytes_each: int) -> list[Self]:
         """Cut into parts that take some bytes for each replicate."""
         low, high = _BLOCK_REPLICATES
         return self.slices(min(max(_BLOCK_BYTES // bytes_each, low), high))
@@ -101,20 +97,34 @@ class Draws(ABC):
 
 @dataclass(frozen=True)
 class OutcomeDraws(Draws):
-    """Predictions fixed, outcomes drawn from their null probabilities."""
+    """Labels simulated from their null probabilities, predictions fixed."""
 
     def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
         """Yield the sample with outcomes ``(n_replicates, n_samples)`` drawn for it."""
-        for part in self._blocks_of(sample.n_samples):
-            out = np.empty((part.n_resamples, sample.n_samples), dtype=outcome_dtype(sample.n_outcomes))
+        dtype = outcome_dtype(sample.n_outcomes)
+        if sample.n_outcomes > MANY:
+            for part in self.slices(_TOGETHER):
+                out = np.empty((part.n_resamples, sample.n_samples), dtype=dtype)
+                draw_many_outcomes(sample.given_null, self.seed, part.first, out)
+                for block in part.blocks_of(sample.n_samples * dtype.itemsize):
+                    start = block.first - part.first
+                    yield sample, out[start : start + block.n_resamples]
+            return
+        for part in self.blocks_of(sample.n_samples):
+            out = np.empty((part.n_resamples, sample.n_samples), dtype=dtype)
             draw_outcomes(sample.thresholds, self.seed, part.first, out)
             yield sample, out
 
-    def cell_sums(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
-        """Yield the cell sums of every draw; for two outcomes the counts are drawn from their own laws."""
+    def summarise(self, sample: Sample, summary: Summary) -> Iterator[Any] | None:
+        """Count simulated labels by cell, or by the cells of the entries that they select."""
         if sample.weight is not None:
-            yield from super().cell_sums(sample, partition)
-            return
+            return None
+        if isinstance(summary, EntryCounts):
+            return self.counts(sample, summary.cell, summary.n_cells)
+        return self._cell_sums(sample, summary.partition)
+
+    def _cell_sums(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
+        """Yield the cell sums of every draw; for two outcomes counts are drawn from Poisson-binomial distributions."""
         cells = sample.cells(partition)
         draw = self._event_counts if sample.n_outcomes == 2 else self._class_counts
         for observed in draw(sample, partition):
@@ -122,7 +132,7 @@ class OutcomeDraws(Draws):
 
     def _event_counts(self, sample: Sample, partition: Any) -> Iterator[NDArray[np.int64]]:
         first, n_rows, tables = sample.once(_count_tables, partition)
-        for part in self._blocks_of(8 * len(first)):
+        for part in self.blocks_of(8 * len(first)):
             events = np.empty((part.n_resamples, len(first)), dtype=np.int64)
             draw_counts(*tables.arrays, self.seed, part.first, events)
             yield np.stack([n_rows - first - events, first + events], axis=-1)
@@ -134,12 +144,12 @@ class OutcomeDraws(Draws):
             yield counted.reshape(-1, *shape)
 
     def counts(self, sample: Sample, cell: NDArray[Any], n_cells: int) -> Iterator[NDArray[np.int32]]:
-        """Yield ``(n_replicates, n_cells)``: rows that fall to an outcome whose entry lies in each cell.
+        """Yield ``(n_replicates, n_cells)``: observations whose simulated label selects an entry of each cell.
 
-        The same draws as `blocks`, without storing outcomes. ``cell (n_samples, n_outcomes)`` is the cell of every
-        entry of the predictions, 0 to ``n_cells - 1``.
+        The same draws as `blocks`, without storing labels. ``cell (n_samples, n_outcomes)`` is the cell of every entry
+        of the predictions, 0 to ``n_cells - 1``.
         """
-        for part in self._blocks_of(4 * n_cells):
+        for part in self.blocks_of(4 * n_cells):
             counted = np.empty((part.n_resamples, n_cells), dtype=np.int32)
             count_drawn(sample.thresholds, cell, self.seed, part.first, counted)
             yield counted
@@ -152,155 +162,9 @@ def _entries(sample: Sample, partition: Any) -> NDArray[Any]:
     return number.astype(cell_dtype(cells.n_cells * sample.n_outcomes))
 
 
-def cell_dtype(n_cells: int) -> np.dtype[Any]:
-    """Return the smaller of two integer types that holds cells 0 to n_cells: this table is read for every draw."""
-    return np.dtype(np.uint16 if n_cells <= np.iinfo(np.uint16).max else np.uint32)
-
-
 def _count_tables(sample: Sample, partition: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], AliasTables]:
-    """Return the smallest event count of each cell, its rows, and tables for what is more than the smallest."""
+    """Return smallest event count and size of each cell, and tables for the events beyond the smallest count."""
     cells = sample.cells(partition)
-    laws = [PoissonBinomial.of(p) for p in cells.split(sample.expected[:, 1])]
-    return np.array([law.first for law in laws]), np.bincount(cells.index), AliasTables.of([law.pmf for law in laws])
-
-
-def _null_law(sample: Sample) -> NDArray[np.float64]:
-    return sample.null_prob
-
-
-def _observed_law(sample: Sample) -> NDArray[np.float64]:
-    return np.eye(sample.n_outcomes)[sample.outcome]
-
-
-@dataclass(frozen=True)
-class RowDraws(Draws):
-    """Rows drawn with replacement, and for each an outcome from its null probabilities."""
-
-    resample_rows = True
-    _law = staticmethod(_null_law)
-
-    def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
-        """Yield one resample after the other, rows increasing, with its outcomes ``(1, n_samples)``."""
-        for part in self.slices(1):
-            rows, outcomes = part.rows(sample)
-            order = np.argsort(rows[0], kind="stable")
-            yield sample.take(rows[0, order]), outcomes[:, order]
-
-    def rows(self, sample: Sample) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        """Return the rows drawn and their outcomes, ``(n_resamples, n_samples)`` each."""
-        shape = self.n_resamples, sample.n_samples
-        rows, outcomes = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=outcome_dtype(sample.n_outcomes))
-        if sample.n_outcomes == 2:
-            draw_rows(sample.once(_thresholds, self._law)[0], self.seed, self.first, rows, outcomes)
-        else:
-            draw_class_rows(sample.once(_class_records, self._law), self.seed, self.first, rows, outcomes)
-        return rows, outcomes
-
-    def row_counts(self, sample: Sample) -> NDArray[np.float64]:
-        """Return how often each row was drawn, ``(n_resamples, n_samples)``: the same draws as `blocks`."""
-        rows, _ = self.rows(sample)
-        return np.stack([np.bincount(row, minlength=sample.n_samples) for row in rows]).astype(np.float64)
-
-    def cell_sums(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
-        """Yield the cell sums of every draw; rows are counted, not copied, where the partition allows."""
-        if sample.weight is not None:
-            return super().cell_sums(sample, partition)
-        if not getattr(partition, "depends_on_rows", False):
-            return self.sums_of_fixed_cells(sample, partition)
-        if not partition.refits or (sample.n_outcomes > 2 and not isinstance(partition, VarianceTree)):
-            return super().cell_sums(sample, partition)
-        return (self._sums_of_intervals if sample.n_outcomes == 2 else self._sums_of_leaves)(sample, partition)
-
-    def sums_of_fixed_cells(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
-        """Yield the sums of every draw over the cells of the sample itself, drawn stratum by stratum."""
-        strata = sample.once(_strata, partition)
-        n_strata, n_outcomes = len(strata.start) - 1, sample.n_outcomes
-        by_event = n_outcomes == 2 and self._law is _null_law and sample.once(_adds_to_one)
-        for part in self._blocks_of(16 * n_strata * n_outcomes):
-            shape = (part.n_resamples, n_strata)
-            counts = np.empty(shape, dtype=np.int64)
-            common = strata.start, *strata.tables.arrays, self.seed, part.first, counts
-            if by_event:
-                predicted, observed = np.empty(shape), np.empty(shape)
-                draw_events(sample.once(_raised, partition), *common, predicted, observed)
-                predicted, observed = (np.stack([counts - event, event], axis=-1) for event in (predicted, observed))
-            else:
-                predicted, observed = np.empty((*shape, n_outcomes)), np.empty((*shape, n_outcomes))
-                draw_classes(*sample.once(_class_tables, partition, self._law), *common, predicted, observed)
-            yield CellSums(*(strata.sum_by_cell(values) for values in (counts, predicted, observed)))
-
-    def _sums_of_intervals(self, sample: Sample, partition: Partition) -> Iterator[CellSums]:
-        columns = sample.once(_columns)
-        for part in self._blocks_of(2 * sample.n_samples):
-            drawn = part.multiplicities(sample)
-            yield CellSums(*sum_multiplicities(drawn, columns, partition.refit(sample.event, drawn)))
-
-    def _sums_of_leaves(self, sample: Sample, partition: VarianceTree) -> Iterator[CellSums]:
-        for part in self._blocks_of(5 * sample.n_samples):
-            yield CellSums(*partition.refit_classes(sample.once(_ranks), sample.null_prob, *part.rows(sample)))
-
-    def multiplicities(self, sample: Sample) -> NDArray[np.uint16]:
-        """Return how often each row was drawn + 256 times how often with the event, ``(n_resamples, n_samples)``.
-
-        The same draws as `blocks`, for two outcomes, without copies of rows.
-        """
-        drawn = np.empty((self.n_resamples, sample.n_samples), dtype=np.uint16)
-        draw_multiplicities(sample.once(_thresholds, self._law)[0], self.seed, self.first, drawn)
-        return drawn
-
-
-@dataclass(frozen=True)
-class BootstrapDraws(RowDraws):
-    """Rows drawn with replacement, each with the outcome that it had."""
-
-    _law = staticmethod(_observed_law)
-
-
-Law = Callable[[Sample], NDArray[np.float64]]
-
-
-def _thresholds(sample: Sample, law: Law) -> NDArray[np.uint32]:
-    return sample.thresholds if law is _null_law else outcome_thresholds(law(sample))
-
-
-def _strata(sample: Sample, partition: Any) -> Strata:
-    cells = sample.cells(partition)
-    return Strata.of(cells.index, cells.n_cells)
-
-
-def _adds_to_one(sample: Sample) -> bool:
-    """Return whether either probability is 1 minus the other, rounding apart."""
-    return bool(np.all(np.abs(sample.null_prob.sum(axis=1) - 1) < TIE_TOLERANCE))
-
-
-def _raised(sample: Sample, partition: Any) -> NDArray[np.float64]:
-    """Return 1 + the event's null probability, rows in the order of the strata."""
-    return 1 + np.clip(sample.null_prob[sample.once(_strata, partition).row, 1], 0.0, 1.0)
-
-
-def _class_tables(sample: Sample, partition: Any, law: Law) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
-    """Return null probabilities ``(n_outcomes, n_samples)`` in the order of the strata, and alias tables."""
-    row = sample.once(_strata, partition).row
-    return np.ascontiguousarray(sample.null_prob[row].T), class_records(law(sample), row)
-
-
-def _class_records(sample: Sample, law: Law) -> NDArray[np.uint64]:
-    return class_records(law(sample), np.arange(sample.n_samples))
-
-
-def _ranks(sample: Sample) -> Ranks:
-    return Ranks.of(sample.prob)
-
-
-def _columns(sample: Sample) -> NDArray[np.float64]:
-    return np.ascontiguousarray(sample.null_prob.T)
-
-
-def _threads(workers: int) -> int:
-    if workers == -1:
-        return os.cpu_count() or 1
-    try:
-        return validate_count(workers, "workers")
-    except ValueError:
-        msg = f"`workers` must be an integer >= 1, or -1 for all processors, got {workers!r}."
-        raise ValueError(msg) from None
+    counts = [PoissonBinomial.of(p) for p in cells.split(sample.expected[:, 1])]
+    smallest = np.array([count.first for count in counts])
+    return smallest, np.bincount(cells.index), AliasTables.of([count.pmf for count in counts])

@@ -1,8 +1,8 @@
-r"""Exact null laws of sums and maxima over cells: no sampling, no Monte Carlo error.
+r"""Exact null distributions of sums and maxima over cells, without Monte Carlo error.
 
-With predictions fixed, a two-outcome lens and a fixed partition, the cells' event counts are independent
-Poisson-binomial variables. A sum over cells has a convolution as its law, a maximum the product of distribution
-functions.
+With predictions fixed, a two-outcome lens and a fixed partition, the event counts of the cells are independent
+Poisson-binomial variables. The distribution of a sum over cells is a convolution, and the distribution function of a
+maximum is the product of the cells' distribution functions.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.resampling._distributions import TIE_TOLERANCE, CellLaw, Law, Tail
+from caltest.resampling._distributions import TIE_TOLERANCE, CellDistribution, Distribution, Tail
 
-_NEGLIGIBLE = 1e-19  # atoms of less mass are dropped: a million of them lose 1e-13
+_NEGLIGIBLE = 1e-19  # atoms of less mass are dropped; a million of them lose 1e-13
 _MOST_ATOMS = 10**6
 _HOPELESS = 100  # estimates of their number are rough
 _FOURIER_FLOOR = 1e-8
-_LOG_SMALLEST = 80.0  # exp(-80) of what is nearest is nothing
+_LOG_SMALLEST = 80.0  # terms below exp(-80) of the largest are dropped
 _SMALLEST_GRID, _LARGEST_GRID, _LARGEST_LATTICE = 2**14, 2**18, 2**20
 _AGREEMENT, _FAR_AGREEMENT = 2e-4, 1e-2
 _ALIGNED = 1e-6
@@ -33,20 +33,20 @@ _Atoms = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
-class MaximumLaw(Law):
-    r"""Law of the largest of independent contributions: :math:`P(\max \ge t) = 1 - \prod_b P(d_b < t)`.
+class MaximumDistribution(Distribution):
+    r"""Distribution of the largest of independent contributions: :math:`P(\max \ge t) = 1 - \prod_b P(d_b < t)`.
 
     Attributes
     ----------
     cells, with_tails
-        As in `SumLaw`.
+        As in `SumDistribution`.
     """
 
-    cells: Sequence[CellLaw]
-    with_tails: Callable[[], Sequence[CellLaw]]
+    cells: Sequence[CellDistribution]
+    with_tails: Callable[[], Sequence[CellDistribution]]
 
     @cached_property
-    def _law(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _atoms(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Possible values, increasing, and the probability of each value or a larger one."""
         values = np.unique(np.concatenate([cell.values for cell in self.cells]))
         return values, _maximum_tail(self.cells, values - self._slack)
@@ -57,17 +57,17 @@ class MaximumLaw(Law):
 
     @property
     def _mass(self) -> NDArray[np.float64]:
-        return -np.diff(np.append(self._law[1], 0.0))
+        return -np.diff(np.append(self._atoms[1], 0.0))
 
     @property
     def mean(self) -> float:
         """Expected value."""
-        return float(self._law[0] @ self._mass)
+        return float(self._atoms[0] @ self._mass)
 
     @property
     def std(self) -> float:
         """Standard deviation."""
-        return float(math.sqrt(np.square(self._law[0] - self.mean) @ self._mass))
+        return float(math.sqrt(np.square(self._atoms[0] - self.mean) @ self._mass))
 
     def sf(self, x: float) -> float:
         r"""Return :math:`-\mathrm{expm1} \sum_b \log(1 - P(d_b \ge x))`, which keeps its digits in the tail."""
@@ -85,12 +85,12 @@ class MaximumLaw(Law):
 
     def quantile(self, q: float) -> float:
         """Return the smallest value t with P(T <= t) >= q."""
-        values, above = self._law
+        values, above = self._atoms
         below = 1.0 - np.append(above[1:], 0.0)
         return float(values[np.argmax(below >= q - TIE_TOLERANCE)])
 
 
-def _maximum_tail(cells: Sequence[CellLaw], floor: NDArray[np.float64]) -> NDArray[np.float64]:
+def _maximum_tail(cells: Sequence[CellDistribution], floor: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probability that one cell at least reaches each of the floors ``(...)``."""
     log_below = np.zeros(floor.shape)
     with np.errstate(divide="ignore"):
@@ -101,35 +101,40 @@ def _maximum_tail(cells: Sequence[CellLaw], floor: NDArray[np.float64]) -> NDArr
 
 
 @dataclass(frozen=True, eq=False)
-class SumLaw(Law):
-    r"""Law of a sum of independent contributions, :math:`T = \sum_b v_b`.
+class SumDistribution(Distribution):
+    r"""Distribution of a sum of independent contributions, :math:`T = \sum_b v_b`.
 
     A tail probability comes from the first of these that applies:
 
     1. on the lattice of the contributions, if there is one: a convolution without any discretisation, ties included;
-    2. atom by atom, from two half-laws that meet in the middle, while each has at most 10^6 atoms: exact to rounding,
-       ties included;
+    2. atom by atom, from the distributions of two halves of the cells, while each has at most 10^6 atoms: exact to
+       rounding, ties included;
     3. on a grid fine enough that halving its step changes nothing: each atom is split linearly over its two
        neighbours, and the survival function is interpolated at half steps;
     4. below 1e-8, where Fourier transforms would return noise, by exponential tilting (a change of measure that puts
-       the mean at x, exact on atoms) of cell laws with accurate tails.
+       the mean at x, exact on atoms) of distributions of the cells with accurate tails.
 
     Attributes
     ----------
-    cells : sequence of CellLaw
-        One law per cell.
+    cells : sequence of CellDistribution
+        The distribution of each cell's contribution.
     with_tails : callable
-        Returns the same laws with a small relative error in the far tails; called for tail probabilities below 1e-8.
+        Returns the same distributions with a small relative error in the far tails; called for tail probabilities below
+        1e-8.
     spacing : float
         How much one more event adds to a contribution, where that is the same in all cells.
     unit : float or None
         Step of the lattice on which all contributions lie, if there is one.
+    observed : array of shape (n_cells,) or None
+        What each cell contributed to an observed value. This value is an atom of the distribution, which a grid would
+        count by half; with known contributions it counts in full.
     """
 
-    cells: Sequence[CellLaw]
-    with_tails: Callable[[], Sequence[CellLaw]]
+    cells: Sequence[CellDistribution]
+    with_tails: Callable[[], Sequence[CellDistribution]]
     spacing: float
     unit: float | None = None
+    observed: NDArray[np.float64] | None = None
 
     @property
     def mean(self) -> float:
@@ -153,20 +158,13 @@ class SumLaw(Law):
         """Return P(T <= x), ties counted."""
         return 1.0 - self.sf(x + self.unit / 2) if self._has_lattice and self.unit else super().cdf(x)
 
-    def tail(self, x: float, contributions: NDArray[np.float64] | None = None) -> Tail:
-        """Return P(T >= x), ties counted, with its method and error.
-
-        Parameters
-        ----------
-        x : float
-            Where the tail begins.
-        contributions : array of shape (n_cells,), optional
-            What each cell contributed to an observed x. An observed value is itself an atom of the law, which a grid
-            would count by half; known contributions let it count in full.
-        """
+    def tail(self, x: float) -> Tail:
+        """Return P(T >= x), ties counted, with its method and error."""
         floor = x - self._slack
+        known = self.observed is not None and abs(float(self.observed.sum()) - x) <= self._slack
+        contributions = self.observed if known else None
         if floor <= sum(cell.values[0] for cell in self.cells):
-            return Tail(1.0, 0.0, "the whole law")
+            return Tail(1.0, 0.0, "the whole distribution")
         if floor > self.mean and _tilt(self.cells, floor)[1] < math.log(_FOURIER_FLOOR):
             return self._far_tail(floor, contributions)
         if self._has_lattice:
@@ -209,7 +207,7 @@ class SumLaw(Law):
         return self.unit is not None and sum(cell.values[-1] for cell in self.cells) < self.unit * _LARGEST_LATTICE
 
     @cached_property
-    def _halves(self) -> tuple[CellLaw, CellLaw] | None:
+    def _halves(self) -> tuple[CellDistribution, CellDistribution] | None:
         return _meet_in_the_middle(self.cells)
 
     def _far_tail(self, floor: float, contributions: NDArray[np.float64] | None) -> Tail:
@@ -222,7 +220,7 @@ class SumLaw(Law):
             return Tail(max(probability, 5e-324), 1e-9, "the largest possible value")
         theta, log_bound = _tilt(cells, floor)
         bound = Tail(math.exp(log_bound) or 5e-324, math.inf, "Chernoff's inequality")
-        tilted = [CellLaw(cell.values, _tilted(cell, theta)).heavier_than(_NEGLIGIBLE) for cell in cells]
+        tilted = [CellDistribution(cell.values, _tilted(cell, theta)).heavier_than(_NEGLIGIBLE) for cell in cells]
         halves = None if self._has_lattice else _meet_in_the_middle(tilted)
         if self._has_lattice:
             tail = _on_lattice(tilted, self.unit, floor, theta)
@@ -236,9 +234,9 @@ class SumLaw(Law):
         return Tail(scaled, tail.relative_error, tail.method + ", tilted to the tail")
 
 
-def _meet_in_the_middle(cells: Sequence[CellLaw]) -> tuple[CellLaw, CellLaw] | None:
-    """Return two laws whose sum is T, the second one sorted; None if they would have too many atoms."""
-    halves = [CellLaw(np.zeros(1), np.ones(1)), CellLaw(np.zeros(1), np.ones(1))]
+def _meet_in_the_middle(cells: Sequence[CellDistribution]) -> tuple[CellDistribution, CellDistribution] | None:
+    """Return two distributions whose sum is T, the second one sorted; None if they would have too many atoms."""
+    halves = [CellDistribution(np.zeros(1), np.ones(1)), CellDistribution(np.zeros(1), np.ones(1))]
     cells = sorted((cell.heavier_than(_NEGLIGIBLE) for cell in cells), key=lambda cell: -len(cell.values))
     if min(_n_atoms(cells[::2]), _n_atoms(cells[1::2])) > _HOPELESS * _MOST_ATOMS:
         return None
@@ -250,18 +248,18 @@ def _meet_in_the_middle(cells: Sequence[CellLaw]) -> tuple[CellLaw, CellLaw] | N
     if max(len(half.values) for half in halves) > _MOST_ATOMS:
         return None
     order = np.argsort(halves[1].values)
-    return halves[0], CellLaw(halves[1].values[order], halves[1].mass[order])
+    return halves[0], CellDistribution(halves[1].values[order], halves[1].mass[order])
 
 
-def _n_atoms(cells: Sequence[CellLaw]) -> float:
+def _n_atoms(cells: Sequence[CellDistribution]) -> float:
     """Estimate how many atoms of a sum are not negligible: those of an ellipsoid inside the box of all."""
     k = len(cells)
     log_ball = k / 2 * math.log(math.pi) - math.lgamma(k / 2 + 1)
     return math.exp(min(log_ball + sum(math.log(len(cell.values) / 2) for cell in cells), 700.0))
 
 
-def _from_atoms(halves: tuple[CellLaw, CellLaw], floor: float, theta: float = 0.0) -> Tail:
-    """Sum over the first half what the second must add; with ``theta`` the halves are tilted and tilted back."""
+def _from_atoms(halves: tuple[CellDistribution, CellDistribution], floor: float, theta: float = 0.0) -> Tail:
+    """Return P(T >= floor) from two halves; with ``theta`` the halves are tilted and the tail is tilted back."""
     one, other = halves
     middle = other.mean
     weighted = other.mass * np.exp(-theta * (other.values - middle))
@@ -280,12 +278,12 @@ def _split(values: NDArray[np.float64], mass: NDArray[np.float64], step: float) 
 
 
 def _convolve(cells: Sequence[_Atoms], size: int) -> NDArray[np.float64]:
-    """Return the law of the sum on grid points ``0 .. size - 1``; what lies above must be negligible."""
+    """Return the distribution of the sum on grid points ``0 .. size - 1``; mass above them must be negligible."""
     spectra = (np.fft.rfft(np.bincount(np.minimum(point, size - 1), mass, minlength=size)) for point, mass in cells)
     return np.clip(np.fft.irfft(reduce(np.multiply, spectra), size), 0.0, None)
 
 
-def _top(cells: Sequence[CellLaw]) -> float:
+def _top(cells: Sequence[CellDistribution]) -> float:
     """Return where a grid may end: the largest possible sum, or what is exceeded with probability below 1e-18.
 
     Splitting may move an atom up by one step per cell; the grid has room for that, as what leaves it would wrap.
@@ -300,7 +298,7 @@ def _top(cells: Sequence[CellLaw]) -> float:
     return top * (1 + 2 * (len(cells) + 2) / _SMALLEST_GRID) + 1e-300
 
 
-def _on_lattice(cells: Sequence[CellLaw], unit: Any, floor: float, theta: float = 0.0) -> Tail:
+def _on_lattice(cells: Sequence[CellDistribution], unit: Any, floor: float, theta: float = 0.0) -> Tail:
     atoms = [(np.rint(cell.values / unit).astype(np.int64), cell.mass) for cell in cells]
     size = 1 << sum(int(point[-1]) for point, _ in atoms).bit_length()
     pmf = _convolve(atoms, size)
@@ -312,14 +310,14 @@ def _on_lattice(cells: Sequence[CellLaw], unit: Any, floor: float, theta: float 
 
 
 def _on_grid(
-    cells: Sequence[CellLaw],
+    cells: Sequence[CellDistribution],
     floor: float,
     theta: float = 0.0,
     *,
     contributions: NDArray[np.float64] | None,
     spacing: float,
 ) -> Tail:
-    """Halve the step until the tail settles; with ``theta`` the law is tilted and the tail is tilted back."""
+    """Halve the step until the tail settles; with ``theta`` cells are tilted and the tail is tilted back."""
     top = _top(cells)
     atom = 0.0 if contributions is None else _observed_mass(cells, contributions, spacing)
     size, previous = _SMALLEST_GRID // 2, math.nan
@@ -338,7 +336,7 @@ def _on_grid(
 
 
 def _share_above(point: NDArray[np.int64], floor: float, step: float, theta: float) -> NDArray[np.float64]:
-    """Return the share of a grid point's mass that counts: it is spread over half a step on either side."""
+    """Return the share of the mass of grid points above the floor; it is spread over half a step on either side."""
     low, high = (np.maximum((point + half) * step - floor, 0.0) for half in (-0.5, 0.5))
     if theta == 0:
         return (high - low) / step
@@ -348,11 +346,11 @@ def _share_above(point: NDArray[np.int64], floor: float, step: float, theta: flo
     return share
 
 
-def _observed_mass(cells: Sequence[CellLaw], observed: NDArray[np.float64], spacing: float) -> float:
+def _observed_mass(cells: Sequence[CellDistribution], observed: NDArray[np.float64], spacing: float) -> float:
     """Return P(T = x) for observed contributions, as far as the pattern of signs stays the observed one.
 
-    One more event in a cell and one less in another leave a sum of absolute deviations as it is: within a pattern of
-    signs all sums lie ``spacing`` apart, and many outcomes share the observed value exactly.
+    One more event in one cell and one event less in another may leave a sum of absolute deviations unchanged. Within a
+    pattern of signs all sums lie ``spacing`` apart, so that many sets of labels have exactly the observed value.
     """
     same, zero = np.ones(1), 0  # zero: where in ``same`` the observed sum stands
     for cell, value in zip(cells, observed, strict=True):
@@ -374,16 +372,16 @@ def _share_counted(observed: NDArray[np.float64], floor: float, step: float, the
     return float(spread @ _share_above(point, floor, step, theta))
 
 
-def _tilted(cell: CellLaw, theta: float) -> NDArray[np.float64]:
+def _tilted(cell: CellDistribution, theta: float) -> NDArray[np.float64]:
     weight = np.exp(theta * (cell.values - cell.values[-1]) + np.log(cell.mass))
     return weight / weight.sum()
 
 
-def _tilt(cells: Sequence[CellLaw], x: float) -> tuple[float, float]:
+def _tilt(cells: Sequence[CellDistribution], x: float) -> tuple[float, float]:
     """Return theta that moves the mean to x, and the log of Chernoff's bound E exp(theta (T - x))."""
     low, high, theta = 0.0, math.inf, 0.0
     for _ in range(200):
-        tilted = [CellLaw(cell.values, _tilted(cell, theta)) for cell in cells]
+        tilted = [CellDistribution(cell.values, _tilted(cell, theta)) for cell in cells]
         mean, variance = sum(cell.mean for cell in tilted), sum(cell.variance for cell in tilted)
         if abs(mean - x) <= 1e-3 * math.sqrt(variance):
             break

@@ -1,7 +1,7 @@
-"""Resampled rows without copies: how many fall into each stratum of similar rows, and tables to draw that from.
+"""Strata and alias tables, from which resampled observations are counted without copies.
 
-A multinomial number of rows falls into each stratum, the rows of a stratum are drawn uniformly in it. Both are drawn
-from alias tables; the kernels are in `_compiled.draws`.
+The numbers of observations in the strata are multinomial, and the observations of a stratum are drawn uniformly. Both
+are drawn from alias tables; the kernels are in `_compiled._draws`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._alias import alias_tables
-from caltest.resampling._distributions import window_half_width
+from caltest.resampling._poisson_binomial import window_half_width
 
-_LARGEST_STRATUM = 2048  # rows: their probabilities stay in the first-level cache
+_LARGEST_STRATUM = 2048  # observations: their probabilities stay in the first-level cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class AliasTables:
     Attributes
     ----------
     thresholds, alias : arrays of shape (n_entries,)
-        See `_compiled.alias.alias_tables`.
+        See `_compiled._alias.alias_tables`.
     begin, end : arrays of shape (n_tables,)
         Entries of each table.
     """
@@ -56,18 +56,18 @@ class AliasTables:
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """Rows sorted by cell and cut into strata.
+    """Observations sorted by cell and cut into strata.
 
     Attributes
     ----------
     row : array of shape (n_samples,)
-        The sample's rows, sorted by cell.
+        Positions of the observations, sorted by cell.
     start : array of shape (n_strata + 1,)
-        First row of each stratum, counted in that order.
+        Where each stratum begins in that order.
     cell : array of shape (n_cells,)
         First stratum of each cell.
     tables : AliasTables
-        Poisson numbers of rows, one table per stratum, and the strata themselves, by their share.
+        Poisson numbers of observations, one table per stratum, and a last table of the strata by their share.
     """
 
     row: NDArray[np.int64]
@@ -77,14 +77,14 @@ class Strata:
 
     @classmethod
     def of(cls, index: NDArray[np.int64], n_cells: int) -> Strata:
-        """Return the strata for rows in the cells ``index (n_samples,)``, none of which is empty."""
+        """Return the strata of observations in the cells ``index (n_samples,)``, none of which is empty."""
         n_samples = len(index)
         row = np.argsort(index, kind="stable")
         bounds = np.searchsorted(index[row], np.arange(n_cells + 1))
         parts = [np.arange(a, b, _LARGEST_STRATUM) for a, b in pairwise(bounds)]
         start = np.append(np.concatenate(parts), n_samples)
         size = np.diff(start)
-        # A mean of n - 4 sqrt(n) rows: the sum exceeds n once in 30,000 draws, which are then repeated.
+        # A mean of n - 4 sqrt(n) observations: the sum exceeds n once in 30,000 draws, which are then repeated.
         share = max(0.0, 1 - 4 / math.sqrt(n_samples))
         distinct, which = np.unique(size, return_inverse=True)
         masses = [*(_poisson(share * float(rows)) for rows in distinct), size / n_samples]
@@ -97,7 +97,7 @@ class Strata:
 
 
 def _poisson(mean: float) -> NDArray[np.float64]:
-    """Return the Poisson law on 0, 1, ... up to where less than 1e-18 is left."""
+    """Return the Poisson probabilities of 0, 1, ... up to where less than 1e-18 is left."""
     from scipy.special import gammaln, xlogy
 
     count = np.arange(math.ceil(mean + window_half_width(mean)) + 1)

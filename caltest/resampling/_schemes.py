@@ -1,90 +1,113 @@
-r"""Where null distributions come from: how outcomes, and perhaps predictions, are redrawn.
+r"""The null hypothesis, and how data are simulated under it.
 
-:math:`D^\rho`, data whose true calibration function is :math:`\rho`, is drawn as in section 4.2 of Vaicenavicius et
-al. (2019); what is held fixed decides when the p-value is valid.
+Data with the calibration function :math:`\rho` are simulated as in section 4.2 of Vaicenavicius et al. (2019). Whether
+predictions are held fixed decides when the p-value is valid.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
+from caltest.predictions._sample import Sample, with_calibration_function
+from caltest.predictions._user_functions import CalibrationFunction
+from caltest.predictions._validation import SeedLike, validate_bool
+from caltest.resampling._draws import Draws, OutcomeDraws
+from caltest.resampling._row_draws import RowDraws
+from caltest.results import Note
+from caltest.results._naming import Specification, describe
+from caltest.results._test_result import CALIBRATION
 
-from caltest.predictions._sample import CalibrationFunction, Sample, with_calibration_function
-from caltest.predictions._validation import SeedLike, validate_count, validate_rng
-from caltest.resampling._draws import BootstrapDraws, Draws, OutcomeDraws, RowDraws
 
+@dataclass(frozen=True, repr=False)
+class Consistency(Specification):
+    r"""The null hypothesis that the model is calibrated, with labels simulated under it (Bröcker & Smith 2007).
 
-@dataclass(frozen=True)
-class Consistency:
-    r"""Resampling under the hypothesis that the model is calibrated (Bröcker & Smith 2007).
-
-    By default the predictions are held fixed and only outcomes are redrawn, :math:`y_i \sim \rho(g_i)`. The null law is
-    then fully known and the p-value valid at every sample size, for every statistic.
+    By default the predictions are held fixed and only labels are simulated, :math:`y_i \sim \rho(g_i)` with the
+    identity as :math:`\rho`. The null distribution is then fully known, and the p-value is valid at every sample size
+    and for every statistic if the observations are independent.
 
     Parameters
     ----------
     resample_predictions : bool
-        Also draw the rows with replacement, as the paper does, and fit data-dependent partitions again on every
-        resample. This p-value is asymptotic only, and wrong when cells hold few rows, because copies of a row share a
-        cell; the result of the test warns.
+        Also draw the observations with replacement, as the paper does, and fit data-dependent partitions again on every
+        resample. This p-value is valid asymptotically only. It is wrong where cells hold few observations, because
+        copies of an observation share a cell; the result of the test warns then.
     calibration_function : callable, optional
         A known calibration function :math:`\rho` instead of the identity, from induced probabilities
-        ``(n_samples, n_outcomes)`` to the same shape. Cells stay on the predictions; outcomes are drawn from
+        ``(n_samples, n_outcomes)`` to the same shape. Cells are made from the predictions; labels are simulated from
         :math:`\rho` and residuals are centred on it. It must not have been fitted on these labels.
 
     Raises
     ------
-    ValueError
-        If ``resample_predictions`` is no boolean or ``calibration_function`` not callable.
+    TypeError
+        If ``resample_predictions`` is no boolean, or ``calibration_function`` is not callable.
+
+    References
+    ----------
+    J. Bröcker and L. A. Smith (2007), Increasing the reliability of reliability diagrams, Weather and Forecasting.
+    J. Vaicenavicius et al. (2019), Evaluating model calibration in classification, AISTATS, section 4.2.
 
     Examples
     --------
-    >>> Consistency()
-    Consistency(resample_predictions=False, calibration_function=None)
+    >>> import caltest
+    >>> caltest.Consistency(resample_predictions=True)
+    Consistency(resample_predictions=True)
+    >>> y_true, y_prob = [0, 1, 1, 1], [0.25, 0.5, 0.5, 0.75]
+    >>> half = caltest.Consistency(calibration_function=lambda prob: 0.5 + 0 * prob)
+    >>> caltest.calibration_test(y_true, y_prob, statistic=caltest.KS(), resampling=half, n_resamples=99, rng=0).pvalue
+    0.69
     """
 
     resample_predictions: bool = False
     calibration_function: CalibrationFunction | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.resample_predictions, bool):
-            msg = f"`resample_predictions` must be True or False, got {self.resample_predictions!r}."
-            raise ValueError(msg)
+        validate_bool(self.resample_predictions, "resample_predictions")
         if self.calibration_function is not None and not callable(self.calibration_function):
             msg = f"`calibration_function` must be a function of probabilities, got {self.calibration_function!r}."
-            raise ValueError(msg)
+            raise TypeError(msg)
+
+    @property
+    def hypothesis(self) -> str:
+        """The null hypothesis in words."""
+        if self.calibration_function is None:
+            return f"{CALIBRATION}, P(Y = . | g(X)) = g(X), behind the lens"
+        function = describe(self.calibration_function)
+        return f"labels follow {function} of the predicted probabilities, P(Y = . | g(X)) = {function}(g(X))"
+
+    @property
+    def conditions(self) -> tuple[Note, ...]:
+        """When the p-value is valid."""
+        function = " and the calibration function" if self.calibration_function is not None else ""
+        sound = Note("C101", f"observations are independent and no label was used to make the predictions{function}.")
+        if not self.resample_predictions:
+            return (sound,)
+        return sound, Note(
+            "C102", "cells hold many observations: this p-value is asymptotic; prefer fixed predictions."
+        )
+
+    def origin(self, n_resamples: int) -> str:
+        """Return the source of a simulated null distribution in words."""
+        if self.resample_predictions:
+            return f"{n_resamples} resamples of the observations with simulated labels, cells fitted again (asymptotic)"
+        return f"{n_resamples} Monte Carlo draws of the labels, predictions fixed (valid at every sample size)"
 
     def under_null(self, sample: Sample) -> Sample:
-        """Return the sample with the probabilities that its outcomes have under this null hypothesis."""
+        """Return the sample with the probabilities of its outcomes under this null hypothesis."""
         if self.calibration_function is None:
             return sample
         return with_calibration_function(sample, self.calibration_function)
 
     def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
-        """Return ``n_resamples`` draws."""
+        """Return ``n_resamples`` draws under this null hypothesis."""
         kind = RowDraws if self.resample_predictions else OutcomeDraws
-        return kind(draw_seed(rng), 0, validate_count(n_resamples, "n_resamples"))
+        return kind.of(n_resamples, rng)
 
 
-@dataclass(frozen=True)
-class Bootstrap:
-    """Resampling of the data: rows, each a prediction with its outcome, are drawn with replacement (Efron 1979).
-
-    Partitions that depend on the rows are fitted again on every resample. It shows how much an estimate varies, and
-    never gives a p-value of perfect calibration, because the data need not be calibrated.
-
-    Examples
-    --------
-    >>> Bootstrap()
-    Bootstrap()
-    """
-
-    def draws(self, n_resamples: int, rng: SeedLike = None) -> BootstrapDraws:
-        """Return ``n_resamples`` draws."""
-        return BootstrapDraws(draw_seed(rng), 0, validate_count(n_resamples, "n_resamples"))
-
-
-def draw_seed(rng: SeedLike) -> np.uint64:
-    """Return a seed for all draws: all randomness enters here."""
-    return validate_rng(rng).integers(2**64, dtype=np.uint64)
+def validate_resampling(resampling: Any) -> Consistency:
+    """Return ``resampling`` if it is a `Consistency`."""
+    if isinstance(resampling, Consistency):
+        return resampling
+    msg = f"`resampling` must be a Consistency(...), the null hypothesis, got {resampling!r}."
+    raise TypeError(msg)

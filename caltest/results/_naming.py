@@ -1,35 +1,51 @@
-"""How objects of the package call themselves in reports: ``Name(field=value)``, defaults left out."""
+"""How objects show themselves: as the code that makes them, parameters at their defaults left out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import partial
 from typing import Any
 
 
-def describe(thing: Any) -> str:
-    """Return a short name: a dataclass shows the fields that differ from their defaults, a function its name.
+class Specification:
+    """A frozen dataclass that shows itself as the code that makes it, in print and in messages.
 
-    A function with options (`functools.partial`) shows them.
+    Parameters without a default are shown by their place, others by their name where they differ from it:
+    ``ECE(partition=EqualWidth(15))``.
     """
-    if is_dataclass(thing) and not isinstance(thing, type):
-        parts = [
-            f"{field.name}={describe(getattr(thing, field.name))}"
-            for field in fields(thing)
-            if field.repr and not _equal(getattr(thing, field.name), _default(field))
-        ]
-        return f"{type(thing).__name__}({', '.join(parts)})"
+
+    def __repr__(self) -> str:
+        parts: list[str] = []
+        if not is_dataclass(self):  # a user's own class
+            return f"{type(self).__name__}()"
+        for field in fields(self):
+            value, default = getattr(self, field.name), _default(field)
+            if not field.repr or _equal(value, default):
+                continue
+            parts.append(describe(value) if default is MISSING else f"{field.name}={describe(value)}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def describe(thing: Any) -> str:
+    """Return an object as code: a specification by its parameters, a function or a class by its name."""
     if isinstance(thing, Mapping):
-        return "{" + ", ".join(f"{name}: {describe(part)}" for name, part in thing.items()) + "}"
-    if isinstance(thing, tuple):
+        return "{" + ", ".join(f"{name!r}: {describe(part)}" for name, part in thing.items()) + "}"
+    if isinstance(thing, tuple) and hasattr(thing, "_asdict"):  # a named tuple
+        parts = (f"{name}={describe(part)}" for name, part in thing._asdict().items())
+        return f"{type(thing).__name__}({', '.join(parts)})"
+    if isinstance(thing, tuple | list):
         return "[" + ", ".join(describe(part) for part in thing) + "]"
     if isinstance(thing, partial):
         options = [f"{name}={describe(value)}" for name, value in thing.keywords.items()]
         return f"{describe(thing.func)}({', '.join([*map(describe, thing.args), *options])})"
-    if callable(thing):
+    if isinstance(thing, type) or (callable(thing) and not is_dataclass(thing)):
         return getattr(thing, "__name__", type(thing).__name__)
     return repr(thing)
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default_factory() if field.default_factory is not MISSING else field.default
 
 
 def _equal(value: Any, default: Any) -> bool:
@@ -37,7 +53,3 @@ def _equal(value: Any, default: Any) -> bool:
         return bool(value == default)
     except ValueError:  # arrays
         return False
-
-
-def _default(field: Any) -> Any:
-    return field.default_factory() if field.default_factory is not MISSING else field.default

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 PROGRESS_AFTER = 1.0  # seconds of silence before a progress bar appears
@@ -39,3 +40,18 @@ class ProgressBar:
             self._bar.start()
         if self._bar is not None:
             self._bar.update(self._task, completed=done)
+
+
+@contextmanager
+def reporting(progress: bool | Progress, description: str) -> Iterator[Progress]:
+    """Give the function that is told of progress: a bar, nothing, or the caller's."""
+    if progress is True:
+        with ProgressBar(description) as bar:
+            yield bar
+    elif progress is False:
+        yield lambda done, total: None
+    elif callable(progress):
+        yield progress
+    else:
+        msg = f"`progress` must be True, False or a function of (done, total), got {progress!r}."
+        raise TypeError(msg)

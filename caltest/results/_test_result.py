@@ -1,118 +1,182 @@
-"""Results of a test: frozen, printable in plain words, ready for JSON."""
+"""Results of hypothesis tests: one class for all of them."""
 
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from html import escape
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.resampling._distributions import Law, ResampledLaw
+from caltest.results._base import Result
+from caltest.results._decision import Decision
+from caltest.results._description import Description, Table
+from caltest.results._naming import describe
+from caltest.results._note import PAGE, Note
+
+Extended = TypeVar("Extended", bound="TestResult")
 
 
-@dataclass(frozen=True, eq=False)
-class ComponentResult:
-    """One statistic of a test with its own null distribution and p-value.
+class NullDistribution(Protocol):
+    """What a statistic does under the null hypothesis."""
+
+    @property
+    def mean(self) -> float:
+        """Expected value."""
+
+    @property
+    def std(self) -> float:
+        """Standard deviation."""
+
+    def sf(self, x: float) -> float:
+        """Return P(T >= x)."""
+
+    def cdf(self, x: float) -> float:
+        """Return P(T <= x)."""
+
+    def quantile(self, q: float) -> float:
+        """Return the q-quantile."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ComponentResult(Result):
+    """One statistic of a test with its null distribution and p-value.
 
     Attributes
     ----------
-    name : str
-        The statistic.
+    test_statistic : Statistic
+        What was computed.
     statistic : float
         Its observed value.
     pvalue : float
-        ``(1 + #{null >= observed}) / (1 + n_resamples)``, or the exact tail probability; not corrected for the other
-        components.
-    null : Law
-        Its law under perfect calibration: mean, standard deviation, quantiles and tail probabilities.
+        ``(1 + #{null >= observed}) / (1 + n_resamples)``, or the tail of a computed distribution; not adjusted for
+        other components.
+    null : Distribution
+        Its null distribution: ``mean``, ``std``, ``quantile(q)``, ``sf(x)`` and ``cdf(x)``.
     derived : dict of str to float
-        Numbers that the statistic derives from its value, by name; empty for most.
+        Numbers besides the observed value, by name; empty for most statistics.
     """
 
-    name: str
+    test_statistic: Any
     statistic: float
     pvalue: float
-    null: Law = field(repr=False)
-    derived: dict[str, float] = field(default_factory=dict)
+    null: NullDistribution = field(repr=False)
+    derived: Mapping[str, float] = field(default_factory=dict)
+
+    _derived: ClassVar[tuple[str, ...]] = ("noise_floor", "noise_interval")
+    _left_out: ClassVar[frozenset[str]] = frozenset({"null"})
 
     @property
     def null_distribution(self) -> NDArray[np.float64] | None:
         """Values of the statistic on every draw, ``(n_resamples,)``; None if nothing was drawn."""
-        return self.null.values if isinstance(self.null, ResampledLaw) else None
+        return getattr(self.null, "values", None)
 
     @property
     def noise_floor(self) -> float:
-        """Mean of the null law: what a perfect model shows on these predictions."""
+        """Mean of the null distribution: what a calibrated model shows on these predictions on average."""
         return self.null.mean
 
     @property
     def noise_interval(self) -> tuple[float, float]:
-        """5 % and 95 % quantiles of the null law."""
+        """5 % and 95 % quantiles of the null distribution."""
         return self.null.quantile(0.05), self.null.quantile(0.95)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return name, statistic, noise floor, noise interval, p-value and derived numbers; infinity becomes None."""
-        return {
-            "name": self.name,
-            "statistic": finite(self.statistic),
-            "noise_floor": finite(self.noise_floor),
-            "noise_interval": [finite(end) for end in self.noise_interval],
-            "pvalue": self.pvalue,
-            "derived": {name: finite(value) for name, value in self.derived.items()},
-        }
+    def _row(self) -> tuple[str, str, str, str]:
+        low, high = self.noise_interval
+        under_null = f"{self.noise_floor:.4g} ({low:.4g} to {high:.4g})"
+        return describe(self.test_statistic), f"{self.statistic:.4g}", under_null, f"{self.pvalue:.4g}"
+
+    def _describe(self) -> Description:
+        return Description(str(self.test_statistic), (), (components_table([self]),))
 
 
-@dataclass(frozen=True, eq=False)
-class CalibrationTestResult(ComponentResult):
-    """Result of `calibration_test`; unpacks as ``statistic, pvalue``.
+CALIBRATION = "labels follow the predicted probabilities"
+"""How the hypothesis of calibration begins."""
+
+
+def components_table(components: Sequence[ComponentResult]) -> Table:
+    """Return the table of statistics with their values under calibration."""
+    rows = [component._row() for component in components]
+    return Table(("statistic", "value", "under calibration (5 % to 95 %)", "p-value"), rows)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TestResult(Decision, ComponentResult):
+    """Result of a hypothesis test; unpacks as ``statistic, pvalue``.
 
     Attributes
     ----------
-    name, statistic, pvalue, null, derived
-        Of the statistic; for `Omnibus` the statistic is -log10 of the smallest component p-value.
-    lens : str
-        What was looked at.
+    test_statistic, statistic, pvalue, null, derived
+        Of the statistic; for a combination of statistics -log10 of the smallest p-value of its components. Derived
+        numbers are attributes too: ``result.slope`` is ``result.derived["slope"]``.
+    title : str
+        What was tested.
+    lens : lens
+        What was looked at, as an object.
+    lens_name : str
+        What was looked at, in words.
     n_samples, n_outcomes : int
-        Size of the induced problem.
+        Number of observations, and of outcomes behind the lens.
     components : tuple of ComponentResult
         The combined statistics; for a single statistic the one itself.
-    method : str
-        "monte-carlo", "exact" or "asymptotic".
-    accuracy : str
-        How exact the p-value is.
-    hypothesis, null_law : str
-        What was tested, and how the null distribution was made.
-    conditions : tuple of str
+    method : {"monte-carlo", "exact", "asymptotic"}
+        How the null distribution was found.
+    numerical_error : float
+        Standard error of the p-value due to the number of draws, or error of a computed p-value; NaN for a limit
+        distribution, whose error is not known.
+    hypothesis : str
+        The null hypothesis.
+    origin : str
+        Where the null distribution comes from.
+    conditions : tuple of Note
         When the p-value is valid.
+    alpha : float
+        Level of the conclusion.
     score : float or None
-        The signed temperature score U if it was computed: negative means over-confident.
+        Signed value of the statistic that tells the direction: negative means over-confident.
     direction : str or None
-        "over-confident" or "under-confident" if the temperature score's own p-value is at most 0.05.
-    impossible_rows : array of int
-        Rows whose label was given probability 0 through the lens; if there are any, the p-value is the smallest
-        attainable.
-    notes : tuple of str
-        What the reader should know beyond the numbers.
+        "over-confident" or "under-confident", where that is significant itself.
+    impossible_samples : array of int
+        Observations whose label had been given probability 0; if there are any, the p-value is the smallest possible.
+    notes : tuple of Note
+        Cautions.
     """
 
-    lens: str = ""
-    n_samples: int = 0
-    n_outcomes: int = 0
-    components: tuple[ComponentResult, ...] = ()
-    method: str = "monte-carlo"
-    accuracy: str = ""
-    hypothesis: str = ""
-    null_law: str = ""
-    conditions: tuple[str, ...] = ()
+    __test__: ClassVar[bool] = False  # not a test of pytest
+
+    title: str
+    lens: Any
+    lens_name: str
+    n_samples: int
+    n_outcomes: int
+    components: tuple[ComponentResult, ...]
+    method: str
+    numerical_error: float
+    hypothesis: str
+    origin: str
+    conditions: tuple[Note, ...] = ()
+    alpha: float = 0.05
     score: float | None = None
     direction: str | None = None
-    impossible_rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    notes: tuple[str, ...] = ()
+    impossible_samples: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    notes: tuple[Note, ...] = ()
+    _measure: Callable[[], Any] | None = field(default=None, repr=False)
+
+    _derived: ClassVar[tuple[str, ...]] = ("noise_floor", "noise_interval", "n_resamples", "conclusion", "l2_error")
+
+    def __getattr__(self, name: str) -> float:
+        """Return a derived number, such as ``result.slope`` of a Cox test."""
+        derived = self.__dict__.get("derived", {})
+        if name in derived:
+            return derived[name]
+        msg = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(msg)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.derived})
 
     @property
     def n_resamples(self) -> int:
@@ -120,115 +184,102 @@ class CalibrationTestResult(ComponentResult):
         return 0 if self.null_distribution is None else len(self.null_distribution)
 
     @property
-    def monte_carlo_error(self) -> float:
-        """Standard error of the p-value due to the finite number of draws; 0 if nothing was drawn."""
-        return math.sqrt(self.pvalue * (1 - self.pvalue) / self.n_resamples) if self.n_resamples else 0.0
+    def conclusion(self) -> str:
+        """The decision in words."""
+        if not self.rejected:
+            proved = "that the model is calibrated" if self._of_calibration else "it"
+            return (
+                f"{self._subject} is not rejected (p = {self.pvalue:.4g}, {self.n_samples} observations). This does "
+                f"not prove {proved}."
+            )
+        towards = f" The model is {self.direction}." if self.direction else ""
+        level = percent(self.alpha)
+        return f"{self._subject} is rejected at the {level} level (p = {self.pvalue:.4g}{self._smallest}).{towards}"
+
+    @cached_property
+    def l2_error(self) -> Any:
+        """The size of the miscalibration: `l2_interval` of the same problem; None where it is not defined."""
+        return None if self._measure is None else self._measure()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: the l2 error instead of the predictions that it is computed from."""
+        known = None if self._measure is None else partial(_known, self.l2_error)
+        return {**self.__dict__, "_measure": known}
+
+    def extend(self, kind: type[Extended], /, **more: Any) -> Extended:
+        """Return the result as one of a kind that carries more numbers."""
+        return kind(**{f.name: getattr(self, f.name) for f in fields(self)}, **more)
 
     @property
-    def interpretation(self) -> str:
-        """What the p-value says, in one sentence."""
-        return interpretation(self.pvalue, self.direction, self.n_samples)
+    def _of_calibration(self) -> bool:
+        """Whether the hypothesis is calibration, not another calibration function."""
+        return self.hypothesis.startswith(CALIBRATION)
 
-    def __iter__(self) -> Iterator[float]:
-        return iter((self.statistic, self.pvalue))
+    @property
+    def _subject(self) -> str:
+        return "Calibration" if self._of_calibration else "The hypothesis"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything but the null distribution as plain Python objects, ready for JSON."""
-        return {
-            "lens": self.lens,
-            **super().to_dict(),
-            "monte_carlo_error": self.monte_carlo_error,
-            "n_resamples": self.n_resamples,
-            "n_samples": self.n_samples,
-            "n_outcomes": self.n_outcomes,
-            "method": self.method,
-            "accuracy": self.accuracy,
-            "components": [component.to_dict() for component in self.components],
-            "score": None if self.score is None else finite(self.score),
-            "direction": self.direction,
-            "impossible_rows": self.impossible_rows.tolist(),
-            "hypothesis": self.hypothesis,
-            "null_law": self.null_law,
-            "conditions": list(self.conditions),
-            "notes": list(self.notes),
-            "interpretation": self.interpretation,
-        }
+    @property
+    def _smallest(self) -> str:
+        if not self.n_resamples or self.pvalue * (self.n_resamples + 1) > 1.5:
+            return ""
+        return f", the smallest p-value possible with {self.n_resamples} draws"
 
-    def __str__(self) -> str:
-        rows = [("statistic", "value", "noise floor", "5 % to 95 %", "p-value"), *self._rows()]
-        width = max(len(row[0]) for row in rows)
-        lines = ["Test of perfect calibration", ""]
-        lines += [f"  {label:<12} {text}" for label, text in self._facts()]
-        lines += ["", *(f"  {row[0]:<{width}} {row[1]:>9} {row[2]:>12} {row[3]:>22} {row[4]:>9}" for row in rows), ""]
-        for words in self._words():
-            lines += textwrap.wrap(words, width=100, initial_indent="  ", subsequent_indent="    ")
-        return "\n".join(lines)
+    @property
+    def _name(self) -> str:
+        return str(self.test_statistic).partition("(")[0]
 
-    def _repr_html_(self) -> str:
-        facts = "".join(f"<tr><th>{escape(label)}</th><td>{escape(text)}</td></tr>" for label, text in self._facts())
-        head = "".join(f"<th>{label}</th>" for label in ("statistic", "value", "noise floor", "5 % to 95 %", "p-value"))
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell.strip())}</td>" for cell in row) + "</tr>" for row in self._rows()
-        )
-        return (
-            f"<h4>Test of perfect calibration</h4><table>{facts}</table><table><tr>{head}</tr>{body}</table>"
-            + "".join(f"<p>{escape(words)}</p>" for words in self._words())
+    @property
+    def _full_name(self) -> str:
+        """The statistic with its parameters; a combination is named by its class."""
+        return self._name if len(self.components) > 1 else str(self.test_statistic).removesuffix("()")
+
+    def _describe(self) -> Description:
+        size = f"{self.n_samples} observations, {self.n_outcomes} outcomes"
+        return Description(
+            f"{self.title} ({self._name}, {self.lens_name}, {size})",
+            [self.conclusion, *self._sizes()],
+            self._tables(),
+            self._remarks(),
+            self.notes,
         )
 
-    def _facts(self) -> list[tuple[str, str]]:
+    def _sizes(self) -> list[str]:
+        """Say how large the miscalibration is, and what chance makes of the first statistic."""
+        first, said = self.components[0], [] if self.l2_error is None else [self.l2_error.conclusion]
+        if math.isfinite(first.noise_floor):
+            name = str(first.test_statistic).partition("(")[0]
+            kind = "a calibrated model" if self._of_calibration else "a model as in the hypothesis"
+            said.append(
+                f"{name} {first.statistic:.4g}; {kind} with these predictions has {first.noise_floor:.4g} on average "
+                f"and at most {first.null.quantile(0.95):.4g} in 95 % of data sets."
+            )
+        return said
+
+    def _tables(self) -> list[Table]:
+        return [components_table(self.components)]
+
+    def _remarks(self) -> list[str]:
+        numbers = [
+            f"{component.test_statistic}: "
+            + ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in component.derived.items())
+            + "."
+            for component in self.components
+            if component.derived
+        ]
+        error = "" if math.isnan(self.numerical_error) else f"; numerical error of p {self.numerical_error:.1g}"
         return [
-            ("hypothesis", self.hypothesis),
-            ("lens", self.lens),
-            ("data", f"{self.n_samples} rows, {self.n_outcomes} outcomes"),
-            ("null law", self.null_law),
+            *numbers,
+            f"Hypothesis: {self.hypothesis}.",
+            f"Null distribution: {self.origin}{error}.",
+            *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.conditions),
         ]
 
-    def _rows(self) -> list[tuple[str, str, str, str, str]]:
-        if len(self.components) == 1:
-            return [_row(self.name, self)]
-        combined = self.name.partition("(")[0]  # its parts follow
-        return [_row(combined, self), *(_row(f"  {part.name}", part) for part in self.components)]
 
-    def _words(self) -> list[str]:
-        derived = [_derived_line(part) for part in self.components if part.derived]
-        notes = [f"Note: {note}" for note in self.notes]
-        valid = [f"Valid if {text}" for text in self.conditions]
-        return [*derived, self._pvalue_line(), self.interpretation, *notes, *valid]
-
-    def _pvalue_line(self) -> str:
-        if self.method != "monte-carlo":
-            return f"p-value {self.pvalue:.4g} ({self.accuracy})."
-        smallest = self.pvalue * (self.n_resamples + 1) < 1.5
-        remark = ", the smallest attainable" if smallest else ""
-        return (
-            f"p-value {self.pvalue:.4g} from {self.n_resamples} draws{remark} "
-            f"(Monte Carlo standard error {self.monte_carlo_error:.1g})."
-        )
+def _known(value: Any) -> Any:
+    return value
 
 
-def finite(value: float) -> float | None:
-    """Return a number that JSON can hold; None for infinity and NaN."""
-    return value if math.isfinite(value) else None
-
-
-def _row(label: str, part: ComponentResult) -> tuple[str, str, str, str, str]:
-    low, high = part.noise_interval
-    return label, f"{part.statistic:.4g}", f"{part.noise_floor:.4g}", f"{low:.4g} to {high:.4g}", f"{part.pvalue:.4g}"
-
-
-def _derived_line(part: ComponentResult) -> str:
-    numbers = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in part.derived.items())
-    return f"{part.name}: {numbers}."
-
-
-def interpretation(pvalue: float, direction: str | None, n_samples: int) -> str:
-    towards = f"; the model is {direction}" if direction else ""
-    if pvalue <= 0.001:
-        return (
-            f"Very strong evidence against calibration: the probabilities should not be taken at their word{towards}."
-        )
-    if pvalue <= 0.01:
-        return f"Strong evidence against calibration{towards}."
-    if pvalue <= 0.05:
-        return f"Evidence against calibration{towards}."
-    return f"No evidence against calibration in these {n_samples} rows, which is no proof of it."
+def percent(share: float) -> str:
+    """Return a share as per cent: "5 %"."""
+    return f"{100 * share:.4g} %"

@@ -16,14 +16,14 @@ from ._gce import TACE as TACE
 from ._gce import ClassConditionalECE as ClassConditionalECE
 from ._hosmer_lemeshow import HosmerLemeshow as HosmerLemeshow
 from ._isotonic import IsotonicError as IsotonicError
+from ._kde import KDEError as KDEError
+from ._mmce import MMCE as MMCE
 from ._omnibus import Omnibus as Omnibus
 from ._similarity import euclidean_kernel as euclidean_kernel
 from ._similarity import gaussian_kernel as gaussian_kernel
 from ._similarity import total_variation_kernel as total_variation_kernel
-from ._skce import MMCE as MMCE
 from ._skce import SKCE as SKCE
-from ._smooth import KDEError as KDEError
-from ._smooth import SmoothECE as SmoothECE
+from ._smooth_ece import SmoothECE as SmoothECE
 from ._spiegelhalter import Spiegelhalter as Spiegelhalter
 from ._squared_l2 import SquaredL2 as SquaredL2
 from ._sweep import MonotonicSweepECE as MonotonicSweepECE

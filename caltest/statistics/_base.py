@@ -1,86 +1,122 @@
-"""The contract of a statistic: one number, large where predictions and outcomes disagree."""
+"""The contract of a statistic: one number for every set of labels, large where they contradict the predictions."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._lens import Lens
+from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import Sample
-from caltest.resampling._distributions import Law, Tail
-from caltest.resampling._draws import Draws
-from caltest.results._naming import describe
+from caltest.resampling._distributions import Distribution
+from caltest.resampling._summaries import Summary
+from caltest.results._naming import Specification
 
 
-class Statistic(ABC):
-    """An estimator used as test statistic.
+class Statistic(Specification, ABC):
+    """Base class of statistics: estimators of miscalibration that serve as test statistics.
 
-    A subclass is a frozen dataclass that owns its parts and defines `evaluate`; the same code then serves the observed
-    labels and the redrawn ones. Large values speak against calibration.
+    A subclass is a frozen dataclass that holds its parameters and defines `evaluate`. The same code is applied to
+    observed and to simulated labels. Large values are evidence against calibration.
     """
 
     measures_scatter: ClassVar[bool] = False
-    """Whether an unusually small value means that outcomes scatter less than predicted."""
+    """Whether an unusually small value means that labels vary less than predicted."""
+
+    @property
+    def n_outcomes(self) -> int | None:
+        """Number of outcomes that the statistic is defined for: 2 for statistics of one probability, None for any.
+
+        It is that of the ``partition``, if the statistic has one; a class attribute of this name overrides it. The
+        engine refuses samples with another number of outcomes.
+        """
+        return getattr(getattr(self, "partition", None), "n_outcomes", None)
 
     @property
     def components(self) -> tuple[Statistic, ...]:
         """Statistics that are evaluated on the same draws; more than one are combined by min-p."""
         return (self,)
 
-    def settle(self, sample: Sample) -> Statistic:
-        """Return the statistic for this sample: itself, unless its components depend on the number of rows."""
+    def for_sample(self, sample: Sample) -> Statistic:
+        """Return the statistic for this sample: itself, unless its components depend on the number of observations."""
         return self
-
-    def evaluate_components(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-        """Return every component ``(n_components, ...)``; may be overridden to be faster, never to differ."""
-        return np.stack([part.evaluate(sample, outcomes) for part in self.components])
 
     @abstractmethod
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)`` on the predictions of the sample."""
 
-    def null(self, sample: Sample, draws: Draws) -> NDArray[np.float64]:
-        """Return the statistic on every draw, ``(n_resamples,)``; may be overridden to be faster, never to differ."""
-        return joint_null([self], sample, draws)[0]
+    def evaluate_components(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+        """Return every component ``(n_components, ...)``; an override may be faster, its values are the same."""
+        return np.stack([part.evaluate(sample, outcomes) for part in self.components])
 
-    def derived(self, value: float, null: Law) -> dict[str, float]:
-        """Return named numbers that follow from a value and its null law; a result carries and prints them."""
+    def summary(self, sample: Sample) -> Summary | None:
+        """Return the counts of drawn labels that suffice, `CellCounts` or `EntryCounts`; None if all labels matter."""
+        return None
+
+    def evaluate_summary(self, sample: Sample, counted: Any) -> NDArray[np.float64]:
+        """Return the statistic ``(...)`` of the counts that `summary` asks for."""
+        raise NotImplementedError
+
+    def exact_distribution(self, sample: Sample) -> Distribution | None:
+        """Return the exact null distribution; None where it is not known."""
+        return None
+
+    def asymptotic_distribution(self, sample: Sample) -> Distribution | None:
+        """Return the limit of the null distribution as the sample grows; None where it is not known."""
+        return None
+
+    def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, float]:
+        """Return numbers besides the observed value, by name; results carry and print them."""
         return {}
 
-    def exact_law(self, sample: Sample) -> Law | None:
-        """Return the exact null law, which no outcome changes; None where no exact law is known."""
+    def direction(self, sample: Sample, outcomes: NDArray[Any]) -> float | None:
+        """Return a number below 0 for over-confidence and above 0 for under-confidence; None if it shows neither."""
         return None
 
-    def exact(self, sample: Sample) -> tuple[Law, Tail] | None:
-        """Return the exact null law and the tail at the observed outcomes; None where no exact law is known."""
-        return None
 
-    def limit(self, sample: Sample) -> tuple[Law, Tail] | None:
-        """Return the limit of the null law as n grows and the observed tail; None where no limit is known."""
-        return None
+class Combination(Statistic):
+    """Base class of combinations of several statistics by min-p, which have no value on one data set."""
 
-    def __str__(self) -> str:
-        return describe(self)
+    @property
+    @abstractmethod
+    def components(self) -> tuple[Statistic, ...]:
+        """The statistics that are combined."""
+
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+        """Raise ValueError: the engine evaluates the components."""
+        raise _no_estimate(self)
 
 
 def counts_events(sample: Sample) -> bool:
-    """Return whether cells count the events of a two-outcome problem without weights: their laws are known."""
+    """Return whether cells count the events of a two-outcome problem without weights, whose distribution is known."""
     return sample.n_outcomes == 2 and sample.weight is None
 
 
-def require_two_outcomes(sample: Sample, name: str) -> None:
-    """Raise ValueError unless the sample has two outcomes."""
-    if sample.n_outcomes != 2:
-        msg = f"`{name}` needs a two-outcome lens such as Confidence(), got {sample.n_outcomes} outcomes."
-        raise ValueError(msg)
+def validate_statistic(statistic: Any) -> Statistic:
+    """Return ``statistic`` if it is one."""
+    if isinstance(statistic, Statistic):
+        return statistic
+    msg = f"`statistic` must be a statistic such as ECE() or Omnibus(), got {statistic!r}."
+    raise TypeError(msg)
 
 
-def joint_null(statistics: Sequence[Statistic], sample: Sample, draws: Draws) -> NDArray[np.float64]:
-    """Return ``(n_statistics, n_resamples)``: several statistics on one set of draws."""
-    parts = [
-        [statistic.evaluate(drawn, outcomes) for statistic in statistics] for drawn, outcomes in draws.blocks(sample)
-    ]
-    return np.concatenate(parts, axis=1)
+def validate_estimate(statistic: Any) -> Statistic:
+    """Return ``statistic`` if it is a statistic that has a value on one data set."""
+    chosen = validate_statistic(statistic)
+    if chosen.components != (chosen,):
+        raise _no_estimate(chosen)
+    return chosen
+
+
+def default_lens(statistic: Statistic, n_classes: int) -> Lens:
+    """Return the default lens of a statistic: the whole prediction if it can judge it, otherwise the confidence."""
+    parts = (statistic, *statistic.components)
+    return Canonical() if all(part.n_outcomes in {None, n_classes} for part in parts) else Confidence()
+
+
+def _no_estimate(statistic: Statistic) -> ValueError:
+    name = type(statistic).__name__
+    return ValueError(f"`{name}` combines tests and estimates no error; use calibration_test, or ECE() to estimate.")

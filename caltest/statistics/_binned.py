@@ -1,80 +1,76 @@
-r"""Errors made from cells: how far observed frequencies lie from predictions, on average (ECE) or at worst (MCE)."""
+"""Binned errors: average (ECE) or largest (MCE) distance of frequencies and predictions in cells (bins)."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._distances import Distance, total_variation
-from caltest.predictions._partitions import Partition
-from caltest.predictions._sample import CellSums, Sample, apply_distance
+from caltest.predictions._cells import CellSums
+from caltest.predictions._distances import Distance, total_variation, validate_distance
+from caltest.predictions._partitions import Partition, validate_partition
+from caltest.predictions._sample import Sample
+from caltest.predictions._user_functions import apply_distance
 from caltest.predictions._variance_tree import VarianceTree
-from caltest.resampling._distributions import CellLaw, Law, PoissonBinomial, Tail
-from caltest.resampling._draws import Draws
-from caltest.resampling._exact import MaximumLaw, SumLaw
+from caltest.resampling._distributions import CellDistribution, Distribution
+from caltest.resampling._exact import MaximumDistribution, SumDistribution
+from caltest.resampling._poisson_binomial import PoissonBinomial
+from caltest.resampling._summaries import CellCounts
 from caltest.statistics._base import Statistic, counts_events
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Binned(Statistic):
-    """A statistic made from distances in the cells of a partition; subclasses say how: `reduce`, `law` and `tail`."""
+    """Base class of statistics of the distances in the cells of a partition: `reduce` and `distribution` define one."""
 
     partition: Partition | Any = VarianceTree()
     distance: Distance = total_variation
 
     measures_scatter = True
 
+    def __post_init__(self) -> None:
+        validate_partition(self.partition)
+        validate_distance(self.distance)
+
     @abstractmethod
     def reduce(self, sums: CellSums) -> NDArray[np.float64]:
         """Return the statistic ``(...)`` of cell sums with leading axes ``(...)``."""
 
     @abstractmethod
-    def law(self, cells: ExactCells) -> Any:
-        """Return the exact null law, for two outcomes."""
-
-    @abstractmethod
-    def tail(self, law: Any, cells: ExactCells) -> Tail:
-        """Return the tail of that law at the observed outcomes."""
+    def distribution(self, cells: ExactCells) -> Distribution:
+        """Return the exact null distribution, for two outcomes."""
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         return self.reduce(CellSums.of(sample, sample.cells(self.partition), outcomes))
 
-    def null(self, sample: Sample, draws: Draws) -> NDArray[np.float64]:
-        """Return the statistic on every draw, ``(n_resamples,)``, of drawn cell sums."""
-        return np.concatenate([self.reduce(sums) for sums in draws.cell_sums(sample, self.partition)])
+    def summary(self, sample: Sample) -> CellCounts:
+        """Return what suffices: the counts of the cells."""
+        return CellCounts(self.partition)
 
-    def exact_law(self, sample: Sample) -> Law | None:
-        """Return the exact null law, for two outcomes without weights."""
-        cells = self._exact_cells(sample)
-        return None if cells is None else self.law(cells)
+    def evaluate_summary(self, sample: Sample, counted: CellSums) -> NDArray[np.float64]:
+        """Return the statistic of drawn cell sums."""
+        return self.reduce(counted)
 
-    def exact(self, sample: Sample) -> tuple[Law, Tail] | None:
-        """Return the exact null law and the observed tail, for two outcomes without weights."""
-        cells = self._exact_cells(sample)
-        if cells is None:
-            return None
-        law = self.law(cells)
-        return law, self.tail(law, cells)
-
-    def _exact_cells(self, sample: Sample) -> ExactCells | None:
-        return ExactCells(sample, self.partition, self.distance) if counts_events(sample) else None
+    def exact_distribution(self, sample: Sample) -> Distribution | None:
+        """Return the exact null distribution, for two outcomes without weights."""
+        return self.distribution(ExactCells(sample, self.partition, self.distance)) if counts_events(sample) else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ECE(Binned):
-    r"""Expected calibration error, equation 6 of Vaicenavicius et al. (2019).
+    r"""Expected calibration error (ECE), equation 6 of Vaicenavicius et al. (2019).
 
     .. math:: \hat\eta_d = \sum_{i=1}^L \hat p^{(i)} \, d(\hat g^{(i)}, \hat r^{(i)})
 
-    with the share of rows, the average prediction and the outcome frequencies of each cell. Its target is the expected
-    miscalibration averaged within cells; with a fixed partition it underestimates :math:`\eta_d` as n grows (Theorem
-    2) and overestimates it in small samples, so that a value says little without its noise floor. It is nearly blind
-    to under-confidence, which makes outcomes scatter less.
+    with the share of the observations, the average prediction and the outcome frequencies of each cell (bin). Its
+    target is the expected miscalibration averaged within cells. With a fixed partition it underestimates
+    :math:`\eta_d` as n grows (Theorem 2) and overestimates it in small samples, so that a value means little without
+    its noise floor. It has almost no power against under-confidence, because labels then vary less than predicted.
 
     Parameters
     ----------
@@ -82,6 +78,18 @@ class ECE(Binned):
         Cells of the induced simplex; `VarianceTree()` with 2 ** round(0.3 log2 n) cells by default.
     distance : callable
         A function ``d(predicted, observed)`` of arrays ``(..., n_outcomes)``; total variation by default.
+
+    Raises
+    ------
+    TypeError
+        If ``partition`` is neither a partition nor a function, or ``distance`` is not a function; if either cannot be
+        hashed.
+
+    See Also
+    --------
+    MCE : The largest distance in a cell instead of the average.
+    SquaredL2 : Squared error without the bias of small samples.
+    TemperatureScore : Power against over- and under-confidence.
 
     References
     ----------
@@ -91,7 +99,7 @@ class ECE(Binned):
     Examples
     --------
     Nixon et al. (2019), figure 4: predictions of 0.52 that are always wrong and of 0.58 that are always right share
-    a cell, and the error all but vanishes.
+    a cell, where they cancel:
 
     >>> import caltest
     >>> confidence = [[0.52, 0.48]] * 450 + [[0.58, 0.42]] * 550
@@ -106,26 +114,24 @@ class ECE(Binned):
         # Not a matrix product: its rounding would depend on how many draws are evaluated at once.
         return (cell_distances(sums, self.distance) * sums.share).sum(axis=-1)
 
-    def law(self, cells: ExactCells) -> SumLaw:
-        """Return the law of the sum over cells."""
+    def distribution(self, cells: ExactCells) -> SumDistribution:
+        """Return the distribution of the sum over cells."""
         shares = cells.sums.share
-        laws = cells.laws(shares)
-        return SumLaw(laws, lambda: cells.laws(shares, tails=True), cells.spacing, cells.unit(laws))
-
-    def tail(self, law: SumLaw, cells: ExactCells) -> Tail:
-        """Return the tail of the sum, to which the observed contributions are known."""
-        contributions = cell_distances(cells.sums, self.distance) * cells.sums.share
-        return law.tail(float(contributions.sum()), contributions)
+        parts = cells.distributions(shares)
+        observed = cell_distances(cells.sums, self.distance) * shares
+        with_tails = partial(cells.distributions, shares, tails=True)
+        return SumDistribution(parts, with_tails, cells.spacing, cells.unit(parts), observed)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MCE(Binned):
-    r"""Maximum calibration error: the distance in the worst occupied cell.
+    r"""Maximum calibration error (MCE): the largest distance of an occupied cell (bin).
 
     .. math:: \max_i d(\hat g^{(i)}, \hat r^{(i)})
 
-    Its target is the worst-case miscalibration :math:`\max_\mu d(r(\mu), \mu)` of section 3.2, averaged within cells.
-    The cell with the fewest rows decides it as a rule: never a default.
+    with the average prediction and the outcome frequencies of each cell. Its target is the worst-case miscalibration
+    :math:`\max_\mu d(r(\mu), \mu)` of section 3.2 of Vaicenavicius et al. (2019), averaged within cells. As a rule
+    the cell with the fewest observations decides it, so that it is mostly noise.
 
     Parameters
     ----------
@@ -133,6 +139,20 @@ class MCE(Binned):
         Cells of the induced simplex.
     distance : callable
         A function ``d(predicted, observed)`` of arrays ``(..., n_outcomes)``.
+
+    Raises
+    ------
+    TypeError
+        If ``partition`` is neither a partition nor a function, or ``distance`` is not a function; if either cannot be
+        hashed.
+
+    See Also
+    --------
+    ECE : The average over the cells.
+
+    References
+    ----------
+    J. Vaicenavicius et al. (2019), Evaluating model calibration in classification, AISTATS, section 3.2.
 
     Examples
     --------
@@ -146,63 +166,56 @@ class MCE(Binned):
         """Return the largest distance of an occupied cell."""
         return cell_distances(sums, self.distance).max(axis=-1)
 
-    def law(self, cells: ExactCells) -> MaximumLaw:
-        """Return the law of the largest distance."""
+    def distribution(self, cells: ExactCells) -> MaximumDistribution:
+        """Return the distribution of the largest distance."""
         one = np.ones(len(cells.sums.count))
-        return MaximumLaw(cells.laws(one), lambda: cells.laws(one, tails=True))
-
-    def tail(self, law: MaximumLaw, cells: ExactCells) -> Tail:
-        """Return the tail of the largest distance."""
-        return law.tail(float(self.reduce(cells.sums)))
+        return MaximumDistribution(cells.distributions(one), partial(cells.distributions, one, tails=True))
 
 
 def cell_distances(sums: CellSums, distance: Distance) -> NDArray[np.float64]:
     """Return the distance ``(..., n_cells)`` in each cell, 0 where it is empty."""
     predicted, observed = sums.predicted, sums.observed
     empty = (sums.count <= 0)[..., None]
-    if empty.any():  # resampled rows leave cells empty; a distance never sees them
+    if empty.any():  # resampled observations leave cells empty; no distance is computed there
         predicted, observed = (np.where(empty, 1 / observed.shape[-1], values) for values in (predicted, observed))
     distances = apply_distance(distance, predicted, observed)
     return np.where(empty[..., 0], 0.0, distances) if empty.any() else distances
 
 
 class ExactCells:
-    """Laws of the distance in each cell of a two-outcome problem, predictions fixed."""
+    """Null distributions of the distance in each cell of a two-outcome problem, predictions fixed."""
 
     def __init__(self, sample: Sample, partition: Any, distance: Distance) -> None:
         self._distance = distance
         self._cells = sample.cells(partition)
         self._probability = sample.expected[:, 1]
         self.sums = CellSums.of(sample, self._cells, sample.outcome)
-        if not callable(distance):
-            msg = f"`distance` must be a function of (predicted, observed), got {distance!r}."
-            raise ValueError(msg)
         with np.errstate(all="ignore"):
-            farthest = float(np.asarray(distance(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])))[0])
+            farthest = float(np.max(distance(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))))
         proportional = 0 < farthest < np.inf
         self.spacing = farthest / sample.n_samples if proportional else np.nan
-        """What one more event adds, for distances that are proportional to the deviation; NaN where none can be."""
+        """What one more event adds, if the distance is proportional to the deviation; NaN if it cannot be."""
 
-    def laws(self, scale: NDArray[np.float64], *, tails: bool = False) -> list[CellLaw]:
-        """Return the law of ``scale[b] * distance`` in each cell b."""
+    def distributions(self, scale: NDArray[np.float64], *, tails: bool = False) -> list[CellDistribution]:
+        """Return the distribution of ``scale[b] * distance`` in each cell b."""
         make = PoissonBinomial.with_tails if tails else PoissonBinomial.of
-        laws = []
+        found = []
         for b, probability in enumerate(self._cells.split(self._probability)):
             count = make(probability)
-            n = self.sums.count[b]
-            observed = np.column_stack([(n - count.counts) / n, count.counts / n])
-            values = np.asarray(self._distance(self.sums.predicted[b], observed)) * scale[b]
-            possible = count.pmf > 0
-            laws.append(CellLaw.of(values[possible], count.pmf[possible]))
-        return laws
+            n, possible = self.sums.count[b], count.pmf > 0
+            events = count.counts[possible]
+            observed = np.column_stack([(n - events) / n, events / n])
+            values = apply_distance(self._distance, self.sums.predicted[b], observed) * scale[b]
+            found.append(CellDistribution.of(values, count.pmf[possible]))
+        return found
 
-    def unit(self, laws: list[CellLaw]) -> float | None:
+    def unit(self, parts: list[CellDistribution]) -> float | None:
         """Return the step of the lattice on which all contributions lie, if the predictions are multiples of 1 / q."""
         q = _common_denominator(np.sort(self._probability))
         if q is None or not self.spacing > 0:
             return None
         unit = self.spacing / q
-        atoms = np.concatenate([law.values for law in laws]) / unit
+        atoms = np.concatenate([part.values for part in parts]) / unit
         return unit if np.all(np.abs(atoms - np.rint(atoms)) < _ON_LATTICE) else None
 
 

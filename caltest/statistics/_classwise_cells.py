@@ -1,8 +1,8 @@
-r"""Errors over the entries of the predictions: each pair of a row and an outcome is a binary prediction of its own.
+r"""Errors over the entries of the predictions: each pair of an observation and an outcome is a binary prediction.
 
-An entry says that row i falls to outcome k with probability :math:`p_{ik}`. Entries are sorted into cells by their
-values, class by class or all together, and the outcome of a row selects one of its entries: one draw of the outcome
-serves every class, and every cell.
+An entry predicts outcome k of observation i with probability :math:`p_{ik}`. Entries are sorted into cells (bins) by
+their values, class by class or all together, and the outcome of an observation selects one of its entries. So one draw
+of the outcome serves every class and every cell.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._entries import count_entries, weigh_entries
+from caltest.predictions._cells import cell_dtype
 from caltest.predictions._partitions import Intervals
 from caltest.predictions._sample import Sample
-from caltest.resampling._draws import Draws, OutcomeDraws, cell_dtype
+from caltest.resampling._summaries import EntryCounts
 from caltest.statistics._base import Statistic
 
 
 @dataclass(frozen=True, eq=False)
 class EntryCells:
-    """Entries in cells, and what is fixed of each cell before outcomes are known.
+    """Entries in cells, and the properties of each cell that do not depend on outcomes.
 
     Attributes
     ----------
     cell : array of shape (n_samples, n_outcomes), uint16 or uint32
-        Cell of each entry; n_cells where the entry is not looked at.
+        Cell of each entry; n_cells where the entry is left out.
     count : array of shape (n_cells,)
-        Entries (weights) in each cell.
+        Number (weight) of the entries in each cell.
     expected : array of shape (n_cells,)
-        Sum of what is expected of these entries.
+        Sum of the null probabilities of these entries.
     importance : array of shape (n_cells,)
-        Factor of each cell's gap in the average over cells.
+        Weight of each cell in the average over cells.
     """
 
     cell: NDArray[Any]
@@ -44,11 +45,11 @@ class EntryCells:
 
     @property
     def n_cells(self) -> int:
-        """Number of cells, empty ones among them."""
+        """Number of cells, including empty ones."""
         return len(self.count)
 
     def happened(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-        """Return ``(..., n_cells)``: entries (weights) of each cell that outcomes ``(..., n_samples)`` select."""
+        """Return the number (weight) of entries ``(..., n_cells)`` that outcomes ``(..., n_samples)`` select."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         if sample.weight is None:
             counted = count_entries(flat, self.cell, self.n_cells + 1)
@@ -66,49 +67,48 @@ class EntryCells:
 
 
 class EntryStatistic(Statistic):
-    """A statistic made from the gaps in cells of entries; subclasses say which cells, by `entry_cells`."""
+    """Base class of statistics of the gaps in cells of entries; `entry_cells` defines the cells."""
 
     power: int = 1
     """The exponent of the gaps: 1 or 2."""
 
     @abstractmethod
     def entry_cells(self, sample: Sample) -> EntryCells:
-        """Return the cells of the entries of a sample; computed once."""
+        """Return the cells of the entries of a sample, computed once."""
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         cells = self.entry_cells(sample)
         return cells.error(cells.happened(sample, outcomes), self.power)
 
-    def null(self, sample: Sample, draws: Draws) -> NDArray[np.float64]:
-        """Return the statistic on every draw, ``(n_resamples,)``; outcomes are counted as they are drawn."""
-        if not isinstance(draws, OutcomeDraws) or sample.weight is not None:
-            return super().null(sample, draws)
+    def summary(self, sample: Sample) -> EntryCounts:
+        """Return what suffices: the counts of the entries that outcomes select."""
         cells = self.entry_cells(sample)
-        return np.concatenate([
-            cells.error(counted[:, :-1].astype(np.float64), self.power)
-            for counted in draws.counts(sample, cells.cell, cells.n_cells + 1)
-        ])  # fmt: skip
+        return EntryCounts(cells.cell, cells.n_cells + 1)
+
+    def evaluate_summary(self, sample: Sample, counted: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the statistic of counted entries."""
+        return self.entry_cells(sample).error(counted[:, :-1].astype(np.float64), self.power)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which entries are looked at, how they are cut into cells, and what a cell counts: what a class-wise error is.
+    """Definition of a class-wise error: the entries that are used, their cells, and the weights of the cells.
 
     Parameters
     ----------
     partition : partition of one probability
         Fitted to the values of each class, or to all of them.
     max_prob : bool
-        Look at the top prediction of each row only (among equals the smaller class) instead of every entry.
+        Use the top prediction of each observation only (among equals the smaller class) instead of every entry.
     class_conditional : bool
-        Cells of each class apart; with ``max_prob`` of each predicted class.
+        Separate cells for each class; with ``max_prob`` for each predicted class.
     threshold : float or None
         Drop entries of this value or below.
     cell_weight : {"rows", "cells", "occupied"}
-        Within a class a cell counts by its share of the rows, as 1 / n_cells, or all cells that hold rows equally.
+        Weight of a cell within a class: its share of the entries, 1 / n_cells, or the same for all occupied cells.
     class_weight : {"equal", "sum", "rows"}
-        Each class counts 1 / n_classes, 1, or by its share of the entries looked at.
+        Weight of a class: 1 / n_classes, 1, or its share of the entries that are used.
     """
 
     partition: Any
@@ -119,7 +119,7 @@ class Layout:
     class_weight: str = "equal"
 
     def __call__(self, sample: Sample) -> EntryCells:
-        """Return the cells; see `Sample.once`."""
+        """Return the cells of a sample; for `Sample.once`."""
         kept = self._kept(sample.prob)
         n_groups = sample.n_outcomes if self.class_conditional else 1
         columns = np.arange(sample.n_outcomes).reshape(n_groups, -1)
@@ -166,9 +166,23 @@ class Layout:
         return within * between[group]
 
 
+class OverClasses(EntryStatistic):
+    """Base class of errors over the entries of the predictions; `layout` defines one."""
+
+    measures_scatter = True
+
+    @abstractmethod
+    def layout(self, n_samples: int) -> Layout:
+        """Return which entries are used, how they are cut and how cells are weighted."""
+
+    def entry_cells(self, sample: Sample) -> EntryCells:
+        """Return the cells of the entries of a sample, computed once."""
+        return sample.once(self.layout(sample.n_samples))
+
+
 @dataclass(frozen=True)
 class AuthorsCells:
-    """Cells of one probability as in the code of Nixon et al.: a value of exactly 1 has a cell of its own.
+    """Cells of one probability as in the code of Nixon et al.: values of exactly 1 have a separate cell.
 
     Equal mass: edge r is the sorted value at index round(r n / n_cells), halves to even; ties stay together. With
     fewer values than half of n_cells that code fails; here the index is at most n - 1.
@@ -178,7 +192,7 @@ class AuthorsCells:
     n_cells: int
 
     def fit(self, prob: NDArray[np.float64]) -> Intervals:
-        """Return the intervals for probabilities ``(n, 2)``, of which column 1 is cut."""
+        """Return the intervals of column 1 of probabilities ``(n, 2)``."""
         if self.scheme == "equal-width":
             return Intervals(np.arange(1, self.n_cells + 1) / self.n_cells)
         first = np.rint(np.linspace(0, len(prob), self.n_cells, endpoint=False)).astype(np.int64)[1:]

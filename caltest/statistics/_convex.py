@@ -1,4 +1,4 @@
-"""The convex estimator: every row counts in the two cells whose centres lie around its score."""
+"""Convex estimator of the calibration error: every observation belongs to the two cells nearest to its prediction."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._cells import sum_over_events
-from caltest.predictions._distances import Distance, total_variation
-from caltest.predictions._partitions import Intervals, Partition, fit_partition
-from caltest.predictions._sample import CellSums, Sample
-from caltest.predictions._validation import validate_choice
+from caltest.predictions._cells import CellSums
+from caltest.predictions._distances import Distance, total_variation, validate_distance
+from caltest.predictions._partitions import Intervals, Partition, fit_partition, validate_partition
+from caltest.predictions._sample import Sample
+from caltest.predictions._validation import validate_choice, validate_share
 from caltest.predictions._variance_tree import VarianceTree
 from caltest.statistics._base import Statistic
 from caltest.statistics._binned import cell_distances
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ConvexECE(Statistic):
     r"""Expected calibration error with convex assignment (Posocco and Bonnefoy 2021), for two-outcome lenses.
 
@@ -28,32 +29,41 @@ class ConvexECE(Statistic):
         \hat g_b = \frac{\sum_i a_{ib} g_i}{\sum_i a_{ib}}, \quad
         \hat r_b = \frac{\sum_i a_{ib} y_i}{\sum_i a_{ib}}
 
-    A row between the centres :math:`c_{b-1} < g_i \le c_b` of two neighbouring cells belongs to the upper one with
-    share :math:`a_{ib} = (g_i - c_{b-1}) / (c_b - c_{b-1})`, to the lower one with the rest (linear binning, as in
-    kernel density estimates); beyond the outermost centres it belongs to the outermost cell. With given edges the
-    estimate does not jump when a score crosses one. Its target is the miscalibration averaged within these
-    overlapping windows; like `ECE` it is biased upwards near calibration. With `EqualWidth` cells it is the convex
-    estimator of the paper, with `EqualMass` cells the adaptive convex one; the adaptive one is `ECE` with `EqualMass`
-    cells. Sample weights multiply the shares.
+    with predictions :math:`g_i` and outcomes :math:`y_i`. An observation between the centres
+    :math:`c_{b-1} < g_i \le c_b` of two neighbouring cells (bins) belongs to the upper one with share
+    :math:`a_{ib} = (g_i - c_{b-1}) / (c_b - c_{b-1})` and to the lower one with the rest (linear binning, as in kernel
+    density estimates); beyond the outermost centres it belongs to the outermost cell. With given edges the estimate
+    does not jump when a prediction crosses an edge. Its target is the miscalibration averaged within these overlapping
+    windows; like `ECE` it is biased upwards near calibration. With `EqualWidth` cells it is the convex estimator of
+    the paper, with `EqualMass` cells the adaptive convex one; the adaptive one is `ECE` with `EqualMass` cells. Sample
+    weights multiply the shares.
 
     Parameters
     ----------
     partition : Partition
         Intervals of the event's probability: `EqualWidth`, `EqualMass`, `Edges` or `VarianceTree`.
     low : float
-        The smallest score there can be: 0 for a class, 1 / n_classes for a confidence. The partition divides the
-        interval from here to 1: it sees ``(score - low) / (1 - low)``.
+        The smallest possible prediction: 0 for a class, 1 / n_classes for a confidence. The partition is applied to
+        ``(prediction - low) / (1 - low)``.
     share : {"linear", "swapped"}
-        "linear" as above. "swapped" gives each of the two cells the share of the other, as the program released with
-        the paper does: the farther centre counts more. For comparison with its numbers only.
+        "linear" is as above. "swapped" exchanges the shares of the two cells, as the program released with the paper
+        does, so that the farther centre counts more; use it only to reproduce the numbers of that program.
     distance : callable
         A function ``d(predicted, observed)`` of arrays ``(..., 2)``; total variation by default.
 
     Raises
     ------
+    TypeError
+        If ``partition`` is neither a partition nor a function, ``distance`` is not a function, ``low`` is not a number
+        or ``share`` is not a text.
     ValueError
-        If ``low`` does not lie in [0, 1), ``share`` is unknown, the lens has more than two outcomes, or the partition
-        does not make intervals.
+        If ``low`` is negative or at least 1, or ``share`` is unknown; when it is evaluated, if the partition does not
+        make intervals.
+
+    See Also
+    --------
+    ECE : Every observation belongs to one cell.
+    KDEError : Smooths with a kernel instead of cells.
 
     References
     ----------
@@ -73,30 +83,28 @@ class ConvexECE(Statistic):
     share: str = "linear"
     distance: Distance = total_variation
 
+    n_outcomes = 2
     measures_scatter = True
 
     def __post_init__(self) -> None:
+        validate_partition(self.partition)
+        object.__setattr__(self, "low", validate_share(self.low, "low"))
         validate_choice(self.share, "share", ("linear", "swapped"))
-        if isinstance(self.low, bool) or not isinstance(self.low, int | float | np.number) or not 0 <= self.low < 1:
-            msg = f"`low` must be a number, at least 0 and below 1, got {self.low!r}."
-            raise ValueError(msg)
+        validate_distance(self.distance)
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
-        if sample.n_outcomes != 2:
-            msg = f"`ConvexECE` needs a two-outcome lens such as Confidence(), got {sample.n_outcomes} outcomes."
-            raise ValueError(msg)
         mapping = sample.once(self._map)
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         events = mapping.sum_events(flat).reshape(*outcomes.shape[:-1], -1)
-        # Shares are summed in another order there: nothing is left of a cell full of events but rounding.
+        # Shares are summed in different orders: in a cell full of events only rounding is left.
         rest = mapping.count - events
         observed = np.stack([np.where(rest > 1e-13 * mapping.count, rest, 0.0), events], axis=-1)
         sums = CellSums(mapping.count, mapping.predicted_sum, observed)
         return (cell_distances(sums, self.distance) * sums.share).sum(axis=-1)
 
     def _map(self, sample: Sample) -> _ConvexMapping:
-        """Return the shares of the rows in the cells."""
+        """Return the shares of the observations in the cells."""
         position = (sample.event - self.low) / (1 - self.low)
         intervals = fit_partition(self.partition, np.column_stack([1 - position, position]))
         if not isinstance(intervals, Intervals):
@@ -116,14 +124,15 @@ class ConvexECE(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class _ConvexMapping:
-    """Shares of sorted rows in cells; gap j lies between the centres of cells j - 1 and j.
+    """Shares of sorted observations in cells; gap j lies between the centres of cells j - 1 and j.
 
     Attributes
     ----------
     start : array of shape (n_cells + 2,)
-        First row of each gap.
+        Position of the first observation of each gap.
     upper, lower : arrays of shape (n_samples,)
-        Share (times weight) of each row in the cell above and below; before the first centre "below" is cell 0 too.
+        Share (times weight) of each observation in the cells above and below it; before the first centre the cell
+        below is cell 0 too.
     count : array of shape (n_cells,)
         Sum of the shares in each cell.
     predicted_sum : array of shape (n_cells, 2)
@@ -138,7 +147,7 @@ class _ConvexMapping:
 
     @classmethod
     def of(cls, sample: Sample, gap: NDArray[np.int64], upper: NDArray[np.float64], n_cells: int) -> _ConvexMapping:
-        """Sum over the cells what does not depend on outcomes."""
+        """Compute the sums over cells that do not depend on outcomes."""
         weight = np.ones(len(gap)) if sample.weight is None else sample.weight
         upper, lower = weight * upper, weight * (1 - upper)
 

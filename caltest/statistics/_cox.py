@@ -1,7 +1,8 @@
-"""Score statistics of Cox's recalibration: intercept and slope of the logit."""
+"""Score statistics of Cox's recalibration: intercept and slope on the logit scale."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,26 +12,31 @@ from numpy.typing import NDArray
 from caltest._compiled._lookup import sum_selected
 from caltest.predictions._sample import Sample
 from caltest.predictions._validation import validate_choice
-from caltest.statistics._base import Statistic, require_two_outcomes
+from caltest.resampling._distributions import Distribution, chi_squared
+from caltest.statistics._base import Statistic
 
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CoxScore(Statistic):
-    r"""Rao's score statistic of Cox's recalibration :math:`\operatorname{logit} r = a + b \operatorname{logit} p`.
+    r"""Score statistic of Cox's recalibration, :math:`\operatorname{logit} r = a + b \operatorname{logit} p`.
+
+    It needs a two-outcome lens.
 
     .. math::
         Z_a^2 + Z_b^2, \qquad Z_a = \frac{\sum_i e_i}{(\sum_i v_i)^{1/2}}, \qquad
         Z_b = \frac{\sum_i e_i (l_i - \bar l)}{(\sum_i v_i (l_i - \bar l)^2)^{1/2}},
 
     with residuals :math:`e_i = y_i - p_i`, variances :math:`v_i = p_i (1 - p_i)`, logits :math:`l_i` and their mean
-    :math:`\bar l` weighted by :math:`v_i`: the statistic :math:`U' I^{-1} U` of (a, b) = (0, 1) in two independent
-    directions. :math:`Z_a` looks at calibration in the large and is positive where events are too frequent;
-    :math:`Z_b` at the slope for a free intercept, and is negative where predictions are too extreme (over-confident,
-    b < 1). No model is fitted, so that it exists where labels are separated. A constant predictor has no slope:
-    :math:`Z_b = 0`. Predictions of exactly 0 and 1 stay what they are whatever a and b > 0: they add nothing, or
-    infinity where they are contradicted. Sample weights multiply the residuals, their squares the variances.
+    :math:`\bar l` weighted by :math:`v_i`. This is Rao's score statistic :math:`U' I^{-1} U` of (a, b) = (0, 1), split
+    into two independent directions. :math:`Z_a` tests calibration in the large and is positive if events are more
+    frequent than predicted. :math:`Z_b` tests the slope with a free intercept and is negative if predictions are too
+    extreme (over-confident, b < 1). In the limit the sum follows chi-squared(2), each square chi-squared(1):
+    ``calibration_test(..., method="asymptotic")``. No model is fitted, so that the statistic exists if the predictions
+    separate the labels. Constant predictions have no slope: :math:`Z_b = 0`. Predictions of exactly 0 and 1 do not
+    depend on a and b > 0: they add nothing, or infinity if they are wrong. Sample weights multiply the residuals, their
+    squares the variances.
 
     Parameters
     ----------
@@ -39,8 +45,15 @@ class CoxScore(Statistic):
 
     Raises
     ------
+    TypeError
+        If ``part`` is not a text.
     ValueError
-        If ``part`` is unknown, or the lens has more than two outcomes.
+        If ``part`` is unknown.
+
+    See Also
+    --------
+    TemperatureScore : Over- and under-confidence for any number of outcomes.
+    Spiegelhalter : Difference between the Brier score and its expectation.
 
     References
     ----------
@@ -60,30 +73,36 @@ class CoxScore(Statistic):
 
     part: str = "joint"
 
+    n_outcomes = 2
+
     def __post_init__(self) -> None:
-        validate_choice(self.part, "part", ("joint", "intercept", "slope"))
+        validate_choice(self.part, "part", tuple(_PARTS))
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
-        if self.part == "joint":
-            intercept, slope = (self._standardised(sample, outcomes, terms) for terms in (_intercept, _slope))
-            return np.square(intercept) + np.square(slope)
-        return np.square(self.signed(sample, outcomes))
+        return np.stack([np.square(_sum(sample, outcomes, terms)) for terms in _PARTS[self.part]]).sum(axis=0)
 
-    def signed(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-        """Return :math:`Z_a` or :math:`Z_b`, ``(...)``, for ``part="intercept"`` or ``"slope"``."""
-        return self._standardised(sample, outcomes, _slope if self.part == "slope" else _intercept)
+    def asymptotic_distribution(self, sample: Sample) -> Distribution:
+        """Return chi-squared with one degree of freedom for each direction in which the statistic can vary."""
+        return chi_squared(self._degrees_of_freedom(sample))
+
+    def direction(self, sample: Sample, outcomes: NDArray[Any]) -> float | None:
+        """Return :math:`Z_b` of the slope: below 0 where predictions are too extreme; None where a shift counts too."""
+        return float(_sum(sample, outcomes, _slope)) if _PARTS[self.part] == (_slope,) else None
 
     def informative(self, sample: Sample) -> bool:
         """Return whether the statistic can be anything but 0 or infinite: the slope needs predictions that vary."""
-        parts = {"joint": (_intercept, _slope), "intercept": (_intercept,), "slope": (_slope,)}[self.part]
-        return any(bool(np.any(terms[np.isfinite(terms)])) for terms in (sample.once(part) for part in parts))
+        return self._degrees_of_freedom(sample) > 0
 
-    @staticmethod
-    def _standardised(sample: Sample, outcomes: NDArray[Any], terms: Any) -> NDArray[np.float64]:
-        require_two_outcomes(sample, "CoxScore")
-        flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-        return sum_selected(flat, sample.once(terms)).reshape(outcomes.shape[:-1])
+    def _degrees_of_freedom(self, sample: Sample) -> int:
+        several = [sample.once(terms) for terms in _PARTS[self.part]]
+        return sum(bool(np.any(terms[np.isfinite(terms)])) for terms in several)
+
+
+def _sum(sample: Sample, outcomes: NDArray[Any], terms: Callable[[Sample], NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the sum ``(...)`` of the terms that outcomes ``(..., n_samples)`` select: Z_a or Z_b."""
+    flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+    return sum_selected(flat, sample.once(terms)).reshape(outcomes.shape[:-1])
 
 
 def logits(sample: Sample) -> NDArray[np.float64]:
@@ -94,7 +113,7 @@ def logits(sample: Sample) -> NDArray[np.float64]:
 
 
 def _residuals(sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return residuals for each outcome ``(n_samples, 2)``, variances and logits; 0 for predictions of 0 and 1."""
+    """Return residuals of both outcomes ``(n_samples, 2)``, variances and logits; 0 for predictions of 0 and 1."""
     logit = logits(sample)
     weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
     weight = np.where(np.isfinite(logit), weight, 0.0)
@@ -104,7 +123,7 @@ def _residuals(sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64]
 
 
 def _intercept(sample: Sample) -> NDArray[np.float64]:
-    """Return what each row adds to Z_a if it falls to each outcome, ``(n_samples, 2)``; infinity if excluded."""
+    """Return what each observation adds to Z_a by its outcome, ``(n_samples, 2)``; infinity if that is impossible."""
     residual, variance, _ = _residuals(sample)
     total = variance.sum()
     terms = residual / np.sqrt(total) if total > 0 else np.zeros_like(residual)
@@ -113,11 +132,15 @@ def _intercept(sample: Sample) -> NDArray[np.float64]:
 
 
 def _slope(sample: Sample) -> NDArray[np.float64]:
-    """Return what each row adds to Z_b if it falls to each outcome, ``(n_samples, 2)``."""
+    """Return what each observation adds to Z_b by its outcome, ``(n_samples, 2)``."""
     residual, variance, logit = _residuals(sample)
     centre = np.average(logit, weights=variance) if variance.any() else 0.0
     distance = logit - centre
-    # A constant predictor's logits differ from their mean by rounding only.
+    # Equal logits differ from their mean by rounding only.
     distance[np.abs(distance) <= _ROUNDING * max(abs(centre), 1.0)] = 0.0
     spread = (variance * np.square(distance)).sum()
     return residual * (distance / np.sqrt(spread))[:, None] if spread > 0 else np.zeros_like(residual)
+
+
+_PARTS = {"joint": (_intercept, _slope), "intercept": (_intercept,), "slope": (_slope,)}
+"""The directions whose squares are summed."""

@@ -1,4 +1,4 @@
-"""Errors without cells: how far the cumulative residual strays in score order."""
+"""Errors of the cumulative residual: its largest deviation from 0 in the order of the predictions."""
 
 from __future__ import annotations
 
@@ -9,68 +9,64 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._cumulative import CHUNK, largest_excursions, path_extremes, word_extremes
+from caltest._compiled._cumulative import (
+    CHUNK,
+    largest_excursions,
+    largest_excursions_of_many,
+    path_extremes,
+    word_extremes,
+)
 from caltest.predictions._order import stable_order
 from caltest.predictions._sample import Sample
-from caltest.resampling._brownian import BrownianLaw, ExcursionLaw, RangeLaw
-from caltest.resampling._distributions import Law, Tail
+from caltest.resampling._brownian import BrownianDistribution, ExcursionDistribution, RangeDistribution
+from caltest.resampling._distributions import Distribution
 from caltest.statistics._base import Statistic
 
 _ROUNDING = 1e-9  # bounds are a little wider than the sums that they bound
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cumulative(Statistic):
-    """A statistic of the event's path, the cumulative residual in score order; subclasses say which, by `read`."""
+    """Base class of statistics of the path of the event: the cumulative residual in the order of its probability."""
 
+    n_outcomes = 2
     measures_scatter = True
-    brownian: ClassVar[type[BrownianLaw]]
-    """What the statistic would be of a Brownian motion."""
+    brownian: ClassVar[type[BrownianDistribution]]
+    """Distribution of the statistic if the path were a Brownian motion."""
 
     @staticmethod
     @abstractmethod
     def read(high: NDArray[np.float64], low: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the statistic of paths from their extremes, ``high >= 0 >= low``."""
+        """Return the statistic of paths from their largest and smallest values, ``high >= 0 >= low``."""
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
-        if sample.n_outcomes != 2:
-            name = type(self).__name__
-            msg = f"`{name}` needs a two-outcome lens such as Confidence(), got {sample.n_outcomes} outcomes."
-            raise ValueError(msg)
         return self.read(*_event_extremes(sample, outcomes)) / _total(sample)
 
-    def limit(self, sample: Sample) -> tuple[Law, Tail]:
-        """Return the law of the Brownian motion that the path tends to, and its tail at the observed outcomes."""
-        value = float(self.evaluate(sample, sample.outcome))
-        law = self.brownian(float(np.sqrt(sample.once(_class_variances)[-1])) / _total(sample))
-        standardised = value / law.scale if law.scale > 0 else 0.0
-        said = (
-            f"Brownian limit, standardised statistic {standardised:.6g}, log10 p {law.log_sf(value) / np.log(10):.4g}; "
-            "not to be trusted where few predictions are distinct or few lie far from 0 and 1"
-        )
-        return law, Tail(law.sf(value), np.nan, said)
+    def asymptotic_distribution(self, sample: Sample) -> Distribution:
+        """Return the distribution of the statistic of the Brownian motion that is the limit of the path."""
+        return self.brownian(float(np.sqrt(sample.once(_path_variances)[0])) / _total(sample))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KS(Cumulative):
-    r"""Kolmogorov-Smirnov calibration error of Gupta et al. (2020), for two-outcome lenses.
+    r"""Kolmogorov-Smirnov calibration error (KS) of Gupta et al. (2020), for two-outcome lenses.
 
     .. math:: \max_s |C(s)|, \qquad C(s) = \frac1n \sum_{i : p_i \le s} (y_i - p_i)
 
-    with :math:`p_i` the event's probability and :math:`y_i` its indicator. The cumulative residual is read only at the
-    end of a block of tied probabilities, so that row order never matters. Its target is the largest mass of
-    miscalibration below any threshold; no cells, no smoothing. Sample weights multiply the residuals and replace n by
-    their sum. Behind `ClassWise`, `TopRank` and `WithinTop` it is the class, r-th top and within-top-r error of the
-    paper.
+    with :math:`p_i` the event's probability and :math:`y_i` its indicator. The cumulative residual C is evaluated only
+    at the end of a block of tied probabilities, so that the order of the observations never matters. Its target is the
+    largest total miscalibration below any threshold. It needs neither cells nor a bandwidth. Sample weights multiply
+    the residuals and replace n by their sum. Behind `ClassWise`, `TopRank` and `WithinTop` it is the class, r-th top
+    and within-top-r error of the paper.
 
-    Divided by :math:`\sigma = (\sum_i p_i (1 - p_i))^{1/2} / n` it is the ECCE-MAD of Arrieta-Ibarra et al. (2022), and
-    tends to the largest distance of a Brownian motion from 0: ``calibration_test(..., method="asymptotic")``.
+    Divided by :math:`\sigma = (\sum_i p_i (1 - p_i))^{1/2} / n` it is the ECCE-MAD of Arrieta-Ibarra et al. (2022),
+    whose limit is the largest distance of a Brownian motion from 0: ``calibration_test(..., method="asymptotic")``.
 
-    Raises
-    ------
-    ValueError
-        If the lens has more than two outcomes.
+    See Also
+    --------
+    Kuiper : Range of the cumulative residual: more power against deviations in the middle.
+    ClasswiseKS : Largest standardised cumulative residual over all classes.
 
     References
     ----------
@@ -85,33 +81,32 @@ class KS(Cumulative):
     0.125
     """
 
-    brownian = ExcursionLaw
+    brownian = ExcursionDistribution
 
     @staticmethod
     def read(high: NDArray[np.float64], low: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the largest distance from 0."""
+        """Return the largest distance of the path from 0."""
         return np.maximum(high, 0.0 - low)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Kuiper(Cumulative):
     r"""Kuiper calibration error, the range of the cumulative residual, for two-outcome lenses.
 
     .. math:: \max_s C(s) - \min_s C(s), \qquad C(s) = \frac1n \sum_{i : p_i \le s} (y_i - p_i), \quad C(-\infty) = 0
 
-    over all thresholds s, the path's start at 0 included. It equals the largest :math:`|\frac1n \sum_{i : s < p_i \le
-    t} (y_i - p_i)|` over all intervals of scores, and has the unit of `KS`, between KS and 2 KS: unlike KS it does not
-    favour thresholds near the ends, and it sees an error in the middle as well as one that begins at 0. Read at the
-    end of tied blocks; sample weights multiply the residuals and replace n by their sum.
+    over all thresholds s, including the start of the path at 0. It equals the largest :math:`|\frac1n \sum_{i : s < p_i
+    \le t} (y_i - p_i)|` over all intervals of predictions. It has the unit of `KS` and lies between KS and 2 KS. Unlike
+    KS it does not favour thresholds near the ends: it detects an error in the middle as well as one that begins at 0.
+    The path is evaluated at the end of tied blocks; sample weights multiply the residuals and replace n by their sum.
 
     Divided by :math:`\sigma = (\sum_i p_i (1 - p_i))^{1/2} / n` it is the standardised ECCE-R of Arrieta-Ibarra et al.
-    (2022), and tends to the range of a Brownian motion: ``calibration_test(..., method="asymptotic")``, where
+    (2022), whose limit is the range of a Brownian motion: ``calibration_test(..., method="asymptotic")``, where
     :math:`\sigma` is ``result.null.scale``.
 
-    Raises
-    ------
-    ValueError
-        If the lens has more than two outcomes.
+    See Also
+    --------
+    KS : Largest absolute value of the cumulative residual.
 
     References
     ----------
@@ -133,23 +128,28 @@ class Kuiper(Cumulative):
     (0.04, 30.9)
     """
 
-    brownian = RangeLaw
+    brownian = RangeDistribution
 
     @staticmethod
     def read(high: NDArray[np.float64], low: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the range."""
+        """Return the range of the path."""
         return high - low
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClasswiseKS(Statistic):
-    r"""Largest standardised cumulative residual over the classes, on the whole prediction.
+    r"""Class-wise KS: the largest standardised cumulative residual of all classes, on the whole prediction.
 
     .. math:: \max_k \frac{n \, \mathrm{KS}_k}{\bigl(\sum_i p_{ik} (1 - p_{ik})\bigr)^{1/2}}
 
-    where :math:`\mathrm{KS}_k` is `KS` of class k against the rest. One draw of the class serves all paths, so the
-    test is a joint one. Behind a two-outcome lens it is the event's path alone. A class without variance counts 0, or
-    infinity if it is contradicted.
+    where :math:`\mathrm{KS}_k` is `KS` of class k against the rest. One draw of the class serves all paths, so that all
+    classes are tested jointly. Behind a two-outcome lens it is the standardised `KS` of the event, with the same limit.
+    A class without variance adds 0, or infinity if a prediction of 0 or 1 was wrong.
+
+    See Also
+    --------
+    KS : The error of one event, in the unit of a probability.
+    SCE : Average of the binned errors of all classes.
 
     Examples
     --------
@@ -167,25 +167,31 @@ class ClasswiseKS(Statistic):
             excursion = KS.read(*_event_extremes(sample, outcomes))[..., None]
         else:
             excursion = _class_excursions(sample, outcomes)
-        variance = sample.once(_class_variances)
+        variance = sample.once(_path_variances)
         scale = np.sqrt(np.where(variance > 0, variance, 1.0))
-        # Without variance the path stays at 0, unless an outcome happened that was excluded.
+        # Without variance the path stays at 0, unless an outcome of probability 0 happened.
         contradicted = np.where(excursion > 0, np.inf, 0.0)
         return np.where(variance > 0, excursion / scale, contradicted).max(axis=-1)
 
+    def asymptotic_distribution(self, sample: Sample) -> Distribution | None:
+        """Return the limit for the path of one event, as of `KS`; the paths of several classes are dependent."""
+        if sample.n_outcomes > 2:
+            return None
+        return ExcursionDistribution(1.0 if sample.once(_path_variances)[0] > 0 else 0.0)
 
-def _class_variances(sample: Sample) -> NDArray[np.float64]:
-    """Return the variance of each path's end, ``(n_outcomes,)``, or that of the event alone, ``(1,)``."""
+
+def _path_variances(sample: Sample) -> NDArray[np.float64]:
+    """Return the variance of the end of each path, ``(n_outcomes,)``, or that of the event alone, ``(1,)``."""
     squared = np.ones(sample.n_samples) if sample.weight is None else np.square(sample.weight)
-    expected = (np.clip(column, 0.0, 1.0) for column in sample.null_prob.T)
+    expected = (np.clip(column.astype(np.float64), 0.0, 1.0) for column in sample.given_null.T)
     variance = np.array([(squared * p * (1 - p)).sum() for p in expected])
     return variance[1:] if sample.n_outcomes == 2 else variance
 
 
-def _expected(sample: Sample) -> NDArray[np.float64]:
-    """Return null probabilities, free of drift in classes whose probabilities are all 0 or 1: their paths stay at 0."""
-    varies = np.any((sample.null_prob > 0) & (sample.null_prob < 1), axis=0)
-    return sample.null_prob if varies.all() else np.where(varies, sample.null_prob, np.clip(sample.null_prob, 0.0, 1.0))
+def _expected(sample: Sample, k: int) -> NDArray[np.float64]:
+    """Return the null probabilities of a class, without rounding where all are 0 or 1, so that its path stays at 0."""
+    column = sample.given_null[:, k].astype(np.float64)
+    return column if np.any((column > 0) & (column < 1)) else np.clip(column, 0.0, 1.0)
 
 
 def _total(sample: Sample) -> float:
@@ -193,7 +199,7 @@ def _total(sample: Sample) -> float:
 
 
 def _event_extremes(sample: Sample, outcomes: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the highest and the lowest value of the event's path, ``(...)`` each, its start at 0 included."""
+    """Return the largest and smallest values of the event's path, ``(...)`` each, including its start at 0."""
     if sample.weight is not None:
         path = _weighted_path(sample, sample.weight, 1, outcomes)
         return path.max(axis=-1, initial=0.0), path.min(axis=-1, initial=0.0)
@@ -208,20 +214,24 @@ def _class_excursions(sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.floa
         paths = [_weighted_path(sample, sample.weight, k, outcomes == k) for k in range(sample.n_outcomes)]
         return np.stack([np.abs(path).max(axis=-1) for path in paths], axis=-1)
     flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-    return largest_excursions(flat, *sample.once(_class_paths)).reshape(*outcomes.shape[:-1], sample.n_outcomes)
+    if sample.is_large:
+        found = largest_excursions_of_many(flat, *sample.once(_large_class_paths))
+    else:
+        found = largest_excursions(flat, *sample.once(_class_paths))
+    return found.reshape(*outcomes.shape[:-1], sample.n_outcomes)
 
 
 def _weighted_path(sample: Sample, weight: NDArray[np.float64], k: int, event: NDArray[Any]) -> NDArray[np.float64]:
     """Return the weighted cumulative residual of outcome k at the ends of tied blocks, ``(..., n_blocks)``."""
     order = stable_order(sample.prob[:, k])
-    residual = event[..., order] - sample.once(_expected)[order, k]
+    residual = event[..., order] - _expected(sample, k)[order]
     path = np.cumsum(weight[order] * residual, axis=-1)
     return path[..., np.append(np.diff(sample.prob[order, k]) > 0, True)]
 
 
 def _event_path(sample: Sample) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return predicted sums ``(n_samples,)`` twice, and their bounds by steps of whole numbers: see `path_extremes`."""
-    before, after = _block_sums(sample.event, sample.once(_expected)[:, 1])
+    """Return predicted sums ``(n_samples,)`` twice, and their bounds in steps of integers: see `path_extremes`."""
+    before, after = _block_sums(sample.event, _expected(sample, 1))
     following = np.append(before[1:], after[-1])
     n_chunks = sample.n_samples // CHUNK
     risen, fallen = (sums[: n_chunks * CHUNK].reshape(n_chunks, CHUNK) for sums in (after, following))
@@ -240,26 +250,54 @@ def _event_path(sample: Sample) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any
 def _block_sums(
     score: NDArray[np.float64], expected: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the predicted sums before and after the tied block of each row, for increasing scores."""
+    """Return the predicted sums before and after the tied block of each observation, for increasing scores."""
     total = np.concatenate([[0.0], np.cumsum(expected)])
     return total[np.searchsorted(score, score, side="left")], total[np.searchsorted(score, score, side="right")]
 
 
 def _class_paths(sample: Sample) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return ranks, predicted sums, starts of tied blocks and extremes of every class: see `largest_excursions`."""
-    n_samples, n_outcomes = sample.prob.shape
-    n_words = -(-n_samples // 64)
-    rank = np.empty((n_samples, n_outcomes), dtype=np.int32)
-    total = np.zeros((n_outcomes, n_samples + 1))
-    block = np.zeros((n_outcomes, n_words + 1), dtype=np.uint64)
-    extremes = np.empty((n_outcomes, 2, n_words))
-    expected = sample.once(_expected)
-    for k in range(n_outcomes):
-        order = stable_order(sample.prob[:, k])
-        rank[order, k] = np.arange(n_samples, dtype=np.int32)
-        np.cumsum(expected[order, k], out=total[k, 1:])
-        score = sample.prob[order, k]
+    rank = np.empty((sample.n_samples, sample.n_outcomes), dtype=np.int32)
+    total, paths = np.zeros((sample.n_outcomes, sample.n_samples + 1)), _WordPaths(sample)
+    for k in range(sample.n_outcomes):
+        order = paths.read(k, total[k])
+        rank[order, k] = np.arange(sample.n_samples, dtype=rank.dtype)
+    return rank, total, paths.block, paths.extremes
+
+
+def _large_class_paths(sample: Sample) -> tuple[NDArray[Any], ...]:
+    """Return the same without a sum for each prediction, in small numbers: see `largest_excursions_of_many`."""
+    rank = np.empty((sample.n_samples, sample.n_outcomes), dtype=np.min_scalar_type(sample.n_samples - 1))
+    score = np.empty((sample.n_outcomes, sample.n_samples), dtype=sample.given_null.dtype)
+    total, paths = np.empty(sample.n_samples + 1), _WordPaths(sample)
+    word_sum = np.empty((sample.n_outcomes, paths.n_words + 1))
+    for k in range(sample.n_outcomes):
+        order = paths.read(k, total)
+        rank[order, k] = np.arange(sample.n_samples, dtype=rank.dtype)
+        score[k] = _expected(sample, k)[order]
+        word_sum[k] = np.append(total[:-1:64], total[-1])
+    return rank, score, word_sum, paths.block, paths.extremes
+
+
+class _WordPaths:
+    """Starts of tied blocks and extremes of the paths of all classes, in words of 64 places; filled class by class."""
+
+    def __init__(self, sample: Sample) -> None:
+        self._sample = sample
+        self.n_words = -(-sample.n_samples // 64)
+        self.block = np.zeros((sample.n_outcomes, self.n_words + 1), dtype=np.uint64)
+        self.extremes = np.empty((2, sample.n_outcomes, self.n_words))
+
+    def read(self, k: int, total: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Fill the predicted sums ``(n_samples + 1,)`` of a class and return the order of the observations in it."""
+        column = self._sample.given[:, k]
+        order = stable_order(column)
+        score = column[order]
         bits = np.packbits(np.concatenate([[True], score[1:] > score[:-1], [True]]), bitorder="little")
-        block[k].view(np.uint8)[: len(bits)] = bits
-        word_extremes(total[k], block[k], extremes[k])
-    return rank, total, block, np.ascontiguousarray(extremes.transpose(1, 0, 2))
+        self.block[k].view(np.uint8)[: len(bits)] = bits
+        total[0] = 0.0
+        np.cumsum(_expected(self._sample, k)[order], out=total[1:])
+        extremes = np.empty((2, self.n_words))
+        word_extremes(total, self.block[k], extremes)
+        self.extremes[:, k] = extremes
+        return order

@@ -1,4 +1,4 @@
-"""Errors of uncertainty: does the entropy of a prediction say how often its top class is wrong?"""
+"""Uncertainty calibration error: the entropy of predictions against the error rate of their top class."""
 
 from __future__ import annotations
 
@@ -7,37 +7,43 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._cells import cell_dtype
 from caltest.predictions._partitions import EqualWidth
 from caltest.predictions._sample import Sample
 from caltest.predictions._validation import validate_count
-from caltest.resampling._draws import cell_dtype
 from caltest.statistics._classwise_cells import EntryCells, EntryStatistic, sum_in_cells
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UCE(EntryStatistic):
-    r"""Uncertainty calibration error of Laves et al. (2020).
+    r"""Uncertainty calibration error (UCE) of Laves et al. (2020).
 
     .. math:: \sum_b \frac{n_b}{n} \bigl|\mathrm{err}_b - \mathrm{uncert}_b\bigr|, \qquad
               h_i = -\frac{1}{\log K} \sum_k p_{ik} \log p_{ik}
 
-    with cells :math:`(j/L, (j+1)/L]` of the normalised entropy h, its mean uncert and the error rate err of the top
-    prediction in each. It uses the whole prediction; behind a two-outcome lens both columns, K = 2.
+    with cells (bins) :math:`(j/L, (j+1)/L]` of the normalised entropy h, and the mean entropy uncert and the error rate
+    err of the top prediction in each. It uses the whole prediction; behind a two-outcome lens both columns, K = 2.
 
-    A calibrated model is wrong at the rate :math:`1 - \max_k p_{ik}`, not at the rate h: the error of a perfect model
-    is not 0, and a model that is wrong more often than it says may show a smaller one. Its p-value is exact all the
-    same, but says only whether UCE is larger than that of a perfect model with these predictions. Prefer `ECE` behind
-    `Confidence`.
+    A calibrated model is wrong at the rate :math:`1 - \max_k p_{ik}`, not at the rate h. So the error of a calibrated
+    model is not 0, and a model that is wrong more often than predicted may have a smaller one. The p-value is valid all
+    the same, but it shows only whether UCE is larger than that of a calibrated model with these predictions. Prefer
+    `ECE` behind `Confidence`.
 
     Parameters
     ----------
     n_cells : int
-        Number of cells L; the first one holds 0 too.
+        Number of cells L; the first one contains 0 too.
 
     Raises
     ------
+    TypeError
+        If ``n_cells`` is not an integer.
     ValueError
-        If ``n_cells`` is not a positive integer.
+        If ``n_cells`` < 1.
+
+    See Also
+    --------
+    ECE : Compares the confidence, not the entropy, with the error rate.
 
     References
     ----------
@@ -58,7 +64,7 @@ class UCE(EntryStatistic):
         validate_count(self.n_cells, "n_cells")
 
     def entry_cells(self, sample: Sample) -> EntryCells:
-        """Return the cells: all entries of a row but the top one lie in the cell of its entropy; computed once."""
+        """Return the cells, computed once: all entries of an observation but the top one lie in that of its entropy."""
         return sample.once(EntropyCells(self.n_cells))
 
 
@@ -69,7 +75,7 @@ class EntropyCells:
     n_cells: int
 
     def __call__(self, sample: Sample) -> EntryCells:
-        """Return the cells; see `Sample.once`."""
+        """Return the cells of a sample; for `Sample.once`."""
         entropy = normalised_entropy(sample.prob)
         event = np.broadcast_to(entropy[:, None], (len(entropy), 2))
         row_cell = EqualWidth(self.n_cells, closed="right").fit(event)(event)
@@ -82,7 +88,7 @@ class EntropyCells:
 
 
 def normalised_entropy(prob: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the entropy of each row over log n_outcomes, ``(n_samples,)``; 0 log 0 = 0, a rest below 0 counts as 0."""
+    """Return the entropy divided by log n_outcomes, ``(n_samples,)``; 0 log 0 = 0, a rest below 0 counts as 0."""
     positive = np.clip(prob, 0.0, None)
     logarithm = np.log(np.where(positive > 0, positive, 1.0))
     return -(positive * logarithm).sum(axis=1) / np.log(prob.shape[1])

@@ -1,4 +1,4 @@
-r"""Kernel sums over drawn outcomes, expanded about likely ones, so that a draw costs what it changes.
+r"""Kernel sums of drawn outcomes, expanded about the most likely ones, so that a draw costs only what it changes.
 
 With :math:`z_i = e_{y_i} - p_i = b_i + s_i`, where the base :math:`b_i` is :math:`e_c - p_i` if class c is more
 probable than not and :math:`-p_i` otherwise,
@@ -6,8 +6,8 @@ probable than not and :math:`-p_i` otherwise,
 .. math:: \sum_{i,j} k_{ij} \, z_i \cdot z_j = \sum_{i,j} k_{ij} \, b_i \cdot b_j
           + 2 \sum_i s_i \cdot \sum_j k_{ij} b_j + \sum_{i,j} k_{ij} \, s_i \cdot s_j.
 
-The first two sums are made once. In the third :math:`s_i` is 0 for a row that falls to its base class and one or two
-signed unit vectors otherwise, and only pairs of the same class count.
+The first two sums are computed once. In the third :math:`s_i` is 0 for an observation of its base class and one or two
+signed unit vectors otherwise, and only pairs of the same class add something.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from caltest.statistics._similarity import Similarity, tiles_of
 
 @dataclass(frozen=True)
 class Expand:
-    """Makes the expansion of a sample without weights; for `Sample.once`."""
+    """The function that computes the expansion of a sample without weights; for `Sample.once`."""
 
     similarity: Similarity
 
     def __call__(self, sample: Sample) -> Expansion:
-        """Return the expansion: one pass over all pairs of rows."""
+        """Return the expansion: one pass over all pairs of observations."""
         expected = sample.null_prob
         top = expected.argmax(axis=1)
         likely = expected.max(axis=1) > 0.5
-        # Rows that change most often come first: blocks of rows that never change are never visited.
+        # Observations that change most often come first: blocks that never change are never visited.
         order = np.argsort(np.where(likely, expected.max(axis=1), 0.0), kind="stable")
         prob, expected = sample.prob[order], expected[order]
         base = np.where(likely, top, -1)[order]
@@ -67,24 +67,25 @@ class Expand:
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """What all draws share.
+    """The parts of the kernel sum that all draws share.
 
     Attributes
     ----------
     similarity : Similarity
         The kernel.
     order : array of shape (n_samples,)
-        The sample's row that stands at each place.
+        Position in the sample of each observation.
     prob : array of shape (n_samples, n_outcomes)
         Predictions in this order.
     base : array of shape (n_samples,)
-        The base class of each row, -1 for none.
+        The base class of each observation, -1 for none.
     constant : float
-        The sum if every row had its base.
+        The sum if every observation had its base class.
     change : array of shape (n_samples, n_outcomes)
-        What a row's outcome adds if no other row differs from its base, but for the pair of the row with itself.
+        What an outcome adds if all other observations have their base class, without the pair of the observation with
+        itself.
     own : array of shape (n_samples, n_outcomes)
-        The pair of the row with itself.
+        The term of the pair of the observation with itself.
     """
 
     similarity: Similarity
@@ -96,7 +97,7 @@ class Expansion:
     own: NDArray[np.float64]
 
     def sums(self, outcomes: NDArray[Any], *, with_own: bool) -> NDArray[np.float64]:
-        """Return the sum over all pairs, or over those of different rows, of outcomes ``(n_replicates, n_samples)``."""
+        """Return the sums over all pairs, or over pairs of different observations, of ``(n_replicates, n_samples)``."""
         drawn = np.ascontiguousarray(outcomes[:, self.order])
         table = self.change if with_own else self.change - self.own
         return self.constant + sum_selected(drawn, table) + self._sum_changes(drawn)

@@ -1,55 +1,38 @@
-r"""Calibration errors over all classes: the 32 of Nixon et al. (2019), and those with a name of their own."""
+"""Calibration errors over all classes: the 32 of Nixon et al. (2019), and named ones such as SCE, ACE and RMSCE."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from caltest.predictions._partitions import EqualMass, EqualWidth
-from caltest.predictions._sample import Sample
-from caltest.predictions._validation import validate_choice, validate_count
-from caltest.statistics._classwise_cells import AuthorsCells, EntryCells, EntryStatistic, Layout
+from caltest.predictions import EqualMass, EqualWidth
+from caltest.predictions._validation import validate_bool, validate_choice, validate_count, validate_share
+from caltest.statistics._classwise_cells import AuthorsCells, Layout, OverClasses
 
 SCHEMES = ("equal-width", "equal-mass")
+_CELL_WEIGHTS = ("cells", "rows", "occupied")
 
 
-class OverClasses(EntryStatistic):
-    """An error over the entries of the predictions; subclasses say of which, by `layout`."""
-
-    measures_scatter = True
-
-    @abstractmethod
-    def layout(self, n_samples: int) -> Layout:
-        """Return which entries are looked at, how they are cut and what they count."""
-
-    def entry_cells(self, sample: Sample) -> EntryCells:
-        """Return the cells of the entries of a sample; computed once."""
-        return sample.once(self.layout(sample.n_samples))
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GCE(OverClasses):
-    r"""General calibration error: the space of 32 metrics of Nixon et al. (2019).
+    r"""General calibration error (GCE): the space of 32 metrics of Nixon et al. (2019).
 
     .. math:: \Bigl(\frac1G \sum_{g=1}^G \sum_b \frac{n_{bg}}{n_g}
               \bigl|\mathrm{acc}_{bg} - \mathrm{conf}_{bg}\bigr|^q\Bigr)^{1/q}
 
-    The groups g are the K classes, or all entries in one; :math:`n_g` entries are looked at in a group and
-    :math:`n_{bg}` of them lie in cell b, with mean prediction conf and frequency acc; q is 1 or 2. The outcome of a
-    row decides on all of its entries, so that one draw serves every class and the test is a joint one.
+    The groups g are the K classes, or a single one of all entries. A group has :math:`n_g` entries, of which
+    :math:`n_{bg}` lie in cell (bin) b, with mean prediction conf and frequency acc; q is 1 or 2. The outcome of an
+    observation determines all of its entries, so that one draw serves every class and classes are tested jointly.
 
-    Its conventions are those of the authors' code (robustness_metrics), not always of the field: a group without
-    entries counts 0 and is not left out; with ``max_prob`` and ``class_conditional`` every predicted class counts 1 /
-    K, whatever its share; for the l2 norm squares are averaged over classes and the root comes last; values of exactly
-    1 have a cell of their own, and with threshold 0 values of exactly 0 are dropped. `SCE`, `ACE`, `TACE`, `RMSCE` and
-    `ClassConditionalECE` are members of this space in the field's definitions.
+    Its conventions are those of the authors' code (robustness_metrics), which sometimes differ from those of the
+    field: a group without entries counts 0 and is not left out; with ``max_prob`` and ``class_conditional`` every
+    predicted class counts 1 / K, whatever its share; for the l2 norm squares are averaged over classes before the root
+    is taken; values of exactly 1 have a separate cell, and with threshold 0 values of exactly 0 are dropped. `SCE`,
+    `ACE`, `TACE`, `RMSCE` and `ClassConditionalECE` are members of this space in the usual definitions.
 
-    It looks at all columns as they are: behind a two-outcome lens at the event and at the rest, and ``max_prob`` is
-    then the larger of the two. Give it the whole prediction and no `Confidence` lens. Sample weights replace counts;
-    they do not move the edges.
+    It uses all columns as they are: behind a two-outcome lens the event and the rest, and with ``max_prob`` the larger
+    of the two. Apply it to the whole prediction, not behind `Confidence`. Sample weights replace counts; they do not
+    move the edges.
 
     Parameters
     ----------
@@ -57,9 +40,9 @@ class GCE(OverClasses):
         Cells :math:`[j/L, (j+1)/L)`; or the same number of values in each, with edge r at the value of rank round(r n /
         L) and ties in one cell ("even" and "adaptive" in the paper).
     max_prob : bool
-        Look at the top prediction of a row only.
+        Use the top prediction of each observation only.
     class_conditional : bool
-        Classes apart (with ``max_prob``: predicted classes), then averaged; otherwise all in the same cells.
+        Average over separate cells of each class (each predicted class), or the same cells for all entries.
     threshold : float
         Predictions at or below are dropped; 0 or 0.01 in the paper.
     norm : {"l1", "l2"}
@@ -69,8 +52,14 @@ class GCE(OverClasses):
 
     Raises
     ------
+    TypeError
+        If a parameter has another type than the one above.
     ValueError
-        If a parameter is not one of those allowed.
+        If ``scheme`` or ``norm`` is unknown, ``threshold`` is negative or at least 1, or ``n_cells`` < 1.
+
+    See Also
+    --------
+    SCE, ACE, TACE, RMSCE, ClassConditionalECE : Named members of this space.
 
     References
     ----------
@@ -94,9 +83,9 @@ class GCE(OverClasses):
 
     def __post_init__(self) -> None:
         validate_choice(self.scheme, "scheme", SCHEMES)
-        _validate_bool(self.max_prob, "max_prob")
-        _validate_bool(self.class_conditional, "class_conditional")
-        _validate_threshold(self.threshold)
+        validate_bool(self.max_prob, "max_prob")
+        validate_bool(self.class_conditional, "class_conditional")
+        object.__setattr__(self, "threshold", validate_share(self.threshold, "threshold"))
         validate_choice(self.norm, "norm", ("l1", "l2"))
         validate_count(self.n_cells, "n_cells")
 
@@ -106,36 +95,43 @@ class GCE(OverClasses):
         return int(self.norm[1])
 
     def layout(self, n_samples: int) -> Layout:
-        """Return the layout; norms share it."""
+        """Return the layout, which both norms share."""
         cells = AuthorsCells(self.scheme, self.n_cells)
         return Layout(cells, self.max_prob, self.class_conditional, self.threshold)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SCE(OverClasses):
-    r"""Static calibration error, also class-wise or marginal ECE: the average of every class's ECE.
+    r"""Static calibration error (SCE), also class-wise or marginal ECE: the average of the ECE of all classes.
 
     .. math:: \frac1K \sum_{k=1}^K \sum_{b=1}^L \frac{n_{bk}}{n} \bigl|\mathrm{acc}_{bk} - \mathrm{conf}_{bk}\bigr|
 
-    with cells of equal width for each class's probability, tested jointly over the classes. Its target is the
-    class-wise miscalibration averaged within cells; most entries of sharp predictions are near 0, so that with many
-    classes it is small whatever the model does. All values count, those of exactly 0 and 1 in the end cells; for a
-    cell of their own and dropped zeros see `GCE`, for all classes in the same cells ``GCE(class_conditional=False)``.
-    Behind a two-outcome lens it is the average over the event and the rest.
+    with cells (bins) of equal width of the probability of each class; all classes are tested jointly. Its target is the
+    class-wise miscalibration averaged within cells. Most entries of sharp predictions are near 0, so that with many
+    classes it is always small. All values count, those of exactly 0 and 1 in the end cells; `GCE` drops zeros and has
+    a separate cell for 1, and ``GCE(class_conditional=False)`` has the same cells for all classes. Behind a two-outcome
+    lens it is the average over the event and the rest.
 
     Parameters
     ----------
     n_cells : int
         Cells L of each class.
     average : {"mean", "sum"}
-        Over the classes; some programs (ece-kde) add them up.
+        Mean over the classes, or their sum as in some programs (ece-kde).
     closed : {"left", "right"}
         Which end of a cell belongs to it, as in `EqualWidth`.
 
     Raises
     ------
+    TypeError
+        If ``n_cells`` is not an integer, or ``average`` or ``closed`` is not a text.
     ValueError
-        If a parameter is not one of those allowed.
+        If ``n_cells`` < 1, or ``average`` or ``closed`` is unknown.
+
+    See Also
+    --------
+    ACE : Cells of equal mass.
+    ClasswiseKS : Largest error of a class, without cells.
 
     References
     ----------
@@ -165,17 +161,17 @@ class SCE(OverClasses):
         return Layout(cells, False, True, class_weight="equal" if self.average == "mean" else "sum")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ACE(OverClasses):
-    r"""Adaptive calibration error: cells of equal mass for every class, each of which counts the same.
+    r"""Adaptive calibration error (ACE): the average gap over cells of equal mass of all classes.
 
     .. math:: \frac1{KL} \sum_{k=1}^K \sum_{b=1}^L \bigl|\mathrm{acc}_{bk} - \mathrm{conf}_{bk}\bigr|
 
-    Cells are those of `EqualMass`, ties kept together; one that ties leave empty adds 0. Three numbers go by this
-    name: this one (the paper); the same with cells counted by their rows, ``cell_weight="rows"`` (the authors' code,
-    nearly); and the unweighted average over the occupied cells of equal width of the top prediction, ``ACE(scheme=
-    "equal-width", max_prob=True, cell_weight="occupied")`` (Neumann et al. 2018, netcal). Most cells of sharp
-    predictions lie near 0, where a large miscalibration of the rest is averaged away.
+    Cells (bins) are those of `EqualMass` with ties together; cells that ties leave empty add 0. Three numbers have this
+    name: this one (the paper); the same with cells weighted by their observations, ``cell_weight="rows"`` (nearly the
+    authors' code); and the unweighted average over the occupied cells of equal width of the top prediction,
+    ``ACE(scheme="equal-width", max_prob=True, cell_weight="occupied")`` (Neumann et al. 2018, netcal). Most cells of
+    sharp predictions lie near 0, so that a large miscalibration of the others has little weight.
 
     Parameters
     ----------
@@ -184,14 +180,21 @@ class ACE(OverClasses):
     scheme : {"equal-mass", "equal-width"}
         How cells are cut: as `EqualMass` or as `EqualWidth`.
     max_prob : bool
-        Look at the top prediction of a row only, all classes in the same cells.
+        Use the top prediction of each observation only, all classes in the same cells.
     cell_weight : {"cells", "rows", "occupied"}
-        A cell counts 1 / n_cells, by its share of the rows, or all cells that hold rows count equally.
+        Weight of a cell: 1 / n_cells, its share of the observations, or the same for all occupied cells.
 
     Raises
     ------
+    TypeError
+        If a parameter has another type than the one above.
     ValueError
-        If a parameter is not one of those allowed.
+        If ``n_cells`` < 1, or ``scheme`` or ``cell_weight`` is unknown.
+
+    See Also
+    --------
+    SCE : Cells of equal width, weighted by their observations.
+    TACE : The same above a threshold.
 
     References
     ----------
@@ -214,8 +217,8 @@ class ACE(OverClasses):
     def __post_init__(self) -> None:
         validate_count(self.n_cells, "n_cells")
         validate_choice(self.scheme, "scheme", SCHEMES)
-        _validate_bool(self.max_prob, "max_prob")
-        _validate_cell_weight(self.cell_weight)
+        validate_bool(self.max_prob, "max_prob")
+        validate_choice(self.cell_weight, "cell_weight", _CELL_WEIGHTS)
 
     def layout(self, n_samples: int) -> Layout:
         """Return the layout."""
@@ -223,12 +226,12 @@ class ACE(OverClasses):
         return Layout(cells, self.max_prob, not self.max_prob, cell_weight=self.cell_weight)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TACE(OverClasses):
-    r"""Thresholded adaptive calibration error: `ACE` over the predictions above a threshold.
+    r"""Thresholded adaptive calibration error (TACE): `ACE` of the predictions above a threshold.
 
-    The cells of each class are cut, and averaged, over the rows that this class keeps. The constructor of this name in
-    the authors' code ignores its threshold and returns another number.
+    The cells (bins) of each class contain only the predictions of this class above the threshold. The constructor of
+    this name in the authors' code ignores its threshold and returns another number.
 
     Parameters
     ----------
@@ -237,12 +240,18 @@ class TACE(OverClasses):
     threshold : float
         Predictions at or below are dropped.
     cell_weight : {"cells", "rows", "occupied"}
-        As in `ACE`; a class that keeps fewer rows than cells leaves some of them empty, which add 0.
+        As in `ACE`; a class with fewer predictions than cells leaves some of them empty, which add 0.
 
     Raises
     ------
+    TypeError
+        If ``n_cells`` is not an integer, ``threshold`` not a number or ``cell_weight`` not a text.
     ValueError
-        If a parameter is not one of those allowed.
+        If ``n_cells`` < 1, ``threshold`` is negative or at least 1, or ``cell_weight`` is unknown.
+
+    See Also
+    --------
+    ACE : The same without a threshold.
 
     References
     ----------
@@ -262,22 +271,22 @@ class TACE(OverClasses):
 
     def __post_init__(self) -> None:
         validate_count(self.n_cells, "n_cells")
-        _validate_threshold(self.threshold)
-        _validate_cell_weight(self.cell_weight)
+        object.__setattr__(self, "threshold", validate_share(self.threshold, "threshold"))
+        validate_choice(self.cell_weight, "cell_weight", _CELL_WEIGHTS)
 
     def layout(self, n_samples: int) -> Layout:
         """Return the layout."""
         return Layout(EqualMass(self.n_cells), False, True, self.threshold, cell_weight=self.cell_weight)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RMSCE(OverClasses):
-    r"""Root mean square calibration error of the top prediction.
+    r"""Root mean square calibration error (RMSCE) of the top prediction.
 
     .. math:: \Bigl(\sum_b \frac{n_b}{n} (\mathrm{acc}_b - \mathrm{conf}_b)^2\Bigr)^{1/2}
 
-    Some programs return its square, which has the same p-value. It looks at the larger column behind a two-outcome
-    lens: give it the whole prediction and no `Confidence` lens.
+    over cells (bins) b of the confidence. Some programs return its square, which has the same p-value. Behind a
+    two-outcome lens it uses the larger column: apply it to the whole prediction, not behind `Confidence`.
 
     Parameters
     ----------
@@ -286,12 +295,18 @@ class RMSCE(OverClasses):
     scheme : {"equal-mass", "equal-width"}
         How cells are cut: as `EqualMass` (Hendrycks, Nixon) or as `EqualWidth` (torchmetrics).
     rows_per_cell : int, optional
-        Cells of equal mass of about this many rows, whatever ``n_cells``; 100 in Hendrycks' code.
+        Cells of equal mass of about this many observations, whatever ``n_cells``; 100 in Hendrycks' code.
 
     Raises
     ------
+    TypeError
+        If ``n_cells`` or ``rows_per_cell`` is not an integer, or ``scheme`` is not a text.
     ValueError
-        If a parameter is not one of those allowed.
+        If ``n_cells`` or ``rows_per_cell`` < 1, ``scheme`` is unknown, or ``rows_per_cell`` comes with "equal-width".
+
+    See Also
+    --------
+    SquaredL2 : Squared error without the bias of small samples.
 
     References
     ----------
@@ -322,32 +337,38 @@ class RMSCE(OverClasses):
             raise ValueError(msg)
 
     def layout(self, n_samples: int) -> Layout:
-        """Return the layout; the number of cells may depend on the number of rows."""
+        """Return the layout; the number of cells may depend on the number of observations."""
         n_cells = self.n_cells if self.rows_per_cell is None else max(1, round(n_samples / self.rows_per_cell))
         return Layout(_cells(self.scheme, n_cells), True, False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClassConditionalECE(OverClasses):
-    r"""Class-conditional ECE, also top-label ECE: the ECE of the top prediction, for each predicted class apart.
+    r"""Class-conditional ECE, also top-label ECE: the ECE of the confidence, averaged over the predicted classes.
 
     .. math:: \sum_{k=1}^K v_k \sum_b \frac{n_{bk}}{n_k} \bigl|\mathrm{acc}_{bk} - \mathrm{conf}_{bk}\bigr|
 
-    over the :math:`n_k` rows whose top prediction is k, in cells of equal width, the last closed on both sides. It
-    looks at the larger column behind a two-outcome lens: give it the whole prediction and no `Confidence` lens.
+    over the :math:`n_k` observations whose top prediction is k, in cells (bins) of `EqualWidth`. Behind a two-outcome
+    lens it uses the larger column: apply it to the whole prediction, not behind `Confidence`.
 
     Parameters
     ----------
     n_cells : int
         Cells of each class.
     class_weight : {"equal", "rows"}
-        :math:`v_k = 1 / K`, as Nixon et al. have it: classes that are rarely predicted are mostly noise; or
+        :math:`v_k = 1 / K` as in Nixon et al., where classes that are rarely predicted add mostly noise; or
         :math:`v_k = n_k / n` (Gupta & Ramdas 2022).
 
     Raises
     ------
+    TypeError
+        If ``n_cells`` is not an integer, or ``class_weight`` is not a text.
     ValueError
-        If a parameter is not one of those allowed.
+        If ``n_cells`` < 1, or ``class_weight`` is unknown.
+
+    See Also
+    --------
+    SCE : Errors of all classes, not only of the predicted one.
 
     References
     ----------
@@ -376,19 +397,3 @@ class ClassConditionalECE(OverClasses):
 
 def _cells(scheme: str, n_cells: int) -> Any:
     return EqualWidth(n_cells) if scheme == "equal-width" else EqualMass(n_cells)
-
-
-def _validate_bool(value: Any, name: str) -> None:
-    if not isinstance(value, bool):
-        msg = f"`{name}` must be True or False, got {value!r}."
-        raise ValueError(msg)
-
-
-def _validate_threshold(value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value < 1:
-        msg = f"`threshold` must be a number of at least 0 and below 1, got {value!r}."
-        raise ValueError(msg)
-
-
-def _validate_cell_weight(value: Any) -> None:
-    validate_choice(value, "cell_weight", ("cells", "rows", "occupied"))

@@ -2,53 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._partitions import AgainstRest, Partition
-from caltest.predictions._sample import Cells, CellSums, Sample
+from caltest.predictions._against_rest import AgainstRest
+from caltest.predictions._cells import Cells, CellSums
+from caltest.predictions._partitions import Partition, validate_partition
+from caltest.predictions._sample import Sample
 from caltest.predictions._validation import validate_choice
-from caltest.resampling._distributions import CellLaw, Law, PoissonBinomial, Tail
-from caltest.resampling._exact import SumLaw
+from caltest.resampling._distributions import CellDistribution, Distribution, Tail, chi_squared
+from caltest.resampling._exact import SumDistribution
+from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.statistics._base import Statistic, counts_events
 
-_WIDE = 1e3
-_WHOLE = 1e-9  # residuals of outcomes that exclude each other sum to 0 but for rounding
+_WIDE = 1e3  # values are cut off this far above their mean, in degrees of freedom
+_WHOLE = 1e-9  # residuals of mutually exclusive outcomes sum to 0 up to rounding
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HosmerLemeshow(Statistic):
-    r"""Hosmer-Lemeshow statistic: squared residuals of groups, standardised.
+    r"""Hosmer-Lemeshow statistic: the sum of the squared, standardised residuals of groups.
 
     .. math:: C = \sum_g S_g^\top \Sigma_g^{+} S_g, \qquad S_g = \sum_{i \in g} (y_i - p_i), \qquad
               \Sigma_g = \sum_{i \in g} (\operatorname{diag} p_i - p_i p_i^\top)
 
-    with one-hot outcomes :math:`y_i` and the pseudo-inverse; for two outcomes
-    :math:`\sum_g (O_g - E_g)^2 / \sum_{i \in g} p_i (1 - p_i)`. Given the predictions :math:`S_g` has covariance
-    :math:`\Sigma_g` exactly, so that C has the ranks' sum as its mean (`degrees_of_freedom`: one for each group and
-    outcome but one, less where outcomes are excluded): g groups give g degrees of freedom, not g - 2, because the
-    predictions were not fitted to these labels. Its target is the miscalibration averaged within groups, each group
-    in units of its own noise. An outcome that was excluded in a group makes it infinite. Sample weights multiply
-    residuals, their squares the covariances.
+    with one-hot outcomes :math:`y_i` and the pseudo-inverse. For two outcomes it is
+    :math:`\sum_g (O_g - E_g)^2 / \sum_{i \in g} p_i (1 - p_i)`. If the model is calibrated, :math:`S_g` has exactly the
+    covariance :math:`\Sigma_g`. So the mean of C is the sum of the ranks, its degrees of freedom: K - 1 for each group,
+    fewer where outcomes have probability 0. For two outcomes g groups give g degrees of freedom, not g - 2, because the
+    predictions were not fitted to these labels. The limit is chi-squared:
+    ``calibration_test(..., method="asymptotic")``. The target is the miscalibration averaged within groups, each group
+    in units of its standard deviation. An outcome that has probability 0 in a group and happens makes C infinite.
+    Sample weights multiply residuals, their squares the covariances.
 
     Parameters
     ----------
     partition : Partition or callable
-        The groups; tenths of the rows in the order of the event's probability by default, for more than two outcomes
-        in the order of 1 minus the probability of outcome 0 (Fagerland, Hosmer and Bofin 2008: the reference outcome).
-        Tied probabilities stay together, so that row order never matters.
+        The groups. By default tenths of the observations in the order of the event's probability, for more than two
+        outcomes in the order of 1 minus the probability of outcome 0 (Fagerland, Hosmer and Bofin 2008: the reference
+        outcome). Tied probabilities stay together, so that the order of the observations never matters.
     covariance : {"rows", "mean"}
-        "rows" is :math:`\Sigma_g` above. "mean" takes the covariance of :math:`n_g` rows that all have the group's
-        mean prediction, which is larger: the textbook's
+        "rows" is :math:`\Sigma_g` above. "mean" is the covariance of :math:`n_g` observations that all have the mean
+        prediction of the group, which is larger, as in textbooks:
         :math:`\sum_g (O_g - E_g)^2 / (n_g \bar p_g (1 - \bar p_g)) = \sum_{gk} (O_{gk} - E_{gk})^2 / E_{gk}`.
 
     Raises
     ------
+    TypeError
+        If ``partition`` is neither a partition nor a function, or ``covariance`` is not a text.
     ValueError
         If ``covariance`` is unknown.
+
+    See Also
+    --------
+    ECE : Average distance in cells, in the unit of a probability.
+    SquaredL2 : Squared error averaged over cells, debiased.
 
     References
     ----------
@@ -59,7 +72,7 @@ class HosmerLemeshow(Statistic):
 
     Examples
     --------
-    Two groups, of 3 events where 1 is expected (variance 3/4), and of 2 where 3 are:
+    Two groups: 3 events where 1 is expected, and 2 events where 3 are expected, each with variance 3/4:
 
     >>> import caltest
     >>> y_true, y_prob = [1, 1, 1, 0, 1, 1, 0, 0], [0.25] * 4 + [0.75] * 4
@@ -74,6 +87,7 @@ class HosmerLemeshow(Statistic):
     measures_scatter = True
 
     def __post_init__(self) -> None:
+        validate_partition(self.partition)
         validate_choice(self.covariance, "covariance", ("rows", "mean"))
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
@@ -84,7 +98,7 @@ class HosmerLemeshow(Statistic):
         whitened = np.zeros_like(residual)
         for k in range(sample.n_outcomes):
             whitened += groups.whitening[:, :, k] * residual[..., k, None]
-        with np.errstate(over="ignore"):  # an outcome that was all but excluded
+        with np.errstate(over="ignore"):  # an outcome of a tiny probability
             value = np.square(whitened).sum(axis=(-2, -1))
         if not len(groups.closed_group):
             return value
@@ -92,92 +106,125 @@ class HosmerLemeshow(Statistic):
         return np.where((leak > _WHOLE * groups.count[groups.closed_group]).any(axis=-1), np.inf, value)
 
     def groups(self, sample: Sample) -> Groups:
-        """Return what the predictions alone determine; use ``sample.once(statistic.groups)``."""
+        """Return the groups and their covariances; for ``sample.once(statistic.groups)``."""
         return Groups.of(sample, sample.cells(self.partition), self.covariance)
 
     def degrees_of_freedom(self, sample: Sample) -> int:
         """Return the sum of the ranks of the covariances."""
         return int(np.count_nonzero(sample.once(self.groups).whitening.any(axis=-1)))
 
-    def exact_law(self, sample: Sample) -> Law | None:
-        """Return the exact null law, for two outcomes without weights."""
-        return self._law(sample, _WIDE * sample.cells(self.partition).n_cells) if counts_events(sample) else None
+    def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, float]:
+        """Return the degrees of freedom."""
+        return {"degrees_of_freedom": self.degrees_of_freedom(sample)}
 
-    def exact(self, sample: Sample) -> tuple[Law, Tail] | None:
-        """Return the exact null law and the observed tail, for two outcomes without weights."""
+    def asymptotic_distribution(self, sample: Sample) -> Distribution:
+        """Return chi-squared with `degrees_of_freedom`."""
+        return chi_squared(self.degrees_of_freedom(sample))
+
+    def exact_distribution(self, sample: Sample) -> Distribution | None:
+        """Return the exact null distribution, for two outcomes without weights."""
         if not counts_events(sample):
             return None
-        observed = float(self.evaluate(sample, sample.outcome))
-        scale = _WIDE * (sample.cells(self.partition).n_cells + (observed if np.isfinite(observed) else 0.0))
-        law = self._law(sample, scale)
-        return law, law.tail(min(observed, scale))
-
-    def _law(self, sample: Sample, scale: float) -> GroupsLaw:
-        """Return the null law of two outcomes, values cut off at a scale."""
         cells, groups = sample.cells(self.partition), sample.once(self.groups)
-        mean = np.empty(cells.n_cells)
+        means = [
+            sample.expected[cells.rows(b)].prod(axis=1).sum() * np.square(groups.whitening[b] @ [-1.0, 1.0]).sum()
+            for b in range(cells.n_cells)
+        ]
+        return GroupsDistribution(partial(self._cut_off, sample), cells.n_cells, float(np.sum(means)))
 
-        def laws(make: Any) -> list[CellLaw]:
+    def _cut_off(self, sample: Sample, scale: float) -> SumDistribution:
+        """Return the null distribution for two outcomes, with the value of each group cut off at ``scale``."""
+        cells, groups = sample.cells(self.partition), sample.once(self.groups)
+
+        def distributions(make: Any) -> list[CellDistribution]:
             found = []
             for b in range(cells.n_cells):
-                event = sample.expected[cells.rows(b), 1]
-                law = make(event)
-                residual = np.stack([-1.0, 1.0]) * (law.counts - groups.expected[b, 1])[:, None]
+                count = make(sample.expected[cells.rows(b), 1])
+                possible = count.pmf > 0
+                residual = np.stack([-1.0, 1.0]) * (count.counts - groups.expected[b, 1])[:, None]
                 with np.errstate(over="ignore"):
-                    values = np.square(residual[law.pmf > 0] @ groups.whitening[b].T).sum(axis=1)
-                mean[b] = (
-                    sample.expected[cells.rows(b)].prod(axis=1).sum()
-                    * np.square(groups.whitening[b] @ [-1.0, 1.0]).sum()
-                )
-                found.append(CellLaw.of(np.minimum(values, scale), law.pmf[law.pmf > 0]))
+                    values = np.square(residual[possible] @ groups.whitening[b].T).sum(axis=1)
+                found.append(CellDistribution.of(np.minimum(values, scale), count.pmf[possible]))
             return found
 
-        return GroupsLaw(laws(PoissonBinomial.of), lambda: laws(PoissonBinomial.with_tails), np.nan, group_means=mean)
+        with_tails = partial(distributions, PoissonBinomial.with_tails)
+        return SumDistribution(distributions(PoissonBinomial.of), with_tails, np.nan)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class GroupsLaw(SumLaw):
-    """Law of C whose values are cut off far above the observed one.
+@dataclass(frozen=True, eq=False)
+class GroupsDistribution(Distribution):
+    """Exact null distribution of C for two outcomes.
 
-    Tail probabilities need no more; and an outcome that was all but excluded would be worth so much that everything
-    else is rounding beside it. The mean is that of the whole law.
+    Values are cut off far above the one whose tail is computed, which does not change the tail: an outcome of a tiny
+    probability adds so much that all other values would be lost in rounding.
 
     Attributes
     ----------
-    cells, with_tails, spacing, unit
-        As in `SumLaw`.
-    group_means : array of shape (n_groups,)
-        Expected value of each group's term.
+    cut_off : callable
+        Function from a scale to the distribution that is cut off there.
+    n_groups : int
+        Number of groups.
+    expected : float
+        Expected value of C, not cut off.
     """
 
-    group_means: NDArray[np.float64]
+    cut_off: Callable[[float], SumDistribution]
+    n_groups: int
+    expected: float
 
     @property
     def mean(self) -> float:
         """Expected value."""
-        return float(self.group_means.sum())
+        return self.expected
+
+    @cached_property
+    def _usual(self) -> SumDistribution:
+        return self.cut_off(_WIDE * self.n_groups)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation."""
+        return self._usual.std
+
+    def sf(self, x: float) -> float:
+        """Return P(T >= x), ties counted."""
+        return self.tail(x).probability
+
+    def cdf(self, x: float) -> float:
+        """Return P(T <= x), ties counted."""
+        return self._usual.cdf(x)
+
+    def tail(self, x: float) -> Tail:
+        """Return P(T >= x), ties counted, with its method and error."""
+        scale = _WIDE * (self.n_groups + (x if np.isfinite(x) else 0.0))
+        return self.cut_off(scale).tail(min(x, scale))
+
+    def quantile(self, q: float) -> float:
+        """Return the q-quantile, to within the step of a grid of 2**14 points."""
+        return self._usual.quantile(q)
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    r"""Groups of rows with the covariances of their residuals.
+    r"""Groups of observations with the covariances of their residuals.
 
-    Off its diagonal a covariance holds :math:`-\sum_i p_{ij} p_{ik}`, and its rows sum to 0: it is the Laplacian of a
-    graph whose nodes are the outcomes. Eliminating nodes one by one never subtracts, so that digits are not lost
-    however sharp the predictions are, and its rank is the number of outcomes less the number of connected parts.
+    A covariance has the entries :math:`-\sum_i p_{ij} p_{ik}` off its diagonal, and its rows sum to 0: it is the
+    Laplacian of a graph whose nodes are the outcomes. Eliminating nodes one by one needs no subtraction, so that no
+    digits are lost for sharp predictions. Its rank is the number of outcomes minus the number of connected parts.
 
     Attributes
     ----------
     count : array of shape (n_groups,)
-        Rows (weights).
+        Number (weight) of the observations.
     expected : array of shape (n_groups, n_outcomes)
-        Expected rows (weights) of each outcome.
+        Expected number (weight) of observations of each outcome.
     whitening : array of shape (n_groups, n_outcomes, n_outcomes)
-        Matrices A with :math:`A^\top A` a generalised inverse of the covariance; a row of zeros for each rank missing.
+        Matrices A such that :math:`A^\top A` is a generalised inverse of the covariance; a row of zeros for each
+        missing rank.
     closed : array of shape (n_closed, n_outcomes)
-        Indicators of the connected parts, in groups where there are several: their residuals must sum to 0.
+        Indicators of the connected parts, in groups with several parts: the residuals of a part must sum to 0.
     closed_group : array of shape (n_closed,)
-        The group of each.
+        The group of each part.
     """
 
     count: NDArray[np.float64]
@@ -188,7 +235,7 @@ class Groups:
 
     @classmethod
     def of(cls, sample: Sample, cells: Cells, covariance: str) -> Groups:
-        """Sum over cells; "mean" gives all rows of a cell its mean prediction."""
+        """Return the sums over cells; "mean" replaces all predictions of a cell by their mean."""
         weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
         shape = cells.n_cells, sample.n_outcomes
         expected, whitening = np.empty(shape), np.empty((*shape, sample.n_outcomes))
@@ -209,22 +256,22 @@ class Groups:
 
 
 def whiten(joint: NDArray[np.float64], expected: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[Any]]:
-    """Return the whitening matrix of the Laplacian of a graph, and the indicators of its connected parts.
+    """Return the whitening matrix of the Laplacian of a graph and the indicators of its connected parts.
 
     Parameters
     ----------
     joint : array of shape (n_outcomes, n_outcomes)
-        Weights of the edges; the diagonal is not read.
+        Weights of the edges; the diagonal is not used.
     expected : array of shape (n_outcomes,)
-        Outcomes are eliminated in this order, so that the residual of the most frequent one, a small difference of
-        large numbers, is not needed.
+        Outcomes are eliminated in the order of these numbers, so that the residual of the most frequent outcome, a
+        small difference of large numbers, is not needed.
     """
     edge = joint - np.diag(np.diag(joint))
-    carried = np.eye(len(edge))  # the residuals that each node holds
+    carried = np.eye(len(edge))  # the residuals that are summed in each node
     whitening, parts = np.zeros_like(edge), []
     for j in np.argsort(expected, kind="stable"):
         degree = edge[j].sum()
-        if degree <= 0:  # the last of its part, which holds all of the part's residuals
+        if degree <= 0:  # the last node of its part: all residuals of the part are summed here
             parts.append(np.rint(carried[j]))
             continue
         whitening[j] = carried[j] / np.sqrt(degree)

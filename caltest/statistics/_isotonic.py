@@ -1,4 +1,4 @@
-r"""The CORP error: by how much isotonic recalibration, fitted to the labels, improves a proper score."""
+"""The CORP miscalibration: the improvement of a proper score by isotonic recalibration fitted to the labels."""
 
 from __future__ import annotations
 
@@ -16,33 +16,40 @@ from caltest.predictions._validation import validate_choice
 from caltest.statistics._base import Statistic
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class IsotonicError(Statistic):
-    r"""Miscalibration term of the CORP decomposition (Dimitriadis et al. 2021), for two-outcome lenses.
+    r"""Miscalibration term of the CORP score decomposition (Dimitriadis et al. 2021), for two-outcome lenses.
 
     .. math:: \mathrm{MCB} = \frac1n \sum_i S(p_i, y_i) - \frac1n \sum_i S(\hat p_i, y_i)
 
-    with the event's probability :math:`p_i`, its indicator :math:`y_i`, and :math:`\hat p` the increasing function of
-    :math:`p` that fits the labels best: pool-adjacent-violators, tied probabilities pooled first, which minimises both
-    scores at once. No cells and no smoothing are chosen. Its target is what recalibration could gain if the calibration
-    function is increasing; from a finite sample it is biased upwards, as :math:`\hat p` was fitted to these labels, by
-    an amount of the order :math:`n^{-2/3}`: compare it with its noise floor. `score_decomposition` gives the other
-    terms.
+    with the event's probability :math:`p_i`, its indicator :math:`y_i`, and :math:`\hat p` the non-decreasing function
+    of :math:`p` that fits the labels best. The pool-adjacent-violators algorithm, which pools tied probabilities first,
+    minimises both scores at once. Neither cells nor a bandwidth have to be chosen. Its target is the improvement that
+    recalibration could bring if the calibration function is non-decreasing. In a finite sample it is biased upwards by
+    an amount of the order :math:`n^{-2/3}`, because :math:`\hat p` was fitted to these labels: compare it with its
+    noise floor.
 
-    Under a known calibration function :math:`\rho`, :math:`\rho(p_i)` takes the place of :math:`p_i` in the first sum;
-    :math:`\hat p` remains an increasing function of :math:`p`, so that the error may be negative where :math:`\rho`
+    Under a known calibration function :math:`\rho`, :math:`\rho(p_i)` replaces :math:`p_i` in the first sum.
+    :math:`\hat p` remains a non-decreasing function of :math:`p`, so that the error may be negative where :math:`\rho`
     decreases.
 
     Parameters
     ----------
     score : {"brier", "log"}
-        :math:`(p - y)^2`, or :math:`-\log p` of what happened, in nats, with 0 log 0 = 0: infinite if an excluded
-        outcome happened.
+        :math:`(p - y)^2`, or :math:`-\log` of the probability of the outcome, in nats, with 0 log 0 = 0; it is infinite
+        if an outcome of probability 0 happened.
 
     Raises
     ------
+    TypeError
+        If ``score`` is not a text.
     ValueError
-        If ``score`` is none of these, or the lens has more than two outcomes.
+        If ``score`` is unknown.
+
+    See Also
+    --------
+    caltest.score_decomposition : All terms: miscalibration, discrimination and uncertainty.
+    ECE : Error in cells (bins).
 
     References
     ----------
@@ -51,7 +58,7 @@ class IsotonicError(Statistic):
 
     Examples
     --------
-    Recalibration turns 0.25 and 0.75 into 0 and 1, and a mean score of 0.0625 into 0:
+    Recalibration changes 0.25 and 0.75 to 0 and 1, and the mean score from 0.0625 to 0:
 
     >>> import caltest
     >>> y_true, y_prob = [0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75]
@@ -61,6 +68,7 @@ class IsotonicError(Statistic):
 
     score: str = "brier"
 
+    n_outcomes = 2
     measures_scatter = True
 
     def __post_init__(self) -> None:
@@ -68,26 +76,18 @@ class IsotonicError(Statistic):
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
-        require_two_outcomes(sample, type(self).__name__)
         return stated_score(sample, outcomes, self.score) - recalibrated_score(sample, outcomes, self.score)
 
 
-def require_two_outcomes(sample: Sample, name: str) -> None:
-    """Refuse more outcomes than an event and the rest."""
-    if sample.n_outcomes != 2:
-        msg = f"`{name}` needs a two-outcome lens such as Confidence(), got {sample.n_outcomes} outcomes."
-        raise ValueError(msg)
-
-
 def stated_score(sample: Sample, outcomes: NDArray[Any], score: str) -> NDArray[np.float64]:
-    """Return the mean score ``(...)`` of the probabilities that were stated, two outcomes."""
+    """Return the mean score ``(...)`` of the predicted probabilities, for two outcomes."""
     of_rows, _ = SCORES[score]
     flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
     return sum_selected(flat, sample.once(of_rows)).reshape(outcomes.shape[:-1]) / _total(sample)
 
 
 def recalibrated_score(sample: Sample, outcomes: NDArray[Any], score: str) -> NDArray[np.float64]:
-    """Return the mean score ``(...)`` of the isotonic fit to the outcomes themselves, two outcomes."""
+    """Return the mean score ``(...)`` of the isotonic fit to the outcomes themselves, for two outcomes."""
     _, of_blocks = SCORES[score]
     flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
     if sample.weight is None:
@@ -99,7 +99,7 @@ def recalibrated_score(sample: Sample, outcomes: NDArray[Any], score: str) -> ND
 
 
 def climatological_score(sample: Sample, outcomes: NDArray[Any], score: str) -> NDArray[np.float64]:
-    """Return the mean score ``(...)`` of the base rate of the outcomes, two outcomes."""
+    """Return the mean score ``(...)`` of the base rate of the outcomes, for two outcomes."""
     _, of_blocks = SCORES[score]
     total = _total(sample)
     weight = 1.0 if sample.weight is None else sample.weight
@@ -122,7 +122,7 @@ def _tie_masks(sample: Sample) -> NDArray[np.uint64]:
 def _weighted_blocks(
     sample: Sample, weights: NDArray[np.float64], outcome: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return weight and weight of events of the blocks of the isotonic fit to weighted rows, ``(n_blocks,)`` each."""
+    """Return the weights, and those of the events, of the blocks of a weighted isotonic fit, ``(n_blocks,)`` each."""
     from scipy.optimize import isotonic_regression
 
     weighs = weights > 0
@@ -135,7 +135,7 @@ def _weighted_blocks(
 
 
 def _brier_of_rows(sample: Sample) -> NDArray[np.float64]:
-    """Return the score of each row and outcome, ``(n_samples, 2)``."""
+    """Return the score of each observation and outcome, ``(n_samples, 2)``."""
     p = sample.null_prob[:, 1]
     return _weigh(sample, np.square(np.column_stack([p, 1 - p])))
 
@@ -152,7 +152,7 @@ def _weigh(sample: Sample, scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _brier_of_blocks(size: Any, events: Any) -> Any:
-    """Return the sum of the scores of rows whose probability is the share of their events."""
+    """Return the sum of the scores of blocks of observations whose probability is the share of their events."""
     return events * (size - events) / size
 
 
@@ -167,4 +167,4 @@ SCORES: dict[str, tuple[Callable[[Sample], NDArray[np.float64]], Callable[[Any, 
     "brier": (_brier_of_rows, _brier_of_blocks),
     "log": (_log_of_rows, _log_of_blocks),
 }
-"""Proper scores: of every row and outcome, and of blocks of rows that share the probability that fits them best."""
+"""Proper scores: of every observation and outcome, and of blocks whose probability is the share of their events."""

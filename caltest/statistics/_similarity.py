@@ -1,8 +1,8 @@
-r"""Kernels on the simplex: how alike two predictions are, and sums over all pairs of rows.
+r"""Kernels on the simplex, which measure the similarity of two predictions, and sums over all pairs of observations.
 
-A kernel is any symmetric, positive definite NumPy function ``k(p, q, bandwidth)`` of arrays ``(..., n_classes)`` that
-reduces the last axis; leading axes broadcast. Those of this module run compiled, a user's own is called on blocks of
-rows.
+A kernel is any symmetric, positive definite function ``k(p, q, bandwidth)`` of arrays ``(..., n_classes)`` that reduces
+the last axis; leading axes broadcast. Those of this module run compiled; a user's function is called on blocks of
+observations.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from numpy.typing import NDArray
 from caltest._compiled._pairwise import collect_distances, distances_of, fill_block, sum_pairs
 from caltest.predictions._distances import euclidean, squared_euclidean, total_variation
 from caltest.predictions._sample import Sample
+from caltest.predictions._user_functions import call
 
 Kernel = Callable[[NDArray[np.float64], NDArray[np.float64], float], NDArray[np.float64]]
 
 LARGEST_MEDIAN = 20_000
-"""Rows up to which the median distance is that of all pairs; above, that of the pairs of so many rows."""
+"""Largest number of observations whose median distance is that of all pairs; of more, so many are chosen."""
 
-BLOCK = 512  # rows: 2 MB of kernel values at a time
+BLOCK = 512  # observations: 2 MB of kernel values at a time
 _USER_ROWS = 64  # a user's function makes temporary arrays of n_classes times as many values
-_SMALLEST_BANDWIDTH = 1e-150  # for the median of equal predictions; its square can still be divided by
+_SMALLEST_BANDWIDTH = 1e-150  # for the median of equal predictions; its square is still a divisor
 _SAMPLED_PAIRS = 2**17
 
 
 def total_variation_kernel(p: NDArray[np.float64], q: NDArray[np.float64], bandwidth: float) -> NDArray[np.float64]:
     r"""Exponential kernel of the total variation distance, :math:`k(p, q) = \exp(-d_{TV}(p, q) / \gamma)`.
 
-    Widmann et al. (2019) published their values with it. Its bandwidth by default is the median total variation
-    distance.
+    The values that Widmann et al. (2019) published use it. By default `SKCE` takes the median total variation distance
+    as its bandwidth.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def total_variation_kernel(p: NDArray[np.float64], q: NDArray[np.float64], bandw
 def euclidean_kernel(p: NDArray[np.float64], q: NDArray[np.float64], bandwidth: float) -> NDArray[np.float64]:
     r"""Exponential kernel of the Euclidean distance, :math:`k(p, q) = \exp(-\lVert p - q \rVert_2 / \gamma)`.
 
-    Its bandwidth by default is the median Euclidean distance.
+    By default `SKCE` takes the median Euclidean distance as its bandwidth.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def euclidean_kernel(p: NDArray[np.float64], q: NDArray[np.float64], bandwidth: 
     Examples
     --------
     >>> import numpy as np
-    >>> round(float(euclidean_kernel(np.array([0.0, 1.0]), np.array([0.3, 0.6]) , 0.5)), 6)
+    >>> round(float(euclidean_kernel(np.array([0.0, 1.0]), np.array([0.3, 0.6]), 0.5)), 6)
     0.367879
     """
     return np.exp(-euclidean(p, q) / bandwidth)
@@ -85,7 +86,7 @@ def euclidean_kernel(p: NDArray[np.float64], q: NDArray[np.float64], bandwidth: 
 def gaussian_kernel(p: NDArray[np.float64], q: NDArray[np.float64], bandwidth: float) -> NDArray[np.float64]:
     r"""Gaussian kernel, :math:`k(p, q) = \exp(-\lVert p - q \rVert_2^2 / (2 \gamma^2))`.
 
-    Its bandwidth by default is the median Euclidean distance.
+    By default `SKCE` takes the median Euclidean distance as its bandwidth.
 
     Parameters
     ----------
@@ -113,7 +114,7 @@ _SHAPES = {total_variation_kernel: 0, euclidean_kernel: 1, gaussian_kernel: 2}
 
 @dataclass(frozen=True)
 class Similarity:
-    """A kernel with its bandwidth: all that is done with pairs of rows.
+    """A kernel with its bandwidth, and its sums over pairs of observations.
 
     Attributes
     ----------
@@ -128,8 +129,8 @@ class Similarity:
 
     def between(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the kernel of arrays that broadcast; checks what a user's function returns."""
-        # Copies, because a user's function may write to its arguments.
-        values = np.asarray(self.kernel(p.copy(), q.copy(), self.bandwidth), dtype=np.float64)
+        found = call("kernel", lambda p, q: self.kernel(p, q, self.bandwidth), p, q)
+        values = np.asarray(found, dtype=np.float64)
         expected = np.broadcast_shapes(p.shape, q.shape)[:-1]
         if values.shape != expected:
             msg = (
@@ -143,7 +144,7 @@ class Similarity:
         return values
 
     def block(self, rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the kernel between all rows and all others, ``(n_rows, n_others)``."""
+        """Return the kernel between all pairs of two sets of predictions, ``(n_rows, n_others)``."""
         if self.kernel not in _SHAPES:
             parts = range(0, len(rows), _USER_ROWS)
             return np.concatenate([self.between(rows[i : i + _USER_ROWS, None], others[None]) for i in parts])
@@ -152,14 +153,14 @@ class Similarity:
         return out
 
     def blocks(self, prob: NDArray[np.float64]) -> Iterator[tuple[slice, slice, NDArray[np.float64]]]:
-        """Yield the upper half of the kernel matrix of rows ``(n_samples, n_classes)``, block by block."""
+        """Yield the upper half of the kernel matrix of predictions ``(n_samples, n_classes)``, block by block."""
         tiles = tiles_of(len(prob))
         for i, rows in enumerate(tiles):
             for others in tiles[i:]:
                 yield rows, others, self.block(prob[rows], prob[others])
 
     def sum_products(self, prob: NDArray[np.float64], vectors: NDArray[np.float64]) -> float:
-        r"""Return :math:`\sum_{i < j} k(p_i, p_j) \, v_i \cdot v_j` for rows ``(n_samples, n_classes)``."""
+        r"""Return :math:`\sum_{i < j} k(p_i, p_j) \, v_i \cdot v_j` for arrays ``(n_samples, n_classes)``."""
         if self.kernel in _SHAPES:
             shape = _SHAPES[self.kernel]
             return float(sum_pairs(even_columns(prob), even_columns(vectors), shape, self._rate))
@@ -181,18 +182,18 @@ class MedianBandwidth:
     kernel: Kernel
 
     def __call__(self, sample: Sample) -> Similarity:
-        """Return the kernel with its bandwidth; rows of weight 0 do not count."""
+        """Return the kernel with its bandwidth; observations of weight 0 do not count."""
         prob = sample.prob if sample.weight is None else sample.prob[sample.weight > 0]
         squared = self.kernel in {euclidean_kernel, gaussian_kernel}
         return Similarity(self.kernel, max(median_distance(prob, squared), _SMALLEST_BANDWIDTH))
 
 
 def median_distance(prob: NDArray[np.float64], squared: bool) -> float:
-    """Return the median over all n^2 pairs of rows, n distances of 0 among them, of total variation, or Euclidean.
+    """Return the median distance over all n^2 pairs, including n distances of 0; total variation, or Euclidean.
 
-    One pass over the pairs: a sample of them brackets the median, the pass counts what lies below and collects what
-    lies in the bracket. Above `LARGEST_MEDIAN` rows the pairs are those of so many rows, drawn with seed 0 after
-    sorting, so that the caller's order does not matter.
+    It takes one pass over the pairs: a sample of them gives an interval around the median, and the pass counts the
+    distances below the interval and collects those inside. Of more than `LARGEST_MEDIAN` observations so many are
+    chosen, with seed 0 and after sorting, so that the caller's order does not matter.
     """
     if len(prob) > LARGEST_MEDIAN:
         chosen = np.random.default_rng(0).choice(len(prob), LARGEST_MEDIAN, replace=False)
@@ -216,7 +217,7 @@ def _select(prob: NDArray[np.float64], squared: bool, first: int, last: int) -> 
     while True:
         between = np.empty(room)
         below, at_low, inside, at_high = collect_distances(prob, squared, low, high, between)
-        if not below <= first <= last < below + at_low + inside + at_high:  # by chance, once in a million
+        if not below <= first <= last < below + at_low + inside + at_high:  # has a chance of one in a million
             low, high, room = -1.0, np.inf, n_pairs
         elif inside > room:
             room = inside
@@ -230,7 +231,7 @@ def _select(prob: NDArray[np.float64], squared: bool, first: int, last: int) -> 
 
 
 def _bracket(prob: NDArray[np.float64], squared: bool, share: float) -> tuple[float, float]:
-    """Return distances between which a quantile of all pairs lies: that of a sample, give or take 5 standard errors."""
+    """Return an interval for a quantile of the distances of all pairs: that of a sample, plus and minus 5 errors."""
     rng = np.random.default_rng(0)
     i, step = rng.integers(len(prob), size=_SAMPLED_PAIRS), rng.integers(1, len(prob), size=_SAMPLED_PAIRS)
     sampled = np.sort(distances_of(prob, squared, i, (i + step) % len(prob)))
@@ -240,22 +241,27 @@ def _bracket(prob: NDArray[np.float64], squared: bool, share: float) -> tuple[fl
 
 
 def tiles_of(n_samples: int) -> list[slice]:
-    """Cut rows into blocks."""
+    """Return the slices that cut observations into blocks."""
     return [slice(first, min(first + BLOCK, n_samples)) for first in range(0, n_samples, BLOCK)]
 
 
 def even_columns(rows: NDArray[Any]) -> NDArray[np.float64]:
-    """Return rows with a column of zeros where their number is odd: compiled loops take two columns at a time."""
+    """Return rows with a further column of zeros if their number is odd: compiled loops take two columns at a time."""
     return np.ascontiguousarray(np.pad(rows, ((0, 0), (0, 1))) if rows.shape[1] % 2 else rows)
 
 
 def is_bounded_by_one(kernel: Kernel) -> bool:
-    """Return whether a kernel is known to be at most 1, as those of this module are."""
+    """Return whether a kernel is known to be at most 1, as the kernels of this module are."""
     return kernel in _SHAPES
 
 
 def validate_kernel(kernel: Any) -> None:
-    """Refuse what is not a function."""
+    """Raise TypeError unless ``kernel`` is a function that can be hashed."""
     if not callable(kernel) or isinstance(kernel, type):
         msg = f"`kernel` must be a function of (p, q, bandwidth) such as total_variation_kernel, got {kernel!r}."
-        raise ValueError(msg)
+        raise TypeError(msg)
+    try:
+        hash(kernel)
+    except TypeError:
+        msg = f"`kernel` must be hashable, as functions are, got {kernel!r}."
+        raise TypeError(msg) from None

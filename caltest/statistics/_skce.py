@@ -1,4 +1,4 @@
-r"""Errors made from a kernel: do the residuals of similar predictions point the same way?"""
+"""Squared kernel calibration error: products of the residuals of pairs of observations with similar predictions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._laplace import laplace_forms
 from caltest.predictions._sample import Sample
 from caltest.predictions._validation import validate_choice, validate_positive
 from caltest.statistics._base import Statistic
@@ -16,24 +15,24 @@ from caltest.statistics._expansion import Expand
 from caltest.statistics._similarity import Kernel, MedianBandwidth, Similarity, total_variation_kernel, validate_kernel
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SKCE(Statistic):
-    r"""Squared kernel calibration error of Widmann et al. (2019), on the whole prediction.
+    r"""Squared kernel calibration error (SKCE) of Widmann et al. (2019), on the whole prediction.
 
     .. math:: h_{ij} = k(p_i, p_j) \, (e_{y_i} - p_i) \cdot (e_{y_j} - p_j)
 
     with :math:`e_y` the unit vector of the outcome: the matrix-valued kernel is k times the identity. The estimators
-    are, in the caller's row order where it matters,
+    are, where the order of the observations matters in that of the caller,
 
     .. math:: \text{unbiased: } \frac{1}{n (n - 1)} \sum_{i \ne j} h_{ij}, \qquad
               \text{biased: } \frac{1}{n^2} \sum_{i, j} h_{ij}, \qquad
               \text{block: } \frac{1}{\lfloor n / 2 \rfloor} \sum_{l} h_{2l - 1, 2l}
 
-    Their target is :math:`E\, h` of two independent rows, which is 0 for a calibrated model and positive for every
-    other if the kernel is characteristic, as those of the package are. No cells; but in units that depend on the
-    kernel, so that values compare models only at one bandwidth. The unbiased and the block estimate may be negative.
-    A single row has no pair: 0. Sample weights multiply the residuals, and the denominators become sums over pairs of
-    products of weights.
+    Their target is :math:`E\, h` of two independent observations. It is 0 for a calibrated model and positive for all
+    others if the kernel is characteristic, as the kernels of the package are. It needs no cells, but its unit depends
+    on the kernel, so that only values with the same bandwidth can be compared. The unbiased and the block estimate may
+    be negative. A single observation has no pair, and the value is 0. Sample weights multiply the residuals, and the
+    denominators become sums over pairs of products of weights.
 
     Parameters
     ----------
@@ -41,16 +40,24 @@ class SKCE(Statistic):
         `total_variation_kernel`, `euclidean_kernel`, `gaussian_kernel`, or a symmetric, positive definite function
         ``k(p, q, bandwidth)`` of arrays ``(..., n_outcomes)`` that reduces the last axis.
     bandwidth : "median" or float
-        The median over all n^2 pairs of rows, equal rows included, of the Euclidean distance for the two Euclidean
-        kernels and of total variation for all others; or a positive number. Above 20,000 rows the median is that of
-        20,000 of them, drawn with seed 0.
+        The median over all n^2 pairs of observations, including those of an observation with itself, of the Euclidean
+        distance for the two Euclidean kernels and of total variation for all others; or a positive number. With more
+        than 20,000 observations the median is that of 20,000 of them, drawn with seed 0.
     estimator : {"unbiased", "biased", "block"}
-        "block" takes linear time but sees n / 2 pairs only.
+        "block" takes linear time, but uses only n / 2 pairs.
 
     Raises
     ------
+    TypeError
+        If ``kernel`` is not a function, ``bandwidth`` is neither a number nor a text, or ``estimator`` is not a text.
     ValueError
-        If a parameter is not of the form above.
+        If ``bandwidth`` is not positive and finite or another text than "median", or ``estimator`` is unknown; when it
+        is evaluated, if ``kernel`` does not return finite numbers of the right shape.
+
+    See Also
+    --------
+    MMCE : Kernel error of one probability.
+    caltest.skce_test : Test with the asymptotic distributions and bounds of the paper.
 
     References
     ----------
@@ -74,8 +81,11 @@ class SKCE(Statistic):
     def __post_init__(self) -> None:
         validate_kernel(self.kernel)
         validate_choice(self.estimator, "estimator", ("unbiased", "biased", "block"))
-        if self.bandwidth != "median":
+        if not isinstance(self.bandwidth, str):
             object.__setattr__(self, "bandwidth", validate_positive(self.bandwidth, "bandwidth", or_else='"median"'))
+        elif self.bandwidth != "median":
+            msg = f'`bandwidth` must be a positive, finite number or "median", got {self.bandwidth!r}.'
+            raise ValueError(msg)
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the estimate ``(...)`` of outcomes ``(..., n_samples)``."""
@@ -92,7 +102,7 @@ class SKCE(Statistic):
         return np.reshape(sums / self._n_pairs(sample), outcomes.shape[:-1])
 
     def pair_terms(self, sample: Sample, outcomes: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return h of the caller's rows 1 and 2, 3 and 4, ..., ``(..., n // 2)``, and the weights of these pairs."""
+        """Return h of pairs (1, 2), (3, 4), ... of the caller's observations, ``(..., n // 2)``, and their weights."""
         order = np.argsort(sample.row, kind="stable")[: sample.n_samples // 2 * 2]
         one, two = order[::2], order[1::2]
         similar = self.similarity(sample).between(sample.prob[one], sample.prob[two])
@@ -121,66 +131,14 @@ class SKCE(Statistic):
     def _n_pairs(self, sample: Sample) -> float:
         weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
         pairs = weight.sum() ** 2 - (np.square(weight).sum() if self.estimator == "unbiased" else 0.0)
-        return float(pairs) if pairs > 0 else np.inf  # a single row has no pairs: nothing, not rounding over nothing
+        return float(pairs) if pairs > 0 else np.inf  # a single observation has no pairs: 0, not rounding over 0
 
 
 _LEAST = float(np.finfo(np.float64).tiny)
 
 
 def residuals(sample: Sample, outcome: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the outcome's unit vector minus its expectation, times the weight, ``(n_samples, n_outcomes)``."""
+    """Return the unit vector of the outcome minus its expectation, times the weight, ``(n_samples, n_outcomes)``."""
     residual = -sample.null_prob
     residual[np.arange(sample.n_samples), outcome] += 1.0
     return residual if sample.weight is None else residual * sample.weight[:, None]
-
-
-@dataclass(frozen=True)
-class MMCE(Statistic):
-    r"""Maximum mean calibration error of Kumar et al. (2018), for two-outcome lenses.
-
-    .. math:: \Bigl(\frac{1}{n^2} \sum_{i, j} r_i r_j \, e^{-|p_i - p_j| / \gamma}\Bigr)^{1/2}, \qquad r_i = y_i - p_i
-
-    with :math:`p_i` the event's probability and :math:`y_i` its indicator; behind `Confidence` that is correctness
-    minus confidence, as in the paper. Pairs of a row with itself count, so that a calibrated model has a value above 0
-    that shrinks like :math:`n^{-1/2}`. No cells; its target is the norm of the mean residual, smoothed by a Laplace
-    kernel. Sample weights multiply the residuals and replace n by their sum.
-
-    Parameters
-    ----------
-    bandwidth : float
-        :math:`\gamma`, 0.4 in the paper.
-
-    Raises
-    ------
-    ValueError
-        If ``bandwidth`` is not a positive number, or the lens has more than two outcomes when applied.
-
-    References
-    ----------
-    A. Kumar, S. Sarawagi and U. Jain (2018), Trainable calibration measures for neural networks from kernel mean
-    embeddings, ICML.
-
-    Examples
-    --------
-    >>> import caltest
-    >>> caltest.calibration_error([0, 1, 1, 1], [0.5] * 4, statistic=caltest.MMCE())
-    0.25
-    """
-
-    bandwidth: float = 0.4
-
-    measures_scatter = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "bandwidth", validate_positive(self.bandwidth, "bandwidth"))
-
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
-        if sample.n_outcomes != 2:
-            msg = f"`MMCE` needs a two-outcome lens such as Confidence(), got {sample.n_outcomes} outcomes."
-            raise ValueError(msg)
-        weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
-        gap = np.diff(sample.event, prepend=-np.inf) / self.bandwidth
-        flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-        forms = laplace_forms(flat, weight, -weight * sample.null_prob[:, 1], np.exp(-gap), -np.expm1(-2 * gap))
-        return (np.sqrt(forms) / weight.sum()).reshape(outcomes.shape[:-1])

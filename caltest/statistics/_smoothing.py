@@ -1,4 +1,4 @@
-r"""Kernel sums over the probability axis, mirrored at its ends, by linear binning and Fourier transforms."""
+"""Kernel sums on the probability axis, mirrored at its ends, by linear binning and Fourier transforms."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ KERNELS: dict[str, tuple[float, Callable[[NDArray[Any]], NDArray[Any]]]] = {
     "triweight": (3.0, lambda z: 35 / 96 * np.clip(1 - np.square(z) / 9, 0.0, None) ** 3),
     "gaussian": (8.5, lambda z: np.exp(-np.square(z) / 2) / math.sqrt(2 * math.pi)),
 }
-"""Where each kernel ends, and its density at z standard deviations; beyond 8.5 the Gaussian is lost in rounding."""
+"""End of each kernel and its density at z standard deviations; beyond 8.5 the Gaussian is lost in rounding."""
 
 
 def silverman_bandwidth(x: NDArray[np.float64]) -> float:
-    r"""Return Silverman's bandwidth of ``x (n_samples,)``; 0 if nearly all of them are equal.
+    r"""Return Silverman's bandwidth of ``x (n_samples,)``; 0 if nearly all values are equal.
 
     .. math:: h = \Bigl(\frac{4}{3 n}\Bigr)^{1/5} \min\Bigl(s, \frac{q_{.75} - q_{.25}}{1.349}\Bigr)
 
@@ -48,7 +48,7 @@ def silverman_bandwidth(x: NDArray[np.float64]) -> float:
 def lattice(
     support: tuple[float, float], bandwidth: float, grid: tuple[float, float, int] | None
 ) -> tuple[NDArray[np.float64], float]:
-    """Return the points ``(n_points,)`` of the grid and their distance.
+    """Return the points ``(n_points,)`` of the grid and the distance between them.
 
     By default the midpoints of 2 ** b >= 256 equal parts of the support, each at most an eighth of the bandwidth.
     """
@@ -63,7 +63,7 @@ def lattice(
 
 
 class Image(NamedTuple):
-    """Rows from ``start`` on, or a mirror image of them: lower node ``(n_rows,)``, shares of two ``(n_rows, 2)``."""
+    """Observations from ``start`` on, or their mirror image: lower nodes ``(n,)``, shares of two nodes ``(n, 2)``."""
 
     start: int
     first: NDArray[np.int64]
@@ -72,17 +72,17 @@ class Image(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class KernelSmoother:
-    r"""Kernel sums :math:`\sum_i c_i k_h(g - p_i)` at the points g of a grid, for counts c of the rows.
+    r"""Kernel sums :math:`\sum_i c_i k_h(g - p_i)` at the points g of a grid, for counts c of the observations.
 
-    Every row and its mirror images are split linearly between the two nearest nodes of the grid, whose kernel sums are
-    one convolution.
+    Every observation and its mirror images are split linearly between the two nearest nodes of the grid; the kernel
+    sums of the nodes are one convolution.
 
     Attributes
     ----------
     point : array of shape (n_points,)
-        Points of the grid in the support, as far as the kernel reaches from the rows.
+        Points of the grid in the support that the kernel of some observation reaches.
     step, bandwidth : float
-        Distance of the points; standard deviation of the kernel.
+        Distance between the points; standard deviation of the kernel.
     """
 
     point: NDArray[np.float64]
@@ -101,7 +101,7 @@ class KernelSmoother:
         support: tuple[float, float],
         grid: tuple[float, float, int] | None,
     ) -> KernelSmoother:
-        """Prepare for rows at ``position (n_samples,)``, increasing, in the support."""
+        """Return the smoother of observations at ``position (n_samples,)``, increasing, in the support."""
         low, high = support
         reach_of_kernel, density = KERNELS[kernel]
         points, step = lattice(support, bandwidth, grid)
@@ -126,7 +126,7 @@ class KernelSmoother:
         return cls(points[inside], step, bandwidth, images, taps)
 
     def weighted(self, weight: NDArray[np.float64]) -> KernelSmoother:
-        """Return the smoother in which every row counts its weight ``(n_samples,)``, which may be negative."""
+        """Return the smoother with weights ``(n_samples,)`` of the observations, which may be negative."""
         images = [
             Image(start, first, share * weight[start : start + len(first), None])
             for start, first, share in self._images
@@ -161,17 +161,17 @@ class KernelSmoother:
     def _convolve(self, binned: NDArray[np.float64]) -> NDArray[np.float64]:
         from scipy import fft
 
-        # A circular convolution as long as the nodes: what goes round falls on the nodes beyond the points.
+        # A circular convolution as long as the nodes: what wraps around falls on nodes beyond the points.
         length = fft.next_fast_len(self._n_nodes, real=True)
         spectrum = fft.rfft(binned, length, axis=-1) * fft.rfft(self._taps, length)
         return fft.irfft(spectrum, length, axis=-1)[:, len(self._taps) - 1 : self._n_nodes]
 
 
 def into_support(position: NDArray[np.float64], support: tuple[float, float]) -> NDArray[np.float64]:
-    """Return positions clipped to the support; only rounding may lie beyond it."""
+    """Return positions clipped to the support; positions beyond it by more than rounding are refused."""
     low, high = support
     outside = (position < low - SUM_TOLERANCE) | (position > high + SUM_TOLERANCE)
     if outside.any():
-        msg = f"`support` must hold all probabilities of the event, got {support} and {position[outside][0]:.6g}."
+        msg = f"`support` must contain all probabilities of the event, got {support} and {position[outside][0]:.6g}."
         raise ValueError(msg)
     return np.clip(position, low, high)

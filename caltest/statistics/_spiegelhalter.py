@@ -1,4 +1,4 @@
-"""Spiegelhalter's statistic: is the Brier score what the predictions themselves expect?"""
+"""Spiegelhalter's statistic: the standardised difference between the Brier score and its expectation."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from caltest._compiled._lookup import sum_selected
 from caltest.predictions._sample import Sample
+from caltest.resampling._distributions import Distribution, LimitDistribution
 from caltest.statistics._base import Statistic
 
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Spiegelhalter(Statistic):
-    r"""Standardised difference between the Brier score and its expectation, two-sided: :math:`|Z|`.
+    r"""Spiegelhalter's statistic :math:`|Z|`: standardised difference between the Brier score and its expectation.
 
     .. math:: Z = \frac{\sum_i (y_i - p_i)(1 - 2 p_i)}{\bigl(\sum_i (1 - 2 p_i)^2 p_i (1 - p_i)\bigr)^{1/2}}
 
@@ -28,12 +29,18 @@ class Spiegelhalter(Statistic):
         Z = \frac{\sum_i (m_i - p_{i, y_i})}{\bigl(\sum_{ik} p_{ik} (p_{ik} - m_i)^2\bigr)^{1/2}},
         \qquad m_i = \sum_k p_{ik}^2,
 
-    the same number where there are two. Z > 0: the score is worse than expected, as it is for over-confident
-    predictions; Z < 0: better, under-confident (`signed`). A row whose possible outcomes have equal probabilities adds
-    nothing, so that it is blind at :math:`p = 1/2`, and shifts on either side of it cancel: it does not see every
-    miscalibration. Without any variance it is 0, or infinite if an outcome happened that was excluded. With a
-    calibration function :math:`\rho` as null, expectation and variance are those under :math:`\rho(p_i)`. Sample
-    weights multiply the terms.
+    the same number for two outcomes. If Z > 0, the score is worse than expected and the predictions are over-confident;
+    if Z < 0, it is better and they are under-confident. The limit of Z is standard normal:
+    ``calibration_test(..., method="asymptotic")``. An observation whose possible outcomes have equal probabilities adds
+    nothing. So the statistic has no power against some miscalibration: at :math:`p = 1/2`, and where shifts on both
+    sides of 1/2 cancel. Without any variance it is 0, or infinite if an outcome of probability 0 happened. If the null
+    hypothesis is a calibration function :math:`\rho`, expectation and variance are those under :math:`\rho(p_i)`.
+    Sample weights multiply the terms.
+
+    See Also
+    --------
+    TemperatureScore : The same for the logarithmic score.
+    CoxScore : Intercept and slope on the logit scale.
 
     References
     ----------
@@ -42,7 +49,7 @@ class Spiegelhalter(Statistic):
 
     Examples
     --------
-    A forecaster who says 0.9 and is right in 6 of 10 cases:
+    A forecaster predicts 0.9 and is right in 6 of 10 cases:
 
     >>> import caltest
     >>> y_true, y_prob = [1] * 6 + [0] * 4, [0.9] * 10
@@ -55,17 +62,27 @@ class Spiegelhalter(Statistic):
         return np.abs(self.signed(sample, outcomes))
 
     def signed(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-        """Return Z itself, ``(...)``: positive where over-confident."""
+        """Return Z, ``(...)``: positive if over-confident."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         return sum_selected(flat, sample.once(_terms)).reshape(outcomes.shape[:-1])
 
+    def asymptotic_distribution(self, sample: Sample) -> Distribution:
+        """Return the distribution of the absolute value of a standard normal variable."""
+        from scipy.stats import halfnorm
+
+        return LimitDistribution(halfnorm(), "standard normal, two-sided")
+
+    def direction(self, sample: Sample, outcomes: NDArray[Any]) -> float:
+        """Return -Z: below 0 where the Brier score is worse than expected."""
+        return -float(self.signed(sample, outcomes))
+
 
 def _terms(sample: Sample) -> NDArray[np.float64]:
-    """Return what each row adds to Z if it falls to each outcome, ``(n_samples, n_outcomes)``."""
+    """Return what each observation adds to Z by its outcome, ``(n_samples, n_outcomes)``."""
     mean = (sample.expected * sample.prob).sum(axis=1, keepdims=True)
     excess = mean - sample.prob
     possible = sample.expected > 0
-    # Equal probabilities differ by rounding only, which would be all there is where every row is such.
+    # Equal probabilities differ by rounding only, which would be all there is if no others exist.
     excess[possible & (np.abs(excess) <= _ROUNDING * mean)] = 0.0
     if sample.weight is not None:
         excess *= sample.weight[:, None]

@@ -1,4 +1,4 @@
-"""Debiased estimates of the squared l2 calibration error: what chance adds to squared gaps is taken away."""
+"""Debiased estimates of the squared l2 calibration error: the expected noise of squared gaps is subtracted."""
 
 from __future__ import annotations
 
@@ -11,36 +11,37 @@ from numpy.typing import NDArray
 
 from caltest._compiled._cells import sum_over_events
 from caltest._compiled._lookup import sum_selected
-from caltest.predictions._partitions import Partition
-from caltest.predictions._sample import CellSums, Sample
+from caltest.predictions._cells import CellSums
+from caltest.predictions._partitions import Partition, validate_partition
+from caltest.predictions._sample import Sample
 from caltest.predictions._validation import validate_choice
 from caltest.predictions._variance_tree import VarianceTree
-from caltest.resampling._distributions import Law
+from caltest.resampling._distributions import Distribution
 from caltest.statistics._base import Statistic
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SquaredL2(Statistic):
-    r"""Debiased squared l2 calibration error over cells; signed.
+    r"""Debiased estimate of the squared l2 calibration error over cells (bins); it may be negative.
 
-    With the residuals :math:`e_i = y_i - p_i` (y one-hot; the event's alone behind a two-outcome lens) and their sums
-    :math:`S_b` in the cells,
+    With the residuals :math:`e_i = y_i - p_i` (y one-hot; only that of the event behind a two-outcome lens) and their
+    sums :math:`S_b` in the cells,
 
     .. math::
         T = \frac1n \sum_b \frac{|S_b|^2 - \sum_{i \in b} |e_i|^2}{n_b - 1},
 
-    the U-statistic of the products :math:`e_i \cdot e_j` of different rows of a cell. Its target is the squared
+    the U-statistic of the products :math:`e_i \cdot e_j` of different observations of a cell. Its target is the squared
     miscalibration averaged within cells, :math:`\sum_b w_b |\mu_b|^2` with :math:`\mu_b = E[e \mid b]` and shares
-    :math:`w_b = n_b / n`: for rows that are independent and identically distributed given their cell it is exactly
-    unbiased, at every n. Given the predictions its mean is :math:`\sum_b w_b (|\mu_b|^2 - v_b / (n_b - 1))`, where
-    :math:`\mu_b` and :math:`v_b` are mean and variance over the cell's rows of the true deviations
-    :math:`E[e_i \mid p_i]`: 0 if the model is calibrated, slightly low if the miscalibration varies within cells. A
-    cell of one row counts 0. A negative value is chance, or outcomes that scatter less than predicted: it is reported
-    as it is. A result carries the ``root`` :math:`\sqrt{\max(T, 0)}` and the standard deviation of the null law,
-    ``null_std``, besides.
+    :math:`w_b = n_b / n`. For observations that are independent and identically distributed given their cell it is
+    exactly unbiased at every n. Given the predictions its mean is :math:`\sum_b w_b (|\mu_b|^2 - v_b / (n_b - 1))`,
+    where :math:`\mu_b` and :math:`v_b` are the mean and the variance over the observations of the cell of the true
+    deviations :math:`E[e_i \mid p_i]`. This is 0 if the model is calibrated, and slightly too low if the
+    miscalibration varies within cells. A cell of one observation counts 0. A negative value is due to chance, or to
+    outcomes that vary less than predicted; it is reported as it is. Results also contain ``root``,
+    :math:`\sqrt{\max(T, 0)}`, and ``null_std``, the standard deviation of the null distribution.
 
-    With sample weights w a cell counts :math:`W_b / W` times
-    :math:`(|S_b|^2 - \sum w_i^2 |e_i|^2) / (W_b^2 - \sum w_i^2)`, sums of weighted residuals.
+    With sample weights w and sums of weighted residuals :math:`S_b`, a cell counts :math:`W_b / W` times
+    :math:`(|S_b|^2 - \sum w_i^2 |e_i|^2) / (W_b^2 - \sum w_i^2)`.
 
     Parameters
     ----------
@@ -49,14 +50,21 @@ class SquaredL2(Statistic):
     estimator : {"unbiased", "t-cal", "kumar"}
         "unbiased" is T. "t-cal" (Lee et al. 2023) divides by :math:`n_b` instead of :math:`n_b - 1`, which shrinks
         towards 0. "kumar" (Kumar et al. 2019) is :math:`\sum_b w_b \bigl(|\bar y_b - \bar p_b|^2 - \sum_k
-        \bar y_{bk} (1 - \bar y_{bk}) / (n_b - 1)\bigr)`: it subtracts the whole variance of the outcomes in the cell,
-        also the part that the predictions explain, hence too much by the variance of calibrated predictions in the
-        cell over :math:`n_b - 1`. Where predictions do not vary within cells it is T.
+        \bar y_{bk} (1 - \bar y_{bk}) / (n_b - 1)\bigr)`. It subtracts the whole variance of the outcomes in the cell,
+        including the part that the predictions explain. This is too much by the variance of calibrated predictions in
+        the cell divided by :math:`n_b - 1`. It is equal to T if predictions do not vary within cells.
 
     Raises
     ------
+    TypeError
+        If ``partition`` is neither a partition nor a function, or ``estimator`` is not a text.
     ValueError
         If ``estimator`` is unknown.
+
+    See Also
+    --------
+    ECE : Average absolute distance, which is biased upwards near calibration.
+    caltest.l2_interval : Confidence interval for the same target.
 
     References
     ----------
@@ -80,10 +88,11 @@ class SquaredL2(Statistic):
     measures_scatter = True
 
     def __post_init__(self) -> None:
+        validate_partition(self.partition)
         validate_choice(self.estimator, "estimator", ("unbiased", "t-cal", "kumar"))
 
-    def derived(self, value: float, null: Law) -> dict[str, float]:
-        """Return the clipped root of the estimate, an l2 error, and the standard deviation of the null law."""
+    def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, float]:
+        """Return the root of the estimate, clipped at 0, and the standard deviation of the null distribution."""
         return {"root": math.sqrt(max(value, 0.0)), "null_std": null.std}
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
@@ -97,6 +106,10 @@ class SquaredL2(Statistic):
             return (np.where(scale > 0, sums.share * gap, 0.0) - scale * squares * variance).sum(axis=-1)
         whole = np.square(_free(sums.observed_count - sums.predicted_sum)).sum(axis=-1)
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+        if sample.is_large:
+            row = np.arange(sample.n_samples)
+            total = np.array([self._own(sample, sample.given_null[row, drawn, None]).sum() for drawn in flat])
+            return (whole * scale).sum(axis=-1) - total.reshape(outcomes.shape[:-1])
         own = sample.once(self._own_squares)
         if sample.n_outcomes == 2:
             step = own[:, 1] - own[:, 0]
@@ -106,7 +119,7 @@ class SquaredL2(Statistic):
         return (whole * scale).sum(axis=-1) - total.reshape(outcomes.shape[:-1])
 
     def _scale(self, sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what a squared residual counts in each cell, 0 where there are no pairs, and sums of squared weights.
+        """Return the factor of squared residuals in each cell, 0 where there are no pairs, and sums of squared weights.
 
         Both ``(n_cells,)``.
         """
@@ -119,11 +132,22 @@ class SquaredL2(Statistic):
         return scale, squares
 
     def _own_squares(self, sample: Sample) -> NDArray[np.float64]:
-        """Return squared residuals for each outcome, scaled as in their cells, ``(n_samples, n_outcomes)``."""
-        p = sample.null_prob
-        own = np.square(p[:, 1:] - [0, 1]) if sample.n_outcomes == 2 else 1 - 2 * p + np.square(p).sum(axis=1)[:, None]
+        """Return the squared residual of each outcome times the factor of its cell, ``(n_samples, n_outcomes)``."""
+        return self._own(sample, sample.null_prob)
+
+    def _own(self, sample: Sample, null_prob: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the same of the outcomes that have some probabilities, ``(n_samples, n)``."""
+        p = null_prob.astype(np.float64, copy=False)
+        own = np.square(p[:, 1:] - [0, 1]) if sample.n_outcomes == 2 else 1 - 2 * p + sample.once(_lengths)[:, None]
         scale = sample.once(self._scale)[0][sample.cells(self.partition).index]
         return own * (scale if sample.weight is None else scale * np.square(sample.weight))[:, None]
+
+
+def _lengths(sample: Sample) -> NDArray[np.float64]:
+    """Return the squared length of each null probability, ``(n_samples,)``."""
+    if not sample.is_large:
+        return np.square(sample.null_prob).sum(axis=1)
+    return np.array([np.square(p.astype(np.float64)).sum() for p in sample.given_null])
 
 
 def _free(outcomes: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""How the debiased squared l2 error scatters around the miscalibration that it estimates."""
+"""Approximate distribution of the debiased squared l2 error around the miscalibration that it estimates."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._sample import Sample
-from caltest.resampling._distributions import PoissonBinomial
+from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.statistics._skce import residuals
 from caltest.statistics._squared_l2 import SquaredL2
 
-_FEW_SURPRISES = 5  # expected ones, as variance: below, a law of many small parts is none
+_FEW_SURPRISES = 5  # expected ones, as a variance: with fewer the chi-squared approximation is unreliable
 _PSEUDO_ROWS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class SquaredL2Law:
-    r"""Approximate law of the debiased squared l2 error T for every value :math:`\theta` of its target.
+class SquaredL2Distribution:
+    r"""Approximate distribution of the debiased squared l2 error T for every value :math:`\theta` of its target.
 
     .. math:: P_\theta(T \le t) = F(t / a + \nu; \nu, \theta / a), \qquad a = \kappa / n, \quad \nu = s_0^2 / (2 a^2)
 
-    with F the non-central chi-squared distribution function: :math:`a (\chi^2_\nu(\theta / a) - \nu)` has mean
-    :math:`\theta` and variance :math:`s_0^2 + 4 \kappa \theta / n`, the noise of a calibrated model and what
-    miscalibration adds. `l2_interval` tells what :math:`s_0` and :math:`\kappa` are, and how well the law holds.
+    with F the non-central chi-squared distribution function. :math:`a (\chi^2_\nu(\theta / a) - \nu)` has mean
+    :math:`\theta` and variance :math:`s_0^2 + 4 \kappa \theta / n`: the noise of a calibrated model plus the part that
+    is due to miscalibration. `l2_interval` defines :math:`s_0` and :math:`\kappa`, and reports how accurate the
+    approximation is.
 
     Attributes
     ----------
@@ -38,14 +39,15 @@ class SquaredL2Law:
     unit : float
         a.
     spread : float or None
-        Standard deviation of T at the estimate, for more than two outcomes, where the normal law is consulted too.
+        Standard deviation of T at the estimate, for more than two outcomes, where a normal distribution is used too.
     quiet : array of shape (n_quiet, 3)
-        Rows, share of the rows and surprises (0 or 1) of each cell of predictions that were certain and proved right.
+        Number of observations, their share, and the number of surprises (0 or 1) of each cell whose labels show almost
+        no variance.
     largest : float
-        Greatest possible target.
+        Largest possible target.
     evidence : float
-        Where so few surprises were to be expected that T follows no chi-squared law, the exact two-sided p-value of
-        their number, in case of calibration; elsewhere 0.
+        Exact two-sided p-value of the number of surprises if the model is calibrated, where so few were expected that
+        the chi-squared approximation is unreliable; elsewhere 0.
     """
 
     estimate: float
@@ -57,15 +59,15 @@ class SquaredL2Law:
     evidence: float
 
     @classmethod
-    def of(cls, sample: Sample, partition: Any) -> SquaredL2Law:
-        """Estimate the law from the residuals of a sample."""
+    def of(cls, sample: Sample, partition: Any) -> SquaredL2Distribution:
+        """Estimate the distribution from the residuals of a sample."""
         n, moments = sample.n_samples, sample.once(cell_moments, partition)
         largest = greatest_l2(sample.n_outcomes)
         rows = np.array([cell.n_rows for cell in moments])
         surprises = np.array([round(cell.squares / largest) for cell in moments])
         noise = math.sqrt(2 * max(sum(cell.null_pairs for cell in moments), sum(cell.pairs for cell in moments))) / n
         gap = math.fsum(cell.n_rows * cell.mean @ cell.mean for cell in moments)
-        along = math.fsum(cell.n_rows * cell.mean @ cell.covariance @ cell.mean for cell in moments)
+        along = math.fsum(cell.n_rows * cell.along for cell in moments)
         kappa = max(along / gap if gap > 0 else 0.0, _null_scale(moments, n))
         spread = math.sqrt(noise**2 + 4 * along / n**2)
         return cls(
@@ -75,7 +77,7 @@ class SquaredL2Law:
             spread if spread > 0 and sample.n_outcomes > 2 else None,
             np.column_stack([rows, rows / n, surprises])[(surprises <= 1) | (noise == 0)],
             largest,
-            _surprise_pvalue(sample) if sum(np.trace(cell.stated) for cell in moments) < _FEW_SURPRISES else 0.0,
+            _surprise_pvalue(sample) if sum(cell.predicted_variance for cell in moments) < _FEW_SURPRISES else 0.0,
         )
 
     @property
@@ -92,10 +94,10 @@ class SquaredL2Law:
     def below(self, target: float) -> float:
         r"""Return the probability of a value at most T; decreasing in the target.
 
-        An estimate far below 0 says that outcomes scatter less than those of a calibrated model, not that there is
-        less than no miscalibration: it is read as the 16 % quantile of the null law. Nor can rows that were certain,
-        and right, exclude what they had little occasion to show: a cell of m such rows hides a target
-        :math:`\theta = \tfrac m n \mu^2` with the binomial probability of no more surprises than were seen.
+        An estimate far below 0 means that outcomes vary less than those of a calibrated model, not that the
+        miscalibration is below 0: it is replaced by the 16 % quantile of the null distribution. Cells with almost no
+        surprises cannot exclude a small rate of them: a target :math:`\theta = \tfrac m n \mu^2` of a cell of m
+        observations is compatible with no more surprises than observed with a binomial probability.
         """
         from scipy.special import bdtr, ndtr
 
@@ -133,104 +135,117 @@ class SquaredL2Law:
 
 @dataclass(frozen=True, eq=False)
 class CellMoments:
-    r"""What the residuals of one cell say; d is 1 for two outcomes, else their number.
+    r"""Moments of the residuals of one cell; d is 1 for two outcomes, else their number.
 
     Attributes
     ----------
     n_rows : int
-        Rows.
+        Number of observations.
     mean : array of shape (d,)
         Mean residual.
-    covariance : array of shape (d, d)
-        Of a residual, with four pseudo-rows that are spread evenly over the outcomes.
-    stated : array of shape (d, d)
-        Sum over the rows of the covariances that the predictions state.
+    traces : tuple of float
+        Traces of C, C^2 and C^3, with C the covariance of a residual, to which four pseudo-observations are added that
+        are spread evenly over the outcomes.
+    along : float
+        :math:`m' C m`, with m the mean residual.
+    predicted_variance, predicted_along : float
+        Trace of P and :math:`m' P m`, with P the sum over the observations of the covariances that follow from the
+        predictions.
     squares : float
         Sum of the squared lengths of the residuals.
     pairs, null_pairs : float
-        :math:`\sum_{i \ne j} (e_i \cdot e_j)^2 / (n_b - 1)^2`, and its expectation if the model is calibrated.
+        :math:`\sum_{i \ne j} (e_i \cdot e_j)^2 / (n_b - 1)^2`, and its expected value if the model is calibrated.
     """
 
     n_rows: int
     mean: NDArray[np.float64]
-    covariance: NDArray[np.float64]
-    stated: NDArray[np.float64]
+    traces: tuple[float, float, float]
+    along: float
+    predicted_variance: float
+    predicted_along: float
     squares: float
     pairs: float
     null_pairs: float
 
     @classmethod
     def of(cls, error: NDArray[np.float64], prob: NDArray[np.float64]) -> CellMoments:
-        """Sum over residuals and predictions ``(n_rows, d)`` of at least two rows."""
+        """Return the moments of residuals and predictions ``(n_rows, d)`` of at least two observations."""
         n = len(error)
         square = np.square(error).sum(axis=1)
         joint = error @ error.T if n < error.shape[1] else error.T @ error  # either has the same norm
-        stated = np.diag(prob.sum(axis=0)) - prob.T @ prob
-        # Of each row's own covariance: |diag p - p p'|^2 = sum p^2 - 2 sum p^3 + (sum p^2)^2.
+        predicted = np.diag(prob.sum(axis=0)) - prob.T @ prob
+        # Of the covariance of each observation: |diag p - p p'|^2 = sum p^2 - 2 sum p^3 + (sum p^2)^2.
         own = np.square(prob).sum(axis=1) - 2 * (prob**3).sum(axis=1) + np.square(np.square(prob).sum(axis=1))
         mean = error.mean(axis=0)
         centred = error - mean
         n_outcomes = max(len(mean), 2)
         even = np.eye(len(mean)) / n_outcomes - 1 / n_outcomes**2
+        covariance = (centred.T @ centred + _PSEUDO_ROWS * even) / (n - 1 + _PSEUDO_ROWS)
+        squared = covariance @ covariance
         return cls(
             n,
             mean,
-            (centred.T @ centred + _PSEUDO_ROWS * even) / (n - 1 + _PSEUDO_ROWS),
-            stated,
+            (float(np.trace(covariance)), float(np.trace(squared)), float((squared * covariance).sum())),
+            float(mean @ covariance @ mean),
+            float(np.trace(predicted)),
+            float(mean @ predicted @ mean),
             float(square.sum()),
             max(float(np.square(joint).sum() - np.square(square).sum()), 0.0) / (n - 1) ** 2,
-            max(float(np.square(stated).sum() - own.sum()), 0.0) / (n - 1) ** 2,
+            max(float(np.square(predicted).sum() - own.sum()), 0.0) / (n - 1) ** 2,
         )
 
 
 def greatest_l2(n_outcomes: int) -> float:
-    """Return the greatest squared l2 miscalibration; of two outcomes the event alone counts."""
+    """Return the largest squared l2 miscalibration; of two outcomes only the event counts."""
     return 1.0 if n_outcomes == 2 else 2.0
 
 
 def cell_moments(sample: Sample, partition: Any) -> list[CellMoments]:
-    """Return the moments of every cell of at least two rows."""
-    cells, first = sample.cells(partition), 1 if sample.n_outcomes == 2 else 0  # the event's residual says it all
-    errors = cells.split(residuals(sample, sample.outcome)[:, first:])
-    probs = cells.split(sample.prob[:, first:])
-    return [CellMoments.of(error, prob) for error, prob in zip(errors, probs, strict=True) if len(error) > 1]
+    """Return the moments of every cell of at least two observations."""
+    cells = sample.cells(partition)
+    first = 1 if sample.n_outcomes == 2 else 0  # one determines the other
+    moments = []
+    for b in range(cells.n_cells):
+        part = sample.take(np.flatnonzero(cells.index == b))
+        if part.n_samples > 1:
+            moments.append(CellMoments.of(residuals(part, part.outcome)[:, first:], part.prob[:, first:]))
+    return moments
 
 
 def stated_deviation(sample: Sample, partition: Any) -> float:
-    r"""Return the standard deviation of T that the predictions state, at the mean residuals :math:`m_b` that were seen.
+    r"""Return the standard deviation of T that the predictions imply at the observed mean residuals :math:`m_b`.
 
     .. math:: s^2 = \frac{2}{n^2} \sum_b q_b + \frac{4}{n^2} \sum_b m_b' \Bigl(\sum_{i \in b} \Sigma_i\Bigr) m_b
 
-    with the expected sum over pairs :math:`q_b` of each cell. Outcomes that all came as expected show no variance; this
-    one does not depend on how many did not.
+    with the expected sum over pairs :math:`q_b` of each cell. Labels without surprises show no variance; this standard
+    deviation does not depend on the number of surprises.
     """
     moments = sample.once(cell_moments, partition)
-    along = math.fsum(cell.mean @ cell.stated @ cell.mean for cell in moments)
+    along = math.fsum(cell.predicted_along for cell in moments)
     return math.sqrt(2 * math.fsum(cell.null_pairs for cell in moments) + 4 * max(along, 0.0)) / sample.n_samples
 
 
 def _surprise_pvalue(sample: Sample) -> float:
-    """Return the exact two-sided p-value of the number of rows whose outcome was not the most probable one."""
-    surprises = int(np.count_nonzero(sample.outcome != sample.prob.argmax(axis=1)))
-    return PoissonBinomial.of(np.clip(1 - sample.prob.max(axis=1), 0.0, 1.0)).two_sided(surprises)
+    """Return the exact two-sided p-value of the number of outcomes that were not the most probable one."""
+    surprises = int(np.count_nonzero(sample.outcome != sample.given.argmax(axis=1)))
+    largest = sample.given.max(axis=1).astype(np.float64)
+    return PoissonBinomial.of(np.clip(1 - largest, 0.0, 1.0)).two_sided(surprises)
 
 
 def _null_scale(cells: list[CellMoments], n_samples: int) -> float:
-    """Return the variance of a residual: pooled for two outcomes, else what gives T its third cumulant."""
+    """Return the variance of a residual: pooled for two outcomes, else such that the third cumulant of T is right."""
     if not cells:
         return 0.0
     if len(cells[0].mean) == 1:
-        return sum(cell.n_rows * float(cell.covariance[0, 0]) for cell in cells) / n_samples
-    squares = [cell.covariance @ cell.covariance for cell in cells]
-    second = sum(float(np.trace(square)) for square in squares)
-    third = sum(float((square * cell.covariance).sum()) for square, cell in zip(squares, cells, strict=True))
+        return sum(cell.n_rows * cell.traces[0] for cell in cells) / n_samples
+    second, third = (sum(cell.traces[power] for cell in cells) for power in (1, 2))
     return third / second if second > 0 else 0.0
 
 
 def noncentral_chi2_cdf(x: float, degrees_of_freedom: float, noncentrality: float) -> float:
-    r"""Return the distribution function of the non-central chi-squared law by Sankaran's normal approximation.
+    r"""Return the non-central chi-squared distribution function by Sankaran's normal approximation.
 
-    A power of :math:`x / (\nu + \lambda)` is close to normal; degrees of freedom need not be whole, and may be many.
+    A power of :math:`x / (\nu + \lambda)` is nearly normal. The degrees of freedom may be large and need not be whole.
 
     References
     ----------
@@ -249,14 +264,14 @@ def noncentral_chi2_cdf(x: float, degrees_of_freedom: float, noncentrality: floa
 
 
 def _low_quantile(degrees_of_freedom: float) -> float:
-    """Return the 16 % quantile of the chi-squared law: a standard deviation below its centre."""
+    """Return the 16 % quantile of the chi-squared distribution, one standard deviation below its centre."""
     from scipy.special import gammaincinv
 
     return 2 * float(gammaincinv(degrees_of_freedom / 2, 0.16))
 
 
 def _crossing(decreasing: Callable[[float], float], largest: float) -> float:
-    """Return where a decreasing function of the target crosses 0, or the end of [0, largest] that is nearer."""
+    """Return the zero of a decreasing function on [0, largest], or the end that is nearer to it."""
     from scipy.optimize import brentq
 
     if decreasing(0.0) <= 0:

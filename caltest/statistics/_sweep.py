@@ -1,4 +1,4 @@
-"""An error on as many equal-mass cells as keep the frequencies of the event increasing."""
+"""Calibration error on the largest number of equal-mass cells whose event frequencies do not decrease."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from caltest.predictions._validation import validate_choice
 from caltest.statistics._base import Statistic
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MonotonicSweepECE(Statistic):
     r"""Calibration error of the monotonic sweep (Roelofs et al. 2022), for two-outcome lenses.
 
@@ -22,13 +22,14 @@ class MonotonicSweepECE(Statistic):
         \sum_{b=1}^{B^*} \frac{n_b}{n} \bigl|\bar y_b - \bar p_b\bigr|, \qquad
         B^* = \max \{B \le n : \bar y_1 \le \dots \le \bar y_{B'} \text{ for all } B' \le B\}
 
-    over equal-mass cells, those of ``EqualMass(B)``, with :math:`\bar p_b` the mean prediction and :math:`\bar y_b`
-    the frequency of the event. The sweep stops at the first number of cells at which frequencies decrease somewhere.
-    Its target is the miscalibration of a model whose calibration function increases, with as little smoothing as that
-    allows; where scores rank badly it stops at one cell and sees the overall gap alone. The cells depend on the
-    outcomes and are chosen anew for every draw, so that the p-value remains exact. Tied scores stay together and
-    cells are cut as by ``numpy.array_split``; the authors' program cuts ties in row order and places the remainder of
-    n / B differently. Sample weights enter means and frequencies; cells still hold equal numbers of rows.
+    over the cells (bins) of ``EqualMass(B)``, with :math:`\bar p_b` the mean prediction and :math:`\bar y_b` the
+    frequency of the event. The sweep stops at the first number of cells at which frequencies decrease somewhere. Its
+    target is the miscalibration of a model with a non-decreasing calibration function, with as little smoothing as that
+    allows. If the predictions do not discriminate, it stops at one cell, and only the overall gap is left. The cells
+    depend on the outcomes and are chosen again for every draw, so that the p-value is valid. Tied predictions stay
+    together, and cells are cut as by ``numpy.array_split``; the authors' program cuts ties in the order of the
+    observations and distributes the remainder of n / B differently. Sample weights change means and frequencies, not
+    the cells.
 
     Parameters
     ----------
@@ -37,8 +38,15 @@ class MonotonicSweepECE(Statistic):
 
     Raises
     ------
+    TypeError
+        If ``norm`` is not a text.
     ValueError
-        If ``norm`` is unknown or the lens has more than two outcomes.
+        If ``norm`` is unknown.
+
+    See Also
+    --------
+    ECE : The same on a given number of cells, ``ECE(EqualMass(15))``.
+    IsotonicError : Assumes a non-decreasing calibration function too, without cells.
 
     References
     ----------
@@ -55,6 +63,8 @@ class MonotonicSweepECE(Statistic):
 
     norm: str = "l1"
 
+    n_outcomes = 2
+
     def __post_init__(self) -> None:
         validate_choice(self.norm, "norm", ("l1", "l2"))
 
@@ -63,15 +73,10 @@ class MonotonicSweepECE(Statistic):
         return self._sweep(sample, outcomes)[1].reshape(outcomes.shape[:-1])
 
     def n_cells(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the chosen number of cells :math:`B^*`, ``(...)``; tied scores may leave fewer occupied."""
+        """Return the chosen number of cells :math:`B^*`, ``(...)``; ties may leave fewer occupied cells."""
         return self._sweep(sample, outcomes)[0].reshape(outcomes.shape[:-1])
 
     def _sweep(self, sample: Sample, outcomes: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        if sample.n_outcomes != 2:
-            msg = (
-                f"`MonotonicSweepECE` needs a two-outcome lens such as Confidence(), got {sample.n_outcomes} outcomes."
-            )
-            raise ValueError(msg)
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         return sweep(flat, *sample.once(_sorted_sums), sample.weight is not None, self.norm == "l2")
 

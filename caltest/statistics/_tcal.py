@@ -12,35 +12,42 @@ from caltest._compiled._dyadic import dyadic_errors
 from caltest.predictions._partitions import EqualWidth
 from caltest.predictions._sample import Sample
 from caltest.predictions._validation import validate_count
-from caltest.statistics._base import Statistic, require_two_outcomes
+from caltest.statistics._base import Combination, Statistic
 from caltest.statistics._squared_l2 import SquaredL2
 
 _MOST_SCALES = 30
 
 
-@dataclass(frozen=True)
-class TCal(Statistic):
-    r"""Adaptive T-Cal (Lee et al. 2023): min-p over debiased errors with 2, 4, 8, ... cells; for two-outcome lenses.
+@dataclass(frozen=True, repr=False)
+class TCal(Combination):
+    r"""Adaptive T-Cal (Lee et al. 2023): min-p over debiased errors with 2, 4, 8, ... cells, for two-outcome lenses.
 
-    Its components are ``SquaredL2(EqualWidth(m), estimator="t-cal")``. Predictions of exactly 1 lie in the last cell;
-    the authors' program gives them one of their own.
+    Its components are ``SquaredL2(EqualWidth(m), estimator="t-cal")``. Predictions of exactly 1 lie in the last cell
+    (bin); the authors' program has a separate cell for them.
 
-    The smoothness of a miscalibration is not known beforehand; the finest scale that a sample of n rows has use for
-    is :math:`2^b \le n`. Instead of a Bonferroni correction over scales, every scale has its rank among the same B + 1
-    data sets, the observed one included, and the p-value is the rank of the sorted ranks in lexicographic order, as
-    in `Omnibus`: exact at every n. The statistic is :math:`-\log_{10}` of the smallest p-value over scales. The
-    smallest attainable p-value is 1 / (B + 1); without the tie rule, by which the next smallest rank decides, it would
-    be about the number of scales over B + 1.
+    The smoothness of a miscalibration is not known in advance. The finest useful scale for n observations is
+    :math:`2^b \le n`. Instead of a Bonferroni correction over scales, every scale has a rank among the same B + 1 data
+    sets, including the observed one, and the p-value is the rank of the sorted ranks in lexicographic order, as in
+    `Omnibus`: it is valid at every n. The statistic is :math:`-\log_{10}` of the smallest p-value over scales. The
+    smallest attainable p-value is 1 / (B + 1); if the next rank did not break ties of the smallest one, it would be
+    about the number of scales divided by B + 1.
 
     Parameters
     ----------
     n_scales : int
-        At most this many scales; those finer than one cell for a row are left out.
+        Largest number of scales; scales with more cells than observations are left out.
 
     Raises
     ------
+    TypeError
+        If ``n_scales`` is not an integer.
     ValueError
-        If ``n_scales`` is not an integer from 1 to 30, or the lens has more than two outcomes.
+        If ``n_scales`` < 1 or > 30.
+
+    See Also
+    --------
+    SquaredL2 : The error at one scale.
+    Omnibus : Min-p over other statistics.
 
     References
     ----------
@@ -51,10 +58,12 @@ class TCal(Statistic):
     --------
     >>> import caltest
     >>> print(caltest.TCal(3).components[-1])
-    SquaredL2(partition=EqualWidth(n_cells=8), estimator='t-cal')
+    SquaredL2(partition=EqualWidth(8), estimator='t-cal')
     """
 
     n_scales: int = _MOST_SCALES
+
+    n_outcomes = 2
 
     def __post_init__(self) -> None:
         if validate_count(self.n_scales, "n_scales") > _MOST_SCALES:
@@ -66,21 +75,18 @@ class TCal(Statistic):
         """The scales, the coarsest first."""
         return tuple(SquaredL2(EqualWidth(2 ** (b + 1)), "t-cal") for b in range(self.n_scales))
 
-    def settle(self, sample: Sample) -> TCal:
-        """Return the test over the scales that the sample has use for."""
+    def for_sample(self, sample: Sample) -> TCal:
+        """Return the test over the scales that are useful for the sample."""
         finest = max(sample.n_samples.bit_length() - 1, 1)
         return replace(self, n_scales=min(self.n_scales, finest))
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-        """Raise ValueError: a combination of tests has no value on one data set."""
-        msg = "`TCal` combines tests and estimates no error; use calibration_test, or one of its components."
-        raise ValueError(msg)
-
     def evaluate_components(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-        """Return every scale ``(n_scales, ...)``; one pass over the rows, then pairs of cells are merged."""
-        require_two_outcomes(sample, "TCal")
-        if self != self.settle(sample):
-            msg = f"`n_scales` is too large for {sample.n_samples} rows, got {self.n_scales}; call `settle` first."
+        """Return every scale ``(n_scales, ...)``: one pass over the observations, then pairs of cells are merged."""
+        if self != self.for_sample(sample):  # it would need memory for 2 ** n_scales cells
+            msg = (
+                f"`n_scales` is too large for {sample.n_samples} observations, got {self.n_scales}; "
+                "call `for_sample` first."
+            )
             raise ValueError(msg)
         if sample.weight is not None:
             return super().evaluate_components(sample, outcomes)

@@ -1,4 +1,4 @@
-"""The score of temperature scaling: is the model over- or under-confident?"""
+"""The score of temperature scaling, which detects over- and under-confidence."""
 
 from __future__ import annotations
 
@@ -12,21 +12,32 @@ from caltest._compiled._lookup import sum_selected
 from caltest.predictions._sample import Sample
 from caltest.statistics._base import Statistic
 
+_BLOCK_VALUES = 2**18
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class TemperatureScore(Statistic):
-    r"""Two-sided score statistic of temperature scaling at temperature 1, :math:`|U|`.
+    r"""Score statistic :math:`|U|` of temperature scaling at temperature 1, two-sided.
 
     .. math:: U = \sum_i \Bigl[\log p_{i, y_i} - \sum_k p_{ik} \log p_{ik}\Bigr], \qquad 0 \log 0 = 0,
 
     the derivative, up to sign, of the log-likelihood of :math:`p_{ik}^{1/T} / \sum_l p_{il}^{1/T}` with respect to T
-    at T = 1, hence the locally most powerful direction against a wrong temperature. U < 0: over-confident, U > 0:
-    under-confident (`signed`). With a calibration function :math:`\rho` as null, the expectation is over
-    :math:`\rho(p_i)`. An outcome that was given probability 0 makes it infinite. Sample weights multiply the terms.
+    at T = 1. So it is locally most powerful against a wrong temperature. The model is over-confident if U < 0 and
+    under-confident if U > 0. If the null hypothesis is a calibration function :math:`\rho`, the expectation is over
+    :math:`\rho(p_i)`. An outcome of probability 0 makes it infinite. Sample weights multiply the terms.
+
+    See Also
+    --------
+    Spiegelhalter : The same for the Brier score.
+    CoxScore : Intercept and slope on the logit scale, for two outcomes.
+
+    References
+    ----------
+    C. Guo et al. (2017), On calibration of modern neural networks, ICML: temperature scaling.
 
     Examples
     --------
-    A forecaster who says 0.9 and is right in 6 of 10 cases is over-confident:
+    A forecaster who predicts 0.9 and is right in 6 of 10 cases is over-confident:
 
     >>> import caltest
     >>> y_true, y_prob = [1] * 6 + [0] * 4, [0.9] * 10
@@ -39,18 +50,42 @@ class TemperatureScore(Statistic):
         return np.abs(self.signed(sample, outcomes))
 
     def signed(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-        """Return U itself, ``(...)``: negative where over-confident."""
+        """Return U, ``(...)``: negative if over-confident."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-        return sum_selected(flat, sample.once(_terms)).reshape(outcomes.shape[:-1])
+        if not sample.is_large:
+            return sum_selected(flat, sample.once(_terms)).reshape(outcomes.shape[:-1])
+        row = np.arange(sample.n_samples)  # the logarithms of what was drawn, instead of a table of all
+        chosen = ((sample.given[row, drawn, None], sample.given_null[row, drawn, None]) for drawn in flat)
+        return np.array([_terms_of(sample, *some).sum() for some in chosen]).reshape(outcomes.shape[:-1])
+
+    def direction(self, sample: Sample, outcomes: NDArray[Any]) -> float:
+        """Return U: below 0 if over-confident."""
+        return float(self.signed(sample, outcomes))
 
 
 def _terms(sample: Sample) -> NDArray[np.float64]:
-    """Return the term of U for each row and outcome, ``(n_samples, n_outcomes)``; -inf where impossible."""
-    # The floor matters only where a calibration function makes possible what the model excludes.
-    terms = np.maximum(sample.prob, np.finfo(np.float64).tiny)
-    np.log(terms, out=terms)
-    terms -= np.einsum("ik,ik,ik->i", sample.null_prob > 0, sample.null_prob, terms)[:, None]
-    terms[(sample.prob <= 0) & (sample.null_prob <= 0)] = -np.inf
+    """Return what each observation adds to U by its outcome, ``(n_samples, n_outcomes)``; -inf if impossible."""
+    return _terms_of(sample, sample.prob, sample.null_prob)
+
+
+def _terms_of(sample: Sample, prob: NDArray[Any], null_prob: NDArray[Any]) -> NDArray[np.float64]:
+    """Return what the outcomes with some probabilities, ``(n_samples, n)``, add to U."""
+    terms = _log(prob)
+    terms -= sample.once(_expected_log)[:, None]
+    terms[(prob <= 0) & (null_prob <= 0)] = -np.inf
     if sample.weight is not None:
         terms = np.where(sample.weight[:, None] > 0, terms, 0.0) * sample.weight[:, None]
     return terms
+
+
+def _expected_log(sample: Sample) -> NDArray[np.float64]:
+    """Return the expectation of each observation's logarithm, ``(n_samples,)``, some observations at a time."""
+    size = max(1, _BLOCK_VALUES // sample.n_outcomes)
+    starts = range(0, sample.n_samples, size)
+    blocks = ((sample.given[i : i + size], sample.given_null[i : i + size].astype(np.float64)) for i in starts)
+    return np.concatenate([np.einsum("ik,ik,ik->i", null > 0, null, _log(prob)) for prob, null in blocks])
+
+
+def _log(prob: NDArray[Any]) -> NDArray[np.float64]:
+    # The floor matters only if a calibration function gives a positive probability where the model predicts 0.
+    return np.log(np.maximum(prob.astype(np.float64), np.finfo(np.float64).tiny))

@@ -17,9 +17,9 @@ import caltest
 from caltest.simulation import GaussianMixture1D, bias_study
 
 MODELS = {
-    "perfect model (0, -2)": GaussianMixture1D(0, -2),
+    "calibrated model (0, -2)": GaussianMixture1D(0, -2),
     "constant model (0, 0)": GaussianMixture1D(0, 0),
-    "uncalibrated model (1, 1)": GaussianMixture1D(1, 1),
+    "miscalibrated model (1, 1)": GaussianMixture1D(1, 1),
 }
 CELLS = (5, 10, 20, 50, 100)
 SAMPLES = (100, 300, 1000, 3000, 10_000)
@@ -28,14 +28,14 @@ TRUE = "#1b7f5c"
 
 
 def reliability_diagram(model: GaussianMixture1D, name: str) -> Figure:
-    """Return the diagram of 10,000 rows with the true deviation."""
+    """Return the diagram of 10,000 observations with the true deviation."""
     from matplotlib import pyplot as plt
 
     _, y_true, y_prob = model.draw(10_000, rng=0)
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
     for ax, partition in zip(axes, (caltest.EqualWidth(25), caltest.VarianceTree()), strict=True):
         curve = caltest.reliability_curve(y_true, y_prob, partition=partition)
-        caltest.plot_reliability(curve, ax, legend=False)
+        caltest.plotting.plot_reliability(curve, ax, legend=False)
         low, high = ax.get_ylim()
         event = np.linspace(0.001, 0.999, 999) if model.beta1 else np.array([0.5])
         deviation = model.deviation(np.stack([1 - event, event], axis=1))[:, 1]
@@ -45,12 +45,12 @@ def reliability_diagram(model: GaussianMixture1D, name: str) -> Figure:
         ax.set_title(f"{curve.partition}, {curve.n_cells} cells", fontsize="small")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize="small")
-    figure.suptitle(f"{name}: 10,000 rows", fontsize="medium")
+    figure.suptitle(f"{name}: 10,000 observations", fontsize="medium")
     return figure
 
 
 def y_range(y_prob: np.ndarray, event: np.ndarray) -> np.ndarray:
-    """Return which points lie where there are predictions."""
+    """Return which points are where there are predictions."""
     return (event >= y_prob[:, 1].min() - 1e-9) & (event <= y_prob[:, 1].max() + 1e-9)
 
 
@@ -69,8 +69,8 @@ def main() -> None:
     print(f"{len(study.replicates):,} estimates in {time.perf_counter() - start:.1f} s")
     for number, name in zip((6, 9, 12), MODELS, strict=True):
         figures = [
-            caltest.plot_bias_study(study, by="n_samples", model=name),
-            caltest.plot_bias_study(study, by="n_cells", model=name),
+            study.plot(by="n_samples", model=name).flat[0].figure,
+            study.plot(by="n_cells", model=name).flat[0].figure,
             reliability_diagram(MODELS[name], name),
         ]
         for offset, figure in enumerate(figures):

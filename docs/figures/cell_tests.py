@@ -1,6 +1,6 @@
-"""Draw docs/images/cells.png: the cells of a reliability curve that carry the evidence, as stars.
+"""Draw docs/images/cells.png: the rejected cells of a reliability curve, as stars.
 
-Run ``python docs/figures/cell_tests.py [FILE]``; it draws nothing at random.
+Run ``python docs/figures/cell_tests.py [FILE]``; it needs no random numbers.
 """
 
 from __future__ import annotations

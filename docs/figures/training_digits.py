@@ -27,7 +27,7 @@ def train(
     from sklearn.neural_network import MLPClassifier
 
     image, label = load_digits(return_X_y=True)
-    # Not stratified: that would fix the class counts, and rows would not be independent.
+    # Not stratified: that would fix the class counts, and observations would not be independent.
     seen, held_out, seen_label, y_true = train_test_split(image / 16, label, train_size=N_TRAIN, random_state=0)
     network = MLPClassifier(hidden, learning_rate_init=rate, alpha=0.0, random_state=seed)
     for _ in range(N_EPOCHS):
@@ -36,21 +36,20 @@ def train(
 
 
 def follow(
-    hidden: tuple[int, ...], rate: float, test_statistic: caltest.Statistic | None = None
-) -> caltest.TrainingTrack:
+    hidden: tuple[int, ...], rate: float, test_statistic: caltest.statistics.Statistic | None = None
+) -> caltest.comparison.TrainingTrack:
     """Return the track of five initialisations."""
     runs = {f"seed {seed}": train(seed, hidden, rate) for seed in range(N_RUNS)}
     return caltest.track(runs, test_statistic=test_statistic, n_resamples=9999, rng=0)
 
 
 def main(file: str | Path = IMAGE) -> None:
-    """Write the picture of the large network, and print what the page says of it and of a small one."""
+    """Write the picture of the large network, and print the numbers of the page for it and for a small one."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     found = follow((256, 256), 0.003)
-    axes = caltest.plot_training(found)
-    axes[0, 0].figure.savefig(file, dpi=150)
+    found.plot().flat[0].figure.savefig(file, dpi=150)
     print("256 + 256 units", found, sep="\n")
     print("256 + 256 units", follow((256, 256), 0.003, caltest.Omnibus()), sep="\n")
     print("64 units", follow((64,), 0.01), sep="\n")

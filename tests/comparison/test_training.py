@@ -9,6 +9,7 @@ import pytest
 
 import caltest as ct
 from tests.reference.examples import draw_labels
+from tests.results.printed import printed
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,7 +68,7 @@ def test_a_generator_is_read_one_epoch_at_a_time_and_nothing_is_kept():
 
 
 def test_another_statistic_may_test():
-    """The tree ECE is blind to the under-confidence of logistic regression; the temperature score is not."""
+    """The tree ECE has little power against the under-confidence of logistic regression; the temperature score has."""
     y_true, models = ct.datasets.load_digits_predictions()
     y_prob = models["logistic_regression"]
     by_error = ct.track([(y_true, y_prob)], n_resamples=99, rng=0)
@@ -76,10 +77,11 @@ def test_another_statistic_may_test():
     assert by_score.noise_floor == pytest.approx(by_error.noise_floor)
     assert by_score.pvalue[0] == 0.01
     assert by_error.pvalue[0] > 0.2
-    assert (by_score.statistic, by_score.test_statistic) == ("ECE()", "TemperatureScore()")
-    assert "tested by TemperatureScore()" in str(by_score)
+    assert (by_score.statistic, by_score.test_statistic) == (ct.ECE(), ct.TemperatureScore())
+    assert "p-value: of calibration, by TemperatureScore() with 99 draws" in printed(by_score)
     omnibus = ct.track([(y_true, y_prob)], test_statistic=ct.Omnibus(), n_resamples=99, rng=0)
     assert omnibus.pvalue[0] <= 0.05
+    assert ct.track([(y_true, y_prob)], test_statistic=ct.KS(), n_resamples=9).lens == ct.Confidence()
 
 
 def test_lens_classes_workers_and_the_generator():
@@ -89,94 +91,146 @@ def test_lens_classes_workers_and_the_generator():
     plain = ct.track([(y_true, y_prob)], **options)
     named = ct.track([(names[y_true], y_prob)], classes=names, workers=2, **options)
     assert (named.pvalue, named.error, named.accuracy) == (plain.pvalue, plain.error, plain.accuracy)
-    assert plain.lens == "Confidence()"
+    assert (plain.lens, plain.lens_name) == (ct.Confidence(), "confidence")
     again = ct.track([(y_true, y_prob)], **{**options, "rng": np.random.default_rng(1)})
     assert again.pvalue == plain.pvalue
 
 
-def test_an_excluded_label_is_infinite_but_tracked():
+def test_progress_is_that_of_all_epochs_or_of_each():
+    seen = []
+    options = {"n_resamples": 50, "rng": 0, "progress": lambda *parts: seen.append(parts)}
+    ct.track({"a": make_epochs(0), "b": make_epochs(1)[:1]}, test_statistic=ct.TemperatureScore(), **options)
+    assert seen == sorted(seen)
+    assert seen[-1] == (4 * 2 * 50, 4 * 2 * 50)  # four epochs, two statistics
+    seen.clear()
+    ct.track(iter(make_epochs(0)), **options)
+    assert seen.count((50, 50)) == 3
+
+
+def test_an_impossible_label_is_infinite_but_tracked():
     y_prob = np.array([[0.0, 0.5, 0.5]] * 20)
-    found = ct.track([(np.zeros(20), y_prob), (np.ones(20), y_prob)], n_resamples=19, rng=0)
+    impossible, possible = (np.zeros(20), y_prob), (np.ones(20), y_prob)
+    found = ct.track([impossible, possible], n_resamples=19, rng=0)
     assert found.log_score[0] == np.inf
     assert found.best.tolist() == [False, True]
     content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert content["epochs"][0]["log_score"] is None
-    axes = ct.plot_training(found)
-    assert np.isnan(axes[0, 0].get_lines()[0].get_ydata()[0])
+    assert content["log_score"][0] is None
+    none = ct.track([impossible], n_resamples=19, rng=0)
+    assert not none.best.any()
+    assert none.conclusion.startswith("There is no best epoch, because the negative log-likelihood is infinite")
+    assert " last" in printed(none)
 
 
-def test_prints_and_turns_into_plain_objects():
+def test_conclusions():
+    epochs = make_epochs(4)
+    one = ct.track(epochs, n_resamples=19, rng=0)
+    assert one.conclusion == (
+        "At the best epoch (epoch 2, smallest negative log-likelihood) calibration is not rejected at the 5 % level "
+        f"(p = {one.pvalue[1]:.4g})."
+    )
+    rejected = ct.track(epochs[2:], n_resamples=19, rng=0, alpha=0.1)
+    assert (
+        "(epoch 1, smallest negative log-likelihood) calibration is rejected at the 10 % level" in rejected.conclusion
+    )
+    assert [note.code for note in one.notes] == ["C801"]
+
+
+def test_as_frame_and_plain_objects():
     found = ct.track({"one": make_epochs(4), "two": make_epochs(5)}, n_resamples=19, rng=0)
-    lines = str(found).splitlines()
-    assert [line.split()[-1] for line in lines[2:6]] == ["best", "last", "best", "last"]
-    assert "in 0 of 2 run(s)" in found.conclusion
-    assert "to be tested on other rows" in found.conclusion
     frame = found.to_frame()
     assert list(frame) == ["run", "epoch", "accuracy", "log_score", "error", "noise_floor", "pvalue", "best"]
     assert frame["run"].tolist() == list(found.run)
-    assert len(json.loads(json.dumps(found.to_dict(), allow_nan=False))["epochs"]) == 6
-    assert "<pre>" in found._repr_html_()
-    assert str(ct.track(make_epochs(4)[:1], n_resamples=9)).count("best last") == 1
+    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert content["best"] == found.best.tolist()
+    assert len(content["notes"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("epochs", "message"),
-    [
-        ([], r"`epochs` must hold at least one pair \(y_true, y_prob\), got none"),
-        ({}, "`epochs` must hold at least one pair"),
-        (3, r"`epochs` must be an iterable of pairs \(y_true, y_prob\), or a mapping of such, got 3"),
-        ("digits", "`epochs` must be an iterable of pairs"),
-        ({"a": 1.5}, "`epochs` must be an iterable of pairs .* got 1.5"),
-        ([np.zeros(3)], r"`epochs` must hold pairs \(y_true, y_prob\), got ndarray in epoch 1"),
-        ([([0, 1], [0.5, 0.5]), ([0, 1],)], "`epochs` must hold pairs .* got tuple in epoch 2"),
-        ([([0, 1], [0.5, 0.5]), ([0, 1], [0.5, 1.5])], "`epochs`, epoch 2: `y_prob` must lie in"),
-        ({"a": [([0, 2], [0.5, 0.5])]}, "`epochs`, run a, epoch 1: `y_true` must hold class indices"),
-    ],
-)
-def test_bad_epochs(epochs, message):
-    with pytest.raises(ValueError, match=message):
-        ct.track(epochs, n_resamples=9)
+def test_bad_epochs_are_refused():
+    good = [0, 1], [0.5, 0.5]
+    iterable = r"`epochs` must be an iterable of pairs \(y_true, y_prob\), or a mapping of such, got"
+    for error, epochs, message in (
+        (ValueError, [], r"`epochs` must hold at least one pair \(y_true, y_prob\), got none"),
+        (ValueError, {}, "`epochs` must hold at least one pair"),
+        (ValueError, {"a": []}, "`epochs` must hold at least one pair .* in every run, got none in 'a'"),
+        (TypeError, 3, f"{iterable} 3"),
+        (TypeError, "digits", f"{iterable} 'digits'"),
+        (TypeError, {"a": 1.5}, f"{iterable} 1.5"),
+        (ValueError, [np.zeros(3)], r"`epochs` must hold pairs \(y_true, y_prob\), got ndarray in epoch 1"),
+        (ValueError, [good, ([0, 1],)], "`epochs` must hold pairs .* got tuple in epoch 2"),
+        (ValueError, [good, ([0, 1], [0.5, 1.5])], "`epochs`, epoch 2: `y_prob` must lie in"),
+        (ValueError, {"a": [([0, 2], [0.5, 0.5])]}, "`epochs`, run a, epoch 1: `y_true` must hold class indices"),
+    ):
+        with pytest.raises(error, match=message):
+            ct.track(epochs, n_resamples=9)
 
 
-def test_bad_arguments():
+def test_bad_options_are_refused():
     pairs = make_epochs(0)[:1]
-    with pytest.raises(ValueError, match="`Omnibus` combines tests and estimates no error"):
-        ct.track(pairs, statistic=ct.Omnibus())
-    with pytest.raises(ValueError, match="`statistic` must be a Statistic"):
-        ct.track(pairs, test_statistic="ece")
-    with pytest.raises(ValueError, match="`rng` must be None"):
-        ct.track(pairs, rng="0")
-    with pytest.raises(ValueError, match=r"`track` must be a TrainingTrack from track\(...\), got list"):
-        ct.plot_training(pairs)
-    with pytest.raises(ValueError, match="`axes` must be four axes, got 3"):
-        ct.plot_training(ct.track(pairs, n_resamples=9), axes=[None] * 3)
+    both = (TypeError, ValueError)
+    for error, options, message in (
+        (ValueError, {"statistic": ct.Omnibus()}, "`Omnibus` combines tests and estimates no error"),
+        (TypeError, {"test_statistic": "ece"}, "`statistic` must be a statistic"),
+        (both, {"rng": "0"}, "`rng` must be None"),
+        (ValueError, {"n_resamples": 0}, "`n_resamples` must be an integer >= 1, got 0"),
+        (ValueError, {"alpha": 5}, "`alpha` must lie strictly between 0 and 1, got 5"),
+        (TypeError, {"progress": 1}, "`progress` must be True, False or a function"),
+    ):
+        with pytest.raises(error, match=message):
+            ct.track(pairs, **options)
 
 
-def test_the_picture_shows_the_track():
-    from matplotlib import pyplot as plt
+PRINTED = """
+Calibration during training (ECE(), whole prediction, 6 epochs of 2 runs)
+At the best epoch of each run (smallest negative log-likelihood) calibration is
+rejected at the 5 % level in 0 of 2 runs.
 
-    found = ct.track({"one": make_epochs(6), "two": make_epochs(7)}, n_resamples=19, rng=0)
-    axes = ct.plot_training(found)
-    values = found.log_score, found.accuracy, found.error, found.pvalue
-    for ax, value in zip(axes.flat, values, strict=True):
-        for run in found.runs:
-            (line,) = [line for line in ax.get_lines() if line.get_label() == run]
-            np.testing.assert_array_equal(line.get_ydata(), value[found.entries(run)])
-        stars = [line for line in ax.get_lines() if line.get_marker() == "*" and len(line.get_xdata())]
-        np.testing.assert_array_equal(np.concatenate([star.get_ydata() for star in stars]), value[found.best])
-    dashed = [line.get_ydata() for line in axes[1, 0].get_lines() if line.get_linestyle() == "--"]
-    np.testing.assert_array_equal(np.concatenate(dashed), found.noise_floor)
-    assert axes[1, 1].get_yscale() == "log"
-    words = [text.get_text() for ax in axes[1] for text in ax.get_legend().get_texts()]
-    assert words == ["one", "two", "noise floors", "level 0.05", "least negative log-likelihood"]
-    plt.close(axes[0, 0].figure)
-    own = plt.figure(layout="constrained").subplots(1, 4)
-    assert ct.plot_training(ct.track(make_epochs(6), n_resamples=9), own) is own
-    assert [text.get_text() for text in own[2].get_legend().get_texts()] == ["noise floors"]
-    plt.close("all")
+ run  epoch  accuracy  log score    error  noise floor  p-value
+ one      2    0.6800      0.687  0.08486      0.06566     0.16  best
+ one      3    0.6800      1.274    0.161      0.03417     0.01  last
+ two      2    0.7733      0.608  0.06357       0.0661     0.52  best
+ two      3    0.7733      1.053   0.1261      0.03254     0.01  last
+
+  Log score: the negative log-likelihood per observation.
+  Noise floor: the average of ECE() if the model is calibrated.
+  p-value: of calibration, by ECE() with 99 draws at most.
+
+  Note: Each p-value is valid for an epoch that was chosen beforehand. An epoch
+    that was chosen by these labels, such as the best one, must be tested on
+    other observations. [C801]
+"""
+PRINTED_ONE_RUN = """
+Calibration during training (ECE(), confidence, 3 epochs)
+At the best epoch (epoch 2, smallest negative log-likelihood) calibration is not
+rejected at the 5 % level (p = 0.29).
+
+ epoch  accuracy  log score    error  noise floor  p-value
+ 2        0.7867     0.5609  0.05051      0.05145     0.29  best
+ 3        0.7867     0.8535   0.1337       0.0228     0.01  last
+
+  Log score: the negative log-likelihood per observation.
+  Noise floor: the average of ECE() if the model is calibrated.
+  p-value: of calibration, by TemperatureScore() with 99 draws at most.
+
+  Note: Each p-value is valid for an epoch that was chosen beforehand. An epoch
+    that was chosen by these labels, such as the best one, must be tested on
+    other observations. [C801]
+"""
 
 
-def test_the_script_of_the_picture_trains_a_network(monkeypatch):
+def print_runs():
+    return ct.track({"one": make_epochs(4), "two": make_epochs(5)}, n_resamples=99, rng=0)
+
+
+def print_one():
+    return ct.track(make_epochs(6), lens=ct.Confidence(), test_statistic=ct.TemperatureScore(), n_resamples=99, rng=0)
+
+
+def test_what_is_printed():
+    assert printed(print_runs()) == PRINTED.strip("\n")
+    assert printed(print_one()) == PRINTED_ONE_RUN.strip("\n")
+
+
+def test_the_script_of_the_picture_trains_a_network():
     """Two epochs of a small network: pairs of labels and predictions of the held-out images."""
     namespace = {"__file__": str(ROOT / "docs" / "figures" / "training_digits.py"), "__name__": "figure"}
     exec(Path(namespace["__file__"]).read_text(), namespace)

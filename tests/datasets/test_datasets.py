@@ -24,7 +24,7 @@ def test_vgg16_is_the_file_of_the_reference_values():
     assert y_prob.shape == (10_000, 10)
     assert y_prob.dtype == np.float32
     assert np.mean(y_prob.argmax(axis=1) == y_true) == 0.9359
-    # Computed by other programs on the original file: no label and no row has been changed or moved.
+    # Computed by other programs on the original file: no label and no prediction has been changed or moved.
     ece = caltest.ECE(partition=caltest.EqualWidth(15))
     error = caltest.calibration_error(y_true, y_prob, lens=caltest.Confidence(), statistic=ece)
     assert error == pytest.approx(0.0397800668567, rel=0, abs=1e-12)
@@ -35,7 +35,7 @@ def test_vgg16_is_the_file_of_the_reference_values():
 def test_digits_are_a_random_half(digits):
     assert digits.y_true.shape == (899,)
     assert digits.y_true.dtype == np.int64
-    # Not stratified, or the class counts would not be those of independent rows.
+    # Not stratified, or the class counts would not be those of independent observations.
     assert np.bincount(digits.y_true).tolist() == [89, 90, 92, 93, 76, 108, 89, 78, 92, 92]
     assert tuple(digits.y_prob) == MODELS
 
@@ -65,7 +65,7 @@ def test_digits_models_predict_plausibly(digits, model, accuracy):
 def test_digits_models_go_wrong_as_the_docstring_says(digits, model, direction, n_impossible):
     result = caltest.calibration_test(digits.y_true, digits.y_prob[model], n_resamples=999, rng=0)
     assert result.direction == direction
-    assert len(result.impossible_rows) == n_impossible
+    assert len(result.impossible_samples) == n_impossible
 
 
 @pytest.mark.parametrize("load", [caltest.datasets.load_cifar10_vgg16, caltest.datasets.load_digits_predictions])
@@ -87,6 +87,7 @@ def test_source_and_licence_lie_beside_the_data(file, said):
     assert [words for words in said if words not in text] == []
 
 
+@pytest.mark.slow
 def test_digits_script_makes_the_stored_predictions_again(digits):
     sklearn = pytest.importorskip("sklearn")
     with pytest.importorskip("threadpoolctl").threadpool_limits(1):  # 2 s; up to 30 s where BLAS threads compete

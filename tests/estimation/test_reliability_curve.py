@@ -1,4 +1,4 @@
-"""Histogram regression and the reliability curve."""
+"""The reliability curve: cells, frequencies, and bars that keep their level."""
 
 import dataclasses
 
@@ -7,87 +7,26 @@ import pytest
 from scipy.stats import beta, binom
 
 import caltest as ct
-from caltest.resampling._distributions import PoissonBinomial
+from caltest.resampling._poisson_binomial import PoissonBinomial
 from tests.reference import naive
+from tests.reference.examples import draw_labels
+from tests.results.printed import printed
 
-RNG = np.random.default_rng(5)
+
+def squared(prob):
+    """A calibration function."""
+    return np.column_stack([1 - prob[:, 1] ** 2, prob[:, 1] ** 2])
 
 
 @pytest.fixture(scope="module")
 def problem():
     """A calibrated three-class problem."""
-    prob = RNG.dirichlet([1, 1, 2], 400)
-    y = (RNG.random(400)[:, None] > prob.cumsum(axis=1)[:, :2]).sum(axis=1)
-    return y, prob
+    rng = np.random.default_rng(5)
+    prob = rng.dirichlet([1, 1, 2], 400)
+    return draw_labels(prob, rng), prob
 
 
-def test_regression_by_hand():
-    fit = ct.histogram_regression([0, 1, 1, 1], [0.1, 0.3, 0.8, 0.9], partition=ct.EqualWidth(2))
-    np.testing.assert_allclose(fit.count, [2, 2])
-    np.testing.assert_allclose(fit.share, [0.5, 0.5])
-    np.testing.assert_allclose(fit.predicted[:, 1], [0.2, 0.85])
-    np.testing.assert_allclose(fit.observed[:, 1], [0.5, 1.0])
-    np.testing.assert_allclose(fit.deviation[:, 1], [0.3, 0.15])
-    assert fit.expected_miscalibration() == pytest.approx(0.225)
-    assert fit.worst_case_miscalibration() == pytest.approx(0.3)
-    assert fit.worst_case_miscalibration(ct.squared_euclidean) == pytest.approx(0.18)
-
-
-def test_regression_agrees_with_the_error(problem):
-    y, prob = problem
-    for partition in (ct.EqualWidth(4), ct.VarianceTree(min_leaf=30), ct.VarianceTree()):
-        fit = ct.histogram_regression(y, prob, partition=partition)
-        for distance in (ct.total_variation, ct.euclidean):
-            error = ct.calibration_error(y, prob, statistic=ct.ECE(partition, distance))
-            assert fit.expected_miscalibration(distance) == pytest.approx(error, abs=1e-14)
-            worst = ct.calibration_error(y, prob, statistic=ct.MCE(partition, distance))
-            assert fit.worst_case_miscalibration(distance) == pytest.approx(worst, abs=1e-14)
-
-
-def test_predict_returns_the_frequencies_of_the_cell(problem):
-    y, prob = problem
-    fit = ct.histogram_regression(y, prob, partition=ct.EqualWidth(3))
-    cells = np.minimum((prob[:, :2] * 3).astype(int), 2) @ [3, 1]
-    for cell in np.unique(cells):
-        rows = cells == cell
-        frequency = np.bincount(y[rows], minlength=3) / rows.sum()
-        np.testing.assert_allclose(fit.predict(prob[rows]), np.tile(frequency, (rows.sum(), 1)))
-
-
-def test_predict_is_zero_in_empty_cells_and_undefined_outside_the_region():
-    fit = ct.histogram_regression([0, 1], [0.1, 0.2], partition=ct.EqualWidth(10), region=lambda p: p[:, 1] < 0.5)
-    np.testing.assert_array_equal(fit.predict([0.1, 0.3, 0.7]), [[1, 0], [0, 0], [np.nan, np.nan]])
-
-
-def test_predict_looks_through_the_lens(problem):
-    y, prob = problem
-    fit = ct.histogram_regression(y, prob, lens=ct.Confidence(), partition=ct.EqualWidth(2))
-    top = prob.max(axis=1)
-    right = y == prob.argmax(axis=1)
-    assert fit.predict(prob)[top >= 0.5][0, 1] == pytest.approx(right[top >= 0.5].mean())
-
-
-def test_predictions_of_other_models_are_refused(problem):
-    fit = ct.histogram_regression(*problem)
-    with pytest.raises(ValueError, match="`y_prob` must have the 3 classes of the fitted predictions, got 4"):
-        fit.predict(np.full((2, 4), 0.25))
-
-
-def test_region_restricts_the_shares(problem):
-    y, prob = problem
-    fit = ct.histogram_regression(y, prob, region=lambda p: p[:, 0] > 0.5)
-    assert fit.count.sum() == (prob[:, 0] > 0.5).sum()
-    assert fit.share.sum() == pytest.approx(1)
-
-
-def test_regression_prints(problem):
-    assert "Histogram regression through Canonical()" in str(ct.histogram_regression(*problem))
-
-
-# --- the curve
-
-
-def test_curve_by_hand():
+def test_by_hand():
     y = [0, 1, 0, 1, 1]
     p = [0.1, 0.2, 0.3, 0.8, 0.9]
     curve = ct.reliability_curve(y, p, partition=ct.EqualWidth(2))
@@ -100,15 +39,18 @@ def test_curve_by_hand():
     # First cell: P(K = 0) = .504, P(K <= 1) = .902, P(K <= 2) = .994; second: P(K = 0) = .02, P(K <= 1) = .28.
     np.testing.assert_allclose(curve.bar_low, [0, 0.5])
     np.testing.assert_allclose(curve.bar_high, [2 / 3, 1])
+    assert curve.n_cells == 2
 
 
 def test_default_lens_is_the_event_for_two_classes_and_the_confidence_for_more(problem):
     y, prob = problem
-    assert ct.reliability_curve(y, prob).lens == "Confidence()"
-    assert ct.reliability_curve(y == 2, prob[:, 2]).lens == "Canonical()"
+    assert ct.reliability_curve(y, prob).lens == ct.Confidence()
+    assert ct.reliability_curve(y == 2, prob[:, 2]).lens == ct.Canonical()
+    named = ct.reliability_curve(np.array(list("abc"))[y], prob, classes=list("abc"), lens=ct.ClassWise(0))
+    assert named.lens_name == "class a against the rest"
 
 
-def test_curve_cells_equal_the_naive_ones(problem):
+def test_cells_equal_the_naive_ones(problem):
     y, prob = problem
     curve = ct.reliability_curve(y, prob, partition=ct.EqualMass(7))
     top, right = prob.max(axis=1), y == prob.argmax(axis=1)
@@ -119,18 +61,21 @@ def test_curve_cells_equal_the_naive_ones(problem):
     assert np.all(curve.lower[1:] == curve.upper[:-1])
 
 
+# --- the bars
+
+
 def test_consistency_bars_hold_at_least_their_level_in_every_cell():
-    """Exact probability of the bar under the Poisson-binomial law, not a simulation."""
-    p = RNG.random(300)
+    """Exact probability of the bar under the Poisson-binomial distribution, not a simulation."""
+    p = np.random.default_rng(5).random(300)
     for level in (0.5, 0.9, 0.99):
         curve = ct.reliability_curve(p < 0.5, p, confidence_level=level)
         for b in range(curve.n_cells):
-            rows = (p >= curve.lower[b]) & (p < curve.upper[b])
-            law = PoissonBinomial.of(p[rows])
-            frequency = law.counts / rows.sum()
+            inside = (p >= curve.lower[b]) & (p < curve.upper[b])
+            events = PoissonBinomial.of(p[inside])
+            frequency = events.counts / inside.sum()
             tail = (1 - level) / 2 + 1e-12
-            assert law.pmf[frequency < curve.bar_low[b] - 1e-12].sum() <= tail
-            assert law.pmf[frequency > curve.bar_high[b] + 1e-12].sum() <= tail
+            assert events.pmf[frequency < curve.bar_low[b] - 1e-12].sum() <= tail, (level, b)
+            assert events.pmf[frequency > curve.bar_high[b] + 1e-12].sum() <= tail, (level, b)
 
 
 def test_simultaneous_bars_hold_all_points_at_least_at_their_level():
@@ -152,19 +97,17 @@ def test_share_of_points_outside_is_at_most_nominal():
 
 
 def test_resampled_bars_agree_with_the_exact_ones_in_full_cells():
-    """Rows resampled: quantiles of deviations agree with the Poisson-binomial ones but for one count and noise."""
+    """Quantiles of deviations agree with the Poisson-binomial ones up to one count and noise."""
     rng = np.random.default_rng(2)
     p = rng.random(4000)
     y = rng.random(4000) < p
     exact = ct.reliability_curve(y, p, partition=ct.EqualWidth(4))
     n_resamples = 2000
-    resampled = ct.reliability_curve(
-        y, p, partition=ct.EqualWidth(4), resampling=ct.Consistency(resample_predictions=True),
-        n_resamples=n_resamples, rng=0,
-    )  # fmt: skip
-    assert exact.exact
-    assert not resampled.exact
-    assert "approximate" in resampled.reading
+    scheme = ct.Consistency(resample_predictions=True)
+    options = {"partition": ct.EqualWidth(4), "resampling": scheme, "n_resamples": n_resamples, "rng": 0}
+    resampled = ct.reliability_curve(y, p, **options)
+    assert (exact.exact, resampled.exact) == (True, False)
+    assert resampled.conclusion.endswith("The bars come from resampled observations and are approximate.")
     # standard error of a normal 5 % quantile: sqrt(.05 .95 / B) / density(1.645) = 2.11 sd / sqrt(B)
     sd = np.sqrt([np.mean(p[c] * (1 - p[c])) / c.sum() for c in (np.floor(4 * p) == b for b in range(4))])
     tolerance = 4 * 2.11 * sd / np.sqrt(n_resamples) + 1 / exact.count
@@ -173,39 +116,37 @@ def test_resampled_bars_agree_with_the_exact_ones_in_full_cells():
 
 
 def test_confidence_bars_are_clopper_pearson(problem):
-    y, prob = problem
-    curve = ct.reliability_curve(y, prob, bars="confidence", partition=ct.EqualMass(5))
+    curve = ct.reliability_curve(*problem, bars="confidence", partition=ct.EqualMass(5))
     k, n = curve.observed * curve.count, curve.count
     np.testing.assert_allclose(curve.bar_low, np.nan_to_num(beta.ppf(0.05, k, n - k + 1)), atol=1e-10)
     np.testing.assert_allclose(curve.bar_high, beta.ppf(0.95, k + 1, n - k), atol=1e-10)
-    assert "average calibration function" in curve.reading
+    assert curve.conclusion.endswith("a bar contains the mean of the calibration function in its cell.")
+    assert not curve.exact
 
 
 def test_calibration_function_moves_the_expectation():
     rng = np.random.default_rng(3)
     p = rng.random(2000)
     y = rng.random(2000) < p**2
-
-    def squared(prob):
-        return np.column_stack([1 - prob[:, 1] ** 2, prob[:, 1] ** 2])
-
-    curve = ct.reliability_curve(
-        y, p, partition=ct.EqualWidth(5), resampling=ct.Consistency(calibration_function=squared)
-    )
+    known = ct.Consistency(calibration_function=squared)
+    curve = ct.reliability_curve(y, p, partition=ct.EqualWidth(5), resampling=known)
     cell = np.floor(5 * p)
     np.testing.assert_allclose(curve.predicted, [p[cell == b].mean() for b in range(5)])
     np.testing.assert_allclose(curve.expected, [(p[cell == b] ** 2).mean() for b in range(5)])
-    assert curve.reading.startswith("If the given calibration function were the true one")
+    assert "If the given calibration function is the true one" in curve.conclusion
     assert np.all(np.abs(curve.deviation) < 4 * 0.5 / np.sqrt(curve.count))
 
 
-def test_user_partition_and_density(problem):
+def test_user_partition_region_and_density(problem):
     y, prob = problem
     curve = ct.reliability_curve(y, prob, partition=lambda p: (p[:, 1] > 0.6).astype(int))
     assert curve.n_cells == 2
     assert curve.upper[0] <= 0.6 < curve.lower[1]
     assert curve.density.sum() == pytest.approx(1)
     assert len(curve.density_edges) == len(curve.density) + 1
+    top = prob.max(axis=1)
+    inside = ct.reliability_curve(y, prob, region=lambda p: p[:, 1] > 0.6)
+    assert inside.count.sum() == (top > 0.6).sum()
 
 
 def test_impossible_and_certain_predictions():
@@ -215,28 +156,70 @@ def test_impossible_and_certain_predictions():
     assert curve.outside.all()
 
 
-def test_curve_is_frozen_and_prints(problem):
+def test_refusals(problem):
+    both = (TypeError, ValueError)
+    for error, options, message in (
+        (ValueError, {"bars": "error"}, "`bars` must be one of 'consistency', 'confidence', got 'error'"),
+        (ValueError, {"confidence_level": 1.0}, "`confidence_level` must lie strictly between 0 and 1, got 1.0"),
+        (both, {"confidence_level": "90%"}, "`confidence_level` must lie strictly between 0 and 1, got '90%'"),
+        (ValueError, {"lens": ct.Canonical()}, r"`lens` must have two outcomes, such as Confidence\(\), got Canonical"),
+        (both, {"partition": "quantile"}, "`partition` must be a partition such as"),
+        (TypeError, {"simultaneous": 3}, r"`simultaneous` must be True or False, got 3"),
+        (TypeError, {"resampling": "rows"}, r"`resampling` must be a Consistency\(...\)"),
+        (
+            ValueError,
+            {"resampling": ct.Consistency(resample_predictions=True), "n_resamples": 0},
+            "`n_resamples` must be an integer >= 1, got 0",
+        ),
+    ):
+        with pytest.raises(error, match=message):
+            ct.reliability_curve(*problem, **options)
+
+
+# --- what is printed
+
+PRINTED = """
+Reliability curve (confidence, 899 observations, EqualWidth(5))
+In 3 of 4 cells (bins) the observed frequency is outside its bar. If the model
+is calibrated, at most about 10 % of the cells are outside by chance.
+
+ cell (bin)        observations  predicted  observed   consistency bar  outside
+ 0.2000 to 0.4000            15     0.3152    0.5333  0.1333 to 0.5333
+ 0.4000 to 0.6000            69     0.5136    0.6957  0.4203 to 0.6087        *
+ 0.6000 to 0.8000           118     0.7195    0.9492  0.6525 to 0.7881        *
+ 0.8000 to 1.0000           697     0.9485    0.9971  0.9354 to 0.9613        *
+"""
+PRINTED_CONFIDENCE = """
+Reliability curve (confidence, 899 observations, EqualWidth(5))
+In 3 of 4 cells (bins) the average prediction is outside its bar. With 90 %
+confidence all bars contain the means of the calibration function in their
+cells.
+
+ cell (bin)        observations  predicted  observed    confidence bar  outside
+ 0.2000 to 0.4000            15     0.3152    0.5333  0.2386 to 0.8118
+ 0.4000 to 0.6000            69     0.5136    0.6957  0.5570 to 0.8127        *
+ 0.6000 to 0.8000           118     0.7195    0.9492  0.8842 to 0.9837        *
+ 0.8000 to 1.0000           697     0.9485    0.9971  0.9885 to 0.9998        *
+"""
+
+
+def print_it(**options):
+    y_true, models = ct.datasets.load_digits_predictions()
+    return ct.reliability_curve(y_true, models["logistic_regression"], partition=ct.EqualWidth(5), **options)
+
+
+def test_what_is_printed():
+    assert printed(print_it()) == PRINTED.strip("\n")
+    assert printed(print_it(bars="confidence", simultaneous=True)) == PRINTED_CONFIDENCE.strip("\n")
+    simultaneous = print_it(simultaneous=True).conclusion
+    assert simultaneous.endswith("all frequencies are inside their bars in at least 90 % of data sets.")
+
+
+def test_it_is_frozen_and_makes_a_frame(problem):
     curve = ct.reliability_curve(*problem)
     with pytest.raises(dataclasses.FrozenInstanceError):
         curve.bars = "none"
-    text = str(curve)
-    assert "Reliability curve through Confidence()" in text
-    assert "about 10% of the cells fall outside by chance" in text
     frame = curve.to_frame()
     assert len(frame) == curve.n_cells
-    assert {"lower", "upper", "observed", "bar_low", "outside"} <= set(frame.columns)
-
-
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
-        ({"bars": "error"}, "`bars` must be one of 'consistency', 'confidence', got 'error'"),
-        ({"confidence_level": 1.0}, "`confidence_level` must lie strictly between 0 and 1, got 1.0"),
-        ({"confidence_level": "90%"}, "`confidence_level` must lie strictly between 0 and 1, got '90%'"),
-        ({"lens": ct.Canonical()}, r"`lens` must have two outcomes, such as Confidence\(\), got Canonical\(\) with 3"),
-        ({"partition": "quantile"}, "`partition` must be a partition such as"),
-    ],
-)
-def test_bad_arguments(problem, keywords, message):
-    with pytest.raises(ValueError, match=message):
-        ct.reliability_curve(*problem, **keywords)
+    assert {"lower", "upper", "observed", "bar_low", "outside", "pvalue"} <= set(frame.columns)
+    assert curve.to_dict()["outside"] == curve.outside.tolist()

@@ -6,18 +6,19 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-import caltest
+import caltest as ct
+from caltest.estimation import (
+    accuracy,
+    brier_score,
+    log_score,
+    mean_confidence,
+    overconfidence,
+    spherical_score,
+    underconfidence,
+)
 from tests.reference.examples import PROBLEMS
 
-SCORES = [
-    caltest.accuracy,
-    caltest.brier_score,
-    caltest.log_score,
-    caltest.mean_confidence,
-    caltest.overconfidence,
-    caltest.spherical_score,
-    caltest.underconfidence,
-]
+SCORES = [accuracy, brier_score, log_score, mean_confidence, overconfidence, spherical_score, underconfidence]
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
 # From goldens.json: accuracy, sum of squares over classes, mean negative log-likelihood.
@@ -30,74 +31,71 @@ NETWORKS = {
 
 
 def naive_score(score, prob, label, weight):
-    """One row after the other."""
+    """One observation after the other."""
     total = value = 0.0
     for p, y, w in zip(prob.tolist(), label.tolist(), weight, strict=True):
         if w == 0:
             continue
         top = p.index(max(p))
-        if score is caltest.brier_score:
+        if score is brier_score:
             term = sum((x - (k == y)) ** 2 for k, x in enumerate(p)) if len(p) > 2 else (p[1] - y) ** 2
-        elif score is caltest.log_score:
+        elif score is log_score:
             term = -math.log(p[y]) if p[y] > 0 else math.inf
-        elif score is caltest.spherical_score:
+        elif score is spherical_score:
             term = p[y] / math.sqrt(sum(x * x for x in p))
         else:
             term = {
-                caltest.accuracy: float(y == top),
-                caltest.mean_confidence: max(p),
-                caltest.overconfidence: max(p) * (y != top),
-                caltest.underconfidence: (1 - max(p)) * (y == top),
+                accuracy: float(y == top),
+                mean_confidence: max(p),
+                overconfidence: max(p) * (y != top),
+                underconfidence: (1 - max(p)) * (y == top),
             }[score]
         total, value = total + w, value + w * term
     return value / total
 
 
 @pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
-def test_equals_the_loops(score, problem):
-    prob = problem.y_prob.astype(float)
-    for weight in (None, problem.weight):
-        expected = naive_score(score, prob, problem.y_true, np.ones(len(prob)) if weight is None else weight)
-        value = score(problem.y_true, problem.y_prob, sample_weight=weight)
-        assert isinstance(value, float)
-        np.testing.assert_allclose(value, expected, **EXACT)
+def test_equals_the_loops(score):
+    for problem in PROBLEMS:
+        prob = problem.y_prob.astype(float)
+        for weight in (None, problem.weight):
+            expected = naive_score(score, prob, problem.y_true, np.ones(len(prob)) if weight is None else weight)
+            value = score(problem.y_true, problem.y_prob, sample_weight=weight)
+            assert isinstance(value, float)
+            np.testing.assert_allclose(value, expected, **EXACT, err_msg=f"{problem.name}, weight {weight is not None}")
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_definitions_of_scikit_learn(weighted):
+def test_definitions_of_scikit_learn():
     rng = np.random.default_rng(0)
     prob = rng.dirichlet(np.ones(4), size=200)
     label = rng.integers(4, size=200)
-    weight = rng.random(200) if weighted else None
-    options = {"sample_weight": weight}
-    assert caltest.log_score(label, prob, **options) == pytest.approx(metrics.log_loss(label, prob, **options))
-    right = metrics.accuracy_score(label, prob.argmax(axis=1), **options)
-    assert caltest.accuracy(label, prob, **options) == pytest.approx(right, rel=1e-12)
-    event, p = label == 0, prob[:, 0]
-    assert caltest.brier_score(event, p, **options) == pytest.approx(metrics.brier_score_loss(event, p, **options))
-    # Several classes: the sum over one-against-rest problems; scikit-learn itself sums since 1.7.
-    summed = sum(metrics.brier_score_loss(label == k, prob[:, k], **options) for k in range(4))
-    assert caltest.brier_score(label, prob, **options) == pytest.approx(summed, rel=1e-12)
+    for weight in (None, rng.random(200)):
+        options = {"sample_weight": weight}
+        assert log_score(label, prob, **options) == pytest.approx(metrics.log_loss(label, prob, **options))
+        right = metrics.accuracy_score(label, prob.argmax(axis=1), **options)
+        assert accuracy(label, prob, **options) == pytest.approx(right, rel=1e-12)
+        event, p = label == 0, prob[:, 0]
+        assert brier_score(event, p, **options) == pytest.approx(metrics.brier_score_loss(event, p, **options))
+        # Several classes: the sum over one-vs-rest problems; scikit-learn itself sums since 1.7.
+        summed = sum(metrics.brier_score_loss(label == k, prob[:, k], **options) for k in range(4))
+        assert brier_score(label, prob, **options) == pytest.approx(summed, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_reference_values(name, shared_data):
-    with np.load(shared_data / f"{name}.npz") as data:
-        y_true, y_prob = data["labels"], data["probs"]
-    expected = NETWORKS[name]
-    found = [score(y_true, y_prob) for score in (caltest.accuracy, caltest.brier_score, caltest.log_score)]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+def test_reference_values(shared_data):
+    for name, expected in NETWORKS.items():
+        with np.load(shared_data / f"{name}.npz") as data:
+            y_true, y_prob = data["labels"], data["probs"]
+        found = [score(y_true, y_prob) for score in (accuracy, brier_score, log_score)]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9, err_msg=name)
 
 
-@pytest.mark.parametrize("lens", [None, caltest.TopK(2), caltest.ClassWise(1)], ids=repr)
-def test_the_two_halves_are_the_gap(lens):
-    y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    over, under, sure, right = (
-        score(y_true, y_prob, lens=lens)
-        for score in (caltest.overconfidence, caltest.underconfidence, caltest.mean_confidence, caltest.accuracy)
-    )
-    assert over - under == pytest.approx(sure - right, abs=1e-12)
+def test_the_two_halves_are_the_gap():
+    y_true, y_prob = ct.datasets.load_cifar10_vgg16()
+    for lens in (None, ct.TopK(2), ct.ClassWise(1)):
+        over, under, sure, right = (
+            score(y_true, y_prob, lens=lens) for score in (overconfidence, underconfidence, mean_confidence, accuracy)
+        )
+        assert over - under == pytest.approx(sure - right, abs=1e-12), lens
 
 
 def test_halves_of_a_calibrated_model_are_equal_on_average():
@@ -107,42 +105,41 @@ def test_halves_of_a_calibrated_model_are_equal_on_average():
     label = (rng.random((20_000, 1)) > np.cumsum(prob, axis=1)).sum(axis=1)
     sure = prob.max(axis=1)
     error = np.sqrt((sure * (1 - sure)).sum()) / 20_000
-    for half in (caltest.overconfidence, caltest.underconfidence):
+    for half in (overconfidence, underconfidence):
         assert abs(half(label, prob) - (sure * (1 - sure)).mean()) < 4 * error
 
 
 def test_a_label_of_probability_zero():
-    assert caltest.log_score([2, 0], [[0.5, 0.5, 0.0]] * 2) == math.inf
-    assert caltest.log_score([2, 0], [[0.5, 0.5, 0.0]] * 2, sample_weight=[0.0, 1.0]) == pytest.approx(math.log(2))
-    assert caltest.log_score([0], [[1.0, 0.0]]) == 0
-    assert str(caltest.log_score([0], [[1.0, 0.0]])) == "0.0"
-    assert caltest.brier_score([2], [[1.0, 0.0, 0.0]]) == 2
-    assert caltest.brier_score([0], [1.0]) == 1
-    assert caltest.spherical_score([2], [[1.0, 0.0, 0.0]]) == 0
+    assert log_score([2, 0], [[0.5, 0.5, 0.0]] * 2) == math.inf
+    assert log_score([2, 0], [[0.5, 0.5, 0.0]] * 2, sample_weight=[0.0, 1.0]) == pytest.approx(math.log(2))
+    assert log_score([0], [[1.0, 0.0]]) == 0
+    assert str(log_score([0], [[1.0, 0.0]])) == "0.0"
+    assert brier_score([2], [[1.0, 0.0, 0.0]]) == 2
+    assert brier_score([0], [1.0]) == 1
+    assert spherical_score([2], [[1.0, 0.0, 0.0]]) == 0
 
 
-@pytest.mark.parametrize("score", SCORES)
-def test_lens_and_names(score):
+def test_lens_and_names():
     rng = np.random.default_rng(2)
     prob, label = rng.dirichlet(np.ones(3), size=50), rng.integers(3, size=50)
-    looked = score(label, prob, lens=caltest.ClassWise(1))
-    assert looked == pytest.approx(score(label == 1, prob[:, 1]), rel=1e-12)
-    assert score(np.array(["a", "b", "c"])[label], prob, classes=["a", "b", "c"]) == score(label, prob)
     order = rng.permutation(50)
-    assert score(label[order], prob[order]) == pytest.approx(score(label, prob), rel=1e-12)
+    names = np.array(["a", "b", "c"])
+    for score in SCORES:
+        looked = score(label, prob, lens=ct.ClassWise(1))
+        assert looked == pytest.approx(score(label == 1, prob[:, 1]), rel=1e-12), score
+        assert score(names[label], prob, classes=list(names)) == score(label, prob), score
+        assert score(label[order], prob[order]) == pytest.approx(score(label, prob), rel=1e-12), score
 
 
-@pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_bad_input_is_refused():
+    cases = [
         (([0, 2], [0.5, 0.5]), "`y_true` must hold class indices 0 to 1"),
         (([0, 1], [0.5, 1.5]), r"`y_prob` must lie in \[0, 1\], got 1.5"),
         (([0], [0.5, 0.5]), "`y_true` and `y_prob` must have the same length, got 1 and 2"),
-    ],
-)
-def test_bad_input_is_refused(score, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        score(*arguments)
-    with pytest.raises(ValueError, match=r"`sample_weight` must have shape \(2,\), got \(1,\)"):
-        score([0, 1], [0.5, 0.5], sample_weight=[1.0])
+    ]
+    for score in SCORES:
+        for arguments, message in cases:
+            with pytest.raises(ValueError, match=message):
+                score(*arguments)
+        with pytest.raises(ValueError, match=r"`sample_weight` must have shape \(2,\), got \(1,\)"):
+            score([0, 1], [0.5, 0.5], sample_weight=[1.0])

@@ -1,23 +1,26 @@
-"""The benchmark is honest: what it compares with does the same work, and its report can be written."""
+"""Benchmarks and pages: loops do the same work, tables are made from their data, links lead somewhere."""
 
 import importlib.util
 import json
+import re
 
 import numpy as np
 import pytest
 
 import caltest
-from benchmarks import cold_start, markdown, problems, software, timing
+from benchmarks import against, alternatives, cold_start, markdown, pitfalls, problems, software, timing
 from benchmarks.cases import CASES, disagreement
 from benchmarks.loops.drawing import RowsAndClasses, RowsAndEvents, alias_tables, generator
 
+DOCS = against.ROOT / "docs"
+PAGES = sorted([*DOCS.glob("*.md"), *against.ROOT.glob("*.md"), against.ROOT / "benchmarks" / "README.md"])
 N_SAMPLES = 700
 MIN_LEAF = 20
 N_RESAMPLES = 300
 
 
 def arrays_like(case):
-    """The first rows of the case's problem: of another size than the benchmark's, a multiple of nothing."""
+    """The first observations of the case's problem; their number is a multiple of nothing."""
     return tuple(array[:N_SAMPLES] for array in case.problem())
 
 
@@ -33,7 +36,7 @@ def smaller(case):
 
 
 @pytest.mark.parametrize("key", [key for key in CASES if not key.startswith("default-")])
-@pytest.mark.filterwarnings("ignore::caltest.CalibrationWarning")
+@pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
 def test_loops_agree_with_the_package(key):
     case = CASES[key]
     arrays = arrays_like(case)
@@ -45,7 +48,7 @@ def test_loops_agree_with_the_package(key):
 
 @pytest.mark.parametrize("key", ["tree-10", "tree-2"])
 def test_trees_with_tied_predictions_agree(key):
-    """Two digits: many rows share a median."""
+    """Two digits: many observations share a median."""
     case = CASES[key]
     y_true, y_prob = arrays_like(case)
     y_prob = np.round(y_prob, 2)
@@ -77,7 +80,7 @@ def test_alias_tables_hold_the_probabilities():
     assert held / 6 == pytest.approx(prob, abs=1e-12)
 
 
-def test_drawn_rows_classes_and_events_have_their_laws():
+def test_drawn_rows_classes_and_events_have_their_distributions():
     y_true, prob = problems.simplex(50, 3)
     rng, times, n = generator(0), 4000, len(y_true)
     classes, events = np.zeros((n, 3)), np.zeros((2, n))
@@ -133,3 +136,97 @@ def test_the_cold_start_programs_run():
         compile(run.code, "timed", "exec")
     counted = cold_start.in_fresh_process("import caltest" + cold_start.COUNT_CACHE)
     assert json.loads(counted) == [0, 0]
+
+
+@pytest.mark.slow
+def test_calls_of_two_checkouts_are_timed():
+    """Here the same checkout: its calls run, with the same answer in every process."""
+    for call in against.CALLS.values():
+        compile(call, "timed", "eval")
+    calls = {"ECE": "caltest.calibration_error(*few)", "absent": "caltest.no_such_name(*few)"}
+    found = [against.measure(against.ROOT, calls, 0) for _ in range(2)]
+    assert set(found[0]["taken"]) == {*against.START, "ECE"}
+    assert found[0]["answers"] == found[1]["answers"] != {}
+
+
+def test_another_checkout_must_hold_the_package(tmp_path):
+    with pytest.raises(RuntimeError, match=r"caltest was imported from|No module named"):
+        against.measure(tmp_path, {}, 0)
+
+
+def test_pages_have_the_tables_of_the_data():
+    frame = pitfalls.read((DOCS / "data" / "pitfalls.csv").read_text())
+    assert set(frame["study"]) == set(pitfalls.STUDIES)
+    for name, (_, _, page) in pitfalls.STUDIES.items():
+        assert pitfalls.BEGIN.format(name=name) in (DOCS / page).read_text(), name
+    for page in pitfalls.PAGES:
+        text = (DOCS / page).read_text()
+        assert text == pitfalls.with_tables(page, text, frame), f"{page}: python benchmarks/pitfalls.py --page"
+    power = (DOCS / "power.csv").read_text()
+    assert (DOCS / "power.md").read_text() == alternatives.page(power), "python benchmarks/power.py --page"
+
+
+def test_tables_are_in_the_order_of_the_data():
+    rows = [("resampled", "b", 200), ("resampled", "b", 1000), ("resampled", "a", 100)]
+    frame = pitfalls.pd.DataFrame(
+        [
+            pitfalls.Row(*row, method, value, 4)
+            for row in rows
+            for method, value in ((pitfalls.FIXED, 0.05), (pitfalls.RESAMPLED, 0.5), (pitfalls.RATIO, 0.9))
+        ]
+    )
+    lines = pitfalls.resampled_table(frame).splitlines()[2:]
+    assert lines == [f"| {name} | 0.05 | 0.50 | 0.90 |" for name in ("b, n = 200", "b, n = 1,000", "a, n = 100")]
+
+
+def test_pairs_of_models_are_as_miscalibrated_as_they_should_be():
+    """Mean label minus mean prediction of class 0, within 4 standard errors of its expectation."""
+    n, rng = 20_000, np.random.default_rng(0)
+    slack = 4 * np.sqrt(0.25 / n)
+    for case in pitfalls.PAIRS:
+        y_true, one, other = pitfalls.draw_pair(case, n, 3, rng)
+        bias = [(y_true == k).mean() - prob[:, k].mean() for k, prob in ((0, one), (2, other))]
+        shifted = case == "equally shifted"
+        assert all(value < -0.05 if shifted else abs(value) < slack for value in bias), (case, bias)
+
+
+@pytest.mark.slow
+def test_every_study_of_pitfalls_runs():
+    frame = pitfalls.measure_all(list(pitfalls.STUDIES), 4)
+    assert set(frame["study"]) == set(pitfalls.STUDIES)
+    assert frame["value"].between(0, 2).all()
+
+
+def anchors(text):
+    """What a heading of a page is called in a link."""
+    titles = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_links_of_pages_lead_somewhere():
+    wrong = []
+    for page in PAGES:
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            place, _, anchor = link.partition("#")
+            if place.startswith("http"):
+                continue
+            file = (page.parent / place) if place else page
+            if not file.exists() or (anchor and anchor not in anchors(file.read_text())):
+                wrong.append(f"{page.name}: {link}")
+    assert wrong == []
+
+
+def test_pages_use_public_names():
+    """Private modules may change; only the page about extensions names some."""
+    private = re.compile(r"caltest(?:\.\w+)*\._\w+")
+    found = {page.name: private.findall(page.read_text()) for page in PAGES}
+    assert {name for name, names in found.items() if names} == {"extending.md"}
+
+
+def test_every_code_of_a_note_is_explained():
+    """A paragraph for each code of the package, and none besides."""
+    package = against.ROOT / "caltest"
+    used = {code for file in package.rglob("*.py") for code in re.findall(r'"(C\d{3})"', file.read_text())}
+    explained = re.findall(r"^## (C\d{3})$", (DOCS / "notes.md").read_text(), flags=re.MULTILINE)
+    assert explained == sorted(used)

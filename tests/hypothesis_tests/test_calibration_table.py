@@ -1,194 +1,388 @@
-"""Several lenses on one set of draws."""
+"""Several lenses on the same draws."""
 
 import json
-from dataclasses import replace
+import warnings
+from collections import Counter
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 from statsmodels.stats.multitest import multipletests
 
 import caltest as ct
-from caltest.hypothesis_tests._calibration_table import View
+from caltest.predictions._view import LensView
+from caltest.resampling._distributions import Tail
+from caltest.results import CalibrationWarning
+from tests.hypothesis_tests.problems import (
+    STANDARD_ERRORS,
+    blunted,
+    calibrated,
+    codes,
+    count_rejections,
+    most_rejections,
+    sharpened,
+    words,
+)
 from tests.reference import naive
+from tests.reference.examples import draw_labels
+from tests.results.printed import printed
 
-FOUR_SE = 4.0
-
-
-def draw(rng, prob):
-    return (rng.random(len(prob))[:, None] > prob.cumsum(axis=1)[:, :-1]).sum(axis=1)
+FEW = pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
 
 
 @pytest.fixture(scope="module")
 def problem():
-    rng = np.random.default_rng(0)
-    prob = rng.dirichlet(np.ones(4), 300)
-    return draw(rng, prob), prob
+    return calibrated(300, 4, concentration=1.0)
 
 
-def test_default_rows(problem):
-    table = ct.calibration_table(*problem, n_resamples=99, rng=0)
-    assert [row.lens for row in table] == ["Canonical()", "Confidence()"] + [f"ClassWise(k={k})" for k in range(4)]
-    two = ct.calibration_table(problem[0] == 0, problem[1][:, 0], n_resamples=99, rng=0)
-    assert [row.lens for row in two] == ["Canonical()", "Confidence()"]
+# The lenses.
 
 
-def test_canonical_row_is_the_test_itself(problem):
-    table = ct.calibration_table(*problem, n_resamples=199, rng=7)
-    alone = ct.calibration_test(*problem, n_resamples=199, rng=7)
-    np.testing.assert_array_equal(table.rows[0].null_distribution, alone.null_distribution)
-    assert tuple(table.rows[0]) == tuple(alone)
+def test_default_lenses(problem):
+    y_true, y_prob = problem
+    table = ct.calibration_table(y_true, y_prob, n_resamples=119, rng=0)
+    assert [test.lens for test in table] == [ct.Canonical(), ct.Confidence(), *map(ct.ClassWise, range(4))]
+    assert table.labels[:3] == ("whole prediction", "confidence", "class 0 against the rest")
+    two = ct.calibration_table(y_true == 0, y_prob[:, 0], n_resamples=119, rng=0)
+    assert [test.lens for test in two] == [ct.Canonical(), ct.Confidence()]
+    # A statistic of one probability cannot judge the whole prediction of four classes.
+    ks = ct.calibration_table(y_true, y_prob, statistic=ct.KS(), n_resamples=119, rng=0)
+    assert [test.lens for test in ks] == [ct.Confidence(), *map(ct.ClassWise, range(4))]
 
 
-@pytest.mark.parametrize(
-    "lens", [ct.Confidence(), ct.ClassWise(2), ct.TopK(2), ct.WithinTop(2), ct.Groups([[0, 3], [1, 2]]), ct.TopRank(2)]
-)
-def test_shared_draws_seen_through_a_lens_are_the_lens_of_the_draws(problem, lens):
-    """The mapped outcomes equal the lens applied to the drawn classes themselves."""
+def test_none_is_the_whole_prediction(problem):
+    table = ct.calibration_table(*problem, lenses=[None, ct.Confidence()], n_resamples=119, rng=0)
+    assert table[0].lens == ct.Canonical()
+
+
+def test_classes_are_named(problem):
+    y_true, y_prob = problem
+    names = np.array(["ant", "bee", "cat", "dog"])
+    table = ct.calibration_table(names[y_true], y_prob, classes=names, n_resamples=119, rng=0)
+    assert table.labels[2:] == tuple(f"class {name} against the rest" for name in names)
+
+
+def test_simulated_labels_through_a_lens_are_the_lens_of_the_labels(problem):
     from caltest.predictions._sample import induce
 
-    y, prob = problem
-    base = induce(prob, y)
-    view = View.of(lens, prob, y, base)
-    drawn = np.random.default_rng(1).integers(0, 4, (3, len(y))).astype(np.uint8)
-    for seen, classes in zip(view.outcomes(drawn), drawn, strict=True):
-        expected = np.asarray(lens(prob, classes.astype(int))[1])[view.sample.row]
-        np.testing.assert_array_equal(seen, expected)
+    y_true, y_prob = problem
+    base = induce(y_prob, y_true)
+    drawn = np.random.default_rng(1).integers(0, 4, (3, len(y_true))).astype(np.uint8)
+    for lens in (
+        ct.Confidence(), ct.ClassWise(2), ct.TopK(2), ct.WithinTop(2), ct.Groups([[0, 3], [1, 2]]), ct.TopRank(2)
+    ):  # fmt: skip
+        view = LensView.of(lens, y_prob, y_true, base)
+        for seen, classes in zip(view.outcomes(drawn), drawn, strict=True):
+            expected = np.asarray(lens(y_prob, classes.astype(int))[1])[view.sample.row]
+            np.testing.assert_array_equal(seen, expected, err_msg=str(lens))
 
 
-def test_a_row_agrees_with_its_own_test(problem):
-    """Class draws behind a lens and draws of the induced outcome have the same law."""
-    n_resamples = 4000
-    statistic = ct.ECE(ct.EqualWidth(5))
-    table = ct.calibration_table(
-        *problem, lenses=[ct.Confidence(), ct.ClassWise(0)], statistic=statistic, n_resamples=n_resamples, rng=1
-    )
-    alone = ct.calibration_test(
-        *problem, lens=ct.Confidence(), statistic=statistic, n_resamples=n_resamples, method="monte-carlo", rng=2
-    )
-    a, b = table.rows[0].null_distribution, alone.null_distribution
-    assert abs(a.mean() - b.mean()) < FOUR_SE * np.sqrt((a.var() + b.var()) / n_resamples)
-    assert table.rows[0].statistic == pytest.approx(alone.statistic, abs=1e-14)
+# The p-values.
 
 
-def test_corrected_and_global_pvalues(problem):
-    statistic = ct.KS()
+def test_first_test_is_the_test_itself(problem):
+    table = ct.calibration_table(*problem, n_resamples=199, rng=7)
+    alone = ct.calibration_test(*problem, n_resamples=199, rng=7)
+    np.testing.assert_array_equal(table[0].null_distribution, alone.null_distribution)
+    assert tuple(table[0]) == tuple(alone)
+
+
+def test_a_lens_agrees_with_its_own_test(problem):
+    """Outcomes that are simulated behind a lens are distributed as simulated classes that are looked at through it."""
+    n_resamples, statistic = 4000, ct.ECE(ct.EqualWidth(5))
+    options = {"statistic": statistic, "n_resamples": n_resamples}
+    table = ct.calibration_table(*problem, lenses=[ct.Confidence(), ct.ClassWise(0)], rng=1, **options)
+    alone = ct.calibration_test(*problem, lens=ct.Confidence(), method="monte-carlo", rng=2, **options)
+    a, b = table[0].null_distribution, alone.null_distribution
+    assert abs(a.mean() - b.mean()) < STANDARD_ERRORS * np.sqrt((a.var() + b.var()) / n_resamples)
+    assert table[0].statistic == pytest.approx(alone.statistic, abs=1e-14)
+
+
+def test_adjusted_and_global_pvalues(problem):
     lenses = [ct.Confidence(), ct.ClassWise(0), ct.ClassWise(1)]
-    table = ct.calibration_table(*problem, lenses=lenses, statistic=statistic, n_resamples=199, rng=3)
-    expected = multipletests([row.pvalue for row in table], method="holm")[1]
-    np.testing.assert_allclose(table.pvalue_corrected, expected)
-    rows = [[row.statistic, *row.null_distribution] for row in table]
-    ranks = [naive.tail_pvalues(row) for row in rows]
+    table = ct.calibration_table(*problem, lenses=lenses, statistic=ct.KS(), n_resamples=199, rng=3)
+    expected = multipletests([test.pvalue for test in table], method="holm")[1]
+    np.testing.assert_allclose(table.pvalue_adjusted, expected)
+    ranks = [naive.tail_pvalues([test.statistic, *test.null_distribution]) for test in table]
     assert table.pvalue == pytest.approx(naive.combine_pvalues(ranks)[0], abs=1e-14)
 
 
-def test_workers_change_nothing(problem):
+def test_a_single_lens_is_the_test_itself(problem):
+    """Exactly where that is possible, otherwise with labels that are simulated behind the lens."""
+    for statistic, method in ((ct.ECE(ct.EqualWidth(5)), "exact"), (ct.Omnibus(), "monte-carlo")):
+        options = {"statistic": statistic, "n_resamples": 99, "rng": 5}
+        table = ct.calibration_table(*problem, lenses=[ct.Confidence()], **options)
+        alone = ct.calibration_test(*problem, lens=ct.Confidence(), **options)
+        assert table[0].method == alone.method == method
+        assert table.pvalue == table.pvalue_adjusted[0] == alone.pvalue
+        assert table.conclusion == alone.conclusion
+        assert "1 lens," in str(table)
+
+
+def test_a_single_lens_takes_an_exact_distribution_only_where_it_is_accurate(problem, monkeypatch):
+    """As `calibration_test` does: a distribution that is off by a third is replaced by draws."""
+    from caltest.resampling._exact import SumDistribution
+
+    monkeypatch.setattr(SumDistribution, "tail", lambda self, x: Tail(0.2, 0.3, "coarse"))
+    options = {"statistic": ct.ECE(ct.EqualWidth(5)), "n_resamples": 99, "rng": 0}
+    table = ct.calibration_table(*problem, lenses=[ct.Confidence()], **options)
+    test = ct.calibration_test(*problem, lens=ct.Confidence(), **options)
+    assert table[0].method == test.method == "monte-carlo"
+
+
+def test_threads_change_nothing_and_progress_is_reported(problem):
+    calls = []
     one = ct.calibration_table(*problem, n_resamples=600, rng=4)
-    two = ct.calibration_table(*problem, n_resamples=600, rng=4, workers=2)
+    two = ct.calibration_table(
+        *problem, n_resamples=600, rng=4, workers=2, progress=lambda done, total: calls.append((done, total))
+    )
     for a, b in zip(one, two, strict=True):
         np.testing.assert_array_equal(a.null_distribution, b.null_distribution)
     assert one.pvalue == two.pvalue
+    assert calls[-1] == (600, 600)
+
+
+@FEW
+def test_impossible_label_makes_every_pvalue_of_its_lenses_the_smallest():
+    y_prob = np.array([[0.0, 0.5, 0.5], [0.2, 0.3, 0.5]] * 20)
+    table = ct.calibration_table([0, 1] + [1, 2] * 19, y_prob, n_resamples=99, rng=0)
+    whole, confidence, first = table[0], table[1], table[2]
+    assert whole.pvalue == first.pvalue == table.pvalue == 0.01
+    assert whole.impossible_samples.tolist() == first.impossible_samples.tolist() == [0]
+    assert confidence.impossible_samples.size == 0
+    (note,) = [note for note in table.all_notes if note.code == "C201"]
+    assert note.text.startswith("whole prediction, class 0 against the rest: 1 label (observation 0) had been given")
+    assert str(note) in words(table)
+
+
+def test_region(problem):
+    """A region of the predictions, through every lens: the tests of the observations inside."""
+    y_true, y_prob = problem
+    inside = y_prob[:, 0] > 0.2
+    options = {"lenses": [ct.Canonical(), ct.Confidence(), ct.ClassWise(1)], "statistic": ct.ECE(ct.EqualWidth(4))}
+    found = ct.calibration_table(y_true, y_prob, region=lambda p: p[:, 0] > 0.2, n_resamples=999, rng=0, **options)
+    alone = ct.calibration_table(y_true[inside], y_prob[inside], n_resamples=999, rng=1, **options)
+    for a, b in zip(found, alone, strict=True):
+        assert (a.n_samples, a.statistic) == (inside.sum(), pytest.approx(b.statistic, rel=1e-12)), str(a.lens)
+        error = np.sqrt((a.null.std**2 + b.null.std**2) / 999)
+        assert abs(a.noise_floor - b.noise_floor) < STANDARD_ERRORS * error, str(a.lens)
+    single = ct.calibration_table(y_true, y_prob, lenses=[None], region=lambda p: p[:, 0] > 0.2, n_resamples=99, rng=0)
+    expected = ct.calibration_test(y_true, y_prob, region=lambda p: p[:, 0] > 0.2, n_resamples=99, rng=0)
+    assert tuple(single[0]) == tuple(expected)
+    y_prob = np.array([[0.0, 0.5, 0.5], [0.2, 0.3, 0.5]] * 20)
+    y_true = np.array([1, 1] + [1, 2] * 18 + [0, 2])  # an impossible label in observation 38
+    table = ct.calibration_table(y_true, y_prob, region=lambda p: p[:, 0] < 0.1, n_resamples=119, rng=0)
+    assert table[0].impossible_samples.tolist() == [38]
+
+
+# The result.
+
+
+def test_frame_and_json(problem):
+    table = ct.calibration_table(*problem, n_resamples=119, rng=0)
+    frame = table.to_frame()
+    assert frame["pvalue"].tolist() == [test.pvalue for test in table]
+    assert frame["pvalue_adjusted"].tolist() == table.pvalue_adjusted.tolist()
+    assert frame["l2_error"].tolist() == [test.l2_error.root for test in table]
+    assert {"lens", "test_statistic", "n_samples", "n_resamples", "statistic", "noise_floor", "direction"} <= set(frame)
+    assert len(table) == 6
+    content = json.loads(json.dumps(table.to_dict(), allow_nan=False))
+    assert {"label", "statistic", "noise_floor", "pvalue", "pvalue_adjusted", "lens"} <= set(content["tests"][0])
+    assert [content[name] for name in ("pvalue", "correction", "alpha")] == [table.pvalue, "holm", 0.05]
+    assert content["conclusion"] == table.conclusion
+    y_prob = np.array([[0.0, 0.5, 0.5], [0.2, 0.3, 0.5]] * 20)
+    noted = ct.calibration_table([0, 1] + [1, 2] * 19, y_prob, n_resamples=119, rng=0)
+    assert noted.to_dict()["notes"] == [{"code": note.code, "text": note.text} for note in noted.all_notes] != []
+    assert "<table>" in table._repr_html_()
+
+
+def test_conclusion(problem):
+    table = ct.calibration_table(*problem, lenses=[None, *map(ct.ClassWise, range(4))], n_resamples=99, rng=0)
+    for pvalues, overall, said in [
+        ([0.5] * 5, 0.5, "not rejected (global p = 0.5, 300 observations). This does not prove that the model is "
+         "calibrated. None of the 5 single tests rejects after Holm's correction."),
+        ([0.02] * 5, 0.02, "rejected at the 5 % level (global p = 0.02). None of the 5 single tests rejects after"),
+        ([0.001] * 5, 0.001, "All 5 single tests reject after Holm's correction."),
+        ([0.5, 0.001, 0.5, 0.5, 0.5], 0.001, "1 of the 5 single tests rejects after Holm's correction: class 0 against "
+         "the rest."),
+        ([0.001, 0.5, 0.5, 0.5, 0.001], 0.001, "2 of the 5 single tests reject after Holm's correction: whole "
+         "prediction and class 3 against the rest."),
+        ([0.001] * 4 + [0.5], 0.001, "4 of the 5 single tests reject after Holm's correction."),
+    ]:  # fmt: skip
+        tests = tuple(replace(test, pvalue=p) for test, p in zip(table, pvalues, strict=True))
+        other = replace(table, tests=tests, pvalue=overall)
+        assert said in other.conclusion, pvalues
+        assert other.conclusion in words(other)
+    over = ct.calibration_table(*sharpened(300, 3), n_resamples=99, rng=0)
+    assert "The model is over-confident." in over.conclusion
+    assert over.rejected.all()
+    assert not replace(over, alpha=0.001).rejected.any()
+
+
+def test_printed():
+    y_true, y_prob = calibrated(400, 3, seed=2, concentration=1.0)
+    table = ct.calibration_table(y_true, blunted(y_prob, 0.7), n_resamples=999, rng=0)
+    expected = """\
+Calibration table (Omnibus, 5 lenses, 400 observations)
+Calibration is rejected at the 5 % level (global p = 0.001). The model is
+over-confident. All 5 single tests reject after Holm's correction.
+The l2 calibration error is 0.0896 (95 % confidence interval 0.0000 to 0.1604).
+ECE 0.1031; a calibrated model with these predictions has 0.0621 on average and
+at most 0.08452 in 95 % of data sets.
+
+ lens               l2 error (95 % interval)  p-value  p (Holm)  direction
+ whole prediction  0.0896 (0.0000 to 0.1604)    0.001     0.005  over
+ confidence        0.0755 (0.0087 to 0.1308)    0.001     0.005  over
+ class 0           0.0728 (0.0155 to 0.1248)    0.001     0.005  over
+ class 1           0.0259 (0.0000 to 0.0884)    0.003     0.005  over
+ class 2           0.0575 (0.0000 to 0.1120)    0.002     0.005  over
+
+ statistic            value  under calibration (5 % to 95 %)  p-value
+ ECE()               0.1031      0.0621 (0.04192 to 0.08452)    0.004
+ TemperatureScore()   75.09           9.75 (0.7169 to 23.87)    0.001
+ ClasswiseKS()        3.278          1.591 (0.9025 to 2.496)    0.006
+
+  Each p-value combines ECE, TemperatureScore and ClasswiseKS; the second table
+    shows them for the whole prediction.
+  Null distribution: 999 Monte Carlo draws of the labels, predictions fixed
+    (valid at every sample size); the global p-value is an exact min-p over the
+    tests.
+  Valid if observations are independent and no label was used to make the
+    predictions. [C101: docs/notes.md]"""
+    assert printed(table) == expected
+
+
+def test_printed_of_a_single_lens():
+    table = ct.calibration_table(
+        *calibrated(300, 3, seed=2), lenses=[ct.Confidence()], statistic=ct.ECE(ct.EqualMass(5))
+    )
+    expected = """\
+Calibration table (ECE(partition=EqualMass(5)), 1 lens, 300 observations)
+Calibration is not rejected (p = 0.6247, 300 observations). This does not prove
+that the model is calibrated.
+The l2 calibration error is 0.0000 (95 % confidence interval 0.0000 to 0.0657).
+ECE 0.03679; a calibrated model with these predictions has 0.0426 on average and
+at most 0.06865 in 95 % of data sets.
+
+ lens         l2 error (95 % interval)  p-value  p (Holm)  direction
+ confidence  0.0000 (0.0000 to 0.0657)   0.6247    0.6247
+
+  Null distribution: computed exactly, predictions fixed (valid at every sample
+    size): cells convolved atom by atom.
+  Valid if observations are independent and no label was used to make the
+    predictions. [C101: docs/notes.md]"""
+    assert printed(table) == expected
+
+
+# Many classes, few draws.
+
+
+def test_too_few_draws_are_said_before_the_work_starts(problem):
+    """Both for the default lenses and for those of the user (C205)."""
+    for lenses in (None, [ct.Confidence(), *map(ct.ClassWise, range(4)), ct.TopK(2)]):
+        order = []
+        with pytest.warns(CalibrationWarning, match="Take 120 draws or more") as told:
+            table = ct.calibration_table(
+                *problem,
+                lenses=lenses,
+                n_resamples=99,
+                rng=0,
+                progress=lambda done, total, order=order, told=told: order.append(len(told.list)),
+            )
+        assert order[0] == 1, "the warning comes before the first draw"
+        assert [warning.filename for warning in told] == [__file__]
+        assert codes(table.notes) == ["C205"]
+        assert str(table.notes[0]) == str(told[0].message)
+        assert str(table.notes[0]) in words(table)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert ct.calibration_table(*problem, lenses=lenses, n_resamples=119, rng=0).notes == ()
+
+
+@dataclass(frozen=True, repr=False)
+class Counted(ct.ClassWise):
+    """A lens of the package that counts how often it is used."""
+
+    def induced(self, prob):
+        CALLS["induced", self.k] += 1
+        return super().induced(prob)
+
+    def outcomes(self, prob):
+        CALLS["outcomes", self.k] += 1
+        return super().outcomes(prob)
+
+
+CALLS = Counter()
+
+
+@pytest.fixture(scope="module")
+def thousand_classes():
+    y_prob = np.random.default_rng(0).dirichlet(np.full(1000, 0.01), 2000)
+    return draw_labels(y_prob, np.random.default_rng(1)), y_prob
+
+
+def test_a_thousand_classes_are_left_out_where_draws_are_too_few(thousand_classes):
+    """2,000 x 1,000 predictions: said before the work starts (C206)."""
+    order = []
+    with pytest.warns(CalibrationWarning) as told:
+        table = ct.calibration_table(
+            *thousand_classes,
+            statistic=ct.ECE(),
+            n_resamples=39,
+            rng=0,
+            progress=lambda done, total: order.append(len(told.list)),
+        )
+    assert order[0] == 1
+    assert [test.lens for test in table] == [ct.Canonical(), ct.Confidence()]
+    assert codes(table.notes) == ["C206"]
+    assert str(table.notes[0]) == str(told[0].message)
+    for part in ("The 1000 classes are not tested one by one: with 39 draws none of 1002 tests", "take 20040 draws"):
+        assert part in table.notes[0].text
+    assert "whole prediction covers all classes jointly" in table.notes[0].text
+    with pytest.warns(CalibrationWarning) as told:
+        two = ct.calibration_table(*thousand_classes, statistic=ct.KS(), n_resamples=39, rng=0)
+    assert [test.lens for test in two] == [ct.Confidence()]
+    assert "jointly" not in two.notes[0].text
+
+
+def test_lenses_are_used_a_few_times_whatever_the_number_of_classes(thousand_classes):
+    """Explicit lenses are kept, with a warning (C205); none is called once for each class, or for each draw."""
+    lenses = [ct.Canonical(), *map(Counted, range(20))]
+    CALLS.clear()
+    with pytest.warns(CalibrationWarning, match="Take 420 draws or more"):
+        table = ct.calibration_table(*thousand_classes, lenses=lenses, statistic=ct.ECE(), n_resamples=99, rng=0)
+    assert [test.lens for test in table] == lenses
+    assert set(CALLS) == {(name, k) for name in ("induced", "outcomes") for k in range(20)}
+    assert max(CALLS.values()) <= 2
+    json.dumps(table.to_dict(), allow_nan=False)
+
+
+# Refusals and level.
+
+
+def test_bad_arguments_are_refused(problem):
+    for options, kind, message in [
+        ({"lenses": ct.Confidence()}, TypeError, r"`lenses` must be a list of lenses, got Confidence\(\)"),
+        ({"lenses": []}, ValueError, "`lenses` must hold at least one lens"),
+        ({"statistic": "ece"}, TypeError, r"`statistic` must be a statistic such as ECE\(\) or Omnibus\(\), got 'ece'"),
+        ({"lenses": [None], "statistic": ct.KS()}, ValueError, "`KS` needs a two-outcome lens"),
+        ({"region": lambda p: p[:, 0] > 2}, ValueError, "`region` must hold at least one observation, got none"),
+        ({"n_resamples": 0}, ValueError, "`n_resamples` must be an integer >= 1, got 0"),
+        ({"alpha": 0}, ValueError, "`alpha` must lie strictly between 0 and 1, got 0"),
+    ]:
+        with pytest.raises(kind, match=message):
+            ct.calibration_table(*problem, **options)
 
 
 def test_global_pvalue_holds_its_level():
     rng = np.random.default_rng(5)
-    prob = rng.dirichlet(np.ones(3), 100)
-    n_sets, lenses = 200, [ct.Canonical(), ct.Confidence()]
-    rejected = sum(
-        ct.calibration_table(draw(rng, prob), prob, lenses=lenses, n_resamples=99, rng=i).pvalue <= 0.05
-        for i in range(n_sets)
-    )
-    assert rejected <= binom.ppf(1 - 1e-4, n_sets, 0.05)
-
-
-def test_report_and_json(problem):
-    table = ct.calibration_table(*problem, n_resamples=99, rng=0)
-    text = str(table)
-    for part in ("noise floor", "p (Holm)", "ClassWise(k=3)", "global p-value", "TemperatureScore()"):
-        assert part in text
-    content = json.loads(json.dumps(table.to_dict(), allow_nan=False))
-    assert {"statistic", "noise_floor", "pvalue", "pvalue_corrected", "lens"} <= set(content["rows"][0])
-    assert content["pvalue"] == table.pvalue
-    single = str(ct.calibration_table(*problem, statistic=ct.ECE(), n_resamples=99, rng=0))
-    assert "score" not in single
-
-
-def test_impossible_label_makes_every_affected_row_smallest():
-    prob = np.array([[0.0, 0.5, 0.5], [0.2, 0.3, 0.5]] * 20)
-    y = np.array([0, 1] + [1, 2] * 19)
-    table = ct.calibration_table(y, prob, n_resamples=99, rng=0)
-    canonical, confidence, first = table.rows[0], table.rows[1], table.rows[2]
-    assert canonical.pvalue == first.pvalue == table.pvalue == 0.01
-    assert canonical.impossible_rows.tolist() == first.impossible_rows.tolist() == [0]
-    assert confidence.impossible_rows.size == 0
-
-
-def test_a_single_row_has_its_exact_law(problem):
-    statistic = ct.ECE(ct.EqualWidth(5))
-    table = ct.calibration_table(*problem, lenses=[ct.Confidence()], statistic=statistic)
-    alone = ct.calibration_test(*problem, lens=ct.Confidence(), statistic=statistic)
-    assert table.rows[0].method == alone.method == "exact"
-    assert table.pvalue == table.pvalue_corrected[0] == alone.pvalue
-
-
-def test_notes_of_the_rows_stand_under_the_table():
-    prob = np.array([[0.0, 0.5, 0.5], [0.2, 0.3, 0.5]] * 20)
-    table = ct.calibration_table(np.array([0, 1] + [1, 2] * 19), prob, n_resamples=99, rng=0)
-    assert any("Canonical(): 1 label(s) had been given probability 0" in note for note in table.notes)
-    assert "had been given probability 0" in str(table)
-    assert table.to_dict()["notes"] == list(table.notes)
-
-
-def test_classes_are_named(problem):
-    y, prob = problem
-    names = np.array(["ant", "bee", "cat", "dog"])
-    table = ct.calibration_table(names[y], prob, classes=names, n_resamples=119, rng=0)
-    assert [row.lens for row in table][2:] == [f"ClassWise(k={k}) {name}" for k, name in enumerate(names)]
-
-
-def test_too_few_draws_are_said(problem):
-    table = ct.calibration_table(*problem, n_resamples=99, rng=0)
-    assert "99 draws are too few: no corrected p-value can be below 0.06; take 120 draws or more." in table.notes
-    assert not ct.calibration_table(*problem, n_resamples=119, rng=0).notes
-
-
-def test_frame_and_html(problem):
-    table = ct.calibration_table(*problem, n_resamples=119, rng=0)
-    frame = table.to_frame()
-    assert frame["pvalue"].tolist() == [row.pvalue for row in table]
-    assert frame["pvalue_corrected"].tolist() == table.pvalue_corrected.tolist()
-    assert "<pre>" in table._repr_html_()
-
-
-def test_lenses_must_be_a_list(problem):
-    with pytest.raises(ValueError, match=r"`lenses` must be a list of lenses, got Confidence\(\)"):
-        ct.calibration_table(*problem, lenses=ct.Confidence())
-
-
-def test_a_statistic_is_required_and_none_means_canonical(problem):
-    with pytest.raises(ValueError, match=r"`statistic` must be a Statistic such as ECE\(\) or Omnibus\(\), got 'ece'"):
-        ct.calibration_table(*problem, statistic="ece")
-    table = ct.calibration_table(*problem, lenses=[None, ct.Confidence()], n_resamples=119, rng=0)
-    assert table.rows[0].lens == "Canonical()"
-
-
-def test_no_lens_is_refused(problem):
-    with pytest.raises(ValueError, match="`lenses` must hold at least one lens"):
-        ct.calibration_table(*problem, lenses=[])
-
-
-def test_a_single_row_takes_an_exact_law_only_where_it_is_accurate(problem, monkeypatch):
-    """As `calibration_test` does: a law that is off by a third is left to draws."""
-    exact = ct.ECE.exact
-    monkeypatch.setattr(
-        ct.ECE,
-        "exact",
-        lambda self, sample: (
-            (law := exact(self, sample)) and (law[0], replace(law[1], probability=0.2, relative_error=0.3))
+    prob, n_sets = rng.dirichlet(np.ones(3), 100), 200
+    count = count_rejections(
+        lambda i: (
+            ct.calibration_table(
+                draw_labels(prob, rng), prob, lenses=[ct.Canonical(), ct.Confidence()], n_resamples=99, rng=i
+            ).pvalue
         ),
+        n_sets,
     )
-    y, prob = problem
-    lens = ct.Confidence()
-    table = ct.calibration_table(y, prob, lenses=[lens], statistic=ct.ECE(ct.EqualWidth(5)), n_resamples=99, rng=0)
-    test = ct.calibration_test(y, prob, lens=lens, statistic=ct.ECE(ct.EqualWidth(5)), n_resamples=99, rng=0)
-    assert table.rows[0].method == test.method == "monte-carlo"
+    assert count <= most_rejections(n_sets, 0.05)

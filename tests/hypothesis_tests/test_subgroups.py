@@ -10,11 +10,14 @@ from scipy.stats import binom
 from statsmodels.stats.multitest import multipletests
 
 import caltest as ct
-from caltest.predictions._sample import make_sample
+from caltest.results import CalibrationWarning
+from tests.hypothesis_tests.problems import codes, draws_in_order, words
 from tests.reference import naive
-from tests.reference.examples import draw_labels
+from tests.reference.examples import default_statistics, draw_labels
+from tests.results.printed import printed
 
-PARTS = [ct.ECE(ct.EqualWidth(3)), ct.TemperatureScore()]
+PARTS = (ct.ECE(ct.EqualWidth(3)), ct.TemperatureScore())
+FEW = pytest.mark.filterwarnings("ignore:With .* draws and .* tests:caltest.results.CalibrationWarning")
 
 
 @pytest.fixture(scope="module")
@@ -24,40 +27,41 @@ def problem():
     return draw_labels(y_prob, rng), y_prob, rng.choice(["a", "b", "c"], 120)
 
 
-def drawn_labels(y_true, y_prob, n_resamples, seed):
-    """The labels of every draw, in the caller's order."""
-    base = make_sample(y_true, y_prob)
-    drawn = np.concatenate([block for _, block in ct.Consistency().draws(n_resamples, seed).blocks(base)])
-    in_order = np.empty_like(drawn)
-    in_order[:, base.row] = drawn
-    return in_order
+def opposite(rng, n):
+    """Labels of a model that is too low by 0.12 on even observations and too high by as much on odd ones."""
+    p, site = rng.uniform(0.2, 0.8, n), np.array(["east", "west"])[np.arange(n) % 2]
+    return rng.random(n) < p + np.where(site == "east", 0.12, -0.12), p, site
 
 
-@pytest.mark.parametrize("lens", [None, ct.Confidence(), ct.ClassWise(1)], ids=str)
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_equals_the_naive_twin(problem, lens, n_classes):
-    """Every statistic of every subgroup of every draw, by loops; ranks of ranks for the joint p-value."""
-    y_true, y_prob, subgroup = problem
-    if n_classes == 2:
-        y_true, y_prob = np.minimum(y_true, 1), np.column_stack([y_prob[:, 0], 1 - y_prob[:, 0]])
-    statistic = ct.Omnibus(tuple(PARTS))
-    tests = ct.subgroup_tests(
-        y_true, y_prob, subgroup=subgroup, lens=lens, statistic=statistic, n_resamples=24, rng=3
-    )  # fmt: skip
-    data_sets = [y_true, *drawn_labels(y_true, y_prob, 24, 3)]
-    joint = []
-    assert tests.subgroups == ("a", "b", "c")
-    for name, row in zip(tests.subgroups, tests, strict=True):
-        inside = subgroup == name
-        looked = [naive.look(lens or ct.Canonical(), y_prob[inside], y[inside]) for y in data_sets]
-        values = [[naive.evaluate(part, prob, outcome) for prob, outcome in looked] for part in PARTS]
-        for component, expected in zip(row.components, values, strict=True):
-            assert component.statistic == pytest.approx(expected[0], rel=1e-9)
-            np.testing.assert_allclose(component.null.values, expected[1:], rtol=1e-9, atol=1e-12)
-        ranked = naive.combine_pvalues([naive.tail_pvalues(several) for several in values])
-        assert row.pvalue == pytest.approx(ranked[0])
-        joint.append(ranked)
-    assert tests.pvalue == pytest.approx(naive.combine_pvalues(joint)[0])
+# The p-values.
+
+
+@FEW
+def test_equals_the_naive_twin(problem):
+    """Every statistic of every subgroup of every draw, by loops; ranks of ranks for the global p-value."""
+    labels, prob, subgroup = problem
+    two = np.minimum(labels, 1), np.column_stack([prob[:, 0], 1 - prob[:, 0]])
+    for y_true, y_prob in (two, (labels, prob)):
+        data_sets = [y_true, *draws_in_order(y_true, y_prob, 24, seed=3)]
+        for lens in (None, ct.Confidence(), ct.ClassWise(1)):
+            case = f"{y_prob.shape[1]} classes, {lens}"
+            options = {"lens": lens, "statistic": ct.Omnibus(PARTS), "n_resamples": 24, "rng": 3}
+            tests = ct.subgroup_tests(y_true, y_prob, subgroup=subgroup, **options)
+            joint = []
+            assert tests.subgroups == tests.labels == ("a", "b", "c"), case
+            for name, test in zip(tests.subgroups, tests, strict=True):
+                inside = subgroup == name
+                looked = [naive.look(lens or ct.Canonical(), y_prob[inside], y[inside]) for y in data_sets]
+                values = [[naive.evaluate(part, p, outcome) for p, outcome in looked] for part in PARTS]
+                for component, expected in zip(test.components, values, strict=True):
+                    assert component.statistic == pytest.approx(expected[0], rel=1e-9), (case, name)
+                    np.testing.assert_allclose(
+                        component.null_distribution, expected[1:], rtol=1e-9, atol=1e-12, err_msg=f"{case}, {name}"
+                    )
+                ranked = naive.combine_pvalues([naive.tail_pvalues(several) for several in values])
+                assert test.pvalue == pytest.approx(ranked[0]), (case, name)
+                joint.append(ranked)
+            assert tests.pvalue == pytest.approx(naive.combine_pvalues(joint)[0]), case
 
 
 def test_a_single_subgroup_is_the_test_itself(problem):
@@ -65,76 +69,29 @@ def test_a_single_subgroup_is_the_test_itself(problem):
     tests = ct.subgroup_tests(y_true, y_prob, subgroup=["all"] * 120, n_resamples=199, rng=7)
     alone = ct.calibration_test(y_true, y_prob, n_resamples=199, rng=7)
     assert tests.subgroups == ("all",)
-    assert tuple(tests.rows[0]) == tuple(alone)
-    assert tests.pvalue == alone.pvalue == tests.pvalue_corrected[0]
+    assert tuple(tests[0]) == tuple(alone)
+    assert tests.pvalue == alone.pvalue == tests.pvalue_adjusted[0]
 
 
 def test_correction_over_subgroups(problem):
     y_true, y_prob, subgroup = problem
-    for correction in ("holm", "bonferroni", "holm-sidak", "hommel"):
+    for correction in ("holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"):
         tests = ct.subgroup_tests(
-            y_true, y_prob, subgroup=subgroup, statistic=PARTS[1], correction=correction, n_resamples=49, rng=0
+            y_true, y_prob, subgroup=subgroup, statistic=PARTS[1], correction=correction, n_resamples=99, rng=0
         )
         with np.errstate(divide="ignore"):  # log(1 - p) at p = 1
-            expected = multipletests([row.pvalue for row in tests], method=correction)[1]
-        np.testing.assert_allclose(tests.pvalue_corrected, expected)
+            expected = multipletests([test.pvalue for test in tests], method=correction)[1]
+        np.testing.assert_allclose(tests.pvalue_adjusted, expected, err_msg=correction)
         assert tests.to_dict()["correction"] == correction
+        assert f"after {correction.title()}'s correction" in words(tests)
 
 
-def test_labels_of_any_type_give_the_same_tests(problem):
-    y_true, y_prob, subgroup = problem
-    number = np.unique(subgroup, return_inverse=True)[1]
-    options = {"statistic": PARTS[1], "n_resamples": 19, "rng": 0}
-    expected = ct.subgroup_tests(y_true, y_prob, subgroup=subgroup, **options)
-    shuffled = np.random.default_rng(1).permutation(120)
-    kinds = [
-        list(subgroup), tuple(subgroup), subgroup.astype(object), number, number - 0.5, pd.Series(subgroup),
-        pd.Series(subgroup, index=shuffled), pd.Categorical(subgroup, categories=["a", "b", "c", "never"]),
-        pd.Series(subgroup, dtype="category"), pl.Series(subgroup.tolist()), subgroup[:, None], pd.Index(subgroup),
-        pd.DataFrame({"site": subgroup}), pl.DataFrame({"site": subgroup.tolist()}), list(subgroup[:, None]),
-        pd.to_datetime(pd.Series(number), unit="D"), np.datetime64("2020-01-01") + number,
-    ]  # fmt: skip
-    for kind in kinds:
-        tests = ct.subgroup_tests(y_true, y_prob, subgroup=kind, **options)
-        assert [row.pvalue for row in tests] == [row.pvalue for row in expected], type(kind)
-        assert tests.pvalue == expected.pvalue
-    assert ct.subgroup_tests(y_true, y_prob, subgroup=kinds[12], **options).subgroups == ("site=a", "site=b", "site=c")
-    reverse = pd.Categorical(subgroup, categories=["c", "b", "a"])
-    assert ct.subgroup_tests(y_true, y_prob, subgroup=reverse, **options).subgroups == ("c", "b", "a")
-    flags = ct.subgroup_tests(y_true, y_prob, subgroup=subgroup == "a", **options)
-    assert flags.subgroups == ("False", "True")
-    assert flags.rows[1].pvalue == expected.rows[0].pvalue
-
-
-def test_several_columns_are_overlapping_subgroups(problem):
-    y_true, y_prob, subgroup = problem
-    even = np.arange(120) % 2 == 0
-    options = {"statistic": PARTS[1], "n_resamples": 49, "rng": 0}
-    frame = pd.DataFrame({"site": subgroup, "even": even})
-    both = ct.subgroup_tests(y_true, y_prob, subgroup=frame, **options)
-    assert both.subgroups == ("site=a", "site=b", "site=c", "even=False", "even=True")
-    apart = [ct.subgroup_tests(y_true, y_prob, subgroup=column, **options) for column in (subgroup, even)]
-    assert [row.pvalue for row in both] == [row.pvalue for tests in apart for row in tests]
-    ranks = [naive.tail_pvalues([row.statistic, *row.null_distribution]) for row in both]
-    assert both.pvalue == pytest.approx(naive.combine_pvalues(ranks)[0])
-    array = np.column_stack([subgroup.astype(object), even])
-    assert ct.subgroup_tests(y_true, y_prob, subgroup=array, **options).subgroups[0] == "0=a"
-    with pytest.raises(ValueError, match="`correction` must be one of 'holm', 'bonferroni', got 'sidak'"):
-        ct.subgroup_tests(y_true, y_prob, subgroup=frame, correction="sidak", **options)
-
-
-def shifted(rng, site, n):
-    p = rng.uniform(0.2, 0.8, n)
-    return rng.random(n) < p + np.where(site == 0, 0.12, -0.12), p
-
-
-def test_opposite_errors_are_invisible_together_and_found_apart():
+def test_opposite_errors_cancel_together_and_are_found_separately():
     """Share of rejections at 0.05 over 40 data sets: the marginal test near its level, the joint one almost always."""
     rng = np.random.default_rng(2)
-    site = np.arange(600) % 2
     marginal = joint = 0
     for i in range(40):
-        y, p = shifted(rng, site, 600)
+        y, p, site = opposite(rng, 600)
         marginal += ct.calibration_test(y, p, n_resamples=99, rng=i).pvalue <= 0.05
         joint += ct.subgroup_tests(y, p, subgroup=site, n_resamples=99, rng=i).pvalue <= 0.05
     assert marginal <= 12
@@ -144,7 +101,7 @@ def test_opposite_errors_are_invisible_together_and_found_apart():
 def rejections(n_sets, rng):
     """How often the joint and the smallest corrected p-value (Holm: times their number) reject calibrated data at 0.05.
 
-    Subgroups overlap, and one has two rows. With fewer draws no p-value, times six, could be as small.
+    Subgroups overlap, and one has two observations. With fewer draws no p-value, times six, could be as small.
     """
     n = 90
     prob = rng.dirichlet([0.5, 1, 1], n)
@@ -153,10 +110,11 @@ def rejections(n_sets, rng):
     found = np.zeros(2, dtype=int)
     for i in range(n_sets):
         tests = ct.subgroup_tests(draw_labels(prob, rng), prob, subgroup=subgroup, n_resamples=199, rng=i)
-        found += [tests.pvalue <= 0.05, len(tests.rows) * min(row.pvalue for row in tests) <= 0.05]
+        found += [tests.pvalue <= 0.05, len(tests) * min(test.pvalue for test in tests) <= 0.05]
     return found
 
 
+@pytest.mark.slow
 def test_level_joint_and_familywise():
     assert np.all(rejections(200, np.random.default_rng(3)) <= binom.ppf(1 - 1e-4, 200, 0.05))
 
@@ -169,98 +127,195 @@ def test_level_joint_and_familywise_of_many_data_sets():
     assert 0 < familywise <= binom.ppf(1 - 1e-4, 2000, 0.05)
 
 
-def test_every_statistic_runs_on_small_subgroups(any_default_statistic):
-    """Subgroups of 1, 2 and 12 rows: p-values are valid numbers, whatever the statistic."""
+@FEW
+def test_every_statistic_runs_on_small_subgroups():
+    """Subgroups of 1, 2 and 12 observations: p-values are valid numbers, and the table can be printed."""
     rng = np.random.default_rng(5)
     p = rng.random(15)
-    subgroup = np.repeat(["one", "two", "many"], [1, 2, 12])
-    tests = ct.subgroup_tests(
-        rng.random(15) < p, p, subgroup=subgroup, statistic=any_default_statistic, n_resamples=19, rng=0
-    )
-    assert [row.n_samples for row in tests] == [12, 1, 2]
-    assert all(0.05 <= row.pvalue <= 1 for row in tests)
-    assert 0.05 <= tests.pvalue <= 1
+    y, subgroup = rng.random(15) < p, np.repeat(["one", "two", "many"], [1, 2, 12])
+    for statistic in default_statistics():
+        tests = ct.subgroup_tests(y, p, subgroup=subgroup, statistic=statistic, n_resamples=19, rng=0)
+        assert [test.n_samples for test in tests] == [12, 1, 2], str(statistic)
+        assert all(0.05 <= test.pvalue <= 1 for test in tests), str(statistic)
+        assert 0.05 <= tests.pvalue <= 1, str(statistic)
+        assert all(name in str(tests) for name in tests.subgroups), str(statistic)
+        json.dumps(tests.to_dict(), allow_nan=False)
 
 
-def test_an_excluded_label_belongs_to_its_subgroup_and_row():
+def test_an_impossible_label_belongs_to_its_subgroup_and_observation():
     p = np.append(np.full(40, 0.4), 0.0)
     y = np.append(np.arange(40) % 5 < 2, True)
     tests = ct.subgroup_tests(y, p, subgroup=np.arange(41) % 2, n_resamples=99, rng=0)
-    assert tests.rows[0].impossible_rows.tolist() == [40]
-    assert tests.rows[0].pvalue == tests.pvalue == 0.01
-    assert tests.rows[1].impossible_rows.size == 0
-    assert any(note.startswith("0: 1 label(s)") and "(row 40)" in note for note in tests.notes)
+    assert tests[0].impossible_samples.tolist() == [40]
+    assert tests[0].pvalue == tests.pvalue == 0.01
+    assert tests[1].impossible_samples.size == 0
+    (note,) = [note for note in tests.all_notes if note.code == "C201"]
+    assert note.text.startswith("0: 1 label (observation 40) had been given probability 0")
+    assert str(note) in words(tests)
 
 
-def test_workers_change_nothing(problem):
+def test_threads_change_nothing_and_progress_is_reported(problem):
     y_true, y_prob, subgroup = problem
-    one, two = (ct.subgroup_tests(y_true, y_prob, subgroup=subgroup, n_resamples=300, workers=k, rng=1) for k in (1, 2))
+    options, calls = {"subgroup": subgroup, "n_resamples": 300, "rng": 1}, []
+    one = ct.subgroup_tests(y_true, y_prob, **options)
+    two = ct.subgroup_tests(
+        y_true, y_prob, workers=2, progress=lambda done, total: calls.append((done, total)), **options
+    )
     assert str(one) == str(two)
+    assert calls[-1] == (300, 300)
 
 
-def test_prints_and_turns_into_plain_objects():
-    y, p = shifted(np.random.default_rng(6), np.arange(400) % 2, 400)
-    tests = ct.subgroup_tests(y, p, subgroup=np.array(["east", "west"])[np.arange(400) % 2], n_resamples=199, rng=0)
-    text = str(tests)
-    for part in ("east", "west", "noise floor", "corrected", "joint p-value", "Omnibus()", "rejected at 5%"):
-        assert part in text
+# The subgroups.
+
+
+@FEW
+def test_labels_of_any_type_give_the_same_tests(problem):
+    y_true, y_prob, subgroup = problem
+    number = np.unique(subgroup, return_inverse=True)[1]
+    options = {"statistic": PARTS[1], "n_resamples": 19, "rng": 0}
+    expected = ct.subgroup_tests(y_true, y_prob, subgroup=subgroup, **options)
+    shuffled = np.random.default_rng(1).permutation(120)
+    frame = pd.DataFrame({"site": subgroup})
+    kinds = [
+        list(subgroup), tuple(subgroup), subgroup.astype(object), number, number - 0.5, pd.Series(subgroup),
+        pd.Series(subgroup, index=shuffled), pd.Categorical(subgroup, categories=["a", "b", "c", "never"]),
+        pd.Series(subgroup, dtype="category"), pl.Series(subgroup.tolist()), subgroup[:, None], pd.Index(subgroup),
+        frame, pl.DataFrame({"site": subgroup.tolist()}), list(subgroup[:, None]),
+        pd.to_datetime(pd.Series(number), unit="D"), np.datetime64("2020-01-01") + number,
+    ]  # fmt: skip
+    for kind in kinds:
+        tests = ct.subgroup_tests(y_true, y_prob, subgroup=kind, **options)
+        assert [test.pvalue for test in tests] == [test.pvalue for test in expected], type(kind)
+        assert tests.pvalue == expected.pvalue, type(kind)
+    assert ct.subgroup_tests(y_true, y_prob, subgroup=frame, **options).subgroups == ("site=a", "site=b", "site=c")
+    reverse = pd.Categorical(subgroup, categories=["c", "b", "a"])
+    assert ct.subgroup_tests(y_true, y_prob, subgroup=reverse, **options).subgroups == ("c", "b", "a")
+    booleans = ct.subgroup_tests(y_true, y_prob, subgroup=subgroup == "a", **options)
+    assert booleans.subgroups == ("False", "True")
+    assert booleans[1].pvalue == expected[0].pvalue
+
+
+@FEW
+def test_several_columns_are_overlapping_subgroups(problem):
+    y_true, y_prob, subgroup = problem
+    even = np.arange(120) % 2 == 0
+    options = {"statistic": PARTS[1], "n_resamples": 49, "rng": 0}
+    frame = pd.DataFrame({"site": subgroup, "even": even})
+    both = ct.subgroup_tests(y_true, y_prob, subgroup=frame, **options)
+    assert both.subgroups == ("site=a", "site=b", "site=c", "even=False", "even=True")
+    single = [ct.subgroup_tests(y_true, y_prob, subgroup=column, **options) for column in (subgroup, even)]
+    assert [test.pvalue for test in both] == [test.pvalue for tests in single for test in tests]
+    ranks = [naive.tail_pvalues([test.statistic, *test.null_distribution]) for test in both]
+    assert both.pvalue == pytest.approx(naive.combine_pvalues(ranks)[0])
+    array = np.column_stack([subgroup.astype(object), even])
+    assert ct.subgroup_tests(y_true, y_prob, subgroup=array, **options).subgroups[0] == "0=a"
+    with pytest.raises(ValueError, match="`correction` must be one of 'holm', 'bonferroni', got 'sidak'"):
+        ct.subgroup_tests(y_true, y_prob, subgroup=frame, correction="sidak", **options)
+
+
+def test_subgroups_made_of_labels_are_noticed():
+    rng = np.random.default_rng(0)
+    y_prob = rng.random(60)
+    y_true = rng.random(60) < y_prob
+    with pytest.warns(CalibrationWarning, match="If `subgroup` was made from labels, no p-value is valid") as told:
+        tests = ct.subgroup_tests(y_true, y_prob, subgroup=y_true, n_resamples=39, rng=0)
+    assert [warning.filename for warning in told] == [__file__]
+    assert codes(tests.notes) == ["C204"]
+    assert str(tests.notes[0]) in words(tests)
+    same = ct.subgroup_tests(np.ones(60), y_prob, subgroup=np.arange(60) % 2, n_resamples=39, rng=0)
+    assert same.notes == (), "labels of one class only"
+
+
+@FEW
+def test_subgroups_of_one_observation_are_no_labels():
+    rng = np.random.default_rng(0)
+    y_prob = rng.random(60)
+    tests = ct.subgroup_tests(rng.random(60) < y_prob, y_prob, subgroup=np.arange(60), n_resamples=19, rng=0)
+    assert codes(tests.notes) == ["C205"]
+
+
+# The result.
+
+
+def test_printed():
+    y, p, site = opposite(np.random.default_rng(6), 400)
+    tests = ct.subgroup_tests(y, p, subgroup=site, n_resamples=199, rng=0)
+    expected = """\
+Calibration within 2 subgroups (Omnibus, whole prediction)
+Calibration within the subgroups is rejected at the 5 % level (global p =
+0.005). Rejected after Holm's correction for 2 subgroups: east and west.
+
+ subgroup    n   l2 error (95 % interval)  p-value  p (Holm)  direction
+ east      200  0.0994 (0.0259 to 0.1740)    0.005      0.01
+ west      200  0.1564 (0.0978 to 0.2185)    0.005      0.01  under
+
+  Each p-value combines ECE, TemperatureScore and ClasswiseKS.
+  Null distribution: 199 Monte Carlo draws of the labels, predictions fixed
+    (valid at every sample size); the global p-value is an exact min-p over the
+    subgroups.
+  Valid if observations are independent and no label was used to make the
+    predictions. [C101: docs/notes.md]"""
+    assert printed(tests) == expected
+
+
+def test_frame_and_json():
+    y, p, site = opposite(np.random.default_rng(6), 400)
+    tests = ct.subgroup_tests(y, p, subgroup=site, n_resamples=199, rng=0)
     content = json.loads(json.dumps(tests.to_dict(), allow_nan=False))
-    assert [row["subgroup"] for row in content["rows"]] == ["east", "west"]
-    assert content["pvalue"] == tests.pvalue
+    assert content["subgroups"] == [test["label"] for test in content["tests"]] == ["east", "west"]
+    assert [content[name] for name in ("pvalue", "conclusion")] == [tests.pvalue, tests.conclusion]
     frame = tests.to_frame()
     assert frame["subgroup"].tolist() == ["east", "west"]
     assert frame["n_samples"].tolist() == [200, 200]
-    assert {"statistic", "noise_floor", "pvalue", "pvalue_corrected", "direction"} <= set(frame)
-    assert "<pre>" in tests._repr_html_()
-    few = ct.subgroup_tests(y, p, subgroup=np.arange(400) % 2, n_resamples=9, rng=0)
-    assert any("9 draws are too few" in note for note in few.notes)
+    assert frame["pvalue_adjusted"].tolist() == tests.pvalue_adjusted.tolist()
+    assert {"statistic", "noise_floor", "pvalue", "pvalue_adjusted", "direction", "l2_error"} <= set(frame)
+    assert "<td" in tests._repr_html_()
+
+
+def test_conclusion():
+    y, p, site = opposite(np.random.default_rng(6), 400)
+    with pytest.warns(CalibrationWarning, match="With 9 draws and 2 tests no adjusted p-value can be below 0.2"):
+        few = ct.subgroup_tests(y, p, subgroup=site, n_resamples=9, rng=0)
+    assert codes(few.notes) == ["C205"]
+    assert "No single subgroup is rejected after Holm's correction for 2 subgroups." in few.conclusion
     fine = ct.subgroup_tests(p < 0.5, np.full(400, 0.5), subgroup=np.zeros(400), statistic=PARTS[0], n_resamples=19)
-    assert "No evidence against calibration within subgroups" in fine.conclusion
+    assert "Calibration within the subgroups is not rejected (global p = " in fine.conclusion
+    assert "This does not prove that the model is calibrated in each of them." in fine.conclusion
+    rejected = ct.subgroup_tests(y, p, subgroup=site, n_resamples=199, alpha=0.1, rng=0)
+    assert "rejected at the 10 % level (global p = 0.005). Rejected after Holm's" in rejected.conclusion
+    assert "for 2 subgroups: east and west." in rejected.conclusion
 
 
-@pytest.mark.parametrize(
-    ("subgroup", "message"),
-    [
-        (["a"] * 119, "`subgroup` must have a label for each of the 120 rows, got 119"),
-        ("a", r"`subgroup` must have shape \(n_samples,\) or \(n_samples, n_columns\), .* got \(\)"),
-        (np.zeros((120, 1, 1)), r"`subgroup` must have shape .* got \(120, 1, 1\)"),
-        (np.ma.masked_equal(np.arange(120), 3), "`subgroup` must have shape .* without masked values"),
-        (["a", None] * 60, "`subgroup` must have a label in every row, got None in row 1"),
-        ([np.nan, "a"] * 60, "`subgroup` must have a label in every row, got nan in row 0"),
-        (np.append(np.ones(119), np.nan), r"`subgroup` must have a label in every row, got .*nan.* in row 119"),
-        (
-            pd.Series(["a", pd.NA] * 60, index=range(120, 0, -1)),
-            r"`subgroup` must have a label .* in row 1\.",
-        ),
-        (
-            pd.DataFrame({"u": ["a"] * 120, "v": [None, "b"] * 60}),
-            r"`subgroup` must have a label .* in row 0\.",
-        ),
-        (
-            pd.DataFrame(np.ones((120, 2)), columns=["u", "u"]),
-            "`subgroup` must have columns of different names, got ",
-        ),
-        (pd.DataFrame(index=range(120)), "`subgroup` must have at least one column, got none"),
-        ([{"a": 1}] * 120, "`subgroup` must hold labels such as strings or numbers: "),
-    ],
-)
-def test_bad_subgroups(problem, subgroup, message):
-    with pytest.raises(ValueError, match=message):
-        ct.subgroup_tests(*problem[:2], subgroup=subgroup, n_resamples=9)
+# Refusals.
+
+
+def test_bad_subgroups(problem):
+    for subgroup, kind, message in [
+        (["a"] * 119, ValueError, "`subgroup` must have a label for each of the 120 observations, got 119"),
+        ("a", ValueError, r"`subgroup` must have shape \(n_samples,\) or \(n_samples, n_columns\), .* got \(\)"),
+        (np.zeros((120, 1, 1)), ValueError, r"`subgroup` must have shape .* got \(120, 1, 1\)"),
+        (np.ma.masked_equal(np.arange(120), 3), ValueError, "`subgroup` must have shape .* without masked values"),
+        (["a", None] * 60, ValueError, "must have a label for every observation, got None for observation 1"),
+        ([np.nan, "a"] * 60, ValueError, "must have a label for every observation, got nan for observation 0"),
+        (np.append(np.ones(119), np.nan), ValueError, "`subgroup` must .*, got .*nan.* for observation 119"),
+        (pd.Series(["a", pd.NA] * 60, index=range(120, 0, -1)), ValueError, r"`subgroup` must .* for observation 1\."),
+        (pd.DataFrame({"u": ["a"] * 120, "v": [None, "b"] * 60}), ValueError, r"`subgroup` must .* observation 0\."),
+        (pd.DataFrame(np.ones((120, 2)), columns=["u", "u"]), ValueError, "must have columns of different names, got "),
+        (pd.DataFrame(index=range(120)), ValueError, "`subgroup` must have at least one column, got none"),
+        ([{"a": 1}] * 120, TypeError, "`subgroup` must hold labels such as strings or numbers: "),
+    ]:
+        with pytest.raises(kind, match=message):
+            ct.subgroup_tests(*problem[:2], subgroup=subgroup, n_resamples=9)
 
 
 def test_bad_arguments(problem):
     y_true, y_prob, subgroup = problem
-    with pytest.raises(ValueError, match=r"`correction` must be one of .* got 'fdr_bh'"):
-        ct.subgroup_tests(y_true, y_prob, subgroup=subgroup, correction="fdr_bh")
-    with pytest.raises(ValueError, match="`statistic` must be a Statistic"):
-        ct.subgroup_tests(y_true, y_prob, subgroup=subgroup, statistic="ece")
-
-
-def test_subgroups_made_of_labels_are_seen():
-    rng = np.random.default_rng(0)
-    y_prob = rng.random(60)
-    y_true = rng.random(60) < y_prob
-    with pytest.warns(ct.CalibrationWarning, match="if `subgroup` was made of labels, no p-value is valid"):
-        ct.subgroup_tests(y_true, y_prob, subgroup=y_true, n_resamples=19, rng=0)
-    ct.subgroup_tests(y_true, y_prob, subgroup=np.arange(60), n_resamples=19, rng=0)  # rows of their own
+    for options, kind, message in [
+        ({"correction": "fdr_bh"}, ValueError, r"`correction` must be one of .* got 'fdr_bh'"),
+        ({"statistic": "ece"}, TypeError, r"`statistic` must be a statistic such as ECE\(\) or Omnibus\(\), got 'ece'"),
+        ({"lens": "top"}, TypeError, "`lens` must be a lens"),
+        ({"n_resamples": 0}, ValueError, "`n_resamples` must be an integer >= 1, got 0"),
+        ({"alpha": 0}, ValueError, "`alpha` must lie strictly between 0 and 1, got 0"),
+    ]:
+        with pytest.raises(kind, match=message):
+            ct.subgroup_tests(y_true, y_prob, subgroup=subgroup, **options)

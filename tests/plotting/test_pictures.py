@@ -1,11 +1,15 @@
-"""The picture shows the data of the curve, and nothing else is touched."""
+"""Pictures show the numbers of results, draw into the axes of the caller, and leave no text clipped."""
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 import caltest as ct
+from caltest import simulation as sim
+from caltest.plotting._comparison import save_comparison
+from caltest.plotting._reliability import picture_formats, save_reliability
 
 
 @pytest.fixture(scope="module")
@@ -13,85 +17,265 @@ def curve():
     return ct.reliability_curve(*ct.datasets.load_cifar10_vgg16())
 
 
+@pytest.fixture(scope="module")
+def comparison():
+    y_true, y_prob = ct.datasets.load_digits_predictions()
+    return ct.compare_models(y_prob, y_true, n_resamples=99, rng=0)
+
+
+@pytest.fixture(scope="module")
+def results(curve, comparison):
+    """A result of every kind that has a picture, with the number of its panels."""
+    y_true, y_prob = (part[:500] for part in ct.datasets.load_cifar10_vgg16())
+    digits, models = ct.datasets.load_digits_predictions()
+    epochs = [(y_true, y_prob ** (1 + 0.2 * t) / (y_prob ** (1 + 0.2 * t)).sum(axis=1)[:, None]) for t in range(5)]
+    labels = np.arange(120) % 3
+    bins = {n: ct.ECE(ct.EqualWidth(n)) for n in (5, 20)}
+    quick = {"n_resamples": 19, "rng": 0}
+    return [
+        (curve, 1),
+        (ct.calibration_band(y_true, y_prob), 1),
+        (ct.smooth_reliability_curve(y_true, y_prob, n_resamples=19, rng=0), 1),
+        (comparison, 3),
+        (ct.track({"one": epochs, "two": epochs[:3]}, **quick), 4),
+        (sim.bias_study(sim.GaussianMixture1D(1, 1), bins, [50, 200], 20, rng=0), 2),
+        (
+            sim.size_study([sim.DirichletModel(2), sim.DirichletModel(3, 0.1)], ct.KS(), [20, 40], 20, **quick),
+            2,
+        ),
+        (sim.power_study({"t": family}, [0.8, 1.0, 1.25], [ct.ECE(), ct.KS()], [20, 40], 10, **quick), 4),
+        (sim.approximation_study(sim.GaussianMixture1D(0, -1), None, [30, 60], 5, n_holdout=1000, rng=0), 2),
+        (sim.metric_agreement(digits, models), 1),
+        (sim.metric_agreement(digits, models, metrics=[ct.GCE(), ct.GCE("equal-mass")]), 1),
+        (sim.label_noise_study(counted, labels, labels, shares=[0, 0.5], **quick), 3),
+    ]
+
+
+def family(t):
+    return sim.DirichletModel(2, 1.0, sim.Temperature(t))
+
+
+def counted(labels):
+    return np.tile(np.bincount(labels, minlength=3) / len(labels), (120, 1))
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
 def drawn_points(ax):
     lines = [line for line in ax.get_lines() if line.get_marker() == "o"]
     return np.concatenate([line.get_xydata() for line in lines])
 
 
-@pytest.mark.parametrize("style", ["deviation", "classical"])
-def test_plotted_data_equal_the_curve(curve, style):
-    ax = Figure(layout="constrained").subplots()
-    assert ct.plot_reliability(curve, ax, style=style) is ax
-    height = curve.deviation if style == "deviation" else curve.observed
-    points = drawn_points(ax)
-    expected = np.column_stack([curve.predicted, height])
-    np.testing.assert_allclose(points[np.argsort(points[:, 0])], expected)
-    base = curve.expected if style == "deviation" else 0
-    (bars,) = [c for c in ax.collections if len(c.get_segments()) == curve.n_cells]
-    ends = np.array([segment[:, 1] for segment in bars.get_segments()])
-    np.testing.assert_allclose(ends, np.column_stack([curve.bar_low - base, curve.bar_high - base]))
-    foot = next(other for other in ax.figure.axes if other is not ax)
-    np.testing.assert_allclose([bar.get_height() for bar in foot.patches], curve.density)
+def new_axes():
+    return Figure(layout="constrained").subplots()
+
+
+# All pictures.
+
+
+def test_every_picture_is_tried(results):
+    pictures = {result._picture for result, _ in results}
+    assert pictures == set(ct.plotting.__all__)
+
+
+def test_pictures_draw_into_new_axes_and_return_them(results):
+    for result, n_panels in results:
+        axes = np.ravel(result.plot())
+        assert len(axes) == n_panels, result
+        for ax in axes:
+            assert ax.has_data(), result
+            assert ax.figure is axes[0].figure
+            assert ax.get_xlabel() or result._picture in {"plot_training", "plot_metric_agreement"}
+        assert axes[0].figure.number in plt.get_fignums()
+
+
+def test_pictures_draw_into_the_axes_of_the_caller_and_touch_nothing_else(results):
+    before = mpl.rcParams.copy()
+    for result, n_panels in results:
+        grid = Figure(figsize=(4 * n_panels, 5), layout="constrained").subplots(1, n_panels)
+        found = result.plot(grid)
+        assert all(drawn is given for drawn, given in zip(np.ravel(found), np.ravel(grid), strict=True)), result
+        assert all(ax.has_data() for ax in np.ravel(grid)), result
+        if n_panels > 1:
+            with pytest.raises(ValueError, match=rf"`axes` must hold {n_panels} axes, one for each panel, got 1"):
+                result.plot(grid[0])
+    assert plt.get_fignums() == []
+    assert mpl.rcParams == before
+
+
+def test_pictures_refuse_other_results(results):
+    for result, _ in results:
+        with pytest.raises(TypeError, match=r"must be an? \w+ from \w+\(...\), got int"):
+            getattr(ct.plotting, result._picture)(3)
+
+
+@pytest.fixture(scope="module")
+def drawn(results):
+    """New figures of every result in every style, drawn once, with the results and options."""
+    styles = [(result, {"style": style}) for result, _ in results[:3] for style in ("classical", "deviation")]
+    starred = [(curve, {**style, "tests": curve.cell_tests()}) for curve, style in styles[:2]]
+    figures = []
+    for result, options in (*styles, *starred, *((result, {}) for result, _ in results[3:])):
+        axes = np.ravel(result.plot(**options))
+        axes[0].figure.canvas.draw()
+        plt.close(axes[0].figure)
+        figures.append((axes, (type(result).__name__, options)))
+    return figures
+
+
+def test_no_text_of_a_new_figure_is_clipped(drawn):
+    for axes, case in drawn:
+        figure = axes[0].figure
+        box = figure.bbox
+        texts = [text for text in figure.findobj(mpl.text.Text) if text.get_visible() and text.get_text().strip()]
+        assert len(texts) > 5, case
+        hidden = {id(label) for ax in figure.axes for label in hidden_labels(ax)}
+        for text in texts:
+            if id(text) in hidden:
+                continue
+            inside, where = text.get_window_extent(), (*case, text.get_text())
+            assert inside.x0 >= box.x0 - 2, where
+            assert inside.x1 <= box.x1 + 2, where
+            assert inside.y0 >= box.y0 - 2, where
+            assert inside.y1 <= box.y1 + 2, where
+            assert text.get_fontsize() >= 8, where
+
+
+def hidden_labels(ax):
+    """Labels of ticks outside the limits, which matplotlib keeps but does not draw."""
+    for axis, (low, high) in ((ax.xaxis, sorted(ax.get_xlim())), (ax.yaxis, sorted(ax.get_ylim()))):
+        for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+            if not low <= tick.get_loc() <= high:
+                yield from (tick.label1, tick.label2)
+
+
+def test_titles_of_panels_do_not_overlap(drawn):
+    for axes, case in drawn:
+        boxes = [ax.title.get_window_extent() for ax in axes if ax.get_title()]
+        for i, one in enumerate(boxes):
+            assert not any(one.overlaps(other) for other in boxes[:i]), case
+
+
+# The reliability diagram.
+
+
+def test_plotted_data_equal_the_curve(curve):
+    for style in ("deviation", "classical"):
+        ax = new_axes()
+        assert ct.plotting.plot_reliability(curve, ax, style=style) is ax
+        height = curve.deviation if style == "deviation" else curve.observed
+        points = drawn_points(ax)
+        expected = np.column_stack([curve.predicted, height])
+        np.testing.assert_allclose(points[np.argsort(points[:, 0])], expected, err_msg=style)
+        base = curve.expected if style == "deviation" else 0
+        (bars,) = [c for c in ax.collections if len(c.get_segments()) == curve.n_cells]
+        ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+        np.testing.assert_allclose(ends, np.column_stack([curve.bar_low - base, curve.bar_high - base]), err_msg=style)
+        foot = next(other for other in ax.figure.axes if other is not ax)
+        np.testing.assert_allclose([bar.get_height() for bar in foot.patches], curve.density, err_msg=style)
 
 
 def test_labels_and_shape(curve):
-    ax = ct.plot_reliability(curve, Figure(layout="constrained").subplots())
+    ax = curve.plot(new_axes())
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("predicted probability", "observed - predicted")
-    assert ax.get_title() == "Confidence(), 10,000 rows"
-    square = ct.plot_reliability(curve, Figure(layout="constrained").subplots(), style="classical")
+    assert ax.get_title() == "confidence, 10,000 observations"
+    square = curve.plot(new_axes(), style="classical")
     assert square.get_ylabel() == "observed frequency"
     assert square.get_box_aspect() == 1
     words = [text.get_text() for text in square.get_legend().get_texts()]
-    assert words == ["90% consistency bars", "observed, outside its bar", "observed, inside its bar", "calibrated"]
+    assert words == ["90 % consistency bars", "observed, outside its bar", "observed, inside its bar", "calibrated"]
+    assert curve.plot(new_axes(), legend=False).get_legend() is None
 
 
 def test_filled_points_are_those_outside_their_bars(curve):
-    ax = ct.plot_reliability(curve, Figure(layout="constrained").subplots())
+    ax = curve.plot(new_axes())
     (filled,) = [line for line in ax.get_lines() if line.get_label() == "observed, outside its bar"]
     np.testing.assert_allclose(filled.get_xdata(), curve.predicted[curve.outside])
 
 
-def test_no_global_style_is_touched(curve):
-    before = mpl.rcParams.copy()
-    ct.plot_reliability(curve, Figure(layout="constrained").subplots())
-    assert mpl.rcParams == before
+def test_stars_are_the_rejected_cells(curve):
+    tests = curve.cell_tests()
+    for style in ("deviation", "classical"):
+        ax = curve.plot(new_axes(), style=style, tests=tests)
+        (stars,) = [line for line in ax.get_lines() if line.get_marker() == "*"]
+        np.testing.assert_allclose(stars.get_xdata(), curve.predicted[tests.rejected], err_msg=style)
+        assert stars.get_label() == "rejected: Holm-adjusted p ≤ 0.05"
+    other = ct.reliability_curve([0, 1], [0.5, 0.5]).cell_tests()
+    with pytest.raises(ValueError, match=r"`tests` must be the cell_tests\(...\) of this curve"):
+        curve.plot(tests=other)
+    with pytest.raises(TypeError, match=r"`tests` must be the cell_tests\(...\) of this curve, got str"):
+        curve.plot(tests="holm")
 
 
-def test_new_figure_by_default(curve):
-    from matplotlib import pyplot as plt
-
-    ax = ct.plot_reliability(curve)
-    assert ax.figure.number in plt.get_fignums()
-    plt.close(ax.figure)
-
-
-@pytest.mark.parametrize("bars", ["consistency", "confidence"])
-def test_one_cell_and_everything_inside(bars):
-    curve = ct.reliability_curve([0, 1], [0.5, 0.5], bars=bars)
-    ax = ct.plot_reliability(curve, Figure(layout="constrained").subplots())
-    assert len(drawn_points(ax)) == 1
+def test_one_cell_and_everything_inside():
+    for bars in ("consistency", "confidence"):
+        single = ct.reliability_curve([0, 1], [0.5, 0.5], bars=bars)
+        assert len(drawn_points(single.plot(new_axes()))) == 1, bars
 
 
 def test_sparse_cells_do_not_set_the_scale():
-    """One row in 400 lies 0.7 off; it is an arrow head at the edge, and the other points keep their resolution."""
+    """One observation in 400 is 0.7 off; it is an arrow head at the edge, and the other points keep their scale."""
     rng = np.random.default_rng(0)
     p = np.append(rng.uniform(0.6, 1, 400), 0.3)
     y = np.append(rng.random(400) < p[:-1], True)
-    curve = ct.reliability_curve(y, p, partition=ct.EqualWidth(5))
-    ax = ct.plot_reliability(curve, Figure(layout="constrained").subplots())
+    sparse = ct.reliability_curve(y, p, partition=ct.EqualWidth(5))
+    ax = sparse.plot(new_axes())
     assert ax.get_ylim()[1] < 0.5
     (arrow,) = [line for line in ax.get_lines() if line.get_marker() == "^"]
     assert arrow.get_xdata() == pytest.approx([0.3])
     assert arrow.get_ydata()[0] < ax.get_ylim()[1]
 
 
-def test_without_legend(curve):
-    ax = ct.plot_reliability(curve, Figure(layout="constrained").subplots(), legend=False)
-    assert ax.get_legend() is None
+def test_unknown_styles_are_refused(results):
+    for result, _ in results[:3]:
+        with pytest.raises(ValueError, match=r"`style` must be one of '\w+', '\w+', got 'pie'"):
+            result.plot(style="pie")
+        square = result.plot(new_axes(), style="classical", legend=False)
+        assert (square.get_box_aspect(), square.get_legend()) == (1, None)
+        assert result.plot(new_axes(), style="deviation").get_box_aspect() is None
 
 
-def test_bad_arguments(curve):
-    with pytest.raises(ValueError, match="`style` must be one of 'deviation', 'classical', got 'pie'"):
-        ct.plot_reliability(curve, style="pie")
-    with pytest.raises(ValueError, match="`curve` must be a ReliabilityCurve"):
-        ct.plot_reliability("curve")
+# Studies of bias; those of size and power are tested with the studies.
+
+
+def test_the_picture_of_a_bias_study_shows_the_study(results):
+    study = next(result for result, _ in results if isinstance(result, sim.BiasStudy))
+    axes = study.plot()
+    assert [ax.get_title() for ax in axes] == ["5", "20"]
+    assert [label.get_text() for label in axes[0].get_xticklabels()] == ["50", "200"]
+    line = axes[0].collections[0].get_segments()[0]
+    assert line[0][1] == pytest.approx(0.5637511406)
+    title = axes[0].figure.get_suptitle().replace("\n", " ")
+    assert title == f"{sim.GaussianMixture1D(1, 1)} through Canonical() (line: true value)"
+    assert [ax.get_title() for ax in study.plot(by="n_cells")] == ["50 observations", "200 observations"]
+    for wrong in ({"model": "other"}, {"lens": "other"}, {"by": "other"}):
+        (name,) = wrong
+        with pytest.raises(ValueError, match=f"`{name}` must be"):
+            study.plot(**wrong)
+
+
+def test_bias_without_truth_or_cells_and_many_panels():
+    statistics = {f"number {k}": ct.KS() for k in range(7)}
+    study = sim.bias_study(sim.GaussianMixture1D(1, 1), statistics, [20], 3, rng=0)
+    axes = study.plot()
+    assert len(axes) == len(axes[0].figure.axes) == 7, "no empty panels"
+    assert "true value" not in axes[0].figure.get_suptitle()
+    assert [ax.get_ylabel() for ax in axes] == ["estimate", "", "", "", "", "estimate", ""]
+    with pytest.raises(ValueError, match='`by` must be "n_samples": a statistic of the study has no number of cells'):
+        study.plot(by="n_cells")
+
+
+# Files.
+
+
+def test_pictures_are_written(curve, comparison, tmp_path):
+    assert {"png", "svg", "pdf"} <= picture_formats()
+    for save, result in ((save_reliability, curve), (save_comparison, comparison)):
+        for suffix in ("png", "svg"):
+            path = tmp_path / f"{save.__name__}.{suffix}"
+            save(result, path)
+            assert path.stat().st_size > 10_000, path

@@ -1,4 +1,4 @@
-"""Lenses against their loops, row by row."""
+"""Lenses against their loops, observation by observation."""
 
 from dataclasses import FrozenInstanceError, fields
 
@@ -6,58 +6,54 @@ import numpy as np
 import pytest
 
 import caltest
+from caltest.predictions._lens import lens_name, outcome_dtype
 from tests.reference import naive
-from tests.reference.examples import LENSES
+from tests.reference.cases import check_refused, failures
+from tests.reference.examples import LENSES, VIEWS
 
 PROB = np.array([[0.5, 0.25, 0.125, 0.125], [0.125, 0.125, 0.5, 0.25]])
 OUTCOME = np.array([3, 0])
-EXACT = {"rtol": 0, "atol": 1e-12}
+ALL_VIEWS = {str(view): view for view in VIEWS}
 
 
 def test_every_lens_has_an_example_and_a_twin(lens_classes):
     assert lens_classes
     for kind, has_example in lens_classes.items():
-        assert has_example, f"{kind.__name__} needs an example in conftest.LENSES"
+        assert has_example, f"{kind.__name__} needs an example in examples.LENSES"
         assert kind in naive.LENSES, f"{kind.__name__} needs a twin in naive.LENSES"
         assert kind.__name__ in caltest.__all__
 
 
-def test_equals_the_loops(any_view):
-    prob, outcome = any_view.induced
-    expected_prob, expected_outcome = naive.look(any_view.lens, any_view.y_prob.astype(float), any_view.y_true)
-    np.testing.assert_allclose(prob, expected_prob, **EXACT)
-    np.testing.assert_array_equal(outcome, expected_outcome)
+def test_equals_the_loops():
+    for name, view in ALL_VIEWS.items():
+        prob, outcome = view.induced
+        expected_prob, expected_outcome = naive.look(view.lens, view.y_prob.astype(float), view.y_true)
+        np.testing.assert_allclose(prob, expected_prob, rtol=0, atol=1e-12, err_msg=name)
+        np.testing.assert_array_equal(outcome, expected_outcome, err_msg=name)
 
 
-def test_returns_a_problem(any_view):
-    prob, outcome = any_view.induced
-    assert prob.dtype == np.float64
-    assert prob.ndim == 2
-    assert prob.shape[1] >= 2
-    assert outcome.shape == (len(prob),)
-    assert outcome.dtype.kind == "i"
-    assert outcome.min() >= 0
-    assert outcome.max() < prob.shape[1]
-    np.testing.assert_allclose(prob.sum(axis=1), any_view.y_prob.sum(axis=1), rtol=0, atol=1e-6)
+def test_returns_a_problem():
+    def check(view):
+        prob, outcome = view.induced
+        assert prob.dtype == np.float64
+        assert prob.ndim == 2
+        assert prob.shape[1] >= 2
+        assert outcome.shape == (len(prob),)
+        assert outcome.dtype.kind == "i"
+        assert outcome.min() >= 0
+        assert outcome.max() < prob.shape[1]
+        np.testing.assert_allclose(prob.sum(axis=1), view.y_prob.sum(axis=1), rtol=0, atol=1e-6)
+
+    assert failures(ALL_VIEWS, check) == {}
 
 
-def test_chooses_by_predictions_and_leaves_its_input_alone(any_view):
-    prob, outcome = any_view.y_prob.astype(float), any_view.y_true.copy()
-    prob.flags.writeable = outcome.flags.writeable = False
-    one, _ = any_view.lens(prob, outcome)
-    other, _ = any_view.lens(prob, (outcome + 1) % prob.shape[1])
-    np.testing.assert_array_equal(one, other)
-
-
-def test_induced_prediction_is_the_law_of_the_induced_outcome(any_view):
-    """Section 3.1: the induced probability of j is the sum of the probabilities of the classes seen as j."""
-    prob = any_view.y_prob.astype(float)
-    induced = np.zeros_like(any_view.induced[0])
-    for k in range(prob.shape[1]):
-        _, seen = any_view.lens(prob, np.full(len(prob), k))
-        induced[np.arange(len(prob)), seen] += prob[:, k]
-    # Rows of float32 miss 1 by some 1e-7, and "the rest" is 1 minus the others.
-    np.testing.assert_allclose(any_view.induced[0], induced, rtol=0, atol=1e-6)
+def test_depends_on_predictions_alone_and_leaves_its_input_alone():
+    for name, view in ALL_VIEWS.items():
+        prob, outcome = view.y_prob.astype(float), view.y_true.copy()
+        prob.flags.writeable = outcome.flags.writeable = False
+        one, _ = view.lens(prob, outcome)
+        other, _ = view.lens(prob, (outcome + 1) % prob.shape[1])
+        np.testing.assert_array_equal(one, other, err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -76,24 +72,17 @@ def test_induced_prediction_is_the_law_of_the_induced_outcome(any_view):
     ],
 )
 def test_by_hand(lens, prob, outcome):
-    seen_prob, seen_outcome = lens(PROB, OUTCOME)
-    np.testing.assert_array_equal(seen_prob, prob)
-    np.testing.assert_array_equal(seen_outcome, outcome)
+    found_prob, found_outcome = lens(PROB, OUTCOME)
+    np.testing.assert_array_equal(found_prob, prob)
+    np.testing.assert_array_equal(found_outcome, outcome)
 
 
-@pytest.mark.parametrize(
-    "lens", [caltest.Confidence(), caltest.TopK(1), caltest.TopRank(1), caltest.WithinTop(1)], ids=repr
-)
-@pytest.mark.parametrize(("label", "right"), [(0, 1), (1, 0), (2, 0)])
-def test_ties_go_to_the_smaller_class(lens, label, right):
-    _, outcome = lens(np.full((1, 3), 1 / 3), np.array([label]))
-    assert outcome.tolist() == [right]
-
-
-@pytest.mark.parametrize(("label", "place"), [(0, 2), (1, 0), (2, 2), (3, 1)])
-def test_ties_in_the_order_of_top_k(label, place):
-    _, outcome = caltest.TopK(2)(np.array([[0.1, 0.4, 0.1, 0.4]]), np.array([label]))
-    assert outcome.tolist() == [place]
+def test_ties_go_to_the_smaller_class():
+    for lens in (caltest.Confidence(), caltest.TopK(1), caltest.TopRank(1), caltest.WithinTop(1)):
+        _, outcome = lens(np.full((3, 3), 1 / 3), np.arange(3))
+        assert outcome.tolist() == [1, 0, 0], lens
+    _, outcome = caltest.TopK(2)(np.array([[0.1, 0.4, 0.1, 0.4]] * 4), np.arange(4))
+    assert outcome.tolist() == [2, 0, 2, 1]
 
 
 def test_rest_is_one_minus_the_others_and_may_lie_below_zero():
@@ -104,75 +93,82 @@ def test_rest_is_one_minus_the_others_and_may_lie_below_zero():
     assert induced[0, 0] < 0
 
 
-@pytest.mark.parametrize("lens", [lens for make in LENSES.values() for lens in make(4)], ids=repr)
-def test_lenses_are_frozen_and_comparable(lens):
-    given = {field.name: getattr(lens, field.name) for field in fields(lens)}
-    assert type(lens)(**given) == lens
-    assert hash(type(lens)(**given)) == hash(lens)
-    name = next(iter(given), "new")
-    with pytest.raises((FrozenInstanceError, TypeError)):
-        setattr(lens, name, 1)
+def test_lenses_are_frozen_and_comparable():
+    for lens in [lens for make in LENSES.values() for lens in make(4)]:
+        given = {field.name: getattr(lens, field.name) for field in fields(lens)}
+        assert type(lens)(**given) == lens
+        assert hash(type(lens)(**given)) == hash(lens)
+        assert eval(repr(lens), {type(lens).__name__: type(lens)}) == lens
+        with pytest.raises((FrozenInstanceError, TypeError)):
+            setattr(lens, next(iter(given), "new"), 1)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: caltest.TopK(0), r"`k` must be an integer >= 1, got 0"),
-        (lambda: caltest.TopK(1.5), r"`k` must be an integer >= 1, got 1.5"),
-        (lambda: caltest.TopK(True), r"`k` must be an integer >= 1, got True"),
-        (lambda: caltest.TopRank(0), r"`rank` must be an integer >= 1, got 0"),
-        (lambda: caltest.TopRank("1"), r"`rank` must be an integer >= 1, got '1'"),
-        (lambda: caltest.WithinTop(-1), r"`rank` must be an integer >= 1, got -1"),
-        (lambda: caltest.WithinTop(None), r"`rank` must be an integer >= 1, got None"),
-        (lambda: caltest.ClassWise(-1), r"`k` must be an integer >= 0, got -1"),
-        (lambda: caltest.ClassWise(0.0), r"`k` must be an integer >= 0, got 0.0"),
-        (lambda: caltest.Groups([[0, 1, 2]]), r"`groups` must be at least two groups, none of them empty"),
-        (lambda: caltest.Groups([[0, 1, 2], []]), r"`groups` must be at least two groups, none of them empty"),
-        (lambda: caltest.Groups([[0, 1], [1, 2]]), r"hold every class once, class 1 stands more than once"),
-        (lambda: caltest.Groups([[0, 0], [1, 2]]), r"hold every class once, class 0 stands more than once"),
-        (lambda: caltest.Groups([[0, -1], [1]]), r"`groups` must be an integer >= 0, got -1"),
-        (lambda: caltest.Groups([[0, 0.5], [1]]), r"`groups` must be an integer >= 0, got 0.5"),
-    ],
-)
-def test_bad_parameters_are_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+def test_names_in_words():
+    names = {
+        caltest.Canonical(): "whole prediction",
+        caltest.Confidence(): "confidence",
+        caltest.TopK(2): "top 2 and the rest",
+        caltest.TopRank(2): "is the class of rank 2 right",
+        caltest.WithinTop(2): "is the class within the top 2",
+        caltest.ClassWise(1): "class 1 against the rest",
+        caltest.Groups([[0, 2], [1]]): "groups 0, 2 | 1",
+    }
+    assert {lens: lens_name(lens) for lens in names} == names
+    assert lens_name(caltest.ClassWise(1), np.array(["cat", "dog", "eel"])) == "class dog against the rest"
+    assert lens_name(caltest.Groups([[0, 2], [1]]), ["cat", "dog", "eel"]) == "groups cat, eel | dog"
+    assert lens_name(test_names_in_words) == "test_names_in_words"
 
 
-@pytest.mark.parametrize(
-    ("lens", "message"),
-    [
-        (caltest.TopK(4), r"`k` must be less than the number of classes, 4, got 4"),
-        (caltest.TopRank(5), r"`rank` must be at most the number of classes, 4, got 5"),
-        (caltest.WithinTop(4), r"`rank` must be less than the number of classes, 4, got 4"),
-        (caltest.ClassWise(4), r"`k` must be a class index 0 to 3, got 4"),
-        (caltest.Groups([[0, 1], [3]]), r"`groups` must hold every class, class 2 is in no group"),
-        (caltest.Groups([[0, 1], [2, 3, 4]]), r"`groups` must hold class indices 0 to 3, got 4"),
-    ],
-)
-def test_lenses_that_do_not_fit_the_classes_are_refused(lens, message):
-    for call in (lambda: lens(PROB, OUTCOME), lambda: caltest.calibration_error(OUTCOME, PROB, lens=lens)):
-        with pytest.raises(ValueError, match=message):
-            call()
+def test_the_smallest_type_holds_the_outcomes():
+    assert [outcome_dtype(n) for n in (2, 256, 257, 65_537)] == [np.uint8, np.uint8, np.uint16, np.uint32]
 
 
-@pytest.mark.parametrize(
-    ("lens", "message"),
-    [
-        (caltest.Confidence, r"`lens` must be a lens such as Confidence\(\) or a function of \(prob, outcome\)"),
-        ("confidence", r"`lens` must be a lens .* got 'confidence'"),
-        (lambda p, y: (p[:, 0], y), r"`lens` must return probabilities \(2, n_outcomes >= 2\).*got \(2,\) and \(2,\)"),
-        (lambda p, y: (p[:, :1], y), r"`lens` must return probabilities .* got \(2, 1\)"),
-        (lambda p, y: (p[:1], y), r"`lens` must return probabilities .* got \(1, 4\)"),
-        (lambda p, y: (p, y[:1]), r"`lens` must return probabilities .* and \(1,\)"),
-        (lambda p, y: (p[:, :2], y), r"`lens` must return outcomes 0 to 1, got int64"),
-        (lambda p, y: (p, y - 1), r"`lens` must return outcomes 0 to 3"),
-        (lambda p, y: (p, y / 1), r"`lens` must return outcomes 0 to 3, got float64"),
-    ],
-)
-def test_what_a_users_lens_must_return(lens, message):
-    with pytest.raises(ValueError, match=message):
-        caltest.calibration_error(OUTCOME, PROB, lens=lens)
+REFUSED = {
+    "TopK(0)": (ValueError, lambda: caltest.TopK(0), "`k` must be an integer >= 1, got 0."),
+    "TopK(1.5)": (TypeError, lambda: caltest.TopK(1.5), "`k` must be an integer >= 1, got 1.5."),
+    "TopK(True)": (TypeError, lambda: caltest.TopK(True), "`k` must be an integer >= 1, got True."),
+    "TopRank(0)": (ValueError, lambda: caltest.TopRank(0), "`rank` must be an integer >= 1, got 0."),
+    "TopRank text": (TypeError, lambda: caltest.TopRank("1"), "`rank` must be an integer >= 1, got '1'."),
+    "WithinTop(-1)": (ValueError, lambda: caltest.WithinTop(-1), "`rank` must be an integer >= 1, got -1."),
+    "WithinTop(None)": (TypeError, lambda: caltest.WithinTop(None), "`rank` must be an integer >= 1, got None."),
+    "ClassWise(-1)": (ValueError, lambda: caltest.ClassWise(-1), "`k` must be an integer >= 0, got -1."),
+    "ClassWise(0.0)": (TypeError, lambda: caltest.ClassWise(0.0), "`k` must be an integer >= 0, got 0.0."),
+    "one group": (ValueError, lambda: caltest.Groups([[0, 1, 2]]), "`groups` must be at least two groups, none of"),
+    "empty group": (ValueError, lambda: caltest.Groups([[0, 1, 2], []]), "`groups` must be at least two groups, none"),
+    "class in two groups": (
+        ValueError,
+        lambda: caltest.Groups([[0, 1], [1, 2]]),
+        "hold every class once, class 1 appears more than once in ((0, 1), (1, 2)).",
+    ),
+    "class twice": (ValueError, lambda: caltest.Groups([[0, 0], [1, 2]]), "class 0 appears more than once"),
+    "negative class": (ValueError, lambda: caltest.Groups([[0, -1], [1]]), "`groups` must be an integer >= 0, got -1."),
+    "half a class": (TypeError, lambda: caltest.Groups([[0, 0.5], [1]]), "`groups` must be an integer >= 0, got 0.5."),
+    "groups of numbers": (
+        TypeError,
+        lambda: caltest.Groups([0, 1]),
+        "`groups` must be groups of class indices such as [[0, 1], [2, 3]], got [0, 1].",
+    ),
+    "groups a number": (TypeError, lambda: caltest.Groups(2), "`groups` must be groups of class indices such as"),
+}
+NOT_FITTING = {
+    caltest.TopK(4): "`k` must be less than the number of classes, 4, got 4.",
+    caltest.TopRank(5): "`rank` must be at most the number of classes, 4, got 5.",
+    caltest.WithinTop(4): "`rank` must be less than the number of classes, 4, got 4.",
+    caltest.ClassWise(4): "`k` must be a class index 0 to 3, got 4.",
+    caltest.Groups([[0, 1], [3]]): "`groups` must hold every class, class 2 is in no group of",
+    caltest.Groups([[0, 1], [2, 3, 4]]): "`groups` must hold class indices 0 to 3, got 4.",
+}
+
+
+def test_bad_parameters_are_refused_when_a_lens_is_made():
+    assert failures(REFUSED, lambda case: check_refused(case[1], case[0], case[2])) == {}
+
+
+def test_lenses_that_do_not_fit_the_classes_are_refused():
+    for lens, message in NOT_FITTING.items():
+        check_refused(lens, ValueError, message, PROB, OUTCOME)
+        check_refused(lens.outcomes, ValueError, message, PROB)
+        check_refused(caltest.calibration_error, ValueError, message, OUTCOME, PROB, lens=lens)
 
 
 def test_a_users_lens_serves_as_one_of_the_package():

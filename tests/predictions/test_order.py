@@ -43,7 +43,7 @@ def test_resampled_rows_are_the_same_on_another_processor(monkeypatch):
     rng = np.random.default_rng(1)
     prob = np.round(rng.random(300), 1)
     outcome = rng.random(300) < prob
-    options = {"statistic": caltest.ECE(caltest.EqualMass(5)), "method": "percentile", "n_resamples": 99, "rng": 0}
+    options = {"statistic": caltest.ECE(caltest.EqualMass(5)), "kind": "percentile", "n_resamples": 99, "rng": 0}
     here = tuple(caltest.bootstrap_interval(outcome, prob, **options))
     monkeypatch.setattr(_order, "np", OtherProcessor())
     values = np.array([0.3, 0.1, 0.3])

@@ -1,7 +1,7 @@
-"""What may be passed, and what is refused: each kind of input and each refusal is one case."""
+"""What may be passed, and what is refused: every kind of input and every refusal is a case of a table."""
 
-import re
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -9,8 +9,21 @@ import polars as pl
 import pytest
 
 import caltest
-from caltest import ECE, Confidence, Consistency, EqualMass, EqualWidth, Partition
-from caltest.predictions._validation import SUM_TOLERANCE, validate_level, validate_number
+from caltest import ECE, Confidence, Consistency, EqualMass, EqualWidth
+from caltest.predictions import Partition
+from caltest.predictions._validation import (
+    SUM_TOLERANCE,
+    validate_choice,
+    validate_count,
+    validate_level,
+    validate_number,
+    validate_positive,
+    validate_problem,
+    validate_rng,
+    validate_weight,
+    validate_workers,
+)
+from tests.reference.cases import check_refused, failures
 
 N = 60
 RNG = np.random.default_rng(3)
@@ -33,15 +46,25 @@ def strided(array):
     return np.repeat(array, 2, axis=0)[::2]
 
 
+class Tensor:
+    """Behaves as a PyTorch tensor: NumPy reads it once it is detached from its gradient."""
+
+    def __init__(self, array, attached=True):
+        self.array, self.attached = np.asarray(array), attached
+
+    def detach(self):
+        return Tensor(self.array, attached=False)
+
+    def __array__(self, dtype=None, copy=None):
+        if self.attached:
+            msg = "Can't call numpy() on Tensor that requires grad."
+            raise RuntimeError(msg)
+        return self.array if dtype is None else self.array.astype(dtype)
+
+
 def tensor(array, **options):
     torch = pytest.importorskip("torch")
     return torch.tensor(np.ascontiguousarray(array), **options)
-
-
-def answer(y_true, y_prob, **options):
-    """The two numbers that must not depend on the kind of input."""
-    error = caltest.calibration_error(y_true, y_prob, **options)
-    return error, caltest.calibration_test(y_true, y_prob, n_resamples=199, rng=0, **options).pvalue
 
 
 MATRICES = {
@@ -69,10 +92,7 @@ MATRICES = {
     "polars DataFrame float32": lambda p: pl.DataFrame(p.astype(np.float32)),
     "polars Series of arrays": lambda p: pl.Series(p.tolist(), dtype=pl.Array(pl.Float64, 3)),
     "polars Series of lists": lambda p: pl.Series(p.tolist()),
-    "torch float64": tensor,
-    "torch float32": lambda p: tensor(p.astype(np.float32)),
-    "torch requires_grad": lambda p: tensor(p.astype(np.float32), requires_grad=True),
-    "torch transposed": lambda p: tensor(p.T).T,
+    "tensor with a gradient": Tensor,
 }
 EVENTS = {
     "float64": lambda p: p,
@@ -87,9 +107,6 @@ EVENTS = {
     "pandas Series nullable": lambda p: pd.Series(p, dtype="Float64"),
     "polars Series": pl.Series,
     "polars Series float32": lambda p: pl.Series(p.astype(np.float32)),
-    "torch float64": tensor,
-    "torch float32": lambda p: tensor(p.astype(np.float32)),
-    "torch requires_grad": lambda p: tensor(p, requires_grad=True),
 }
 INDICES = {
     "int32": lambda y: y.astype(np.int32),
@@ -108,8 +125,6 @@ INDICES = {
     "pandas categorical": pd.Categorical,
     "polars Series": pl.Series,
     "polars Series uint8": lambda y: pl.Series(y, dtype=pl.UInt8),
-    "torch int64": tensor,
-    "torch int32": lambda y: tensor(y.astype(np.int32)),
 }
 BOOLEANS = {
     "bool": lambda y: y,
@@ -121,7 +136,6 @@ BOOLEANS = {
     "pandas Series": pd.Series,
     "pandas Series nullable": lambda y: pd.Series(y, dtype="boolean"),
     "polars Series": pl.Series,
-    "torch bool": tensor,
 }
 NAMED_LABELS = {
     "list": (NAMED.tolist(), NAMES),
@@ -148,72 +162,106 @@ NAMED_LABELS = {
     "pandas categorical of integers": (pd.Categorical(np.array([7, 3, 5])[LABEL]), [7, 3, 5]),
     "enumerated": (LABEL, range(3)),
 }
+TENSORS = {
+    "float64": lambda: (LABEL, tensor(PROB)),
+    "float32": lambda: (LABEL, tensor(PROB.astype(np.float32))),
+    "with a gradient": lambda: (LABEL, tensor(PROB.astype(np.float32), requires_grad=True)),
+    "transposed": lambda: (LABEL, tensor(PROB.T).T),
+    "labels int64": lambda: (tensor(LABEL), PROB),
+    "labels int32": lambda: (tensor(LABEL.astype(np.int32)), PROB),
+}
+WEIGHTS = {
+    "list": list,
+    "read-only": read_only,
+    "int": lambda w: w.astype(int),
+    "float32": lambda w: w.astype(np.float32),
+    "pandas": pd.Series,
+    "pandas nullable": lambda w: pd.Series(w, dtype="Float64"),
+    "polars": pl.Series,
+    "tensor with a gradient": Tensor,
+}
 
 
-def test_the_reference_problem_can_tell_answers_apart():
+def check_same(found, expected):
+    """The arrays are what kernels take, and hold the same numbers."""
+    for array, other, dtype in zip(found, expected, (np.float64, np.int64), strict=True):
+        assert array.dtype == dtype
+        assert array.flags.c_contiguous
+        assert array.flags.writeable
+        np.testing.assert_array_equal(array, other)
+
+
+def test_probabilities_of_every_class():
+    assert failures(MATRICES, lambda kind: check_same(validate_problem(LABEL, kind(PROB)), (PROB, LABEL))) == {}
+
+
+def test_probabilities_of_the_positive_class():
+    expected = np.column_stack([1 - EVENT, EVENT]), HAPPENED
+    assert failures(EVENTS, lambda kind: check_same(validate_problem(HAPPENED, kind(EVENT)), expected)) == {}
+
+
+def test_labels_as_class_indices():
+    assert failures(INDICES, lambda kind: check_same(validate_problem(kind(LABEL), PROB), (PROB, LABEL))) == {}
+
+
+def test_labels_as_booleans():
+    expected = validate_problem(HAPPENED.astype(int), EVENT)
+    assert failures(BOOLEANS, lambda kind: check_same(validate_problem(kind(HAPPENED), EVENT), expected)) == {}
+    for classes in ([False, True], np.array([False, True]), [0, 1]):
+        check_same(validate_problem(HAPPENED, EVENT, classes), expected)
+        check_same(validate_problem(~HAPPENED, EVENT, classes[::-1]), expected)
+
+
+def test_labels_named_by_classes():
+    def check(case):
+        labels, classes = case
+        check_same(validate_problem(labels, PROB, classes), (PROB, LABEL))
+
+    assert failures(NAMED_LABELS, check) == {}
+
+
+def test_sample_weights():
+    w = np.arange(N, dtype=float)
+
+    def check(kind):
+        found = validate_weight(kind(w), N)
+        np.testing.assert_array_equal(found, w)
+        assert found.dtype == np.float64
+        assert found.flags.writeable
+
+    assert failures(WEIGHTS, check) == {}
+    assert validate_weight(None, N) is None
+    assert caltest.calibration_error(LABEL, PROB, sample_weight=w) != caltest.calibration_error(LABEL, PROB)
+
+
+def test_torch_tensors():
+    pytest.importorskip("torch")
+    assert failures(TENSORS, lambda make: check_same(validate_problem(*make()), (PROB, LABEL))) == {}
+    message = "`y_prob` must be convertible to an array of one shape: Got unsupported ScalarType BFloat16"
+    import torch
+
+    check_refused(validate_problem, ValueError, message, LABEL, tensor(PROB).to(torch.bfloat16))
+
+
+def test_the_public_functions_take_every_kind():
+    """The numbers do not depend on the kind, from the public functions on."""
+
+    def answer(y_true, y_prob, **options):
+        error = caltest.calibration_error(y_true, y_prob, **options)
+        return error, caltest.calibration_test(y_true, y_prob, n_resamples=199, rng=0, **options).pvalue
+
     error, pvalue = answer(LABEL, PROB)
     assert error > 0
     assert 0.05 < pvalue < 0.95
-    assert answer((LABEL + 1) % 3, PROB)[1] == 1 / 200
+    assert answer((LABEL + 1) % 3, PROB)[1] == 1 / 200  # the problem can tell answers apart
     assert answer(HAPPENED, 1 - EVENT)[1] < 0.05
-
-
-@pytest.mark.parametrize("kind", MATRICES)
-def test_probabilities_of_every_class(kind):
-    assert answer(LABEL, MATRICES[kind](PROB)) == answer(LABEL, PROB)
-
-
-@pytest.mark.parametrize("kind", EVENTS)
-def test_probabilities_of_the_positive_class(kind):
-    assert answer(HAPPENED, EVENTS[kind](EVENT)) == answer(HAPPENED, EVENT)
-
-
-@pytest.mark.parametrize("kind", INDICES)
-def test_labels_as_class_indices(kind):
-    assert answer(INDICES[kind](LABEL), PROB) == answer(LABEL, PROB)
-
-
-@pytest.mark.parametrize("kind", BOOLEANS)
-def test_labels_as_booleans(kind):
-    assert answer(BOOLEANS[kind](HAPPENED), EVENT) == answer(HAPPENED.astype(int), EVENT)
-
-
-@pytest.mark.parametrize("classes", [[False, True], np.array([False, True]), [0, 1]])
-def test_labels_as_booleans_with_classes(classes):
-    assert answer(HAPPENED, EVENT, classes=classes) == answer(HAPPENED, EVENT)
-    assert answer(HAPPENED, 1 - EVENT, classes=classes[::-1]) == answer(~HAPPENED, 1 - EVENT)
-
-
-@pytest.mark.parametrize("kind", NAMED_LABELS)
-def test_labels_named_by_classes(kind):
-    labels, classes = NAMED_LABELS[kind]
-    assert answer(labels, PROB, classes=classes) == answer(LABEL, PROB)
-
-
-@pytest.mark.parametrize(
-    "weight",
-    [
-        pytest.param(list, id="list"),
-        pytest.param(read_only, id="read-only"),
-        pytest.param(lambda w: w.astype(int), id="int"),
-        pytest.param(lambda w: w.astype(np.float32), id="float32"),
-        pytest.param(pd.Series, id="pandas"),
-        pytest.param(lambda w: pd.Series(w, dtype="Float64"), id="pandas nullable"),
-        pytest.param(pl.Series, id="polars"),
-        pytest.param(lambda w: tensor(w, requires_grad=True), id="torch"),
-    ],
-)
-def test_sample_weights(weight):
-    w = np.arange(N, dtype=float)
-    expected = caltest.calibration_error(LABEL, PROB, sample_weight=w)
-    assert caltest.calibration_error(LABEL, PROB, sample_weight=weight(w)) == expected
-    assert expected != caltest.calibration_error(LABEL, PROB)
+    assert answer(NAMED.tolist(), pl.DataFrame(PROB.astype(np.float32)), classes=pd.Index(NAMES)) == (error, pvalue)
+    assert answer(pd.Series(LABEL, dtype="Int64"), PROB.tolist()) == (error, pvalue)
+    assert answer(pl.Series(HAPPENED), pd.Series(EVENT)) == answer(HAPPENED.astype(int), read_only(EVENT))
 
 
 def test_zero_and_one_in_lists_of_floats_are_probabilities():
-    assert caltest.calibration_error([0, 1], [[0.5, 0.5], [0, 1]]) == caltest.calibration_error(
-        [0, 1], np.array([[0.5, 0.5], [0.0, 1.0]])
-    )
+    check_same(validate_problem([0, 1], [[0.5, 0.5], [0, 1]]), (np.array([[0.5, 0.5], [0.0, 1.0]]), np.array([0, 1])))
 
 
 def test_float32_softmax_of_a_thousand_classes_passes():
@@ -223,10 +271,10 @@ def test_float32_softmax_of_a_thousand_classes_passes():
     assert y_prob.dtype == np.float32
     assert np.any(y_prob.sum(axis=1, dtype=float) != 1)
     y_true = rng.integers(1000, size=500)
-    assert answer(y_true, y_prob, lens=Confidence()) == answer(y_true, y_prob.astype(float), lens=Confidence())
+    check_same(validate_problem(y_true, y_prob), (y_prob.astype(float), y_true))
 
 
-def test_drift_of_a_row_sum_stays_in_the_statistic():
+def test_deviations_of_a_sum_from_1_stay_in_the_statistic():
     drifted = PROB * (1 + SUM_TOLERANCE / 2)
     error = caltest.calibration_error(LABEL, drifted, statistic=ECE(partition=EqualWidth(1)))
     frequency = np.bincount(LABEL, minlength=3) / N
@@ -234,7 +282,7 @@ def test_drift_of_a_row_sum_stays_in_the_statistic():
     assert error != pytest.approx(np.abs(PROB.mean(axis=0) - frequency).sum() / 2, rel=1e-12)
 
 
-def test_drift_of_a_row_sum_does_not_reach_the_draws():
+def test_deviations_of_a_sum_from_1_do_not_change_simulated_labels():
     def first_frequency(predicted, observed):
         return observed[..., 0]
 
@@ -245,73 +293,6 @@ def test_drift_of_a_row_sum_does_not_reach_the_draws():
     )
     assert np.ptp(plain.null_distribution) > 0
     np.testing.assert_array_equal(plain.null_distribution, drifted.null_distribution)
-
-
-def writing_lens(prob, outcome):
-    prob[:] = [0.25, 0.25, 0.5]
-    outcome[:] = 0
-    return prob, outcome
-
-
-def writing_region(prob):
-    prob[:] = 0.5
-    return np.ones(len(prob), dtype=bool)
-
-
-def writing_function(prob):
-    prob[:] = [0.25, 0.25, 0.5]
-    return prob
-
-
-def writing_partition(prob):
-    prob[:] = 0.5
-    return np.zeros(len(prob), dtype=int)
-
-
-class WritingPartition(caltest.Partition):
-    """A user's partition that writes to what it is given, when fitted and when applied."""
-
-    def fit(self, prob):
-        prob[:] = 0.5
-        return writing_partition
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"lens": Confidence()},
-        {"lens": writing_lens},
-        {"region": writing_region},
-        {"statistic": ECE(partition=writing_partition)},
-        {"statistic": ECE(partition=WritingPartition())},
-        {"resampling": Consistency(calibration_function=writing_function)},
-        {"classes": [0, 1, 2]},
-    ],
-    ids=[
-        "default",
-        "lens",
-        "writing lens",
-        "writing region",
-        "writing partition",
-        "writing partition class",
-        "writing calibration function",
-        "classes",
-    ],
-)
-@pytest.mark.parametrize("freeze", [False, True], ids=["writable", "read-only"])
-@pytest.mark.parametrize("kind", ["float64", "float32", "Fortran order", "strided", "torch float64"])
-def test_arrays_of_the_caller_never_change(kind, freeze, options):
-    y_true, y_prob, weight = LABEL.copy(), MATRICES[kind](PROB.copy()), np.ones(N)
-    if freeze and kind != "torch float64":
-        y_prob = read_only(y_prob)
-    y_true.flags.writeable = weight.flags.writeable = not freeze
-    caltest.calibration_test(y_true, y_prob, n_resamples=9, rng=0, **options)
-    if "resampling" not in options:
-        caltest.calibration_error(y_true, y_prob, sample_weight=weight, **options)
-    np.testing.assert_array_equal(y_true, LABEL)
-    np.testing.assert_array_equal(y_prob, PROB)
-    np.testing.assert_array_equal(weight, 1)
 
 
 def changed(array, value, where=3):
@@ -460,16 +441,19 @@ REFUSED_LABELS = {
         NAMED,
         {"classes": "bcd"},
         "`classes` must be a sequence of 3 labels, one per column of `y_prob`, got 'bcd'.",
+        TypeError,
     ),
     "classes without order": (
         NAMED,
         {"classes": {"bird"}},
         "`classes` must be a sequence of 3 labels, one per column of `y_prob`, got {'bird'}.",
+        TypeError,
     ),
     "classes a number": (
         NAMED,
         {"classes": 3},
         "`classes` must be a sequence of 3 labels, one per column of `y_prob`, got 3.",
+        TypeError,
     ),
     "classes in two dimensions": (
         NAMED,
@@ -477,8 +461,6 @@ REFUSED_LABELS = {
         "`classes` must be a sequence of 3 labels, one per column of `y_prob`, got [['bird'], ['cat'], ['dog']].",
     ),
 }
-STATISTIC_WANTED = "`statistic` must be a Statistic such as ECE() or Omnibus(), got "
-LENS_WANTED = "`lens` must be a lens such as Confidence() or a function of (prob, outcome), got "
 
 
 @dataclass
@@ -490,123 +472,44 @@ class UnhashablePartition(Partition):
 
 
 PARTITION_WANTED = "`partition` must be a partition such as EqualWidth(15) or a function, got "
-REFUSED_OPTIONS = {
-    "statistic a string": ({"statistic": "ece"}, STATISTIC_WANTED + "'ece'."),
-    "statistic a class": ({"statistic": ECE}, STATISTIC_WANTED + "<class 'caltest.statistics._binned.ECE'>."),
-    "statistic a function": ({"statistic": len}, STATISTIC_WANTED + "<built-in function len>."),
-    "lens a string": ({"lens": "confidence"}, LENS_WANTED + "'confidence'."),
-    "lens a class": ({"lens": Confidence}, LENS_WANTED + "<class 'caltest.predictions._lenses.Confidence'>."),
-    "lens of one column": (
-        {"lens": lambda prob, outcome: (prob[:, :1], outcome * 0)},
-        "`lens` must return probabilities (60, n_outcomes >= 2) and outcomes (60,), got (60, 1) and (60,).",
-    ),
-    "lens that drops rows": (
-        {"lens": lambda prob, outcome: (prob[1:], outcome[1:])},
-        "`lens` must return probabilities (60, n_outcomes >= 2) and outcomes (60,), got (59, 3) and (59,).",
-    ),
-    "lens that returns nothing": (
-        {"lens": lambda prob, outcome: None},
-        "`lens` must return a pair (prob, outcome), got NoneType.",
-    ),
-    "lens whose rows do not sum to 1": (
-        {"lens": lambda prob, outcome: (prob * 2, outcome)},
-        "`lens` must return probabilities that sum to 1, got 2",
-    ),
-    "lens that returns NaN": (
-        {"lens": lambda prob, outcome: (prob * np.nan, outcome)},
-        "`lens` must return finite probabilities, got nan.",
-    ),
-    "region no function": ({"region": 5}, "`region` must be a function of probabilities, got 5."),
-    "partition a list": ({"statistic": ECE(partition=[0.5])}, PARTITION_WANTED + "[0.5]."),
-    "partition unhashable": (
-        {"statistic": ECE(partition=UnhashablePartition())},
-        "`partition` must be hashable, such as a frozen dataclass, got",
-    ),
-    "distance that returns NaN": (
-        {"statistic": ECE(distance=lambda predicted, observed: (observed * np.nan).sum(axis=-1))},
-        "`distance` must return numbers, got nan.",
-    ),
-    "distance no function": (
-        {"statistic": ECE(distance="l1")},
-        "`distance` must be a function of (predicted, observed), got 'l1'.",
-    ),
-    "lens with outcomes out of range": (
-        {"lens": lambda prob, outcome: (prob, outcome + 1)},
-        "`lens` must return outcomes 0 to 2, got int64 from 1 to 3.",
-    ),
-    "region of wrong shape": (
-        {"region": lambda prob: np.ones(3, dtype=bool)},
-        "`region` must return booleans of shape (60,), got bool of shape (3,).",
-    ),
-    "region with an axis too many": (
-        {"region": lambda prob: prob > 0},
-        "`region` must return booleans of shape (60,), got bool of shape (60, 3).",
-    ),
-    "region of wrong dtype": (
-        {"region": lambda prob: np.arange(len(prob))},
-        "`region` must return booleans of shape (60,), got int64 of shape (60,).",
-    ),
-    "empty region": (
-        {"region": lambda prob: np.zeros(len(prob), dtype=bool)},
-        "`region` must hold at least one row (of positive weight), got none.",
-    ),
-    "partition a string": ({"statistic": ECE(partition="width")}, PARTITION_WANTED + "'width'."),
-    "partition a number": ({"statistic": ECE(partition=15)}, PARTITION_WANTED + "15."),
-    "partition a class": (
-        {"statistic": ECE(partition=EqualWidth)},
-        PARTITION_WANTED + "<class 'caltest.predictions._partitions.EqualWidth'>.",
-    ),
-    "partition into fractions": (
-        {"statistic": ECE(partition=lambda prob: prob[:, 0])},
-        "`partition` must return an integer cell number per row, shape (60,), got float64 of shape (60,).",
-    ),
-    "partition of wrong shape": (
-        {"statistic": ECE(partition=lambda prob: np.zeros(3, dtype=int))},
-        "`partition` must return an integer cell number per row, shape (60,), got int64 of shape (3,).",
-    ),
-    "partition for two outcomes": (
-        {"statistic": ECE(partition=EqualMass(3))},
-        "`EqualMass` needs a two-outcome lens such as Confidence(), got 3 outcomes.",
-    ),
-    "distance that does not reduce": (
-        {"statistic": ECE(distance=lambda predicted, observed: predicted - observed)},
-        "`distance` must reduce the last axis of arrays (..., n_outcomes): expected shape ",
-    ),
-}
 SEED_WANTED = "`rng` must be None, an integer >= 0 or a numpy.random.Generator, got "
 METHOD_WANTED = "`method` must be one of 'auto', 'exact', 'monte-carlo', 'asymptotic', got "
-REFUSED_TEST_OPTIONS = {
-    "rng negative": ({"rng": -1}, SEED_WANTED + "-1."),
-    "rng a float": ({"rng": 1.5}, SEED_WANTED + "1.5."),
-    "rng a boolean": ({"rng": True}, SEED_WANTED + "True."),
-    "rng a string": ({"rng": "seed"}, SEED_WANTED + "'seed'."),
-    "rng a RandomState": ({"rng": np.random.RandomState(0)}, SEED_WANTED + "RandomState(MT19937)"),
-    "n_resamples 0": ({"n_resamples": 0}, "`n_resamples` must be an integer >= 1, got 0."),
-    "n_resamples 1.5": ({"n_resamples": 1.5}, "`n_resamples` must be an integer >= 1, got 1.5."),
-    "n_resamples True": ({"n_resamples": True}, "`n_resamples` must be an integer >= 1, got True."),
-    "n_resamples None": ({"n_resamples": None}, "`n_resamples` must be an integer >= 1, got None."),
-    "workers 0": ({"workers": 0}, "`workers` must be "),
-    "workers -2": ({"workers": -2}, "`workers` must be "),
-    "workers 1.5": ({"workers": 1.5}, "`workers` must be "),
-    "workers True": ({"workers": True}, "`workers` must be "),
-    "method unknown": ({"method": "normal"}, METHOD_WANTED + "'normal'."),
-    "method asymptotic": ({"method": "asymptotic"}, 'method="asymptotic" needs KS or Kuiper, predictions fixed; got'),
-    "method None": ({"method": None}, METHOD_WANTED + "None."),
-    "method exact": (
-        {"method": "exact", "statistic": ECE()},
-        'method="exact" needs ECE, MCE or HosmerLemeshow behind a two-outcome lens such as Confidence(), '
-        "predictions fixed; got ECE() with 3 outcomes",
+WORKERS_WANTED = "`workers` must be an integer >= 1, or -1 for all processors, got "
+REFUSED_OPTIONS = {
+    "statistic a string": (TypeError, {"statistic": "ece"}, "`statistic` must be a statistic such as ECE()"),
+    "statistic a class": (TypeError, {"statistic": ECE}, "got <class 'caltest.statistics._binned.ECE'>."),
+    "statistic a function": (TypeError, {"statistic": len}, "got <built-in function len>."),
+    "partition for two outcomes": (
+        ValueError,
+        {"statistic": ECE(partition=EqualMass(3)), "lens": caltest.Canonical()},
+        "`EqualMass` needs a two-outcome lens such as Confidence(), got 3 outcomes.",
     ),
-    "resampling a string": ({"resampling": "consistency"}, "`resampling` must be a Consistency(...), the law under"),
-    "resampling a class": ({"resampling": Consistency}, "`resampling` must be a Consistency(...), the law under"),
-    "calibration function of wrong shape": (
-        {"resampling": Consistency(calibration_function=lambda prob: prob[:, :2])},
-        "`calibration_function` must return shape (60, 3), got (60, 2).",
+    "rng negative": (ValueError, {"rng": -1}, SEED_WANTED + "-1."),
+    "rng a float": (TypeError, {"rng": 1.5}, SEED_WANTED + "1.5."),
+    "rng a boolean": (TypeError, {"rng": True}, SEED_WANTED + "True."),
+    "rng a string": (TypeError, {"rng": "seed"}, SEED_WANTED + "'seed'."),
+    "rng a list": (TypeError, {"rng": [1, 2]}, SEED_WANTED + "[1, 2]."),
+    "rng a RandomState": (TypeError, {"rng": np.random.RandomState(0)}, SEED_WANTED + "RandomState(MT19937)"),
+    "n_resamples 0": (ValueError, {"n_resamples": 0}, "`n_resamples` must be an integer >= 1, got 0."),
+    "n_resamples negative": (ValueError, {"n_resamples": -5}, "`n_resamples` must be an integer >= 1, got -5."),
+    "n_resamples 1.5": (TypeError, {"n_resamples": 1.5}, "`n_resamples` must be an integer >= 1, got 1.5."),
+    "n_resamples 99.0": (TypeError, {"n_resamples": 99.0}, "`n_resamples` must be an integer >= 1, got 99.0."),
+    "n_resamples a text": (TypeError, {"n_resamples": "99"}, "`n_resamples` must be an integer >= 1, got '99'."),
+    "n_resamples True": (TypeError, {"n_resamples": True}, "`n_resamples` must be an integer >= 1, got True."),
+    "n_resamples None": (TypeError, {"n_resamples": None}, "`n_resamples` must be an integer >= 1, got None."),
+    "workers 0": (ValueError, {"workers": 0}, WORKERS_WANTED + "0."),
+    "workers -2": (ValueError, {"workers": -2}, WORKERS_WANTED + "-2."),
+    "workers 1.5": (TypeError, {"workers": 1.5}, WORKERS_WANTED + "1.5."),
+    "workers True": (TypeError, {"workers": True}, WORKERS_WANTED + "True."),
+    "workers None, nothing drawn": (
+        TypeError,
+        {"workers": None, "statistic": ECE(EqualWidth(5)), "lens": Confidence()},
+        WORKERS_WANTED + "None.",
     ),
-    "calibration function that does not sum to 1": (
-        {"resampling": Consistency(calibration_function=lambda prob: prob / 2)},
-        "`calibration_function` must return probabilities that sum to 1, got [",
-    ),
+    "method unknown": (ValueError, {"method": "normal"}, METHOD_WANTED + "'normal'."),
+    "method None": (TypeError, {"method": None}, METHOD_WANTED + "None."),
+    "resampling a string": (TypeError, {"resampling": "consistency"}, "`resampling` must be a Consistency(...), the"),
+    "resampling a class": (TypeError, {"resampling": Consistency}, "`resampling` must be a Consistency(...), the null"),
 }
 REFUSED_WEIGHTS = {
     "negative": (changed(np.ones(N), -1.0), "`sample_weight` must be finite and not negative, got -1.0 in row 3."),
@@ -624,75 +527,116 @@ REFUSED_WEIGHTS = {
         np.ma.masked_array(np.ones(N), np.arange(N) == 0),
         "`sample_weight` must not hold masked values; drop those rows first.",
     ),
-    "zero inside the region": ((EVENT < 0.5).astype(float), "`region` must hold at least one row (of positive weight)"),
+}
+COUNT, LEVEL = "`n` must be an integer >= 1, got ", "`level` must lie strictly between 0 and 1, got "
+POSITIVE, NUMBER = "`width` must be a positive, finite number, got ", "`beta0` must be a finite number, got "
+REFUSED_VALUES = {
+    "count 0": (ValueError, partial(validate_count, 0, "n"), COUNT + "0."),
+    "count below the minimum": (
+        ValueError,
+        partial(validate_count, -1, "k", minimum=0),
+        "`k` must be an integer >= 0, got -1.",
+    ),
+    "count 1.5": (TypeError, partial(validate_count, 1.5, "n"), COUNT + "1.5."),
+    "count 1.0": (TypeError, partial(validate_count, np.float64(1), "n"), COUNT),
+    "count True": (TypeError, partial(validate_count, True, "n"), COUNT + "True."),
+    "count a text": (TypeError, partial(validate_count, "1", "n"), COUNT + "'1'."),
+    "level 0": (ValueError, partial(validate_level, 0, "level"), LEVEL + "0."),
+    "level 1": (ValueError, partial(validate_level, 1.0, "level"), LEVEL + "1.0."),
+    "level NaN": (ValueError, partial(validate_level, np.nan, "level"), LEVEL + "nan."),
+    "level True": (TypeError, partial(validate_level, True, "level"), LEVEL + "True."),
+    "level a text": (TypeError, partial(validate_level, "0.9", "level"), LEVEL + "'0.9'."),
+    "level complex": (TypeError, partial(validate_level, np.complex128(0.5), "level"), LEVEL),
+    "positive 0": (ValueError, partial(validate_positive, 0, "width"), POSITIVE + "0."),
+    "positive infinite": (ValueError, partial(validate_positive, np.inf, "width"), POSITIVE + "inf."),
+    "positive NaN": (ValueError, partial(validate_positive, np.nan, "width"), POSITIVE + "nan."),
+    "positive None": (TypeError, partial(validate_positive, None, "width"), POSITIVE + "None."),
+    "positive or else": (
+        TypeError,
+        partial(validate_positive, "many", "width", '"median"'),
+        "`width` must be a positive, finite number or \"median\", got 'many'.",
+    ),
+    "number infinite": (ValueError, partial(validate_number, np.inf, "beta0"), NUMBER + "inf."),
+    "number True": (TypeError, partial(validate_number, True, "beta0"), NUMBER + "True."),
+    "number a list": (TypeError, partial(validate_number, [1.0], "beta0"), NUMBER + "[1.0]."),
+    "number out of range": (
+        ValueError,
+        partial(validate_number, 2, "share", 0, 1),
+        "`share` must be a finite number from 0 to 1, got 2.",
+    ),
+    "choice unknown": (
+        ValueError,
+        partial(validate_choice, "both", "closed", ("left", "right")),
+        "`closed` must be one of 'left', 'right', got 'both'.",
+    ),
+    "choice no text": (
+        TypeError,
+        partial(validate_choice, 3, "closed", ("left", "right")),
+        "`closed` must be one of 'left', 'right', got 3.",
+    ),
+    "workers 0": (ValueError, partial(validate_workers, 0), WORKERS_WANTED + "0."),
+    "workers a float": (TypeError, partial(validate_workers, -1.0), WORKERS_WANTED + "-1.0."),
 }
 
 
-def check_refused(call, message, *arguments, **options):
-    with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        call(*arguments, **options)
-    assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+def test_probabilities_that_are_refused():
+    def check(case):
+        y_prob, message = case
+        for call in (caltest.calibration_error, caltest.calibration_test):
+            check_refused(call, ValueError, message, HAPPENED.astype(int), y_prob)
+
+    assert failures(REFUSED_PROBABILITIES, check) == {}
 
 
-@pytest.mark.parametrize("call", [caltest.calibration_error, caltest.calibration_test])
-@pytest.mark.parametrize("case", REFUSED_PROBABILITIES)
-def test_probabilities_that_are_refused(case, call):
-    y_prob, message = REFUSED_PROBABILITIES[case]
-    check_refused(call, message, HAPPENED.astype(int), y_prob)
+def test_labels_that_are_refused():
+    def check(case):
+        y_true, options, message, *kind = case
+        for call in (caltest.calibration_error, caltest.calibration_test):
+            check_refused(call, *(kind or [ValueError]), message, y_true, PROB, **options)
+
+    assert failures(REFUSED_LABELS, check) == {}
 
 
-@pytest.mark.parametrize("call", [caltest.calibration_error, caltest.calibration_test])
-@pytest.mark.parametrize("case", REFUSED_LABELS)
-def test_labels_that_are_refused(case, call):
-    y_true, options, message = REFUSED_LABELS[case]
-    check_refused(call, message, y_true, PROB, **options)
+def test_weights_that_are_refused():
+    def check(case):
+        check_refused(caltest.calibration_error, ValueError, case[1], LABEL, PROB, sample_weight=case[0])
+
+    assert failures(REFUSED_WEIGHTS, check) == {}
+    options = {"sample_weight": (EVENT < 0.5).astype(float), "region": lambda prob: prob[:, 2] >= 0.5}
+    message = "`region` must hold at least one observation (of positive weight), got none."
+    check_refused(caltest.calibration_error, ValueError, message, LABEL, PROB, **options)
 
 
-@pytest.mark.parametrize("call", [caltest.calibration_error, caltest.calibration_test])
-@pytest.mark.parametrize("case", REFUSED_OPTIONS)
-def test_options_that_are_refused(case, call):
-    options, message = REFUSED_OPTIONS[case]
-    check_refused(call, message, LABEL, PROB, **options)
+def test_options_that_are_refused():
+    def check(case):
+        kind, options, message = case
+        check_refused(caltest.calibration_test, kind, message, LABEL, PROB, **{"n_resamples": 9, **options})
+
+    assert failures(REFUSED_OPTIONS, check) == {}
 
 
-@pytest.mark.parametrize("case", REFUSED_TEST_OPTIONS)
-def test_options_of_the_test_that_are_refused(case):
-    options, message = REFUSED_TEST_OPTIONS[case]
-    check_refused(caltest.calibration_test, message, LABEL, PROB, **{"n_resamples": 9, **options})
+def test_wrong_types_are_type_errors_and_wrong_values_value_errors():
+    assert failures(REFUSED_VALUES, lambda case: check_refused(case[1], case[0], case[2])) == {}
+    message = "`partition` must be hashable, such as a frozen dataclass, got"
+    check_refused(lambda: ECE(partition=UnhashablePartition()), TypeError, message)
+    check_refused(lambda: ECE(partition=3), TypeError, PARTITION_WANTED + "3.")
+    check_refused(lambda: ECE(partition="width"), TypeError, PARTITION_WANTED + "'width'.")
 
 
-@pytest.mark.parametrize("case", REFUSED_WEIGHTS)
-def test_weights_that_are_refused(case):
-    weight, message = REFUSED_WEIGHTS[case]
-    region = (lambda prob: prob[:, 2] >= 0.5) if case == "zero inside the region" else None
-    check_refused(caltest.calibration_error, message, LABEL, PROB, sample_weight=weight, region=region)
+def test_what_validators_return():
+    assert [validate_count(value, "n") for value in (1, np.int32(7), np.uint8(200))] == [1, 7, 200]
+    assert type(validate_count(np.int32(7), "n")) is int
+    assert [validate_level(value, "level") for value in (0.5, np.float32(0.25))] == [0.5, 0.25]
+    assert [validate_positive(value, "width") for value in (3, 1e-300, np.int64(2))] == [3.0, 1e-300, 2.0]
+    assert [validate_number(value, "x", -1, 1) for value in (-1, 0.5, np.float32(1))] == [-1.0, 0.5, 1.0]
+    assert validate_choice("left", "closed", ("left", "right")) == "left"
+    assert validate_workers(3) == 3
+    assert validate_workers(-1) >= 1
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: EqualWidth(0), '`n_cells` must be an integer >= 1 or "sqrt", got 0.'),
-        (lambda: EqualWidth(2.0), '`n_cells` must be an integer >= 1 or "sqrt", got 2.0.'),
-        (lambda: EqualMass(True), '`n_cells` must be an integer >= 1 or "sqrt", got True.'),
-        (lambda: EqualWidth(10, closed="both"), "`closed` must be one of 'left', 'right', got 'both'."),
-        (lambda: Consistency(resample_predictions=1), "`resample_predictions` must be True or False, got 1."),
-        (
-            lambda: Consistency(calibration_function=0.5),
-            "`calibration_function` must be a function of probabilities, g",
-        ),
-        (lambda: validate_level(1, "confidence_level"), "`confidence_level` must lie strictly between 0 and 1, got 1."),
-        (lambda: validate_number(np.inf, "beta0"), "`beta0` must be a finite number, got inf."),
-        (lambda: validate_number(True, "beta0"), "`beta0` must be a finite number, got True."),
-        (lambda: validate_number(2, "share", 0, 1), "`share` must be a finite number from 0 to 1, got 2."),
-        (lambda: validate_level("0.9", "confidence_level"), "must lie strictly between 0 and 1, got '0.9'."),
-    ],
-)
-def test_objects_refuse_bad_parameters_when_they_are_made(make, message):
-    check_refused(make, message)
-
-
-def test_torch_tensors_that_numpy_cannot_read_say_why():
-    torch = pytest.importorskip("torch")
-    message = "`y_prob` must be convertible to an array of one shape: Got unsupported ScalarType BFloat16"
-    check_refused(caltest.calibration_error, message, LABEL, tensor(PROB).to(torch.bfloat16))
+def test_sources_of_randomness():
+    first = np.random.default_rng(7).random()
+    assert validate_rng(7).random() == validate_rng(np.int64(7)).random() == first
+    generator = np.random.default_rng(7)
+    assert validate_rng(generator) is generator
+    assert validate_rng(None).random() != validate_rng(None).random()

@@ -1,6 +1,7 @@
 """Small problems, and examples of every lens, partition, distance and statistic of the package.
 
-A new class of the package needs an example here; `tests/house/test_house.py` fails without.
+A new class of the package needs an example here: tests that collect all classes, such as
+`tests/statistics/test_base.py`, fail without.
 """
 
 import inspect
@@ -257,8 +258,8 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     caltest.SKCE: lambda: [
         caltest.SKCE(),
         caltest.SKCE(estimator="biased"),
-        caltest.SKCE(caltest.euclidean_kernel, estimator="block"),
-        caltest.SKCE(caltest.gaussian_kernel, bandwidth=0.25, estimator="biased"),
+        caltest.SKCE(caltest.statistics.euclidean_kernel, estimator="block"),
+        caltest.SKCE(caltest.statistics.gaussian_kernel, bandwidth=0.25, estimator="biased"),
         caltest.SKCE(inner_product_kernel, bandwidth=2.0),
     ],
     caltest.MMCE: lambda: [caltest.MMCE(), caltest.MMCE(bandwidth=0.01)],
@@ -266,19 +267,7 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
 }
 
 
-TWO_OUTCOMES = (
-    caltest.KS,
-    caltest.MMCE,
-    caltest.Kuiper,
-    caltest.IsotonicError,
-    caltest.ConvexECE,
-    caltest.MonotonicSweepECE,
-    caltest.KDEError,
-    caltest.SmoothECE,
-    caltest.CoxScore,
-    caltest.Bridge,
-    caltest.TCal,
-)
+TWO_OUTCOMES = tuple(kind for kind in STATISTICS if kind.n_outcomes == 2)
 """Statistics of one probability: they need a two-outcome lens."""
 
 
@@ -295,6 +284,10 @@ def flat(examples: dict[type, list[Any]]) -> list[Any]:
     return [example for several in examples.values() for example in several]
 
 
+ALL_PARTITIONS = [*flat(PARTITIONS), thirds]
+"""Every partition, a user's function among them, which is the last one."""
+
+
 def subclasses(kind: type) -> list[type]:
     """Concrete classes of the package below a base class, whether it names them in public or not."""
     below = [found for child in kind.__subclasses__() for found in (child, *subclasses(child))]
@@ -309,7 +302,8 @@ def defined_in(module: Any, what: Callable[[Any], bool]) -> list[Any]:
 
 def distances() -> list[Any]:
     """Every distance of the package."""
-    return defined_in(caltest.predictions._distances, inspect.isfunction)
+    found = defined_in(caltest.predictions._distances, inspect.isfunction)
+    return [function for function in found if not function.__name__.startswith("validate_")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,12 +338,18 @@ def simple_statistics() -> list[Any]:
 
 def default_statistics() -> list[Any]:
     """Every statistic with its defaults."""
-    return [kind() for kind in subclasses(caltest.Statistic)]
+    return [kind() for kind in subclasses(caltest.statistics.Statistic)]
 
 
 def components_of(statistics: list[Any]) -> list[Any]:
     """Those that have a value of their own."""
     return [statistic for statistic in statistics if statistic.components == (statistic,)]
+
+
+def plain_statistics() -> list[Any]:
+    """Every statistic that has a value of its own, with its defaults, and two more of the binned ones."""
+    more = [caltest.ECE(caltest.EqualWidth(4)), caltest.MCE(thirds, hellinger)]
+    return [*components_of(default_statistics()), *more]
 
 
 VIEWS = [

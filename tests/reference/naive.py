@@ -11,6 +11,7 @@ from math import exp, pi
 
 import numpy as np
 from scipy.integrate import quad
+from scipy.optimize import brentq
 from scipy.stats import beta, binom, kstwobign, multivariate_normal, norm
 
 import caltest
@@ -236,10 +237,11 @@ def middle(values, split):
 
 
 def variance(values):
-    """Mean squared deviation from the mean, divisor n, exactly."""
-    exact = [Fraction(value) for value in values]
-    mean = sum(exact) / len(exact)
-    return sum((value - mean) ** 2 for value in exact) / len(exact)
+    """Mean squared deviation from the mean, divisor n, exactly: floats are integers over a common power of 2."""
+    ratios = [float(value).as_integer_ratio() for value in values]
+    unit, n = max(bottom for _, bottom in ratios), len(ratios)
+    whole = [top * (unit // bottom) for top, bottom in ratios]
+    return Fraction(n * sum(x * x for x in whole) - sum(whole) ** 2, (n * unit) ** 2)
 
 
 def feature(p):
@@ -296,7 +298,7 @@ def remembered_cells(partition, rows):
 
 def plain(prob):
     """Rows as lists of Python floats."""
-    return [[float(value) for value in p] for p in prob]
+    return np.asarray(prob, dtype=float).tolist()
 
 
 # Distances.
@@ -323,10 +325,10 @@ def chebyshev(predicted, observed):
 
 
 DISTANCES = {
-    caltest.total_variation: total_variation,
-    caltest.euclidean: euclidean,
-    caltest.squared_euclidean: squared_euclidean,
-    caltest.chebyshev: chebyshev,
+    caltest.predictions.total_variation: total_variation,
+    caltest.predictions.euclidean: euclidean,
+    caltest.predictions.squared_euclidean: squared_euclidean,
+    caltest.predictions.chebyshev: chebyshev,
 }
 
 
@@ -543,9 +545,9 @@ def squared_l2(statistic, prob, outcome, weight=None, expected=None):
         if len(rows) < 2:
             continue
         mass = sum(w[i] for i in rows)
-        pairs = [(i, j) for i in rows for j in rows if i != j]
-        weight_of_pairs = sum(w[i] * w[j] for i, j in pairs)
-        products = sum(w[i] * w[j] * sum(map(float.__mul__, residual[i], residual[j])) for i, j in pairs)
+        pairs = [(i, j) for i in rows for j in rows if i < j]  # each twice
+        weight_of_pairs = 2 * sum(w[i] * w[j] for i, j in pairs)
+        products = 2 * sum(w[i] * w[j] * sum(map(float.__mul__, residual[i], residual[j])) for i, j in pairs)
         if statistic.estimator == "unbiased":
             squared = products / weight_of_pairs
         elif statistic.estimator == "t-cal":
@@ -778,7 +780,7 @@ def silverman(values):
 
 
 def smooth_ece(statistic, prob, outcome, weight=None, expected=None):
-    """The bandwidth that equals its own error, by bisection; at the smallest bandwidth if it is smaller than that."""
+    """The bandwidth that equals its own error; the error at the smallest bandwidth if it is smaller than that."""
     if len(prob[0]) != 2:
         raise ValueError("two outcomes")  # noqa: EM101
     total = len(prob) if weight is None else sum(float(w) for w in weight)
@@ -802,10 +804,7 @@ def smooth_ece(statistic, prob, outcome, weight=None, expected=None):
     high = error(low)
     if high <= low:
         return high
-    while high - low > 1e-14:
-        middle = (low + high) / 2
-        low, high = (middle, high) if error(middle) > middle else (low, middle)
-    return (low + high) / 2
+    return brentq(lambda sigma: error(sigma) - sigma, low, 2 * high, xtol=1e-14, rtol=1e-14)
 
 
 def reflected(t, x, sigma):
@@ -1019,6 +1018,7 @@ def row_score(kind, p, y):
     return -float(np.log(p[y])) if p[y] > 0 else np.inf
 
 
+@cache
 def isotonic_fit(score, happened, weight):
     """The increasing function of the score that is nearest to the outcomes, in every row.
 
@@ -1052,7 +1052,7 @@ def mean_scores(kind, prob, outcome, weight=None, expected=None):
     rows = [i for i, w in enumerate(weight) if w > 0]
     stated = [[float(q) for q in (prob if expected is None else expected)[i]] for i in rows]
     y, w = [outcome[i] for i in rows], [weight[i] for i in rows]
-    fitted = isotonic_fit([float(prob[i][1]) for i in rows], y, w)
+    fitted = isotonic_fit(tuple(float(prob[i][1]) for i in rows), tuple(y), tuple(w))
     rate = sum(v * k for v, k in zip(w, y, strict=True)) / sum(w)
     return [
         sum(v * row_score(kind, p, k) for v, p, k in zip(w, forecast, y, strict=True)) / sum(w)
@@ -1078,31 +1078,49 @@ def skce(statistic, prob, outcome, weight=None, expected=None):
         "unbiased": [(i, j) for i in range(n) for j in range(n) if i != j],
         "block": [(i, i + 1) for i in range(0, n - 1, 2)],
     }[statistic.estimator]
-    residual = [[(y == k) - float(q) for k, q in enumerate(row)] for y, row in zip(outcome, expected, strict=True)]
+    residual = tuple(
+        tuple((y == k) - float(q) for k, q in enumerate(row)) for y, row in zip(outcome, expected, strict=True)
+    )
+    similar = similarities(statistic.kernel, tuple(map(tuple, prob)), float(bandwidth))
+    inner = inner_products(residual)
     total, counted = 0.0, 0.0
     for i, j in pairs:
-        inner = sum(r * s for r, s in zip(residual[i], residual[j], strict=True))
-        total += w[i] * w[j] * kernel_between(statistic.kernel, prob[i], prob[j], bandwidth) * inner
+        later, earlier = max(i, j), min(i, j)
+        total += w[i] * w[j] * similar[later][earlier] * inner[later][earlier]
         counted += w[i] * w[j]
     return total / counted if counted > 0 else 0.0
 
 
+@cache
+def similarities(kernel, rows, bandwidth):
+    """The kernel of every row and the rows up to it, found once for all estimators and weights."""
+    return [[kernel_between(kernel, p, q, bandwidth) for q in rows[: i + 1]] for i, p in enumerate(rows)]
+
+
+@cache
+def inner_products(vectors):
+    """The inner product of every vector and the vectors up to it."""
+    return [[sum(r * s for r, s in zip(a, b, strict=True)) for b in vectors[: i + 1]] for i, a in enumerate(vectors)]
+
+
 def kernel_between(kernel, p, q, bandwidth):
     """A kernel of two rows; a user's function receives arrays."""
-    if kernel is caltest.total_variation_kernel:
-        return float(np.exp(-total_variation(p, q) / bandwidth))
-    if kernel is caltest.euclidean_kernel:
-        return float(np.exp(-euclidean(p, q) / bandwidth))
-    if kernel is caltest.gaussian_kernel:
-        return float(np.exp(-((euclidean(p, q) / bandwidth) ** 2) / 2))
+    if kernel is caltest.statistics.total_variation_kernel:
+        return exp(-total_variation(p, q) / bandwidth)
+    if kernel is caltest.statistics.euclidean_kernel:
+        return exp(-euclidean(p, q) / bandwidth)
+    if kernel is caltest.statistics.gaussian_kernel:
+        return exp(-((euclidean(p, q) / bandwidth) ** 2) / 2)
     return float(kernel(np.array(p), np.array(q), bandwidth))
 
 
 @cache
 def median_distance(kernel, rows):
     """The middle of all n * n distances, or the average of the two middle ones; 1e-150 instead of 0."""
-    distance = euclidean if kernel in {caltest.euclidean_kernel, caltest.gaussian_kernel} else total_variation
-    return max(middle(sorted(distance(p, q) for p in rows for q in rows), "median"), 1e-150)
+    euclidean_kernels = {caltest.statistics.euclidean_kernel, caltest.statistics.gaussian_kernel}
+    distance = euclidean if kernel in euclidean_kernels else total_variation
+    different = [distance(p, q) for i, p in enumerate(rows) for q in rows[:i]]
+    return max(middle(sorted([0.0] * len(rows) + different + different), "median"), 1e-150)
 
 
 def mmce(statistic, prob, outcome, weight=None, expected=None):

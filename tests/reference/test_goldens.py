@@ -209,12 +209,12 @@ def count_cells(partition, lens, y_true, y_prob):
 def metric(key, y_true, y_prob):
     """A metric of `goldens.md` through the objects of the package."""
 
-    def ece(partition, lens=CONFIDENCE, distance=caltest.total_variation):
+    def ece(partition, lens=CONFIDENCE, distance=caltest.predictions.total_variation):
         return error(y_true, y_prob, lens, caltest.ECE(partition, distance))
 
     def rms(partition):
         # Two columns: the squared distance is twice that of the event.
-        return np.sqrt(ece(partition, distance=caltest.squared_euclidean) / 2)
+        return np.sqrt(ece(partition, distance=caltest.predictions.squared_euclidean) / 2)
 
     return {
         "ECE10_top1": lambda: ece(caltest.EqualWidth(10)),
@@ -376,7 +376,7 @@ def test_null_of_top1_data_with_rows_redrawn(top1):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::caltest.CalibrationWarning")
+@pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
 @pytest.mark.parametrize("key", CANONICAL_ROWS_REDRAWN)
 def test_canonical_null_with_rows_redrawn(network, key):
     """The cells are fitted again on every resample; where they are sparse, the result warns."""

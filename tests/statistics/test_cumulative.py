@@ -1,4 +1,4 @@
-"""The cumulative residual: KS and Kuiper against plain NumPy, against published values, and their Brownian limits."""
+"""The cumulative residual: KS and Kuiper against plain NumPy, by hand and against published values; class-wise KS."""
 
 import math
 
@@ -6,20 +6,23 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import quad
-from scipy.stats import binom, norm
+from scipy.stats import binom
 
 import caltest
 from caltest.predictions._sample import make_sample
 from caltest.resampling import _brownian as brownian
-from caltest.resampling._brownian import ExcursionLaw, RangeLaw
+from caltest.resampling._brownian import ExcursionDistribution, RangeDistribution
+from caltest.resampling._run import null_values
+from tests.statistics.networks import NETWORKS, network, read
 
-CONFIDENCE = caltest.Confidence()
-NETWORKS = ["cifar10_vgg19_bn", "cifar10_densenet121", "cifar10_googlenet", "cifar10_resnet_orig"]
 BOTH = {"KS": caltest.KS(), "Kuiper": caltest.Kuiper()}
 PVALUE = {"KS": brownian.ks_pvalue, "Kuiper": brownian.kuiper_pvalue}
 LOG_PVALUE = {"KS": brownian.ks_log_pvalue, "Kuiper": brownian.kuiper_log_pvalue}
-LAW = {"KS": ExcursionLaw, "Kuiper": RangeLaw}
+LIMIT = {"KS": ExcursionDistribution, "Kuiper": RangeDistribution}
+
+
+def error(y_true, y_prob, statistic, **options):
+    return caltest.calibration_error(y_true, y_prob, statistic=statistic, **options)
 
 
 def plain_path(outcomes, event, tied=True):
@@ -50,19 +53,31 @@ EVENTS = {
 }
 
 
-@pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("kind", EVENTS)
-@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 128, 200, 1023, 1024, 1025, 3000])
-def test_equals_plain_numpy(kind, n, name):
-    rng = np.random.default_rng(n)
-    event = EVENTS[kind](n, rng)
-    sample = make_sample(np.zeros(n, dtype=int), event)
-    drawn = rng.random((8, n)) < sample.event
-    runs = np.arange(n) < rng.integers(n + 1, size=(4, 1))  # events first, or last: the largest excursions
-    outcomes = np.concatenate([drawn, rng.random((4, n)) < 0.5, runs, ~runs, np.zeros((1, n)), np.ones((1, n))])
-    value = BOTH[name].evaluate(sample, outcomes.astype(np.uint8))
-    expected = read_plainly(name, plain_path(outcomes, sample.event)) / n
-    np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
+def test_equals_plain_numpy(kind):
+    for n in (1, 2, 63, 64, 65, 128, 200, 1023, 1024, 1025, 3000):
+        rng = np.random.default_rng(n)
+        event = EVENTS[kind](n, rng)
+        sample = make_sample(np.zeros(n, dtype=int), event)
+        drawn = rng.random((8, n)) < sample.event
+        runs = np.arange(n) < rng.integers(n + 1, size=(4, 1))  # events first, or last: the largest excursions
+        outcomes = np.concatenate([drawn, rng.random((4, n)) < 0.5, runs, ~runs, np.zeros((1, n)), np.ones((1, n))])
+        for name, statistic in BOTH.items():
+            value = statistic.evaluate(sample, outcomes.astype(np.uint8))
+            expected = read_plainly(name, plain_path(outcomes, sample.event)) / n
+            np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12, err_msg=f"{name} of {n}")
+
+
+# By hand.
+
+
+def test_the_path_is_read_at_the_end_of_tied_blocks():
+    # Residuals -1/2, +1/2 within a block: the path never leaves 0 at its end.
+    assert error([0, 1, 0, 1], [0.5] * 4, caltest.KS()) == 0
+    # Blocks 1/4 and 3/4: -1/4 - 1/4, then + 1/4 + 1/4.
+    assert error([0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75], caltest.KS()) == 0.125
+    # The extreme lies inside: + 3/4, then - 3/4.
+    assert error([1, 0], [0.25, 0.75], caltest.KS()) == 0.375
 
 
 def test_kuiper_by_hand():
@@ -103,6 +118,34 @@ def test_kuiper_is_the_largest_residual_of_an_interval(rows):
     assert ks - 1e-12 <= value <= 2 * ks + 1e-12
 
 
+# Class-wise KS.
+
+
+def test_standardised_path_by_hand():
+    # Class 0: residual 1/2 in a single row of variance 1/4; the other classes -1/4 of variance 3/16.
+    assert error([0], [[0.5, 0.25, 0.25]], caltest.ClasswiseKS()) == pytest.approx(0.5 / 0.25**0.5, rel=1e-12)
+    assert error([2], [[0.5, 0.25, 0.25]], caltest.ClasswiseKS()) == pytest.approx(0.75 / (3 / 16) ** 0.5, rel=1e-12)
+
+
+def test_classwise_paths_are_ks_of_every_class():
+    rng = np.random.default_rng(1)
+    y_prob, y_true = rng.dirichlet(np.ones(4), size=200), rng.integers(4, size=200)
+    expected = max(
+        200
+        * error(y_true, y_prob, caltest.KS(), lens=caltest.ClassWise(k))
+        / np.sqrt((y_prob[:, k] * (1 - y_prob[:, k])).sum())
+        for k in range(4)
+    )
+    assert error(y_true, y_prob, caltest.ClasswiseKS()) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_path_without_variance_is_flat_or_infinite():
+    assert error([0, 1], [0.0, 1.0], caltest.ClasswiseKS()) == 0
+    assert error([1, 1], [0.0, 1.0], caltest.ClasswiseKS()) == np.inf
+    # A contradiction is infinite whatever its weight.
+    assert error([1, 1], [0.0, 1.0], caltest.ClasswiseKS(), sample_weight=[0.25, 0.25]) == np.inf
+
+
 # Published values: `metrics` and `top1` of ../shared/data/goldens.json, 12 significant digits. They were read after
 # every row, where the package reads at the ends of tied blocks.
 
@@ -131,19 +174,18 @@ def check_standardised(name, right, confidence, golden):
         assert standardised == pytest.approx(golden, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("column", range(4), ids=NETWORKS)
-def test_standardised_statistics_of_networks(shared_data, column, name):
-    with np.load(shared_data / f"{NETWORKS[column]}.npz") as data:
-        y_true, y_prob = data["labels"], data["probs"]
-    check_standardised(name, y_prob.argmax(axis=1) == y_true, y_prob.max(axis=1), STANDARDISED[name][column])
+def test_standardised_statistics_of_networks(shared_data, column):
+    y_true, y_prob = network(shared_data, column)
+    for name in BOTH:
+        check_standardised(name, y_prob.argmax(axis=1) == y_true, y_prob.max(axis=1), STANDARDISED[name][column])
 
 
-@pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("data_set", TOP1_STANDARDISED)
-def test_standardised_statistics_of_top1(shared_data, data_set, name):
-    with np.load(shared_data / f"{data_set}.npz") as data:
-        check_standardised(name, data["labels"] == 1, data["scores"], TOP1_STANDARDISED[data_set][name])
+def test_standardised_statistics_of_top1(shared_data, data_set):
+    label, score = read(shared_data / f"{data_set}.npz", "labels", "scores")
+    for name in BOTH:
+        check_standardised(name, label == 1, score, TOP1_STANDARDISED[data_set][name])
 
 
 def test_every_lens_of_gupta_on_bundled_predictions():
@@ -161,84 +203,8 @@ def test_every_lens_of_gupta_on_bundled_predictions():
         order = np.argsort(event, kind="stable")
         path = plain_path(happened[order], event[order])
         for name, statistic in BOTH.items():
-            value = caltest.calibration_error(y_true, y_prob, lens=lens, statistic=statistic)
-            assert value == pytest.approx(read_plainly(name, path) / len(y_true), abs=1e-9)
-
-
-# The Brownian laws: fixtures of ../shared/prior-art.md, section 3.7.
-
-
-@pytest.mark.parametrize(
-    ("name", "x", "pvalue", "digits"),
-    [
-        ("KS", 1, 0.6292225702, 1e-9),
-        ("KS", 2, 0.0910005238, 1e-8),
-        ("KS", 3, 0.0053995921, 1e-7),
-        ("KS", 8, 2.488e-15, 2e-4),
-        ("KS", 10, 3.0e-23, 2e-2),
-        ("Kuiper", 1, 0.9366354121, 1e-9),
-        ("Kuiper", 2, 0.18149433939, 1e-10),  # printed there as 0.1814943339, without one of its digits
-        ("Kuiper", 3, 0.0107991685, 1e-8),
-        ("Kuiper", 8, 4.977e-15, 2e-4),
-    ],
-)
-def test_fixtures(name, x, pvalue, digits):
-    assert PVALUE[name](x) == pytest.approx(pvalue, rel=digits)
-    assert LOG_PVALUE[name](x) == pytest.approx(math.log(pvalue), abs=2 * digits)
-
-
-def by_tail_series(name, x):
-    """Many terms, as plain sums of normal tails."""
-    if name == "KS":
-        return 4 * sum((-1) ** k * norm.sf((2 * k + 1) * x) for k in range(100))
-    return 8 * sum((-1) ** (k - 1) * k * norm.sf(k * x) for k in range(1, 200))
-
-
-@pytest.mark.parametrize("name", BOTH)
-def test_both_series_are_one_law(name):
-    x = np.linspace(0.3, 6, 200)
-    pvalues = PVALUE[name](x)
-    np.testing.assert_allclose(pvalues, [by_tail_series(name, value) for value in x], rtol=1e-11)
-    np.testing.assert_allclose(np.log(pvalues), LOG_PVALUE[name](x), rtol=1e-11, atol=1e-15)
-    assert np.all(np.diff(pvalues) <= 0)
-
-
-@pytest.mark.parametrize("name", BOTH)
-@pytest.mark.parametrize("x", [9.0, 35.0, 40.0, 1e3, 1e8])
-def test_far_tails_keep_their_digits(name, x):
-    """The first term is all there is."""
-    first = math.log(4 if name == "KS" else 8) + norm.logsf(x)
-    assert LOG_PVALUE[name](x) == pytest.approx(first, rel=1e-14)
-
-
-@pytest.mark.parametrize("name", BOTH)
-def test_ends(name):
-    assert PVALUE[name](0) == 1
-    assert PVALUE[name](1e-200) == 1
-    assert LOG_PVALUE[name](np.inf) == -np.inf
-    assert isinstance(PVALUE[name](2), float)
-    assert PVALUE[name]([[1, 2, 3]]).shape == (1, 3)
-
-
-@pytest.mark.parametrize("function", [*PVALUE.values(), *LOG_PVALUE.values()])
-@pytest.mark.parametrize("wrong", [-0.5, np.nan])
-def test_what_is_no_statistic(function, wrong):
-    for statistic in (wrong, [1.0, wrong]):
-        with pytest.raises(ValueError, match=f"`statistic` must not be negative or nan, got {wrong}"):
-            function(statistic)
-
-
-@pytest.mark.parametrize("law", [ExcursionLaw, RangeLaw])
-def test_moments_and_quantiles(law):
-    standard, scaled = law(1.0), law(0.25)
-    mean = quad(standard.sf, 0, 12, points=[1.5])[0]
-    square = quad(lambda x: 2 * x * standard.sf(x), 0, 12, points=[1.5])[0]
-    assert standard.mean == pytest.approx(mean, rel=1e-10)
-    assert standard.std == pytest.approx(math.sqrt(square - mean**2), rel=1e-10)
-    assert (scaled.mean, scaled.std) == (standard.mean / 4, standard.std / 4)
-    for q in (0.001, 0.05, 0.5, 0.95, 0.9999):
-        assert scaled.cdf(scaled.quantile(q)) == pytest.approx(q, abs=1e-8)
-        assert scaled.sf(scaled.quantile(q)) == pytest.approx(1 - q, rel=1e-8)
+            value = error(y_true, y_prob, statistic, lens=lens)
+            assert value == pytest.approx(read_plainly(name, path) / len(y_true), abs=1e-9), (lens, name)
 
 
 # The asymptotic test.
@@ -258,20 +224,31 @@ def test_asymptotic_result(name):
     result = caltest.calibration_test(y_true, event, statistic=BOTH[name], method="asymptotic")
     scale = np.sqrt((event * (1 - event)).sum()) / 500
     assert result.null.scale == pytest.approx(scale, rel=1e-12)
-    assert isinstance(result.null, LAW[name])
-    assert result.statistic == caltest.calibration_error(y_true, event, statistic=BOTH[name])
+    assert isinstance(result.null, LIMIT[name])
+    assert result.statistic == error(y_true, event, BOTH[name])
     assert result.pvalue == pytest.approx(PVALUE[name](result.statistic / scale), rel=1e-12)
     assert (result.method, result.n_resamples, result.null_distribution) == ("asymptotic", 0, None)
     report = " ".join(str(result).split())
-    assert "limit of the law as n grows, predictions fixed" in report
-    assert "asymptotic: Brownian limit, standardised statistic" in report
-    assert f"{result.statistic / scale:.6g}" in report
+    assert "predictions fixed" in report
+    assert f"Brownian limit, standardised statistic {result.statistic / scale:.6g}" in report
     # A known calibration function centres the path and sets its variance.
     squared = caltest.Consistency(
         calibration_function=lambda prob: np.column_stack([1 - prob[:, 1] ** 2, prob[:, 1] ** 2])
     )
     other = caltest.calibration_test(y_true, event, statistic=BOTH[name], method="asymptotic", resampling=squared)
     assert other.null.scale == pytest.approx(np.sqrt((event**2 * (1 - event**2)).sum()) / 500, rel=1e-12)
+
+
+def test_classwise_ks_of_one_event_has_the_limit_of_ks():
+    for problem in (calibrated(500), calibrated(500, digits=2), ([0, 1, 1], [0.0, 1.0, 1.0])):
+        ks, standardised = (
+            caltest.calibration_test(*problem, statistic=statistic, method="asymptotic")
+            for statistic in (caltest.KS(), caltest.ClasswiseKS())
+        )
+        assert standardised.pvalue == pytest.approx(ks.pvalue, rel=1e-12)
+        assert standardised.null.scale == (1 if ks.null.scale > 0 else 0)
+    with pytest.raises(ValueError, match='method="asymptotic" needs a statistic whose limit is known'):
+        caltest.calibration_test([0, 1], np.full((2, 3), 1 / 3), statistic=caltest.ClasswiseKS(), method="asymptotic")
 
 
 @pytest.mark.parametrize("name", BOTH)
@@ -291,34 +268,24 @@ def test_asymptotic_certainties(name):
     assert (fulfilled.statistic, fulfilled.pvalue) == (0, 1)
     contradicted = caltest.calibration_test([0, 1, 0], [0.0, 1.0, 1.0], **options)
     assert 0 < contradicted.pvalue < 1e-300
-    assert contradicted.impossible_rows.tolist() == [2]
-
-
-@pytest.mark.parametrize(
-    ("statistic", "scheme"),
-    [(caltest.ECE(), None), (None, None), (caltest.KS(), caltest.Consistency(resample_predictions=True))],
-)
-def test_asymptotic_is_refused_where_no_limit_is_known(statistic, scheme):
-    y_true, event = calibrated(50)
-    with pytest.raises(ValueError, match=r'method="asymptotic" needs KS or Kuiper, predictions fixed; got'):
-        caltest.calibration_test(y_true, event, statistic=statistic, resampling=scheme, method="asymptotic")
+    assert contradicted.impossible_samples.tolist() == [2]
 
 
 @pytest.mark.parametrize("name", BOTH)
-@pytest.mark.parametrize("quantile", [0.5, 0.9, 0.99])
-def test_asymptotic_is_near_the_resampled(name, quantile):
+def test_asymptotic_is_near_the_resampled(name):
     """At n = 10,000 the exact tail lies between those of x and of x + 1 / V^(1/2).
 
     The path moves in steps, and falls short by 0.2 / V^(1/2) (KS) or 0.4 / V^(1/2) (Kuiper) on average.
     """
     y_true, event = calibrated(10_000)
-    draws = {"n_resamples": 9999, "rng": 1, "statistic": BOTH[name]}
-    result = caltest.calibration_test(y_true, event, **draws)
-    x = result.null.quantile(quantile)
-    exact, step = result.null.sf(x), 1 / np.sqrt((event * (1 - event)).sum())
-    standardised = 10_000 * x * step
-    error = 4 * np.sqrt(exact * (1 - exact) / 9999)
-    assert PVALUE[name](standardised + step) - error <= exact <= PVALUE[name](standardised) + error
+    result = caltest.calibration_test(y_true, event, n_resamples=9999, rng=1, statistic=BOTH[name])
+    step = 1 / np.sqrt((event * (1 - event)).sum())
+    for quantile in (0.5, 0.9, 0.99):
+        x = result.null.quantile(quantile)
+        exact = result.null.sf(x)
+        standardised = 10_000 * x * step
+        slack = 4 * np.sqrt(exact * (1 - exact) / 9999)
+        assert PVALUE[name](standardised + step) - slack <= exact <= PVALUE[name](standardised) + slack, quantile
 
 
 def test_asymptotic_is_conservative_where_few_predictions_are_distinct():
@@ -327,7 +294,7 @@ def test_asymptotic_is_conservative_where_few_predictions_are_distinct():
     event = rng.choice([0.2, 0.5, 0.7], 10_000)
     sample = make_sample(np.zeros(10_000, int), event)
     for name, statistic in BOTH.items():
-        null = statistic.null(sample, caltest.Consistency().draws(2000, 0))
+        null = null_values(statistic, sample, caltest.Consistency().draws(2000, 0))
         scale = np.sqrt((event * (1 - event)).sum()) / 10_000
         rejected = (PVALUE[name](null / scale) <= 0.05).sum()
         assert rejected <= binom.ppf(1e-3, 2000, 0.05)  # fewer than a level of 0.05 would show

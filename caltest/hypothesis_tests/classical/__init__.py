@@ -1,1 +1,1 @@
-"""The classical tests of calibration, each with its own result."""
+"""Classical tests of calibration that are known by their names."""

@@ -1,4 +1,4 @@
-"""The bridge test: calibration in the large and the shape of what remains, combined."""
+"""The bridge test: the mean and the shape of the cumulative residual, combined."""
 
 from __future__ import annotations
 
@@ -6,60 +6,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from caltest.hypothesis_tests.classical._hosmer_lemeshow import chi_squared_tail
-from caltest.hypothesis_tests.classical._result import ClassicalTestResult
-from caltest.hypothesis_tests.classical._run import asymptotic, redrawn, two_outcome_problem, validate_draws
-from caltest.predictions._lenses import Lens
-from caltest.predictions._validation import SeedLike
-from caltest.resampling._distributions import SMALLEST_PVALUE
+from caltest.hypothesis_tests._calibration import look_at, run_test
+from caltest.hypothesis_tests._named_result import NamedTestResult
+from caltest.predictions._lens import LensLike
+from caltest.predictions._user_functions import Region
+from caltest.predictions._validation import SeedLike, validate_choice, validate_level
+from caltest.resampling import Consistency
+from caltest.resampling._schemes import validate_resampling
+from caltest.results._description import Table
+from caltest.results._progress import Progress, reporting
 from caltest.statistics import Bridge
-from caltest.statistics._bridge import log_kolmogorov_pvalue, log_normal_pvalue
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class BridgeResult(ClassicalTestResult):
-    """Result of `bridge_test`; unpacks as ``statistic, pvalue``.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class BridgeResult(NamedTestResult):
+    """Result of `bridge_test`: a `TestResult` with the two parts as further attributes.
 
-    Attributes
-    ----------
-    statistic, pvalue : float
-        Fisher's combination of the two parts and its p-value.
-    degrees_of_freedom : int
-        4, of the limit law.
-    mean : float
-        Standardised end of the cumulative residual: positive where events are too frequent.
-    shape : float
-        Largest distance of the bridge from 0.
-    mean_pvalue, shape_pvalue : float
-        Of the parts, by their limit laws.
-    method, null_law, accuracy : str
-        How the combined p-value was found.
-    hypothesis, lens : str
-        What was tested, and what was looked at.
-    conditions, notes : tuple of str
-        When the p-value is valid, and what the reader should know beyond it.
-    n_samples, n_outcomes : int
-        Size of the induced problem.
-    impossible_rows : array of int
-        Rows whose label was given probability 0; if there are any, the p-value is the smallest attainable.
+    ``mean`` is the standardised end of the cumulative residual, positive where events are too frequent, and ``shape``
+    the largest distance of the bridge from 0; ``mean_pvalue`` and ``shape_pvalue`` are their p-values by the limits of
+    their distributions.
     """
 
-    title = "Bridge test"
-
-    mean: float
-    mean_pvalue: float
-    shape: float
-    shape_pvalue: float
-
-    def _findings(self) -> list[str]:
-        return [
-            f"mean       {self.mean:>10.4g}   p-value {self.mean_pvalue:.4g} (limit law)",
-            f"shape      {self.shape:>10.4g}   p-value {self.shape_pvalue:.4g} (limit law)",
-            f"combined   {self.statistic:>10.4g}   -2 times the sum of the logarithms of the two p-values",
-        ]
+    def _tables(self) -> list[Table]:
+        found = self.derived
+        rows = [(part, f"{found[part]:.4g}", f"{found[f'{part}_pvalue']:.4g}") for part in ("mean", "shape")]
+        return [*super()._tables(), Table(("part", "value", "p-value (limit)"), rows)]
 
 
 def bridge_test(
@@ -67,18 +40,25 @@ def bridge_test(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
+    region: Region | None = None,
+    resampling: Consistency | None = None,
     method: str = "monte-carlo",
     n_resamples: int = 9999,
+    alpha: float = 0.05,
     workers: int = 1,
     rng: SeedLike = None,
+    progress: bool | Progress = False,
 ) -> BridgeResult:
-    r"""Test the mean and the shape of the cumulative residual in the order of the predictions.
+    r"""Perform the bridge test of the cumulative residual (Sadatsafavi and Petkau 2024).
 
     .. math:: T = -2 \log P(|N| \ge |S_n|) - 2 \log P(K \ge \max_k |S_k - t_k S_n|)
 
-    with N standard normal and K the supremum of a Brownian bridge: see `Bridge`, the statistic, which
-    `calibration_test` takes too. No groups, no smoothing; the two parts tell calibration in the large from the rest.
+    In the order of the predictions, :math:`S_k = \sum_{i \le k} (y_i - p_i) / V^{1/2}` is the standardised cumulative
+    residual at the time :math:`t_k = \sum_{i \le k} p_i (1 - p_i) / V`, with :math:`V = \sum_i p_i (1 - p_i)`. N is
+    standard normal, and K is the supremum of the absolute value of a Brownian bridge. The first part tests calibration
+    in the large, the second the rest. The test needs no groups and no smoothing. `Bridge` is the statistic, which
+    `calibration_test` takes too.
 
     Parameters
     ----------
@@ -89,16 +69,27 @@ def bridge_test(
     classes : sequence, optional
         The label of each column of ``y_prob``.
     lens : lens, optional
-        A two-outcome lens; by default the event of two classes, and `Confidence` for more.
+        A two-outcome lens. By default the event of two classes, and the confidence of more classes.
+    region : callable, optional
+        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
+        left out.
+    resampling : Consistency, optional
+        The null hypothesis, and what is simulated. ``Consistency()`` by default: predictions fixed, labels simulated.
     method : {"monte-carlo", "asymptotic"}
-        "monte-carlo" redraws the outcomes, predictions fixed: the p-value is valid at every sample size. "asymptotic"
-        is chi-squared(4).
+        How the null distribution is found. "monte-carlo" simulates labels: the p-value is valid at every sample size if
+        predictions are fixed. "asymptotic" is chi-squared(4), a limit that needs many different predictions and many
+        events: at the 5 % level it rejected 1.7 % of calibrated data sets where predictions had five values, whatever
+        their number, and 7 % with 100 observations and 2 expected events.
     n_resamples : int
         Number of draws.
+    alpha : float
+        Level of the conclusion.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
         Source of randomness.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -107,8 +98,18 @@ def bridge_test(
 
     Raises
     ------
+    TypeError
+        If ``lens`` is no lens, ``region`` no function or ``resampling`` no `Consistency`.
     ValueError
-        If an argument is not of the form above.
+        If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
+        columns; if ``region`` holds no observation; if the lens has more than two outcomes; if ``method`` is unknown,
+        or "asymptotic" and predictions are not fixed; if ``n_resamples`` < 1, or ``alpha`` is not strictly between 0
+        and 1.
+
+    See Also
+    --------
+    calibration_test : With ``KS()`` or ``Kuiper()``, the cumulative residual as one number; combinations of statistics.
+    cox_test : Deviations that are linear in the logit, with estimates.
 
     References
     ----------
@@ -123,21 +124,23 @@ def bridge_test(
     >>> round(result.mean, 4), round(result.shape, 4), round(result.pvalue, 4)
     (0.8165, 0.4082, 0.7779)
     """
-    draws = validate_draws(method, ("monte-carlo", "asymptotic"), n_resamples, rng)
-    sample, words = two_outcome_problem(y_true, y_prob, classes, lens, "bridge_test")
-    mean, shape = Bridge().parts(sample, sample.outcome)
-    if method == "asymptotic":
-        value = float(Bridge().evaluate(sample, sample.outcome))
-        found = asymptotic(
-            value, lambda x: chi_squared_tail(x, 4), sample, lens=words, law="chi-squared(4)", method=method
+    validate_choice(method, "method", ("monte-carlo", "asymptotic"))
+    null = validate_resampling(Consistency() if resampling is None else resampling)
+    level, statistic = validate_level(alpha, "alpha"), Bridge()
+    sample, look = look_at(statistic, y_true, y_prob, classes=classes, lens=lens, region=region)
+    with reporting(progress, "simulating labels") as report:
+        result = run_test(
+            statistic,
+            sample,
+            null,
+            lens=look,
+            classes=classes,
+            alpha=level,
+            title="Bridge test",
+            n_resamples=n_resamples,
+            method=method,
+            workers=workers,
+            rng=rng,
+            progress=report,
         )
-    else:
-        found, _ = redrawn(Bridge(), sample, lens=words, method=method, draws=draws, workers=workers)
-    return BridgeResult(
-        **found,
-        degrees_of_freedom=4,
-        mean=float(mean),
-        mean_pvalue=max(float(np.exp(log_normal_pvalue(np.abs(mean)))), SMALLEST_PVALUE),
-        shape=float(shape),
-        shape_pvalue=max(float(np.exp(log_kolmogorov_pvalue(shape))), SMALLEST_PVALUE),
-    )
+    return result.extend(BridgeResult)

@@ -1,100 +1,74 @@
-r"""Tests of Widmann et al. (2019) that draw no outcomes: limits and bounds of the squared kernel calibration error.
-
-The exact test of the same statistic is ``calibration_test(..., statistic=SKCE())``, which redraws the outcomes.
-"""
+"""The kernel test of calibration: by simulated labels, by a limit distribution, or by a bound."""
 
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.hypothesis_tests._diagnostics import hypothesis_text, impossible_notes, lens_text
-from caltest.predictions._lenses import Lens
-from caltest.predictions._sample import Region, Sample, make_sample
-from caltest.predictions._validation import SeedLike, validate_choice, validate_count
-from caltest.resampling._distributions import SMALLEST_PVALUE, ResampledLaw
-from caltest.resampling._schemes import Bootstrap, Consistency
-from caltest.results._test_result import finite
-from caltest.statistics._omnibus import tail_pvalues
+from caltest.hypothesis_tests._calibration import run_test
+from caltest.hypothesis_tests._diagnostics import describe_finding
+from caltest.hypothesis_tests._named_result import NamedTestResult
+from caltest.predictions._lens import LensLike
+from caltest.predictions._lenses import Canonical
+from caltest.predictions._sample import Sample, induce
+from caltest.predictions._user_functions import Region
+from caltest.predictions._validation import (
+    SeedLike,
+    validate_choice,
+    validate_count,
+    validate_level,
+    validate_problem,
+)
+from caltest.resampling import Consistency
+from caltest.resampling._distributions import (
+    SMALLEST_PVALUE,
+    Distribution,
+    LimitDistribution,
+    MonteCarloDistribution,
+    Tail,
+)
+from caltest.resampling._pvalues import tail_pvalue, tail_pvalues
+from caltest.resampling._row_draws import BootstrapDraws
+from caltest.resampling._run import Finding
+from caltest.results import Note
+from caltest.results._description import Table
+from caltest.results._progress import Progress, reporting
 from caltest.statistics._similarity import Similarity, is_bounded_by_one
 from caltest.statistics._skce import SKCE, residuals
 
 _PANEL_VALUES = 2**24  # multiplicities of a block of bootstrap samples: 128 MB
 _LARGEST_TERM = 2.0  # of |h| for kernels of at most 1
+_FEWEST = 4
 
 
-@dataclass(frozen=True, eq=False)
-class KernelTestResult:
-    """Result of `skce_test`; unpacks as ``statistic, pvalue``.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class KernelTestResult(NamedTestResult):
+    """Result of `skce_test`: a `TestResult` with the ``bandwidth`` of the kernel.
 
-    Attributes
-    ----------
-    name : str
-        The statistic.
-    statistic : float
-        Its observed value.
-    pvalue : float
-        Asymptotic, or an upper bound: see ``method``.
-    method : str
-        "asymptotic" or "distribution-free".
-    null_law : str
-        Where the p-value comes from, and when it holds.
-    bandwidth : float
-        Of the kernel.
-    z : float or None
-        Estimate over its standard error, for the block estimator's normal limit.
-    null : ResampledLaw or None
-        The bootstrap's null distribution.
-    lens, hypothesis : str
-        What was looked at, and what was tested.
-    n_samples, n_outcomes : int
-        Size of the induced problem.
-    notes : tuple of str
-        What the reader should know beyond the numbers.
+    The block estimator with ``method="asymptotic"`` has ``z`` too, the estimate over its standard error. With
+    ``method="distribution-free"`` the p-value is an upper bound and the null distribution is not known.
     """
 
-    name: str
-    statistic: float
-    pvalue: float
-    method: str
-    null_law: str
-    bandwidth: float
-    z: float | None = None
-    null: ResampledLaw | None = field(default=None, repr=False)
-    lens: str = ""
-    hypothesis: str = ""
-    n_samples: int = 0
-    n_outcomes: int = 0
-    notes: tuple[str, ...] = ()
+    @property
+    def conclusion(self) -> str:
+        """The decision in words."""
+        said = super().conclusion
+        return said.replace("(p = ", "(p is at most ", 1) if self.method == "distribution-free" else said
 
-    def __iter__(self) -> Iterator[float]:
-        return iter((self.statistic, self.pvalue))
+    def _tables(self) -> list[Table]:
+        if self.method != "distribution-free":
+            return super()._tables()
+        row = (str(self.test_statistic), f"{self.statistic:.4g}", f"{self.pvalue:.4g}")
+        return [Table(("statistic", "value", "upper bound of p"), [row])]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all but the null distribution as plain Python objects, ready for JSON; infinity becomes None."""
-        kept = {name: value for name, value in vars(self).items() if name not in {"null", "notes"}}
-        numbers = {name: finite(value) for name, value in kept.items() if isinstance(value, float)}
-        return {**kept, **numbers, "notes": list(self.notes)}
-
-    def __str__(self) -> str:
-        sign = "<=" if self.method == "distribution-free" else "="
-        facts = [
-            ("hypothesis", self.hypothesis),
-            ("lens", self.lens),
-            ("data", f"{self.n_samples} rows, {self.n_outcomes} outcomes"),
-            ("statistic", f"{self.name} = {self.statistic:.4g}, bandwidth {self.bandwidth:.4g}"),
-            ("p-value", f"{sign} {self.pvalue:.4g}"),
-        ]
-        lines = ["Kernel test of calibration", "", *(f"  {label:<12} {text}" for label, text in facts), ""]
-        for words in (self.null_law, *(f"Note: {note}" for note in self.notes)):
-            lines += textwrap.wrap(words, width=100, initial_indent="  ", subsequent_indent="    ")
-        return "\n".join(lines)
+    def _remarks(self) -> list[str]:
+        numbers = ", ".join(f"{name} {value:.4g}" for name, value in self.derived.items())
+        return [f"{self.test_statistic}: {numbers}.", *super()._remarks()]
 
 
 def skce_test(
@@ -102,29 +76,32 @@ def skce_test(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
     statistic: SKCE | None = None,
     region: Region | None = None,
-    method: str = "asymptotic",
+    method: str = "monte-carlo",
     n_resamples: int = 999,
+    alpha: float = 0.05,
+    workers: int = 1,
     rng: SeedLike = None,
+    progress: bool | Progress = False,
 ) -> KernelTestResult:
-    r"""Test calibration by the squared kernel calibration error without redrawing outcomes.
+    r"""Test calibration by the squared kernel calibration error (Widmann et al. 2019).
 
-    Rows are taken as independent draws of prediction and outcome together. For an exact p-value use `calibration_test`
-    with ``statistic=SKCE()``; these are its classical companions.
-
-    * "asymptotic", unbiased estimator: bootstrap of the degenerate U-statistic (Arcones & Giné 1992). With rows
+    * "monte-carlo", the default, simulates labels, predictions fixed, as `calibration_test` with ``statistic=SKCE()``.
+      Its p-value is valid at every sample size. The other methods assume that the pairs of prediction and label are
+      independent and identically distributed.
+    * "asymptotic", unbiased estimator: bootstrap of the degenerate U-statistic (Arcones & Giné 1992). With observations
       :math:`i^*` drawn with replacement and :math:`\bar h(i) = \frac1n \sum_r h_{ir}`,
 
       .. math:: T = \frac{2}{n^2} \sum_{i < j} \bigl(h_{i^* j^*} - \bar h(i^*) - \bar h(j^*) + \mathrm{SKCE}_b\bigr),
                 \qquad p = \frac{1 + \#\{T \ge \mathrm{SKCE}_{uq}\}}{1 + B}.
 
-    * "asymptotic", block estimator: upper tail of the normal law at :math:`z = \bar t / s`, with :math:`\bar t` the
-      mean of the :math:`m = \lfloor n/2 \rfloor` terms and :math:`s = (\sum (t - \bar t)^2)^{1/2} / m`.
+    * "asymptotic", block estimator: upper tail of the normal distribution at :math:`z = \bar t / s`, with the mean
+      :math:`\bar t` of the :math:`m = \lfloor n/2 \rfloor` terms and :math:`s = (\sum (t - \bar t)^2)^{1/2} / m`.
     * "distribution-free": :math:`p \le \exp(-\lfloor n/2 \rfloor \, \mathrm{SKCE}^2 / (2 B^2))` for a positive unbiased
       or block estimate and 1 otherwise; :math:`p \le \exp(-\max(\sqrt{n \, \mathrm{SKCE}_b / B} - 1, 0)^2 / 2)` for the
-      biased one. :math:`|h| \le B = 2` for kernels of at most 1. Valid at every n, and far from sharp.
+      biased one. :math:`|h| \le B = 2` for kernels of at most 1. This bound is valid at every n, and far from sharp.
 
     Parameters
     ----------
@@ -139,13 +116,21 @@ def skce_test(
     statistic : SKCE, optional
         ``SKCE()`` by default: the unbiased estimator.
     region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; rows outside are left out.
-    method : {"asymptotic", "distribution-free"}
-        A limit law, or a bound that holds at every n.
+        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
+        left out.
+    method : {"monte-carlo", "asymptotic", "distribution-free"}
+        How the null distribution is found: by simulated labels, by its limit, or not at all, with a bound of the
+        p-value.
     n_resamples : int
-        Number of bootstrap samples B; used by the asymptotic test of the unbiased estimator.
+        Number of draws, or of bootstrap samples B of the asymptotic test of the unbiased estimator.
+    alpha : float
+        Level of the conclusion.
+    workers : int
+        Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
-        Source of randomness of the bootstrap.
+        Source of randomness.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -154,9 +139,13 @@ def skce_test(
 
     Raises
     ------
+    TypeError
+        If ``statistic`` is no `SKCE`, ``lens`` no lens or ``region`` no function.
     ValueError
-        If an argument is not of the form above, there are fewer than 4 rows, the biased estimator meets
-        ``method="asymptotic"``, or a user's kernel, whose bound is unknown, ``method="distribution-free"``.
+        If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
+        columns; if there are fewer than 4 observations; if ``method`` is unknown, "asymptotic" with the biased
+        estimator, or "distribution-free" with a user's kernel, whose bound is unknown; if ``n_resamples`` < 1, or
+        ``alpha`` is not strictly between 0 and 1.
 
     References
     ----------
@@ -169,82 +158,119 @@ def skce_test(
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> block = caltest.SKCE(estimator="block")
-    >>> result = caltest.skce_test(y_true, y_prob, statistic=block)
+    >>> result = caltest.skce_test(y_true, y_prob, statistic=block, method="asymptotic")
     >>> round(result.pvalue, 3), result.method
     (0.16, 'asymptotic')
     """
     chosen = _validate_statistic(SKCE() if statistic is None else statistic)
-    validate_choice(method, "method", ("asymptotic", "distribution-free"))
-    n_resamples = validate_count(n_resamples, "n_resamples")
-    sample = make_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
-    if sample.n_samples < _FEWEST_ROWS:
-        msg = f"`y_true` must hold at least {_FEWEST_ROWS} rows for `skce_test`, got {sample.n_samples}."
+    validate_choice(method, "method", ("monte-carlo", "asymptotic", "distribution-free"))
+    n_resamples, level = validate_count(n_resamples, "n_resamples"), validate_level(alpha, "alpha")
+    prob, outcome = validate_problem(y_true, y_prob, classes)
+    look, null = Canonical() if lens is None else lens, Consistency()
+    sample = induce(prob, outcome, lens=look, region=region)
+    if sample.n_samples < _FEWEST:
+        msg = f"`y_true` must hold at least {_FEWEST} observations for `skce_test`, got {sample.n_samples}."
         raise ValueError(msg)
-    z, null = None, None
-    if method == "distribution-free":
-        value = float(chosen.evaluate(sample, sample.outcome))
-        pvalue, law = _bound(chosen, value, sample.n_samples), _BOUND
-    elif chosen.estimator == "block":
-        value, z, pvalue = _normal_tail(chosen.pair_terms(sample, sample.outcome)[0])
-        law = _NORMAL
-    elif chosen.estimator == "unbiased":
-        value, values = _bootstrap(chosen.similarity(sample), sample, n_resamples, rng)
-        null = ResampledLaw(values)
-        pvalue = float(tail_pvalues(np.append(value, values))[0])
-        law = f"{n_resamples} {_BOOTSTRAP}"
+    words: dict[str, Any] = {"lens": look, "classes": classes, "alpha": level, "title": "Kernel test of calibration"}
+    more: dict[str, float] = {}
+    if method == "monte-carlo":
+        with reporting(progress, "simulating labels") as report:
+            options: dict[str, Any] = {"n_resamples": n_resamples, "workers": workers, "rng": rng, "progress": report}
+            result = run_test(chosen, sample, null, **words, **options)
     else:
-        msg = '`method` must be "distribution-free" for the biased estimator, got "asymptotic".'
-        raise ValueError(msg)
-    if sample.impossible.size:  # the hypothesis cannot be true
-        pvalue = 0.0 if null is None else 1 / (n_resamples + 1)
-    return KernelTestResult(
-        str(chosen),
-        value,
-        max(pvalue, SMALLEST_PVALUE),
-        method,
-        law,
-        chosen.similarity(sample).bandwidth,
-        z,
-        null,
-        lens_text(lens, classes),
-        hypothesis_text(Consistency()),
-        sample.n_samples,
-        sample.n_outcomes,
-        tuple(impossible_notes(sample)),
-    )
+        value, distribution, tail, more = _without_simulated_labels(chosen, sample, method, n_resamples, rng)
+        smallest = 1 / (n_resamples + 1) if isinstance(distribution, MonteCarloDistribution) else 0.0
+        pvalue = max(tail_pvalue(sample, tail.probability), smallest)
+        one = np.array([value]), np.array([pvalue])
+        finding = Finding(chosen, sample, value, distribution, pvalue, *one, (distribution,), method, tail=tail)
+        conditions = (_IDENTICAL,) if method == "distribution-free" else (_IDENTICAL, _MANY)
+        found = describe_finding(finding, null, **words)
+        result = replace(found, origin=tail.method, numerical_error=math.nan, conditions=conditions)
+    derived = {"bandwidth": chosen.similarity(sample).bandwidth, **more}
+    return replace(result, derived=derived).extend(KernelTestResult)
 
 
-_FEWEST_ROWS = 4
-_BOUND = "Upper bound of the p-value, valid at every sample size, far from sharp (distribution-free)."
-_NORMAL = "Normal limit of the block estimator: asymptotic, not exact in small samples."
-_BOOTSTRAP = "bootstrap samples of the degenerate U-statistic: asymptotic, not exact in small samples."
+_IDENTICAL = Note(
+    "C101",
+    "observations are independent and identically distributed, and no label was used to make the predictions.",
+)
+_MANY = Note("C103", "there are many observations.")
 
 
 def _validate_statistic(statistic: Any) -> SKCE:
     if isinstance(statistic, SKCE):
         return statistic
     msg = f"`statistic` must be an SKCE(...), got {statistic!r}."
+    raise TypeError(msg)
+
+
+def _without_simulated_labels(
+    statistic: SKCE, sample: Sample, method: str, n_resamples: int, rng: SeedLike
+) -> tuple[float, Distribution, Tail, dict[str, float]]:
+    """Return the estimate, its null distribution, the observed tail, and other numbers by name."""
+    from scipy.stats import norm
+
+    if method == "distribution-free":
+        bound = Bound(statistic, sample.n_samples)
+        value = float(statistic.evaluate(sample, sample.outcome))
+        return value, bound, bound.tail(value), {}
+    if statistic.estimator == "block":
+        terms = statistic.pair_terms(sample, sample.outcome)[0]
+        value = float(terms.mean())
+        error = math.sqrt(float(np.square(terms - value).sum())) / len(terms)
+        z = value / error if error > 0 else math.copysign(math.inf, value) if value else 0.0
+        said = "normal limit of the block estimator (not exact in small samples)"
+        limit = LimitDistribution(norm(0, max(error, SMALLEST_PVALUE)), said)
+        return value, limit, Tail(float(norm.sf(z)), math.nan, said), {"z": z}
+    if statistic.estimator == "unbiased":
+        value, values = _bootstrap(statistic.similarity(sample), sample, n_resamples, rng)
+        said = f"{n_resamples} bootstrap samples of the degenerate U-statistic (not exact in small samples)"
+        pvalue = float(tail_pvalues(np.append(value, values))[0])
+        return value, MonteCarloDistribution(values), Tail(pvalue, math.nan, said), {}
+    msg = '`method` must be "monte-carlo" or "distribution-free" for the biased estimator, got "asymptotic".'
     raise ValueError(msg)
 
 
-def _bound(statistic: SKCE, value: float, n: int) -> float:
-    """Return the distribution-free bound of the p-value."""
-    if not is_bounded_by_one(statistic.kernel):
-        msg = f'`method` must be "asymptotic" for {statistic}, whose bound is unknown, got "distribution-free".'
-        raise ValueError(msg)
-    if statistic.estimator == "biased":
-        return math.exp(-(max(math.sqrt(n * max(value, 0.0) / _LARGEST_TERM) - 1, 0.0) ** 2) / 2)
-    return math.exp(-(n // 2) * max(value, 0.0) ** 2 / (2 * _LARGEST_TERM**2))
+@dataclass(frozen=True)
+class Bound(Distribution):
+    """Upper bound of tail probabilities that is valid at every sample size; the distribution itself is not known.
 
+    Attributes
+    ----------
+    statistic : SKCE
+        What is bounded.
+    n_samples : int
+        Number of observations.
+    """
 
-def _normal_tail(terms: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return mean, z and upper tail probability of the terms ``(n_pairs,)``."""
-    from scipy.stats import norm
+    statistic: SKCE
+    n_samples: int
 
-    mean = float(terms.mean())
-    error = math.sqrt(float(np.square(terms - mean).sum())) / len(terms)
-    z = mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
-    return mean, z, float(norm.sf(z))
+    def __post_init__(self) -> None:
+        if not is_bounded_by_one(self.statistic.kernel):
+            msg = (
+                f'`method` must be "monte-carlo" or "asymptotic" for {self.statistic}, whose bound is unknown, got '
+                '"distribution-free".'
+            )
+            raise ValueError(msg)
+
+    mean = std = math.nan
+
+    def sf(self, x: float) -> float:
+        """Return the bound of P(T >= x)."""
+        if self.statistic.estimator == "biased":
+            root = math.sqrt(self.n_samples * max(x, 0.0) / _LARGEST_TERM)
+            return math.exp(-(max(root - 1, 0.0) ** 2) / 2)
+        return math.exp(-(self.n_samples // 2) * max(x, 0.0) ** 2 / (2 * _LARGEST_TERM**2))
+
+    def tail(self, x: float) -> Tail:
+        """Return the bound of P(T >= x)."""
+        said = "not known; the upper bound of p is valid at every sample size and far from sharp (distribution-free)"
+        return Tail(self.sf(x), math.inf, said)
+
+    def quantile(self, q: float) -> float:
+        """Return NaN: the distribution is not known."""
+        return math.nan
 
 
 def _bootstrap(
@@ -253,7 +279,7 @@ def _bootstrap(
     """Return the unbiased estimate and its bootstrap values under the hypothesis, ``(n_resamples,)``."""
     n = sample.n_samples
     parts = []
-    for part in Bootstrap().draws(n_resamples, rng).slices(max(_PANEL_VALUES // n, 64)):
+    for part in BootstrapDraws.of(n_resamples, rng).slices(max(_PANEL_VALUES // n, 64)):
         times = part.row_counts(sample)
         forms, row_sums, diagonal = _weighted_sums(similarity, sample, times)
         centre = (n - 1) / n * row_sums.sum() / n**2
@@ -264,7 +290,7 @@ def _bootstrap(
 def _weighted_sums(
     similarity: Similarity, sample: Sample, times: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return w'Hw for every row w of ``times``, the row sums of H and its diagonal; H is never stored."""
+    """Return w'Hw for every row w of ``times``, the row sums of H, and its diagonal, without storing H."""
     residual = residuals(sample, sample.outcome)
     forms = np.zeros(len(times))
     row_sums, diagonal = np.zeros(sample.n_samples), np.empty(sample.n_samples)

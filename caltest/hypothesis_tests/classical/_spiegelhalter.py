@@ -1,60 +1,39 @@
-"""Spiegelhalter's test of the Brier score against its expectation."""
+"""Spiegelhalter's test of the Brier score against its expectation under the predictions."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from caltest.hypothesis_tests._diagnostics import lens_text
-from caltest.hypothesis_tests.classical._result import ClassicalTestResult
-from caltest.hypothesis_tests.classical._run import asymptotic, redrawn, validate_draws
-from caltest.predictions._lenses import Lens
-from caltest.predictions._sample import make_sample
-from caltest.predictions._validation import SeedLike
+from caltest.hypothesis_tests._calibration import look_at, run_test
+from caltest.hypothesis_tests._named_result import NamedTestResult
+from caltest.predictions._lens import LensLike
+from caltest.predictions._user_functions import Region
+from caltest.predictions._validation import SeedLike, validate_choice, validate_level
+from caltest.resampling import Consistency
+from caltest.resampling._schemes import validate_resampling
+from caltest.results._progress import Progress, reporting
 from caltest.statistics import Spiegelhalter
 
-_LEVEL = 0.05
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SpiegelhalterResult(NamedTestResult):
+    """Result of `spiegelhalter_test`: a `TestResult` whose ``statistic`` is Z, with its sign.
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SpiegelhalterResult(ClassicalTestResult):
-    """Result of `spiegelhalter_test`; unpacks as ``statistic, pvalue``.
-
-    Attributes
-    ----------
-    statistic : float
-        Z, with its sign: positive where the Brier score is worse than expected (over-confident).
-    pvalue : float
-        Two-sided.
-    degrees_of_freedom : None
-        The limit law is normal.
-    method, null_law, accuracy : str
-        How the p-value was found.
-    hypothesis, lens : str
-        What was tested, and what was looked at.
-    conditions, notes : tuple of str
-        When the p-value is valid, and what the reader should know beyond it.
-    n_samples, n_outcomes : int
-        Size of the induced problem.
-    impossible_rows : array of int
-        Rows whose label was given probability 0; if there are any, the p-value is the smallest attainable.
+    Z is positive where the Brier score is worse than the predictions expect (over-confident), and negative where it is
+    better (under-confident). The null distribution and ``components`` are those of its absolute value.
     """
 
-    title = "Spiegelhalter test"
-
-    @property
-    def direction(self) -> str | None:
-        """What the sign of Z says, if the p-value is at most 0.05."""
-        if not (math.isfinite(self.statistic) and self.statistic and self.pvalue <= _LEVEL):
-            return None
-        return "over-confident" if self.statistic > 0 else "under-confident"
-
-    def _findings(self) -> list[str]:
-        return [f"Z = {self.statistic:.4g}, standardised Brier score minus its expectation (two-sided)"]
+    def _sizes(self) -> list[str]:
+        z, than = self.statistic, "better" if self.statistic < 0 else "worse"
+        said = f"the Brier score is {abs(z):.3g} standard deviations {than} than expected"
+        if math.isinf(z):
+            said = f"the Brier score is {than} than expected, although the predictions leave it no variance"
+        return [*self._size(), f"Z = {z:.4g}: {said if z else 'the Brier score is as expected'}."]
 
 
 def spiegelhalter_test(
@@ -62,17 +41,29 @@ def spiegelhalter_test(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
+    region: Region | None = None,
+    resampling: Consistency | None = None,
     method: str = "monte-carlo",
     n_resamples: int = 9999,
+    alpha: float = 0.05,
     workers: int = 1,
     rng: SeedLike = None,
+    progress: bool | Progress = False,
 ) -> SpiegelhalterResult:
-    r"""Test whether the Brier score is what the predictions themselves expect (Spiegelhalter 1986), two-sided.
+    r"""Perform Spiegelhalter's two-sided test of the Brier score against its expectation (Spiegelhalter 1986).
 
     .. math:: Z = \frac{\sum_i (y_i - p_i)(1 - 2 p_i)}{\bigl(\sum_i (1 - 2 p_i)^2 p_i (1 - p_i)\bigr)^{1/2}},
 
-    and its form for any number of outcomes: see `Spiegelhalter`, the statistic, which `calibration_test` takes too.
+    or its form for any number of outcomes,
+
+    .. math::
+        Z = \frac{\sum_i (m_i - p_{i, y_i})}{\bigl(\sum_{ik} p_{ik} (p_{ik} - m_i)^2\bigr)^{1/2}},
+        \qquad m_i = \sum_k p_{ik}^2.
+
+    Z is the Brier score minus its expectation under the predictions, in units of its standard deviation. The test does
+    not detect deviations at :math:`p = 1/2`, and deviations on both sides of 1/2 may cancel. `Spiegelhalter` is the
+    statistic, which `calibration_test` takes too.
 
     Parameters
     ----------
@@ -85,15 +76,26 @@ def spiegelhalter_test(
     lens : lens, optional
         What to look at; the whole prediction by default. Most software tests the event of two classes, which is the
         same, or the confidence: ``Confidence()``.
+    region : callable, optional
+        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
+        left out.
+    resampling : Consistency, optional
+        The null hypothesis, and what is simulated. ``Consistency()`` by default: predictions fixed, labels simulated.
     method : {"monte-carlo", "asymptotic"}
-        "monte-carlo" redraws the outcomes, predictions fixed: the p-value is valid at every sample size. "asymptotic"
-        is :math:`2 \Phi(-|Z|)`.
+        How the null distribution is found. "monte-carlo" simulates labels: the p-value is valid at every sample size if
+        predictions are fixed. "asymptotic" is :math:`2 \Phi(-|Z|)`, which is inaccurate where few observations have
+        predictions away from 0, 1/2 and 1: at the 1 % level it rejected 3 % of calibrated data sets with 20
+        observations and 0.4 expected events.
     n_resamples : int
         Number of draws.
+    alpha : float
+        Level of the conclusion.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
         Source of randomness.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -102,8 +104,17 @@ def spiegelhalter_test(
 
     Raises
     ------
+    TypeError
+        If ``lens`` is no lens, ``region`` no function or ``resampling`` no `Consistency`.
     ValueError
-        If an argument is not of the form above.
+        If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
+        columns; if ``region`` holds no observation; if ``method`` is unknown, or "asymptotic" and predictions are not
+        fixed; if ``n_resamples`` < 1, or ``alpha`` is not strictly between 0 and 1.
+
+    See Also
+    --------
+    cox_test : Intercept and slope on the logit scale, with estimates.
+    calibration_test : With ``TemperatureScore()``, the same for the logarithmic score.
 
     References
     ----------
@@ -118,14 +129,24 @@ def spiegelhalter_test(
     >>> round(z, 4), pvalue
     (46.053, 0.001)
     """
-    draws = validate_draws(method, ("monte-carlo", "asymptotic"), n_resamples, rng)
-    sample = make_sample(y_true, y_prob, classes=classes, lens=lens)
-    words = lens_text(lens, classes)
-    z = float(Spiegelhalter().signed(sample, sample.outcome))
-    if method == "asymptotic":
-        found = asymptotic(
-            z, lambda x: math.erfc(abs(x) / math.sqrt(2)), sample, lens=words, law="standard normal", method=method
+    validate_choice(method, "method", ("monte-carlo", "asymptotic"))
+    null = validate_resampling(Consistency() if resampling is None else resampling)
+    level, statistic = validate_level(alpha, "alpha"), Spiegelhalter()
+    sample, look = look_at(statistic, y_true, y_prob, classes=classes, lens=lens, region=region)
+    with reporting(progress, "simulating labels") as report:
+        result = run_test(
+            statistic,
+            sample,
+            null,
+            lens=look,
+            classes=classes,
+            alpha=level,
+            title="Spiegelhalter test",
+            n_resamples=n_resamples,
+            method=method,
+            workers=workers,
+            rng=rng,
+            progress=report,
         )
-    else:
-        found, _ = redrawn(Spiegelhalter(), sample, lens=words, method=method, draws=draws, workers=workers)
-    return SpiegelhalterResult(**{**found, "statistic": z, "degrees_of_freedom": None})
+    z = 0.0 if result.score is None else 0.0 - result.score  # never -0
+    return replace(result, statistic=z).extend(SpiegelhalterResult)

@@ -1,67 +1,62 @@
-"""T-Cal over all dyadic scales, with an exact p-value."""
+"""The adaptive T-Cal test: debiased squared errors at all dyadic scales."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from caltest.hypothesis_tests.classical._result import ClassicalTestResult
-from caltest.hypothesis_tests.classical._run import redrawn, two_outcome_problem
-from caltest.predictions._lenses import Lens
-from caltest.predictions._validation import SeedLike
-from caltest.resampling._schemes import Consistency
+from caltest.hypothesis_tests._calibration import look_at, run_test
+from caltest.hypothesis_tests._named_result import NamedTestResult
+from caltest.predictions._lens import LensLike
+from caltest.predictions._user_functions import Region
+from caltest.predictions._validation import SeedLike, validate_level
+from caltest.resampling import Consistency
+from caltest.resampling._schemes import validate_resampling
+from caltest.results._description import Table
+from caltest.results._progress import Progress, reporting
 from caltest.statistics import TCal
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TCalResult(ClassicalTestResult):
-    """Result of `tcal_test`; unpacks as ``statistic, pvalue``.
 
-    Attributes
-    ----------
-    statistic, pvalue : float
-        -log10 of the smallest p-value over scales, and the exact p-value of all scales together.
-    degrees_of_freedom : None
-        The law is that of the draws.
-    n_cells : array of shape (n_scales,)
-        Equal cells of each scale.
-    errors : array of shape (n_scales,)
-        Debiased squared error at each scale; may be negative.
-    error_pvalues : array of shape (n_scales,)
-        P-value of each scale, not corrected for the others.
-    smallest_pvalue : float
-        The smallest p-value that this number of draws can give, 1 / (n_resamples + 1).
-    method, null_law, accuracy : str
-        How the p-value was found.
-    hypothesis, lens : str
-        What was tested, and what was looked at.
-    conditions, notes : tuple of str
-        When the p-value is valid, and what the reader should know beyond it.
-    n_samples, n_outcomes : int
-        Size of the induced problem.
-    impossible_rows : array of int
-        Rows whose label was given probability 0; if there are any, the p-value is the smallest attainable.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TCalResult(NamedTestResult):
+    """Result of `tcal_test`: a `TestResult` with a component for each number of cells (bins).
+
+    ``statistic`` is -log10 of the smallest p-value of the components.
     """
 
-    title = "Adaptive T-Cal test"
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each number of cells (bins) as a pandas frame.
 
-    n_cells: NDArray[np.int64]
-    errors: NDArray[np.float64]
-    error_pvalues: NDArray[np.float64]
-    smallest_pvalue: float
+        Returns
+        -------
+        pandas.DataFrame
+            Number of cells, debiased squared error, its mean under calibration and its p-value, which is not adjusted
+            for the other numbers of cells.
+        """
+        import pandas as pd
 
-    def _findings(self) -> list[str]:
-        rows = zip(self.n_cells, self.errors, self.error_pvalues, strict=True)
-        return [
-            f"{'cells':>9}{'error':>14}{'p-value':>10}",
-            *(f"{m:>9}{error:>14.4g}{p:>10.4g}" for m, error, p in rows),
-            "",
-            f"-log10 of the smallest: {self.statistic:.4g} (smallest attainable p-value {self.smallest_pvalue:.4g})",
-        ]
+        return pd.DataFrame(
+            {
+                "n_cells": part.test_statistic.partition.n_cells,
+                "statistic": part.statistic,
+                "noise_floor": part.noise_floor,
+                "pvalue": part.pvalue,
+            }
+            for part in self.components
+        )
+
+    def _sizes(self) -> list[str]:
+        return self._size()
+
+    def _tables(self) -> list[Table]:
+        rows = [(f"{part.test_statistic.partition.n_cells}", *part._row()[1:]) for part in self.components]
+        return [Table(("cells (bins)", "squared error", "under calibration (5 % to 95 %)", "p-value"), rows)]
 
 
 def tcal_test(
@@ -69,18 +64,25 @@ def tcal_test(
     y_prob: ArrayLike,
     *,
     classes: Sequence[Any] | None = None,
-    lens: Lens | None = None,
+    lens: LensLike | None = None,
+    region: Region | None = None,
+    resampling: Consistency | None = None,
     n_resamples: int = 9999,
+    alpha: float = 0.05,
     workers: int = 1,
     rng: SeedLike = None,
+    progress: bool | Progress = False,
 ) -> TCalResult:
-    r"""Test calibration by debiased squared errors over 2, 4, 8, ... equal cells, without choosing their number.
+    r"""Perform the adaptive T-Cal test: debiased squared errors over 2, 4, 8, ... cells (Lee et al. 2023).
 
     .. math:: T_m = \frac1n \sum_{b=1}^m \frac{S_b^2 - \sum_{i \in b} e_i^2}{n_b}, \qquad m = 2, 4, \dots, 2^{\lfloor
               \log_2 n \rfloor}
 
-    at all scales on the same draws, combined by an exact min-p: see `TCal`, which `calibration_test` takes too, and
-    `SquaredL2`.
+    with cells (bins) of equal width, :math:`e_i` the residuals, :math:`S_b` their sum and :math:`n_b` their number in
+    cell b. Every :math:`T_m` has expectation 0 if the model is calibrated. All scales are evaluated on the same draws
+    and combined by an exact min-p, so that the number of cells need not be chosen. The p-value is valid at every sample
+    size if predictions are fixed; there is no asymptotic one. `TCal` is the statistic, which `calibration_test` takes
+    too.
 
     Parameters
     ----------
@@ -91,23 +93,41 @@ def tcal_test(
     classes : sequence, optional
         The label of each column of ``y_prob``.
     lens : lens, optional
-        A two-outcome lens; by default the event of two classes, and `Confidence` for more.
+        A two-outcome lens. By default the event of two classes, and the confidence of more classes.
+    region : callable, optional
+        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
+        left out.
+    resampling : Consistency, optional
+        The null hypothesis, and what is simulated. ``Consistency()`` by default: predictions fixed, labels simulated.
     n_resamples : int
-        Number of draws; the smallest attainable p-value is 1 / (n_resamples + 1).
+        Number of draws; the smallest possible p-value is 1 / (n_resamples + 1).
+    alpha : float
+        Level of the conclusion.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int or numpy.random.Generator
         Source of randomness.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
     TCalResult
-        Prints as a report with a row for each scale; unpacks as ``statistic, pvalue``.
+        Prints as a report with a row for each number of cells; unpacks as ``statistic, pvalue``.
 
     Raises
     ------
+    TypeError
+        If ``lens`` is no lens, ``region`` no function or ``resampling`` no `Consistency`.
     ValueError
-        If an argument is not of the form above.
+        If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
+        columns; if ``region`` holds no observation; if the lens has more than two outcomes; if ``n_resamples`` < 1, or
+        ``alpha`` is not strictly between 0 and 1.
+
+    See Also
+    --------
+    calibration_test : With ``SquaredL2(estimator="t-cal")``, the test of one number of cells.
+    l2_interval : An interval for the squared error.
 
     References
     ----------
@@ -119,18 +139,27 @@ def tcal_test(
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> result = caltest.tcal_test(y_true, y_prob, n_resamples=999, rng=0)
-    >>> result.pvalue, result.smallest_pvalue, result.n_cells.tolist()[-1]
-    (0.001, 0.001, 8192)
+    >>> result.pvalue, result.components[-1].test_statistic.partition
+    (0.001, EqualWidth(8192))
+    >>> len(result.to_frame())
+    13
     """
-    draws = Consistency().draws(n_resamples, rng)
-    sample, words = two_outcome_problem(y_true, y_prob, classes, lens, "tcal_test")
-    scales = TCal().settle(sample)
-    found, parts = redrawn(scales, sample, lens=words, method="monte-carlo", draws=draws, workers=workers)
-    return TCalResult(
-        **found,
-        degrees_of_freedom=None,
-        n_cells=2 ** np.arange(1, scales.n_scales + 1),
-        errors=np.array([part.statistic for part in parts]),
-        error_pvalues=np.array([part.pvalue for part in parts]),
-        smallest_pvalue=1 / (1 + draws.n_resamples),
-    )
+    null = validate_resampling(Consistency() if resampling is None else resampling)
+    level, statistic = validate_level(alpha, "alpha"), TCal()
+    sample, look = look_at(statistic, y_true, y_prob, classes=classes, lens=lens, region=region)
+    with reporting(progress, "simulating labels") as report:
+        result = run_test(
+            statistic,
+            sample,
+            null,
+            lens=look,
+            classes=classes,
+            alpha=level,
+            title="Adaptive T-Cal test",
+            n_resamples=n_resamples,
+            method="monte-carlo",
+            workers=workers,
+            rng=rng,
+            progress=report,
+        )
+    return result.extend(TCalResult)

@@ -1,4 +1,4 @@
-r"""What a model with known truth promises: data of any size, and what an estimate should have found.
+r"""The base class of models with known truth: data sets of any size, and what an estimate should find.
 
 A model draws features, predictions :math:`g(X)` and classes Y; its calibration function
 :math:`r(\mu) = P(Y = \cdot \mid g(X) = \mu)` and its expected miscalibration
@@ -9,16 +9,26 @@ exactly or, where that is impossible, estimated with a standard error.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._distances import Distance, total_variation
-from caltest.predictions._lenses import Lens
+from caltest.predictions._lens import LensLike
+from caltest.predictions._lenses import Canonical
 from caltest.predictions._validation import SeedLike, validate_count, validate_prob, validate_rng
-from caltest.results._naming import describe
-from caltest.simulation.models._estimate import MiscalibrationEstimate, estimate
+from caltest.results._naming import Specification
+from caltest.simulation.models._estimate import (
+    FOLDS,
+    MiscalibrationEstimate,
+    level_set_estimate,
+    mean_distance_estimate,
+)
+from caltest.simulation.models._exact import look
+
+_BLOCK_SIZE = 2**16
 
 
 class Draw(NamedTuple):
@@ -30,10 +40,10 @@ class Draw(NamedTuple):
 
 
 class Rows(NamedTuple):
-    r"""Rows before their classes are drawn: features ``x``, predictions ``y_prob``, and the truth about the classes.
+    r"""Observations before their classes are drawn: features ``x``, predictions ``y_prob`` and true probabilities.
 
-    ``class_prob (n_samples, n_classes)`` are the probabilities :math:`P(Y = \cdot \mid X = x)`, of which the
-    calibration function is the mean over rows with equal predictions.
+    ``class_prob (n_samples, n_classes)`` are the probabilities :math:`P(Y = \cdot \mid X = x)`; the calibration
+    function is their mean over observations with equal predictions.
     """
 
     x: NDArray[Any]
@@ -41,11 +51,11 @@ class Rows(NamedTuple):
     class_prob: NDArray[np.float64]
 
 
-class Model(ABC):
+class Model(Specification, ABC):
     """A model whose calibration is known.
 
     A subclass is a frozen dataclass, hashable and picklable, whose fields name it; it defines `n_classes` and
-    `draw_rows`, and says what it knows by `calibration_function` and `expected_miscalibration`.
+    `draw_rows`, and overrides `calibration_function` and `expected_miscalibration` where they are known.
 
     Attributes
     ----------
@@ -57,15 +67,15 @@ class Model(ABC):
 
     @abstractmethod
     def draw_rows(self, n_samples: int, rng: np.random.Generator) -> Rows:
-        """Return ``n_samples`` independent rows: features, predictions and true class probabilities."""
+        """Return ``n_samples`` independent observations: features, predictions and true class probabilities."""
 
     def draw(self, n_samples: int, rng: SeedLike = None) -> Draw:
-        """Return a data set of independent rows.
+        """Draw a data set of independent observations.
 
         Parameters
         ----------
         n_samples : int
-            Number of rows.
+            Number of observations.
         rng : None, int or numpy.random.Generator
             Source of randomness.
 
@@ -104,13 +114,13 @@ class Model(ABC):
         prob = self._validated(y_prob)
         return self.calibration_function(prob) - prob
 
-    def expected_miscalibration(self, lens: Lens | None = None, distance: Distance = total_variation) -> float:
+    def expected_miscalibration(self, lens: LensLike | None = None, distance: Distance = total_variation) -> float:
         r"""Return :math:`\eta_d`, the expected distance between prediction and truth through a lens, exactly.
 
         Parameters
         ----------
         lens : lens or callable, optional
-            What is looked at; the whole prediction by default.
+            What to look at; the whole prediction by default.
         distance : callable
             A function ``d(predicted, observed)`` of arrays ``(..., n_outcomes)``.
 
@@ -129,7 +139,7 @@ class Model(ABC):
 
     def estimate_miscalibration(
         self,
-        lens: Lens | None = None,
+        lens: LensLike | None = None,
         distance: Distance = total_variation,
         *,
         n_samples: int = 1_000_000,
@@ -137,18 +147,19 @@ class Model(ABC):
     ) -> MiscalibrationEstimate:
         r"""Estimate :math:`\eta_d` through a lens by simulation, for models that do not know it exactly.
 
-        Where the calibration function is known and the whole prediction is looked at, the mean distance of drawn
-        predictions. Otherwise true class probabilities are averaged over rows of equal induced predictions, or, where
-        these hardly repeat, over n_samples ** (1 / 3) cells of equal mass; no outcome is drawn.
+        Where the calibration function is known and the lens shows the whole prediction, the estimate is the mean
+        distance of simulated predictions. Otherwise true class probabilities are averaged over observations of equal
+        induced predictions, or, where these hardly repeat, over n_samples ** (1 / 3) cells (bins) of equal mass; no
+        labels are drawn.
 
         Parameters
         ----------
         lens : lens or callable, optional
-            What is looked at; the whole prediction by default.
+            What to look at; the whole prediction by default.
         distance : callable
             A function ``d(predicted, observed)`` of arrays ``(..., n_outcomes)``.
         n_samples : int
-            Rows drawn, at least 20.
+            Number of simulated observations, at least 20.
         rng : None, int or numpy.random.Generator
             Source of randomness.
 
@@ -162,8 +173,31 @@ class Model(ABC):
         NotImplementedError
             If the lens has more than two outcomes, the calibration function is not known and predictions hardly
             repeat.
+        ValueError
+            If ``n_samples`` < 20.
         """
-        return estimate(self, lens, distance, n_samples, validate_rng(rng))
+        whole = lens is None or isinstance(lens, Canonical)
+        predicted, true = [], []
+        for rows in self.draw_blocks(n_samples, validate_rng(rng)):
+            class_prob = rows.class_prob
+            if whole:
+                try:
+                    class_prob = self.calibration_function(rows.y_prob)
+                except NotImplementedError:
+                    whole = False
+            induced = look(lens, rows.y_prob, class_prob)
+            predicted.append(induced[0])
+            true.append(induced[1])
+        if whole:
+            return mean_distance_estimate(np.concatenate(predicted), np.concatenate(true), distance)
+        return level_set_estimate(np.concatenate(predicted), np.concatenate(true), lens, distance)
+
+    def draw_blocks(self, n_samples: int, rng: np.random.Generator) -> Iterator[Rows]:
+        """Yield ``n_samples`` observations, at least 20, in blocks, so that temporary arrays take little memory."""
+        left = validate_count(n_samples, "n_samples", minimum=FOLDS)
+        while left:
+            yield self.draw_rows(min(left, _BLOCK_SIZE), rng)
+            left -= min(left, _BLOCK_SIZE)
 
     def _validated(self, y_prob: ArrayLike) -> NDArray[np.float64]:
         prob = validate_prob(y_prob)
@@ -172,12 +206,9 @@ class Model(ABC):
             raise ValueError(msg)
         return prob
 
-    def __str__(self) -> str:
-        return describe(self)
-
 
 def draw_classes(class_prob: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return classes ``(n_samples,)`` by the inverse distribution function, one uniform number for each row."""
+    """Return classes ``(n_samples,)`` by the inverse distribution function, one uniform number per observation."""
     cumulative = np.cumsum(class_prob, axis=1)
     uniform = rng.random(len(class_prob)) * cumulative[:, -1]
     return (uniform[:, None] >= cumulative[:, :-1]).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Models without features: predictions are drawn, and a known map says how classes fall given them."""
+"""Models without features: predictions are drawn, and a known map gives the true class probabilities."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._distances import Distance, squared_euclidean, total_variation
-from caltest.predictions._lenses import Canonical, Lens
-from caltest.predictions._sample import apply_calibration_function
+from caltest.predictions._lens import LensLike
+from caltest.predictions._lenses import Canonical
+from caltest.predictions._user_functions import apply_calibration_function
 from caltest.predictions._validation import validate_count, validate_positive, validate_prob
+from caltest.results._naming import describe
 from caltest.simulation.models._base import Model, Rows
 from caltest.simulation.models._exact import finite_miscalibration, integrate, path_miscalibration, two_classes
 from caltest.simulation.models._maps import Identity, Map
@@ -25,38 +27,37 @@ _SUMS_OVER_CLASSES: dict[Distance, Callable[[NDArray[np.float64]], NDArray[np.fl
     total_variation: lambda gap: 0.5 * np.abs(gap),
     squared_euclidean: np.square,
 }
-"""Distances that add up over classes, and what each class adds."""
+"""Distances that are sums over classes, and the term of each class."""
 
 
 class MappedModel(Model):
-    """A model that states predictions of known law and whose calibration function is its field ``truth``."""
+    """A model whose predictions have a known distribution and whose calibration function is its field ``truth``."""
 
     truth: Map
 
     @abstractmethod
     def draw_predictions(self, n_samples: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return features and predictions of independent rows."""
+        """Return features and predictions of independent observations."""
 
     def draw_rows(self, n_samples: int, rng: np.random.Generator) -> Rows:
-        """Return features, predictions and what the map makes of them."""
+        """Return features, predictions and true class probabilities."""
         x, y_prob = self.draw_predictions(n_samples, rng)
         return Rows(x, y_prob, apply_calibration_function(self.truth, y_prob, "truth"))
 
     def calibration_function(self, y_prob: ArrayLike) -> NDArray[np.float64]:
-        """Return what the map makes of predictions ``(n_samples, n_classes)``, an array of the same shape."""
+        """Return true class probabilities at predictions ``(n_samples, n_classes)``, an array of the same shape."""
         return apply_calibration_function(self.truth, self._validated(y_prob), "truth")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DirichletModel(MappedModel):
-    r"""Predictions from a Dirichlet law, classes from a known map of them.
+    r"""Model whose predictions have a Dirichlet distribution and whose calibration function is a known map.
 
     .. math:: g(X) \sim \mathrm{Dir}(\alpha_1, \dots, \alpha_m), \qquad Y \mid g(X) = \mu \sim r(\mu)
 
-    The smaller the concentration, the sharper the predictions; with 1 they are uniform on the simplex.
-    The models M1, M2 and M3 of Widmann et al. (2019) are ``DirichletModel(10, 0.1)``, ``DirichletModel(10, 0.1,
-    Favour(0, 0.5))`` and ``DirichletModel(10, 0.1, LabelNoise(1))``; the alternatives of T-Cal are
-    ``DirichletModel(2, 1.0, Bumps(m))``.
+    The smaller the concentration, the sharper the predictions; with 1 they are uniform on the simplex. The models M1,
+    M2 and M3 of Widmann et al. (2019) are ``DirichletModel(10, 0.1)``, ``DirichletModel(10, 0.1, Favour(0, 0.5))`` and
+    ``DirichletModel(10, 0.1, LabelNoise(1))``; the alternatives of T-Cal are ``DirichletModel(2, 1.0, Bumps(m))``.
 
     Parameters
     ----------
@@ -70,8 +71,10 @@ class DirichletModel(MappedModel):
 
     Raises
     ------
+    TypeError
+        If ``truth`` is not a function.
     ValueError
-        If there are fewer than two classes or a concentration is not positive.
+        If there are fewer than two classes, or a concentration is not positive.
 
     References
     ----------
@@ -80,7 +83,7 @@ class DirichletModel(MappedModel):
 
     Examples
     --------
-    Half of all rows fall to the first of ten classes: the total variation is 0.5 * 9 / 10.
+    Half of all observations belong to the first of ten classes: the total variation distance is 0.5 * 9 / 10.
 
     >>> from caltest.simulation import DirichletModel, Favour, Temperature
     >>> model = DirichletModel(10, 0.1, Favour(0, 0.5))
@@ -119,21 +122,21 @@ class DirichletModel(MappedModel):
         return np.broadcast_to(np.asarray(self.concentration, dtype=np.float64), self.n_classes)
 
     def draw_predictions(self, n_samples: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return predictions twice: they are all there is to know of a row."""
+        """Return predictions twice: they are the features too."""
         y_prob = rng.dirichlet(self.alpha, n_samples)
         return y_prob, y_prob
 
-    def expected_miscalibration(self, lens: Lens | None = None, distance: Distance = total_variation) -> float:
+    def expected_miscalibration(self, lens: LensLike | None = None, distance: Distance = total_variation) -> float:
         r"""Return :math:`\eta_d` through a lens by quadrature, to about 1e-11 for concentrations up to 1,000.
 
-        Known for two classes; for more of the whole prediction alone, in total variation or squared Euclidean
-        distance, if the truth of each class depends on its own probability alone (`Identity`, `LabelNoise`,
-        `Favour`). Otherwise see `estimate_miscalibration`.
+        It is known for two classes. For more classes it is known for the whole prediction only, in total variation or
+        squared Euclidean distance, if the true probability of each class depends on its own predicted probability
+        alone (`Identity`, `LabelNoise`, `Favour`). Otherwise see `estimate_miscalibration`.
 
         Parameters
         ----------
         lens : lens or callable, optional
-            What is looked at, also a user's function; the whole prediction by default.
+            What to look at, also a user's function; the whole prediction by default.
         distance : callable
             A function ``d(predicted, observed)`` of arrays ``(..., n_outcomes)``.
 
@@ -165,34 +168,34 @@ class DirichletModel(MappedModel):
         return super().expected_miscalibration(lens, distance)
 
     def _of_class(self, k: int, distance: Distance) -> float:
-        """Return what one class adds to a distance, its law being a beta law and its truth a function of it alone."""
+        """Return what one class adds to a distance: its probability is beta distributed, its truth a function of it."""
         own, others = self.alpha[k], self.alpha.sum() - self.alpha[k]
         density = _logit_density(own, others)
 
         def contribution(logit: NDArray[np.float64]) -> NDArray[np.float64]:
-            stated, rest = two_classes(logit).T
+            predicted, rest = two_classes(logit).T
             prob = np.repeat(rest[:, None] / (self.n_classes - 1), self.n_classes, axis=1)
-            prob[:, k] = stated
-            return density(logit) * _SUMS_OVER_CLASSES[distance](self.truth(prob)[:, k] - stated)
+            prob[:, k] = predicted
+            return density(logit) * _SUMS_OVER_CLASSES[distance](self.truth(prob)[:, k] - predicted)
 
         return integrate(contribution, _logit_limits(own, others))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ResampledPredictions(MappedModel):
-    r"""Given predictions, such as those of a network, drawn with replacement; classes from a known map of them.
+    r"""Model that draws from given predictions, such as those of a network, with a known calibration function.
 
-    It predicts one of finitely many rows, so that its expected miscalibration is a sum, exact through every lens. Rows
-    that look different through a lens are told apart, however little they differ.
+    There are finitely many predictions, so that the expected miscalibration is a sum, which is exact through every
+    lens. Predictions that differ through a lens are kept apart, however small the difference.
 
     Parameters
     ----------
     y_prob : array of shape (n_rows, n_classes)
-        The predictions; rows are divided by their sums.
+        The predictions, drawn with replacement; each is divided by its sum.
     truth : callable
         The calibration function, from predictions to true class probabilities; a calibrated model by default.
     name : str
-        What to call the predictions in reports; a digest of them by default.
+        What the predictions are called in print.
 
     Attributes
     ----------
@@ -200,6 +203,13 @@ class ResampledPredictions(MappedModel):
         Fingerprint of the predictions: models of equal predictions, truth and name are equal.
     n_classes : int
         Number of classes.
+
+    Raises
+    ------
+    TypeError
+        If ``truth`` is not a function.
+    ValueError
+        If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1.
 
     Examples
     --------
@@ -214,7 +224,7 @@ class ResampledPredictions(MappedModel):
     >>> round(model.expected_miscalibration(lens=caltest.Confidence()), 9)
     0.0
 
-    A sharp network of ten classes that is over-confident:
+    An over-confident network with ten classes:
 
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> model = ResampledPredictions(y_prob, caltest.simulation.Temperature(1.2), name="vgg16")
@@ -237,18 +247,26 @@ class ResampledPredictions(MappedModel):
         object.__setattr__(self, "n_classes", prob.shape[1])
         object.__setattr__(self, "digest", hashlib.sha256(prob.tobytes()).hexdigest()[:8])
 
+    def __repr__(self) -> str:
+        rows, columns = self.y_prob.shape
+        options = [f"truth={describe(self.truth)}"] if self.truth != _CALIBRATED else []
+        options += [f"name={self.name!r}"] if self.name else []
+        return f"ResampledPredictions({', '.join([f'<{rows} x {columns} array {self.digest}>', *options])})"
+
     def draw_predictions(self, n_samples: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return the numbers of the drawn rows and their predictions."""
+        """Return the numbers of the drawn predictions and the predictions."""
         row = rng.integers(len(self.y_prob), size=n_samples)
         return row, self.y_prob[row]
 
-    def expected_miscalibration(self, lens: Lens | None = None, distance: Distance = total_variation) -> float:
-        r"""Return :math:`\eta_d` through a lens: the mean over the rows, the truth averaged where they look the same.
+    def expected_miscalibration(self, lens: LensLike | None = None, distance: Distance = total_variation) -> float:
+        r"""Return :math:`\eta_d` through a lens: a mean over the predictions, exact through every lens.
+
+        The truth is averaged over predictions that are equal through the lens.
 
         Parameters
         ----------
         lens : lens or callable, optional
-            What is looked at, also a user's function; the whole prediction by default.
+            What to look at, also a user's function; the whole prediction by default.
         distance : callable
             A function ``d(predicted, observed)`` of arrays ``(..., n_outcomes)``.
 
@@ -263,7 +281,7 @@ class ResampledPredictions(MappedModel):
 def _require_map(truth: Map) -> None:
     if not callable(truth) or isinstance(truth, type):
         msg = f"`truth` must be a map such as Temperature(1.2) or a function of predictions, got {truth!r}."
-        raise ValueError(msg)
+        raise TypeError(msg)
 
 
 def _logit_density(a: float, b: float) -> Any:

@@ -1,25 +1,24 @@
 """Expected miscalibration without sampling error: through any lens, with any distance.
 
-What a lens shows of a row depends on its prediction alone. The truth behind it is the mean of the true probabilities
-over all predictions that look the same through the lens, by their weights or densities.
+What a lens shows of an observation depends on its prediction alone. The truth behind it is the mean of the true
+probabilities over all predictions that are equal through the lens, by their weights or densities.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._distances import Distance
-from caltest.predictions._lenses import Lens
-from caltest.predictions._sample import apply_distance, apply_lens
-from caltest.predictions._validation import is_ours
+from caltest.predictions._lens import LensLike
+from caltest.predictions._user_functions import apply_distance, apply_lens, outcomes_of_classes
+from caltest.predictions._view import push_forward
 
 SAME = 1e-12
-"""Induced predictions that differ by no more than this look the same: what a lens adds up, it rounds."""
+"""Induced predictions that differ by no more than this count as equal: sums of a lens have rounding errors."""
 
 _TOLERANCE = 1e-13
 _MOST_PANELS = 2**14
@@ -36,22 +35,21 @@ def two_classes(logit: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def look(
-    lens: Lens | None, y_prob: NDArray[np.float64], class_prob: NDArray[np.float64]
+    lens: LensLike | None, y_prob: NDArray[np.float64], class_prob: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return induced predictions and induced true probabilities, both ``(n_samples, n_outcomes)``."""
     if lens is None:
         return y_prob, class_prob
-    seen = [apply_lens(lens, y_prob, np.full(len(y_prob), k)) for k in range(y_prob.shape[1])]
-    induced = seen[0][0]
-    if not is_ours(lens):
-        _require_a_lens(y_prob, seen)
-    return induced, _push(class_prob, [outcome for _, outcome in seen], induced.shape[1])
+    induced = apply_lens(lens, y_prob, np.zeros(len(y_prob), dtype=np.int64))[0]
+    seen = outcomes_of_classes(lens, y_prob)
+    _require_a_lens(y_prob, induced, push_forward(seen, y_prob, induced.shape[1]))
+    return induced, push_forward(seen, class_prob, induced.shape[1])
 
 
 def levels(predicted: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the number of the level set, 0 to their number - 1, of each induced prediction."""
     rounded = np.rint(predicted / SAME)
-    if predicted.shape[1] == 2:  # one number tells them apart
+    if predicted.shape[1] == 2:  # one number distinguishes them
         return np.unique(rounded[:, 1], return_inverse=True)[1]
     return np.unique(rounded, axis=0, return_inverse=True)[1]
 
@@ -59,11 +57,11 @@ def levels(predicted: NDArray[np.float64]) -> NDArray[np.int64]:
 def finite_miscalibration(
     y_prob: NDArray[np.float64],
     class_prob: NDArray[np.float64],
-    lens: Lens | None,
+    lens: LensLike | None,
     distance: Distance,
     weight: NDArray[np.float64] | None = None,
 ) -> float:
-    """Return the expected miscalibration of a model that predicts one of finitely many rows."""
+    """Return the expected miscalibration of a model with finitely many predictions."""
     predicted, true = look(lens, y_prob, class_prob)
     share = np.full(len(predicted), 1 / len(predicted)) if weight is None else weight / weight.sum()
     level = levels(predicted)
@@ -76,7 +74,7 @@ def finite_miscalibration(
 
 
 def path_miscalibration(
-    lens: Lens | None,
+    lens: LensLike | None,
     distance: Distance,
     *,
     y_prob: Path,
@@ -89,8 +87,8 @@ def path_miscalibration(
 
     The position t has a density on ``limits``; ``y_prob`` and ``class_prob`` map positions to probabilities
     ``(n, 2)``, and the prediction at the mirror image of t, in ``centre``, is that at t with its classes swapped. A
-    lens on two classes either keeps them apart, so that it confuses a prediction with its mirror image at most, or
-    shows one certain outcome, where there is nothing to predict.
+    lens on two classes either distinguishes them, so that it confuses a prediction with its mirror image at most, or
+    has one certain outcome, where there is nothing to predict.
     """
 
     def contribution(t: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -132,24 +130,13 @@ def integrate(function: Path, edges: Sequence[float]) -> float:
     return total
 
 
-def _push(prob: NDArray[np.float64], outcomes: Sequence[NDArray[Any]], n_outcomes: int) -> NDArray[np.float64]:
-    """Return the law ``(n_samples, n_outcomes)`` of the outcome of a class drawn from ``prob``."""
-    pushed = np.zeros((len(prob), n_outcomes))
-    row = np.arange(len(prob))
-    for column, outcome in zip(prob.T, outcomes, strict=True):
-        pushed[row, outcome] += column
-    return pushed
-
-
-def _require_a_lens(y_prob: NDArray[np.float64], seen: Sequence[tuple[NDArray[np.float64], NDArray[Any]]]) -> None:
-    """Refuse a user's function whose prediction is not the law of its outcome: there is no truth behind it."""
-    induced = seen[0][0]
-    stated = _push(y_prob, [outcome for _, outcome in seen], induced.shape[1])
-    wrong = np.flatnonzero((np.abs(stated - induced) > 1e-6).any(axis=1))
-    if wrong.size or any(not np.array_equal(induced, prob) for prob, _ in seen):
-        row = wrong[0] if wrong.size else 0
+def _require_a_lens(y_prob: NDArray[np.float64], induced: NDArray[np.float64], pushed: NDArray[np.float64]) -> None:
+    """Refuse a user's function whose prediction is not the distribution of its outcome."""
+    wrong = np.flatnonzero((np.abs(pushed - induced) > 1e-6).any(axis=1))
+    if wrong.size:
+        row = wrong[0]
         msg = (
-            "`lens` must return the law of its outcome and look at predictions alone: a class drawn from "
-            f"{y_prob[row]} has outcomes with probabilities {stated[row]}, the lens returned {induced[row]}."
+            f"`lens` must return the probabilities of its outcomes: a class drawn from {y_prob[row]} has outcomes with "
+            f"probabilities {pushed[row]}, the lens returned {induced[row]}."
         )
         raise ValueError(msg)

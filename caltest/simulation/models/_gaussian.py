@@ -1,4 +1,4 @@
-"""The one-dimensional Gaussian mixture of Vaicenavicius et al. (2019), section 5.1: everything is known."""
+"""The one-dimensional Gaussian mixture of Vaicenavicius et al. (2019), section 5.1, whose truth is known exactly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._distances import Distance, total_variation
-from caltest.predictions._lenses import Lens
+from caltest.predictions._lens import LensLike
 from caltest.predictions._validation import validate_number
 from caltest.simulation.models._base import Model, Rows
 from caltest.simulation.models._exact import finite_miscalibration, path_miscalibration, two_classes
@@ -17,16 +17,16 @@ _REACH = 11.0  # of the features: less than 1e-22 of the mass lies beyond
 _LARGEST_LOGIT = np.log(np.finfo(np.float64).max)  # beyond it one of the predictions is 0 in doubles
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GaussianMixture1D(Model):
-    r"""Two equally likely standard normal classes with means -1 and 1, predicted by a logistic model.
+    r"""Logistic model for two equally likely normal classes with means -1 and 1 and variance 1.
 
     .. math:: X \mid Y \sim \mathcal N(\pm 1, 1), \qquad g_0(x) = \frac1{1 + \exp(-(\beta_0 + \beta_1 x))}, \quad
               g_1 = 1 - g_0
 
     Class 0 is :math:`Y = -1`, whose probability is :math:`P(Y = -1 \mid x) = 1 / (1 + \exp(2x))`: the model
-    (0, -2) is perfect, the constant (0, 0) is calibrated too, and every other one is not. The truth is exact for the
-    model in real numbers; beyond :math:`|\beta_1| \approx 60` double precision turns predictions into 0 and 1.
+    (0, -2) is perfect, the constant (0, 0) is calibrated too, and no other is. The truth is exact for the model in real
+    numbers; beyond :math:`|\beta_1| \approx 60` double precision rounds predictions to 0 and 1.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class GaussianMixture1D(Model):
     Raises
     ------
     ValueError
-        If a parameter is no finite number.
+        If a parameter is not a finite number.
 
     References
     ----------
@@ -44,7 +44,7 @@ class GaussianMixture1D(Model):
 
     Examples
     --------
-    The uncalibrated model of the paper, and what is left of its miscalibration when only the confidence is seen:
+    The uncalibrated model of the paper, as a whole and through the confidence:
 
     >>> import caltest
     >>> model = caltest.simulation.GaussianMixture1D(1, 1)
@@ -53,7 +53,7 @@ class GaussianMixture1D(Model):
     >>> round(model.expected_miscalibration(lens=caltest.Confidence()), 6)
     0.500346
 
-    An estimate from a sample, whose cells average over the change of sign of the deviation:
+    An estimate from a sample: it is smaller, because a cell in which the deviation changes its sign averages over it:
 
     >>> x, y_true, y_prob = model.draw(1000, rng=0)
     >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.ECE(caltest.EqualWidth(10))), 2)
@@ -85,8 +85,9 @@ class GaussianMixture1D(Model):
     def calibration_function(self, y_prob: ArrayLike) -> NDArray[np.float64]:
         r"""Return :math:`r(\mu) = P(Y = \cdot \mid g(X) = \mu)`, shape (n_samples, 2).
 
-        For :math:`\beta_1 \ne 0` the posterior at the only feature with this prediction; a prediction of exactly 0 or
-        1 stands for all features beyond the one where doubles end. For :math:`\beta_1 = 0` one half.
+        For :math:`\beta_1 \ne 0` this is the posterior at the only feature with this prediction; a prediction of
+        exactly 0 or 1 stands for all features whose predictions double precision cannot represent. For
+        :math:`\beta_1 = 0` it is one half.
 
         Parameters
         ----------
@@ -125,13 +126,13 @@ class GaussianMixture1D(Model):
         x = (np.log(value) - np.log1p(-value) - self.beta0) / self.beta1
         return _feature_density(x) / (np.abs(self.beta1) * value * (1 - value))
 
-    def expected_miscalibration(self, lens: Lens | None = None, distance: Distance = total_variation) -> float:
+    def expected_miscalibration(self, lens: LensLike | None = None, distance: Distance = total_variation) -> float:
         r"""Return :math:`\eta_d` through a lens by quadrature, to about 1e-12.
 
         Parameters
         ----------
         lens : lens or callable, optional
-            What is looked at, also a user's function; the whole prediction by default.
+            What to look at, also a user's function; the whole prediction by default.
         distance : callable
             A function ``d(predicted, observed)`` of arrays ``(..., n_outcomes)``.
 

@@ -1,7 +1,7 @@
-r"""Known calibration functions: from what a model states to how classes really fall.
+r"""Known calibration functions: maps from predictions to true class probabilities.
 
-A map is a function from predictions ``(n_samples, n_classes)`` to true class probabilities of the same shape; plain
-functions serve as well as the classes below (a lambda cannot be pickled, and does not name a model). An amount of
+A map is a function from predictions ``(n_samples, n_classes)`` to true class probabilities of the same shape. Plain
+functions serve as well as the classes below, but a lambda cannot be pickled and has no name for reports. The amount of
 miscalibration is a parameter: ``lambda t: DirichletModel(3, truth=Temperature(t))`` is a family for a power curve.
 """
 
@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._validation import validate_count, validate_number, validate_positive
+from caltest.results._naming import Specification
 
 Probabilities = NDArray[np.float64]
 Map = Callable[[Probabilities], Probabilities]
 
 
-@dataclass(frozen=True)
-class Identity:
-    r"""A calibrated model, :math:`r(\mu) = \mu`.
+@dataclass(frozen=True, repr=False)
+class Identity(Specification):
+    r"""The map of a calibrated model, :math:`r(\mu) = \mu`.
 
     Examples
     --------
@@ -38,14 +39,15 @@ class Identity:
         return prob
 
 
-@dataclass(frozen=True)
-class Temperature:
-    r"""Over- or under-confidence: temperature t would repair the model.
+@dataclass(frozen=True, repr=False)
+class Temperature(Specification):
+    r"""The map of an over- or under-confident model, which temperature scaling with t would recalibrate.
 
     .. math:: r_k(\mu) \propto \mu_k^{1 / t_k}, \qquad \text{for one } t \text{ the softmax of } (\log \mu) / t
 
-    For t > 1 the truth is flatter than stated, the model over-confident; for t < 1 it is under-confident. With one
-    temperature for each class some may be stated too sharply and others too bluntly.
+    For t > 1 the true probabilities are flatter than predicted and the model is over-confident; for t < 1 it is
+    under-confident. With one temperature for each class, some classes may be predicted over-confidently and others
+    under-confidently.
 
     Parameters
     ----------
@@ -55,7 +57,7 @@ class Temperature:
     Raises
     ------
     ValueError
-        If a temperature is not a positive, finite number, or, when applied, their number is not that of the classes.
+        If a temperature is not a positive, finite number; when applied, if their number is not that of the classes.
 
     References
     ----------
@@ -85,9 +87,9 @@ class Temperature:
         return _normalised(prob ** (1 / np.asarray(self.t)))
 
 
-@dataclass(frozen=True)
-class Shift:
-    r"""One class is stated too weakly or too strongly: its log odds are off by a constant.
+@dataclass(frozen=True, repr=False)
+class Shift(Specification):
+    r"""The map of a model whose log odds of one class are wrong by a constant.
 
     .. math:: r_k(\mu) \propto \mu_k e^{\text{logits}}, \qquad r_j(\mu) \propto \mu_j \text{ for } j \ne k
 
@@ -96,12 +98,12 @@ class Shift:
     k : int
         Class index, from 0.
     logits : float
-        Added to the stated log odds of class k; negative: the class is rarer than stated.
+        Added to the predicted log odds of class k; if negative, the class is rarer than predicted.
 
     Raises
     ------
     ValueError
-        If ``k`` is no class index, or ``logits`` no finite number.
+        If ``k`` is not a class index, or ``logits`` not a finite number.
 
     Examples
     --------
@@ -126,9 +128,9 @@ class Shift:
         return _normalised(prob * weight)
 
 
-@dataclass(frozen=True)
-class Move:
-    r"""A share of one class falls to another: :math:`r_s = (1 - a) \mu_s, \; r_t = \mu_t + a \mu_s`.
+@dataclass(frozen=True, repr=False)
+class Move(Specification):
+    r"""The map that moves a share of one class to another: :math:`r_s = (1 - a) \mu_s, \; r_t = \mu_t + a \mu_s`.
 
     Parameters
     ----------
@@ -140,7 +142,7 @@ class Move:
     Raises
     ------
     ValueError
-        If the classes are no two class indices, or the share does not lie in [0, 1].
+        If the classes are not two different class indices, or the share is not in [0, 1].
 
     Examples
     --------
@@ -172,21 +174,21 @@ class Move:
         return true
 
 
-@dataclass(frozen=True)
-class LabelNoise:
-    r"""A share of the labels is random: :math:`r(\mu) = (1 - a) \mu + a / m`, with m classes.
+@dataclass(frozen=True, repr=False)
+class LabelNoise(Specification):
+    r"""The map of random label noise: :math:`r(\mu) = (1 - a) \mu + a / m`, with m classes.
 
-    The "all classes miscalibrated" of Widmann et al. (2019); with share 1 their model M3.
+    This is "all classes miscalibrated" of Widmann et al. (2019); with share 1 it is their model M3.
 
     Parameters
     ----------
     share : float
-        The share a of labels drawn from all classes alike, from 0 to 1.
+        The share a of labels that are drawn uniformly from all classes, from 0 to 1.
 
     Raises
     ------
     ValueError
-        If the share does not lie in [0, 1].
+        If the share is not in [0, 1].
 
     References
     ----------
@@ -211,11 +213,11 @@ class LabelNoise:
         return (1 - self.share) * prob + self.share / prob.shape[1]
 
 
-@dataclass(frozen=True)
-class Favour:
-    r"""A share of all rows falls to one class, whatever was stated: :math:`r(\mu) = (1 - a) \mu + a \, e_k`.
+@dataclass(frozen=True, repr=False)
+class Favour(Specification):
+    r"""The map that assigns a share of all observations to one class: :math:`r(\mu) = (1 - a) \mu + a \, e_k`.
 
-    The "only the first class" of Widmann et al. (2019); with k = 0 and share 0.5 their model M2.
+    This is "only the first class" of Widmann et al. (2019); with k = 0 and share 0.5 it is their model M2.
 
     Parameters
     ----------
@@ -227,7 +229,7 @@ class Favour:
     Raises
     ------
     ValueError
-        If ``k`` is no class index or the share does not lie in [0, 1].
+        If ``k`` is not a class index, or the share is not in [0, 1].
 
     References
     ----------
@@ -257,15 +259,16 @@ class Favour:
         return true
 
 
-@dataclass(frozen=True)
-class Permutation:
-    r"""Miscalibration that cancels in every class and in the confidence: Example 1 of Vaicenavicius et al. (2019).
+@dataclass(frozen=True, repr=False)
+class Permutation(Specification):
+    r"""Miscalibration that cancels in every class and in the confidence (Vaicenavicius et al. 2019, Example 1).
 
     .. math:: r(\mu) = \mu + a \, \min(\mu_0, \mu_1, \mu_2) \, s(\mu) \, (e_0 - e_1)
 
-    with s = 1 where the order of the first three classes is an even permutation of increasing, -1 where it is odd, 0
-    at ties. Where these classes are exchangeable, as in a symmetric Dirichlet model, every class alone and the
-    confidence are calibrated, the whole is not. With share 1 the predictions of Table 1 have its truth.
+    with s = 1 where the order of the first three classes is an even permutation of increasing, -1 where it is odd, and
+    0 at ties. Where these classes are exchangeable, as in a symmetric Dirichlet model, every single class and the
+    confidence are calibrated, but the whole prediction is not. With share 1 the predictions of Table 1 have the true
+    probabilities of that table.
 
     Parameters
     ----------
@@ -275,7 +278,7 @@ class Permutation:
     Raises
     ------
     ValueError
-        If the share does not lie in [0, 1] or, when applied, there are fewer than three classes.
+        If the share is not in [0, 1]; when applied, if there are fewer than three classes.
 
     References
     ----------
@@ -306,15 +309,15 @@ class Permutation:
         return true
 
 
-@dataclass(frozen=True)
-class Bumps:
-    r"""Rough miscalibration of two classes: the alternatives of T-Cal (Lee et al. 2022).
+@dataclass(frozen=True, repr=False)
+class Bumps(Specification):
+    r"""Rough miscalibration of two classes, the alternatives in the paper of T-Cal (Lee et al. 2022).
 
     .. math:: r_1(\mu) = \mu_1 + (-1)^j \rho \, m^{-s} \, \zeta(u), \qquad \zeta(u) = e^{-1 / (u (1 - u))}, \qquad
               j + u = 2 m (\mu_1 - 1/4)
 
-    for :math:`1/4 \le \mu_1 < 3/4`, where m bumps of alternating sign stand side by side; elsewhere the model is
-    calibrated. As m grows the curve keeps its Hölder constant of order s while the error vanishes: with predictions
+    for :math:`1/4 \le \mu_1 < 3/4`, where there are m bumps of alternating sign; elsewhere the model is calibrated. As
+    m grows the curve keeps its Hölder constant of order s while the error vanishes: with predictions
     uniform on [0, 1], ``DirichletModel(2, 1.0, Bumps(m))``, the root mean square deviation is
     :math:`\rho m^{-s} \|\zeta\|_2 / \sqrt2` with :math:`\|\zeta\|_2 = 0.0098`, half of the predictions being
     calibrated.
@@ -331,7 +334,7 @@ class Bumps:
     Raises
     ------
     ValueError
-        If a parameter is not positive, the bumps are higher than 1/4 or, when applied, there are not two classes.
+        If a parameter is not positive, or the bumps are higher than 1/4; when applied, if there are not two classes.
 
     References
     ----------

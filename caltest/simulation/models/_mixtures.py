@@ -1,4 +1,4 @@
-"""Gaussian mixtures with several modes in each class, as drawn by Posocco and Bonnefoy (2021); posteriors are exact."""
+"""Random Gaussian mixtures with several modes in each class and exact posteriors (Posocco and Bonnefoy 2021)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._validation import SeedLike, validate_count, validate_positive, validate_rng
-from caltest.results._naming import describe
+from caltest.results._naming import Specification
 
 
-@dataclass(frozen=True)
-class RandomMixture:
-    r"""A mixture of Gaussian modes, their means and covariances drawn at random from a seed.
+@dataclass(frozen=True, repr=False)
+class RandomMixture(Specification):
+    r"""Mixture of Gaussian modes whose means and covariances are drawn at random from a seed.
 
     .. math:: P(Y = k) = \frac1m, \qquad X \mid Y = k \sim \frac1J \sum_{j=1}^J \mathcal N(\nu_{kj}, A_{kj}^\top A_{kj})
 
@@ -31,21 +31,21 @@ class RandomMixture:
     n_modes : int
         Number J of modes of each class.
     mean_radius, matrix_radius : float
-        Half the width of the uniform laws.
+        Half the width of the uniform distributions.
 
     Raises
     ------
     ValueError
-        If a parameter is not one of those allowed.
-
-    References
-    ----------
-    N. Posocco, A. Bonnefoy (2021), Estimating expected calibration errors, ICANN, section 5.1.
+        If ``n_classes`` < 2, ``n_features`` < 1, ``seed`` < 0 or ``n_modes`` < 1; if a radius is not positive.
 
     Notes
     -----
     The numbers are those of the authors' code, github.com/euranova/estimating_eces: radii 1 and 0.3, 4 equally likely
-    modes, 2, 5 or 7 classes and as many features; the paper was read in a copy that had lost them.
+    modes, 2, 5 or 7 classes and as many features. The available copy of the paper does not show them.
+
+    References
+    ----------
+    N. Posocco, A. Bonnefoy (2021), Estimating expected calibration errors, ICANN, section 5.1.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class RandomMixture:
         mode = generator.integers(self.n_classes * self.n_modes, size=size)
         normal = generator.standard_normal((size, self.n_features))
         x = np.empty_like(normal)
-        for i, (mean, matrix) in enumerate(self._modes()):  # a matrix for each row would take much memory
+        for i, (mean, matrix) in enumerate(self._modes()):  # a matrix for each observation would take much memory
             rows = mode == i
             x[rows] = mean + normal[rows] @ matrix
         return x
@@ -118,14 +118,11 @@ class RandomMixture:
         n, d = self.n_classes * self.n_modes, self.n_features
         return zip(self.means.reshape(n, d), self.matrices.reshape(n, d, d), strict=True)
 
-    def __str__(self) -> str:
-        return describe(self)
-
 
 def posocco_mixtures() -> tuple[RandomMixture, ...]:
-    """Return the 45 distributions of Posocco and Bonnefoy (2021): 2, 5, 7 classes, as many features, 5 seeds each.
+    """Return the 45 distributions of Posocco and Bonnefoy (2021): 2, 5 or 7 classes, as many features, 5 seeds each.
 
-    They are drawn as the authors draw theirs, from another generator.
+    They are drawn in the same way as those of the authors, from another random generator.
 
     Returns
     -------
@@ -137,6 +134,6 @@ def posocco_mixtures() -> tuple[RandomMixture, ...]:
     >>> from caltest.simulation import posocco_mixtures
     >>> mixtures = posocco_mixtures()
     >>> len(mixtures), str(mixtures[-1])
-    (45, 'RandomMixture(n_classes=7, n_features=7, seed=4)')
+    (45, 'RandomMixture(7, 7, 4)')
     """
     return tuple(RandomMixture(*numbers) for numbers in product((2, 5, 7), (2, 5, 7), range(5)))

@@ -1,26 +1,27 @@
-"""Classifiers of scikit-learn, trained on a sample of a distribution whose posteriors are known."""
+"""Classifiers of scikit-learn that are trained on a sample of a distribution with known posteriors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._distances import Distance, total_variation
-from caltest.predictions._lenses import ClassWise, Confidence, Lens
+from caltest.predictions._lens import LensLike
+from caltest.predictions._lenses import ClassWise, Confidence
 from caltest.predictions._partitions import EqualWidth
-from caltest.predictions._sample import apply_lens
+from caltest.predictions._user_functions import apply_lens
 from caltest.predictions._validation import SeedLike, validate_choice, validate_count, validate_rng
+from caltest.results import Result
+from caltest.results._description import Description, Table
 from caltest.results._naming import describe
 from caltest.simulation.models._base import Model, Rows, draw_classes
 from caltest.simulation.models._estimate import (
     MiscalibrationEstimate,
-    blocks,
     cell_estimate,
     level_set_estimate,
     mean_estimate,
@@ -35,34 +36,37 @@ if TYPE_CHECKING:
 KINDS = ("logistic regression", "naive Bayes", "support vector", "random forest")
 """The classifiers of Posocco and Bonnefoy (2021)."""
 
-_ROWS_OF_A_CLASS = 5  # what the folds of the support vector classifier's own calibration need
+_SAMPLES_OF_A_CLASS = 5  # what the folds of the support vector classifier's own calibration need
 _PAPER_CELLS = 2000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrainedClassifier(Model):
-    r"""A classifier trained on a sample of a Gaussian mixture; needs scikit-learn, the extra ``study``.
+    r"""Classifier trained on a sample of a Gaussian mixture; needs scikit-learn, the extra ``study``.
 
-    Training happens once in a process, and again, with the same result, wherever the model is sent. Its calibration
-    function is not known, the exact posterior of every row is: `estimate_miscalibration` averages posteriors over
-    rows of equal, or nearly equal, predictions, and `truth` sets the large-sample estimate of the paper beside it.
+    It is trained once in each process, always with the same result. Its calibration function is not known, but the
+    exact posterior of every observation is: `estimate_miscalibration` averages posteriors over observations of equal,
+    or nearly equal, predictions, and `truth` compares this with the large-sample estimate of the paper.
 
     Parameters
     ----------
     distribution : RandomMixture
-        Where training and test rows come from.
+        Where training and test observations come from.
     kind : {"logistic regression", "naive Bayes", "support vector", "random forest"}
-        The classifier, with scikit-learn's defaults. The support vector classifier is given probabilities by
+        The classifier, with scikit-learn's defaults. The probabilities of the support vector classifier are those of
         ``CalibratedClassifierCV(SVC(), ensemble=False)``, Platt's method fitted to five folds for each class.
     n_train : int
-        Training rows; 300 in the paper. They must give every class at least five rows.
+        Number of training observations; 300 in the paper. Every class needs at least five of them.
     seed : int
         Seed of the training sample and of the random forest.
 
     Raises
     ------
+    TypeError
+        If ``distribution`` is not a `RandomMixture`.
     ValueError
-        If a parameter is not one of those allowed; when trained, if a class has too few training rows.
+        If ``kind`` is unknown, ``n_train`` < 1 or ``seed`` < 0; when trained, if a class has fewer than five training
+        observations.
     ImportError
         When trained, if scikit-learn is not installed.
 
@@ -88,7 +92,7 @@ class TrainedClassifier(Model):
     def __post_init__(self) -> None:
         if not isinstance(self.distribution, RandomMixture):
             msg = f"`distribution` must be a RandomMixture, got {self.distribution!r}."
-            raise ValueError(msg)
+            raise TypeError(msg)
         validate_choice(self.kind, "kind", KINDS)
         validate_count(self.n_train, "n_train")
         validate_count(self.seed, "seed", minimum=0)
@@ -105,25 +109,25 @@ class TrainedClassifier(Model):
 
     def truth(
         self,
-        lenses: Sequence[Lens] | None = None,
+        lenses: Sequence[LensLike] | None = None,
         distance: Distance = total_variation,
         *,
         n_samples: int = 1_000_000,
         rng: SeedLike = None,
     ) -> ClassifierTruth:
-        """Return the expected miscalibration by two means, from the same rows.
+        """Estimate the expected miscalibration in two ways, from the same observations.
 
-        The large-sample estimate of the paper is the error of 2,000 equal-width cells on drawn outcomes; its noise
-        floor says how much of it is noise. The level-set estimate averages exact posteriors instead.
+        The large-sample estimate of the paper is the error of 2,000 equal-width cells (bins) on simulated labels; its
+        noise floor is how much of it is noise. The level-set estimate averages exact posteriors instead.
 
         Parameters
         ----------
         lenses : sequence of lenses of two outcomes, optional
-            `Confidence` and every class by default; then the mean over the classes is reported, too.
+            `Confidence` and every class by default; then the mean over the classes is reported too.
         distance : callable
             A function ``d(predicted, observed)`` of arrays ``(..., n_outcomes)``.
         n_samples : int
-            Rows drawn; the paper has 2,000,000.
+            Number of simulated observations; 2,000,000 in the paper.
         rng : None, int or numpy.random.Generator
             Source of randomness.
 
@@ -132,18 +136,23 @@ class TrainedClassifier(Model):
         ClassifierTruth
             Prints as a table; ``to_frame()`` for pandas.
 
+        Raises
+        ------
+        ValueError
+            If a lens has more than two outcomes, or ``n_samples`` < 20.
+
         Notes
         -----
         The noise matters: for the logistic regression on ``RandomMixture(5, 5, seed=0)`` through the confidence,
-        100,000 rows give 0.0455 by the means of the paper and 0.0213 by level sets, 2,000,000 rows 0.0230 and 0.0214,
-        with standard errors of at most 0.002 and 0.0004.
+        100,000 observations give 0.0455 by the estimate of the paper and 0.0213 by level sets, 2,000,000 give 0.0230
+        and 0.0214, with standard errors of at most 0.002 and 0.0004.
         """
         classes = [ClassWise(k) for k in range(self.n_classes)]
-        views: list[Lens] = [Confidence(), *classes] if lenses is None else list(lenses)
+        views: list[LensLike] = [Confidence(), *classes] if lenses is None else list(lenses)
         generator = validate_rng(rng)
         drawn = [
             (rows.y_prob, rows.class_prob, draw_classes(rows.class_prob, generator))
-            for rows in blocks(self, n_samples, generator)
+            for rows in self.draw_blocks(n_samples, generator)
         ]
         y_prob, class_prob, y_true = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
         pairs = [both_truths(y_prob, class_prob, y_true, lens, distance) for lens in views]
@@ -153,74 +162,98 @@ class TrainedClassifier(Model):
             large, level = zip(*pairs[1:], strict=True)
             pairs.append((mean_estimate(large, target), mean_estimate(level, target)))
             names.append("mean over classes")
-        return ClassifierTruth(str(self), tuple(names), *map(tuple, zip(*pairs, strict=True)))
+        large_sample, level_set = zip(*pairs, strict=True)
+        return ClassifierTruth(model=self, lens_names=tuple(names), large_sample=large_sample, level_set=level_set)
 
 
-@dataclass(frozen=True, eq=False)
-class ClassifierTruth:
-    """Expected miscalibration of a trained classifier, by two means; prints as a table.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ClassifierTruth(Result):
+    """Expected miscalibration of a trained classifier, estimated in two ways.
 
     Attributes
     ----------
-    model : str
+    model : TrainedClassifier
         The classifier.
-    lenses : tuple of str
-        What was looked at.
+    lens_names : tuple of str
+        The lenses in words; the last one is "mean over classes" where no lenses were chosen.
     large_sample : tuple of MiscalibrationEstimate
-        The error of 2,000 equal-width cells on drawn outcomes, the "ground truth" of Posocco and Bonnefoy (2021).
+        The error of 2,000 equal-width cells (bins) on simulated labels, the "ground truth" of Posocco and Bonnefoy
+        (2021).
     level_set : tuple of MiscalibrationEstimate
-        Exact posteriors averaged over rows of equal, or nearly equal, predictions.
+        Exact posteriors averaged over observations of equal, or nearly equal, predictions.
     """
 
-    model: str
-    lenses: tuple[str, ...]
+    model: TrainedClassifier
+    lens_names: tuple[str, ...]
     large_sample: tuple[MiscalibrationEstimate, ...]
     level_set: tuple[MiscalibrationEstimate, ...]
 
+    _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
+
+    @property
+    def conclusion(self) -> str:
+        """How far the two estimates differ, in words."""
+        differences = [
+            abs(large.value - level.value) for large, level in zip(self.large_sample, self.level_set, strict=True)
+        ]
+        worst = int(np.argmax(differences))
+        large, level = self.large_sample[worst], self.level_set[worst]
+        return (
+            f"The two estimates differ most for {self.lens_names[worst]}: {large.value:.5f} from simulated labels "
+            f"(noise floor {large.noise_floor:.5f}) and {level.value:.5f} from exact posteriors (noise floor "
+            f"{level.noise_floor:.5f})."
+        )
+
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each lens and means: value, standard error, noise floor, rows and cells."""
+        """Return one row for each lens and kind of estimate as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Model, lens, ``estimate`` ("large sample" or "level set"), value, standard error, noise floor, and numbers
+            of observations and of cells.
+        """
         import pandas as pd
 
         return pd.DataFrame(
             {
-                "model": self.model,
+                "model": str(self.model),
                 "lens": lens,
-                "means": means,
+                "estimate": kind,
                 "value": found.value,
                 "standard_error": found.standard_error,
                 "noise_floor": found.noise_floor,
                 "n_samples": found.n_samples,
                 "n_cells": found.n_cells,
             }
-            for lens, *both in zip(self.lenses, self.large_sample, self.level_set, strict=True)
-            for means, found in zip(("large sample", "level set"), both, strict=True)
+            for lens, *both in zip(self.lens_names, self.large_sample, self.level_set, strict=True)
+            for kind, found in zip(("large sample", "level set"), both, strict=True)
         )
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
-
-    def __str__(self) -> str:
-        lines = [
-            f"Expected miscalibration of {self.model}, {self.large_sample[0].n_samples} rows",
-            "",
-            f"{'':<18}{'large sample':>14}{'s.e.':>9}{'floor':>9}{'level sets':>14}{'s.e.':>9}{'floor':>9}",
+    def _describe(self) -> Description:
+        rows = [
+            (row.lens, row.estimate, *(f"{number:.5f}" for number in (row.value, row.standard_error, row.noise_floor)))
+            for row in self.to_frame().itertuples()
         ]
-        for lens, large, level in zip(self.lenses, self.large_sample, self.level_set, strict=True):
-            cells = "".join(
-                f"{found.value:>14.5f}{found.standard_error:>9.5f}{found.noise_floor:>9.5f}" for found in (large, level)
-            )
-            lines.append(f"{lens:<18}{cells}")
-        return "\n".join(lines)
+        return Description(
+            f"Expected miscalibration ({self.model}, {self.large_sample[0].n_samples} observations)",
+            [self.conclusion],
+            [Table(("lens", "estimate", "value", "standard error", "noise floor"), rows, left=("estimate",))],
+            [
+                f"The large-sample estimate has frequencies in {_PAPER_CELLS} equal-width cells (bins). The level-set "
+                "estimate averages exact posteriors over observations of equal, or nearly equal, predictions."
+            ],
+        )
 
 
 def both_truths(
     y_prob: NDArray[np.float64],
     class_prob: NDArray[np.float64],
     y_true: NDArray[np.int64],
-    lens: Lens,
+    lens: LensLike,
     distance: Distance,
 ) -> tuple[MiscalibrationEstimate, MiscalibrationEstimate]:
-    """Return the large-sample estimate and the one from level sets."""
+    """Return the large-sample estimate and the level-set estimate."""
     predicted, true = look(lens, y_prob, class_prob)
     if predicted.shape[1] != 2:
         msg = f"`lenses` must have two outcomes each, {describe(lens)} has {predicted.shape[1]}."
@@ -241,10 +274,10 @@ def trained(model: TrainedClassifier) -> Any:
     x = model.distribution.draw_features(model.n_train, rng)
     y = draw_classes(model.distribution.posterior(x), rng)
     count = np.bincount(y, minlength=model.n_classes)
-    if count.min() < _ROWS_OF_A_CLASS:
+    if count.min() < _SAMPLES_OF_A_CLASS:
         msg = (
-            f"`n_train` must give every class at least {_ROWS_OF_A_CLASS} rows, class {count.argmin()} has "
-            f"{count.min()} of {model.n_train}."
+            f"`n_train` must give every class at least {_SAMPLES_OF_A_CLASS} training observations, class "
+            f"{count.argmin()} has {count.min()} of {model.n_train}."
         )
         raise ValueError(msg)
     return _untrained(model.kind, model.seed).fit(x, y)

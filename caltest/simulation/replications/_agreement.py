@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._sample import Sample, make_sample
+from caltest.results import Result
+from caltest.results._description import Description
 from caltest.simulation.replications._gce_properties import mean_by_property, metrics_frame, validate_metrics
 from caltest.simulation.studies._run import sizes
+from caltest.simulation.studies._study import frame_table
 from caltest.statistics import GCE
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
-class MetricAgreement:
-    """Values of many metrics on many models, and how far their rankings of the models agree.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MetricAgreement(Result):
+    """Result of `metric_agreement`: values of many metrics on many models, and how far their rankings agree.
 
     Attributes
     ----------
@@ -31,7 +33,7 @@ class MetricAgreement:
     models : tuple of str
         Names of the models.
     n_cells : tuple of int
-        Numbers of cells by which the metrics were varied.
+        Numbers of cells (bins) by which the metrics were varied.
     values : array of shape (n_metrics, n_models)
         Each metric, with its own number of cells, on each model.
     values_by_cells : array of shape (len(n_cells), n_metrics, n_models)
@@ -39,7 +41,7 @@ class MetricAgreement:
     correlation : array of shape (n_metrics, n_metrics)
         Spearman's rank correlation of two metrics over the models; NaN where a metric is the same on all models.
     cells_correlation : array of shape (n_metrics,)
-        Rank correlation of a metric with itself over all pairs of two numbers of cells, averaged.
+        Rank correlation of a metric with itself, averaged over all pairs of two numbers of cells.
     """
 
     metrics: tuple[GCE, ...]
@@ -47,6 +49,9 @@ class MetricAgreement:
     n_cells: tuple[int, ...]
     values: NDArray[np.float64]
     values_by_cells: NDArray[np.float64]
+
+    _picture: ClassVar[str | None] = "plot_metric_agreement"
+    _derived: ClassVar[tuple[str, ...]] = ("correlation", "cells_correlation", "conclusion")
 
     @cached_property
     def correlation(self) -> NDArray[np.float64]:
@@ -65,8 +70,13 @@ class MetricAgreement:
         """Return the mean rank correlation for every property of metrics.
 
         ``metrics`` averages over pairs of different metrics that both have the property (table 4 of the paper),
-        ``n_cells`` over the metrics that have it, between numbers of cells (its section 5.3). Top predictions of
-        fewer than 1 / threshold classes all exceed the threshold: those metrics come twice and agree perfectly.
+        ``n_cells`` over the metrics that have it, between numbers of cells (its section 5.3). Top predictions of fewer
+        than 1 / threshold classes all exceed the threshold: those metrics occur twice and agree perfectly.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each property.
         """
         pairs = np.triu(np.ones(self.correlation.shape, dtype=bool), 1)
         return mean_by_property(
@@ -78,7 +88,14 @@ class MetricAgreement:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per metric: its parameters, mean correlation with the others, and its values per model."""
+        """Return one row for each metric as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Parameters, name, mean correlation with the other metrics, correlation over numbers of cells, and the value
+            on each model.
+        """
         others = np.where(np.eye(len(self.metrics), dtype=bool), np.nan, self.correlation)
         known = ~np.isnan(others)
         total, count = np.where(known, others, 0.0).sum(axis=1), known.sum(axis=1)
@@ -87,14 +104,30 @@ class MetricAgreement:
         frame = metrics_frame(self.metrics)
         return frame.assign(mean_correlation=mean, cells_correlation=self.cells_correlation, **values)
 
-    def __str__(self) -> str:
-        head = f"Rank correlation of {len(self.metrics)} metrics over {len(self.models)} models"
+    @property
+    def conclusion(self) -> str:
+        """How far the rankings agree, in words."""
+        every = self.by_property().iloc[0]
         cells = ", ".join(map(str, self.n_cells))
-        table = self.by_property().to_string(index=False, float_format="{:.3f}".format)
-        return f"{head}; of each metric over {cells} cells\n{table}"
+        return (
+            f"The rankings of {len(self.models)} models by two metrics have a mean rank correlation of "
+            f"{every['metrics']:.3f}; those by one metric with two of the numbers of cells {cells} have "
+            f"{every['n_cells']:.3f}."
+        )
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+    def _describe(self) -> Description:
+        heads = {
+            "property": "property",
+            "n_metrics": "metrics",
+            "metrics": "correlation of metrics",
+            "n_cells": "correlation over numbers of cells",
+        }
+        return Description(
+            f"Rank correlation of calibration errors ({len(self.metrics)} metrics, {len(self.models)} models)",
+            [self.conclusion],
+            [frame_table(self.by_property(), heads)],
+            ["Each row is a mean over the metrics with this property."],
+        )
 
 
 def metric_agreement(
@@ -105,7 +138,7 @@ def metric_agreement(
     metrics: Sequence[GCE] | None = None,
     n_cells: Sequence[int] = (10, 20, 30, 40, 50),
 ) -> MetricAgreement:
-    r"""Rank models by many metrics, and compare the rankings.
+    r"""Compare the rankings of models by many calibration errors.
 
     With :math:`r_1, r_2` the ranks that two metrics give to m models (averages for ties), the rank correlation is
     Spearman's,
@@ -123,24 +156,26 @@ def metric_agreement(
     y_true : array-like of shape (n_samples,)
         Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
     y_prob : mapping of str to array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predictions of at least three models for the same rows.
+        Predictions of at least three models for the same observations.
     classes : sequence, optional
         The label of each column of the predictions.
     metrics : sequence of GCE, optional
-        All 32 of the paper with 15 cells by default.
+        All 32 of the paper with 15 cells (bins) by default.
     n_cells : sequence of int
         At least two numbers of cells, by which every metric is varied.
 
     Returns
     -------
     MetricAgreement
-        Prints means by property; ``by_property()`` and ``to_frame()`` for pandas; `caltest.plot_metric_agreement`
-        draws it.
+        Prints means by property; ``by_property()`` and ``to_frame()`` for pandas; ``plot()`` draws it.
 
     Raises
     ------
+    TypeError
+        If ``y_prob`` is not a mapping, or a metric is not a `GCE`.
     ValueError
-        If an argument is not of the form above.
+        If there are fewer than three models or fewer than two different numbers of cells; if metrics are equal; if
+        predictions have values outside [0, 1] or rows that do not sum to 1.
 
     References
     ----------
@@ -148,7 +183,7 @@ def metric_agreement(
 
     Examples
     --------
-    Four models are few; the metrics that look at all entries disagree most:
+    The bundled predictions of four models; metrics of all entries disagree most:
 
     >>> import caltest
     >>> from caltest.simulation import metric_agreement
@@ -163,17 +198,25 @@ def metric_agreement(
     if len(counts) < 2:
         msg = f"`n_cells` must hold at least two numbers of cells, got {n_cells!r}."
         raise ValueError(msg)
-    if not isinstance(y_prob, Mapping) or len(y_prob) < 3:
-        found = f"{len(y_prob)} models" if isinstance(y_prob, Mapping) else type(y_prob).__name__
-        msg = f"`y_prob` must map names to the predictions of at least three models, got {found}."
+    if not isinstance(y_prob, Mapping):
+        msg = f"`y_prob` must map names to the predictions of at least three models, got {type(y_prob).__name__}."
+        raise TypeError(msg)
+    if len(y_prob) < 3:
+        msg = f"`y_prob` must map names to the predictions of at least three models, got {len(y_prob)} models."
         raise ValueError(msg)
     varied = [chosen, *(tuple(replace(metric, n_cells=count) for metric in chosen) for count in counts)]
     columns = []
     for prob in y_prob.values():
-        sample = make_sample(y_true, prob, classes=classes)  # one of a model at a time: it holds all of its cells
+        sample = make_sample(y_true, prob, classes=classes)  # one at a time: each keeps all of its cells
         columns.append([metric_values(metrics, sample) for metrics in varied])
     own, *others = np.moveaxis(np.array(columns), 0, -1)
-    return MetricAgreement(chosen, tuple(map(str, y_prob)), counts, own, np.stack(others))
+    return MetricAgreement(
+        metrics=chosen,
+        models=tuple(map(str, y_prob)),
+        n_cells=counts,
+        values=own,
+        values_by_cells=np.stack(others),
+    )
 
 
 def metric_values(metrics: Sequence[GCE], sample: Sample) -> NDArray[np.float64]:

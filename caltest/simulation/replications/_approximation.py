@@ -1,27 +1,31 @@
-"""How far estimates from few rows are from the truth: the score of Posocco and Bonnefoy (2021), section 5."""
+"""How well few observations approximate the true calibration error (Posocco and Bonnefoy 2021, section 5)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._distances import total_variation
-from caltest.predictions._lenses import ClassWise, Confidence, Lens
-from caltest.predictions._partitions import EqualMass, EqualWidth
-from caltest.predictions._sample import apply_lens, induce
+from caltest.predictions._equal_mass import EqualMass
+from caltest.predictions._lens import LensLike
+from caltest.predictions._lenses import ClassWise, Confidence
+from caltest.predictions._partitions import EqualWidth
+from caltest.predictions._sample import induce
+from caltest.predictions._user_functions import apply_lens
 from caltest.predictions._validation import SeedLike, validate_count
+from caltest.results._description import Description
 from caltest.results._progress import Progress
 from caltest.simulation.models._base import Model, draw_classes
-from caltest.simulation.models._estimate import blocks, mean_estimate
+from caltest.simulation.models._estimate import mean_estimate
 from caltest.simulation.models._trained import both_truths
 from caltest.simulation.studies._identity import identify
 from caltest.simulation.studies._run import Part, PathLike, named, replicate_rng, run_study, sizes
+from caltest.simulation.studies._study import Study, frame_table
 from caltest.statistics import ConvexECE, KDEError, Statistic
 from caltest.statistics._binned import ECE
 
@@ -33,20 +37,23 @@ _DESIGN = ["setting", "truth", "estimator", "n_samples"]
 _QUANTILE = 0.95
 
 
-@dataclass(frozen=True, eq=False)
-class ApproximationStudy:
-    """How far estimates are from the truth, model by model.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ApproximationStudy(Study):
+    """Result of `approximation_study`: how far estimates are from the truth, model by model.
 
     Attributes
     ----------
     models : pandas.DataFrame
-        One row per model, setting, truth, estimator and evaluation size: ``distribution`` (models of the same one
+        One row for each model, setting, truth, estimator and evaluation size: ``distribution`` (models of the same one
         are not independent), ``true_value``, its ``truth_error`` (standard error) and ``truth_floor`` (what its cells
-        would show of a calibrated model), ``mean`` of the estimates, and ``error``, the 95th percentile of the
+        would show for a calibrated model), ``mean`` of the estimates, and ``error``, the 95th percentile of the
         relative error.
     """
 
     models: pd.DataFrame
+
+    _left_out: ClassVar[frozenset[str]] = frozenset({"models"})
+    _picture: ClassVar[str | None] = "plot_approximation"
 
     def to_frame(self, *, n_resamples: int = 499, rng: SeedLike = 0) -> pd.DataFrame:
         """Return the median error over the models, with its standard error by bootstrap over the distributions.
@@ -54,17 +61,17 @@ class ApproximationStudy:
         Parameters
         ----------
         n_resamples : int
-            Resamples of whole distributions: all models of one are drawn together.
+            Number of bootstrap samples of distributions; all models of a distribution are drawn together.
         rng : None, int or numpy.random.Generator
             Source of randomness of the resamples.
 
         Returns
         -------
         pandas.DataFrame
-            One row per setting, truth, estimator and evaluation size: ``n_models``, ``median``, ``median_se``,
+            One row for each setting, truth, estimator and evaluation size: ``n_models``, ``median``, ``median_se``,
             ``median_bias``, the median of (mean estimate - truth) / truth, and ``best``, the share of the models on
-            which no other estimator has a smaller error: all see the same models and sets, so that estimators differ
-            more surely than the standard errors of their medians suggest.
+            which no other estimator has a smaller error. All estimators have the same models and sets, so that
+            differences between them are more certain than the standard errors of their medians suggest.
         """
         import pandas as pd
 
@@ -88,19 +95,35 @@ class ApproximationStudy:
             "median_bias": grouped["bias"].median(),
             "best": grouped["best"].mean(),
         })  # fmt: skip
-        scatter = np.std(medians, axis=0, ddof=1) if len(members) > 1 else np.nan  # one says nothing of others
+        scatter = np.std(medians, axis=0, ddof=1) if len(members) > 1 else np.nan  # one distribution shows no variation
         spread = pd.Series(scatter, index=wide.columns)
         summary.insert(2, "median_se", spread.reindex(summary.index))
         return summary.reset_index()
 
-    def __str__(self) -> str:
+    @property
+    def conclusion(self) -> str:
+        """Which estimator is closest to the truth, in words."""
         frame = self.to_frame()
-        table = frame.pivot_table(index=_DESIGN[:-1], columns="n_samples", values="median", sort=False)
-        head = f"Median over {self.models['model'].nunique()} models of the 95th percentile of the relative error"
-        return f"{head}, by evaluation size\n{table.to_string(float_format='{:.3f}'.format)}"
+        mean = frame[frame["truth"] == TRUTHS[0]].groupby("estimator", sort=False)["median"].mean()
+        return (
+            f"Compared with the {TRUTHS[0]} truth and averaged over settings and evaluation sizes, {mean.idxmin()} has "
+            f"the smallest median error ({mean.min():.3f}) and {mean.idxmax()} the largest ({mean.max():.3f})."
+        )
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+    def _describe(self) -> Description:
+        frame = self.to_frame()
+        wide = frame.pivot_table(index=_DESIGN[:-1], columns="n_samples", values="median", sort=False).reset_index()
+        counts = [column for column in wide.columns if column not in _DESIGN]
+        names = {name: name for name in _DESIGN[:-1]} | {count: f"{count:,}" for count in counts}
+        return Description(
+            f"Approximation of the calibration error ({self.models['model'].nunique()} models)",
+            [self.conclusion],
+            [frame_table(wide, names)],
+            [
+                "Each number is the median over the models of the 95th percentile of the relative error; columns are "
+                "numbers of observations of an evaluation set."
+            ],
+        )
 
 
 def approximation_study(
@@ -111,29 +134,31 @@ def approximation_study(
     *,
     n_holdout: int = 100_000,
     out: PathLike | None = None,
-    workers: int | None = None,
+    workers: int = 1,
     progress: bool | Progress = False,
     rng: SeedLike = None,
 ) -> ApproximationStudy:
-    r"""Compare estimators of the calibration error by how well few rows approximate the truth.
+    r"""Compare calibration errors by how well few observations approximate the truth.
 
-    For each model a holdout set is drawn, of it ``n_replicates`` bootstrap samples of each evaluation size, and every
-    estimator applied to them all. With :math:`\theta` the truth and :math:`T_r` the estimates,
+    For each model a holdout set is drawn, and from it ``n_replicates`` bootstrap samples of each evaluation size, on
+    which every estimator is evaluated. With :math:`\theta` the truth and :math:`T_r` the estimates,
 
     .. math:: \text{error} = q_{0.95} \left\{ \frac{|T_r - \theta|}{\theta} : r = 1, \dots, R \right\}
 
-    and the score of an estimator at a size is the median error over the models. Two settings: the confidence, and
-    the mean over the classes of the error of each. Two truths of each:
+    and the score of an estimator at a size is the median error over the models. There are two settings: the confidence,
+    and the mean over the classes of the error of each. Each has two truths:
 
-    * "large sample", that of the paper: the ECE of 2,000 equal-width cells on the holdout set. Its own noise inflates
-      it (``truth_floor``), the more the fewer rows a cell has: the paper has 2,000,000 rows, the default here 100,000;
-    * "level set": exact posteriors averaged over rows of equal, or nearly equal, predictions; labels add no noise.
+    * "large sample", that of the paper: the ECE of 2,000 equal-width cells (bins) on the holdout set. Its noise makes
+      it too large (``truth_floor``), the more so the fewer observations a cell has: the paper has 2,000,000
+      observations, the default here is 100,000;
+    * "level set": exact posteriors averaged over observations of equal, or nearly equal, predictions; labels add no
+      noise.
 
-    A relative error explodes where the truth is close to 0, as for a calibrated model: it is infinite at 0, unless
-    the estimate is 0 too. The median over the models hides them as long as they are few.
+    Relative errors are very large where the truth is close to 0, as for a calibrated model, and infinite at 0, unless
+    the estimate is 0 too. The median over the models does not depend on them as long as they are few.
 
-    Estimators are told the range of the scores, from 0 for a class and from 1 / n_classes for the confidence, where
-    they can use it (``low`` of `ConvexECE`, ``support`` of `KDEError`).
+    Estimators that can use the range of the scores, from 0 for a class and from 1 / n_classes for the confidence, get
+    it (``low`` of `ConvexECE`, ``support`` of `KDEError`).
 
     Parameters
     ----------
@@ -144,15 +169,16 @@ def approximation_study(
         (equal-mass), "convex", "adaptive convex", with 15 and with :math:`\lfloor \sqrt n \rfloor` cells, and "KDE"
         with Silverman's and with the bandwidth 0.05.
     n_samples : int or sequence of int
-        Rows of an evaluation set; by default six sizes, equally spaced in the logarithm, over the paper's range.
+        Number of observations of an evaluation set; by default six sizes, equally spaced in the logarithm, over the
+        range of the paper.
     n_replicates : int
-        Evaluation sets of each size.
+        Number of evaluation sets of each size.
     n_holdout : int
-        Rows of the holdout set.
+        Number of observations of the holdout set, at least 1,000.
     out : path, optional
-        Folder in which every finished model is kept, and from which an interrupted study goes on.
-    workers : int, optional
-        Processes, or what ``joblib.parallel_config`` names; 1 by default, -1 for all. The answer does not depend on it.
+        Folder in which every finished model is kept; with the same folder an interrupted study continues.
+    workers : int
+        Processes, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
     progress : bool or callable
         True shows a bar with the time left; a function is called with ``(done, total)``.
     rng : None, int or numpy.random.Generator
@@ -161,12 +187,15 @@ def approximation_study(
     Returns
     -------
     ApproximationStudy
-        Prints the scores; ``to_frame()`` has their standard errors; `caltest.plot_approximation` draws them.
+        Prints the scores; ``to_frame()`` has their standard errors; ``plot()`` draws them.
 
     Raises
     ------
+    TypeError
+        If ``models`` or ``estimators`` hold something else than models or statistics; if ``workers`` is not an integer.
     ValueError
-        If an argument is not of the form above, or ``out`` holds another study.
+        If two models or estimators have the same name; if an evaluation size or ``n_replicates`` is < 1, or
+        ``n_holdout`` < 1,000; if ``out`` holds another study.
 
     References
     ----------
@@ -205,7 +234,7 @@ def approximation_study(
         ]
 
     run = run_study("approximation", parts, out=out, workers=workers, progress=progress, rng=rng, prefer="processes")
-    return ApproximationStudy(run)
+    return ApproximationStudy(models=run)
 
 
 _ESTIMATORS: dict[str, Statistic] = {
@@ -234,7 +263,7 @@ def _approximate(
     rng = replicate_rng(seed, name, 0)
     parts = [
         (rows.y_prob, rows.class_prob, draw_classes(rows.class_prob, rng))
-        for rows in blocks(drawn_from, n_holdout, rng)
+        for rows in drawn_from.draw_blocks(n_holdout, rng)
     ]
     y_prob, class_prob, y_true = (np.concatenate(part) for part in zip(*parts, strict=True))
     counts, n_replicates = design
@@ -244,8 +273,8 @@ def _approximate(
         ("confidence", [Confidence()], 1 / drawn_from.n_classes),
         ("class-wise", [ClassWise(k) for k in range(drawn_from.n_classes)], 0.0),
     ):
-        told = {key: _told(estimator, low) for key, estimator in estimators.items()}
-        values = np.mean([list(_estimates(told.values(), lens, y_prob, y_true, sets)) for lens in lenses], axis=0)
+        adapted = {key: _adapted(estimator, low) for key, estimator in estimators.items()}
+        values = np.mean([list(_estimates(adapted.values(), lens, y_prob, y_true, sets)) for lens in lenses], axis=0)
         both = zip(*(both_truths(y_prob, class_prob, y_true, lens, total_variation) for lens in lenses), strict=True)
         for truth, found in zip(TRUTHS[::-1], both, strict=True):
             true = mean_estimate(found, setting)
@@ -266,7 +295,7 @@ def _approximate(
 
 def _estimates(
     estimators: Iterable[Statistic],
-    lens: Lens,
+    lens: LensLike,
     y_prob: NDArray[np.float64],
     y_true: NDArray[np.int64],
     sets: Sequence[NDArray[np.int64]],
@@ -280,7 +309,7 @@ def _estimates(
         ])  # fmt: skip
 
 
-def _told(estimator: Statistic, low: float) -> Statistic:
+def _adapted(estimator: Statistic, low: float) -> Statistic:
     """Return the estimator for scores from ``low`` to 1."""
     if isinstance(estimator, ConvexECE):
         return replace(estimator, low=low)

@@ -1,4 +1,4 @@
-"""What the metrics of Nixon et al. (2019) differ in, and means over those that share a property."""
+"""Properties of the metrics of Nixon et al. (2019), and means over the metrics that share one."""
 
 from __future__ import annotations
 
@@ -31,18 +31,20 @@ PROPERTIES: dict[str, Callable[[GCE], bool]] = {
 
 
 def validate_metrics(metrics: Any) -> tuple[GCE, ...]:
-    """Return the metrics of a study: all 32 with 15 cells, unless some are given."""
+    """Return the metrics of a study; all 32 of the paper with 15 cells (bins) by default."""
     if metrics is None:
         return gce_metrics()
     chosen = tuple(metrics) if isinstance(metrics, Sequence) else (metrics,)
-    if not chosen or not all(isinstance(metric, GCE) for metric in chosen) or len(set(chosen)) < len(chosen):
-        msg = f"`metrics` must hold one or more different GCE(...), got {metrics!r}."
+    msg = f"`metrics` must hold one or more different GCE(...), got {metrics!r}."
+    if not all(isinstance(metric, GCE) for metric in chosen):
+        raise TypeError(msg)
+    if not chosen or len(set(chosen)) < len(chosen):
         raise ValueError(msg)
     return chosen
 
 
 def metrics_frame(metrics: Sequence[GCE]) -> pd.DataFrame:
-    """Return one row per metric: its parameters and what the paper calls it."""
+    """Return one row for each metric: its parameters and its name in the paper."""
     import pandas as pd
 
     parameters = ("scheme", "max_prob", "class_conditional", "threshold", "norm", "n_cells")
@@ -53,9 +55,9 @@ def metrics_frame(metrics: Sequence[GCE]) -> pd.DataFrame:
 def mean_by_property(
     metrics: Sequence[GCE], values: Mapping[str, Callable[[NDArray[np.bool_]], NDArray[np.float64]]]
 ) -> pd.DataFrame:
-    """Return one row per property that metrics have, with the mean of the values that each function picks for them.
+    """Return one row for each property of metrics, with means of the values that each function selects for them.
 
-    Values that are not defined (NaN) do not count.
+    Undefined values (NaN) are left out.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""What calibration errors make of wrong labels (Nixon et al. 2019, appendix B)."""
+"""How calibration errors react to wrong training labels (Nixon et al. 2019, appendix B)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.estimation._scores import accuracy, mean_confidence
 from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.predictions._validation import SeedLike, validate_count, validate_number, validate_problem
+from caltest.results._description import Description
 from caltest.results._progress import Progress
+from caltest.results._test_result import percent
 from caltest.simulation.studies._identity import identify
 from caltest.simulation.studies._run import Part, PathLike, named, replicate_rng, run_study
+from caltest.simulation.studies._study import Study, frame_table
 from caltest.statistics import ACE, GCE, SCE, Statistic
 
 if TYPE_CHECKING:
@@ -25,36 +27,72 @@ if TYPE_CHECKING:
 
 Predict = Callable[[NDArray[Any]], ArrayLike]
 _DESIGN = ["share", "labels", "statistic"]
+_ALPHA = 0.05
 
 
-@dataclass(frozen=True, eq=False)
-class LabelNoiseStudy:
-    """What metrics and p-values say of models that were trained on labels of which a share is random.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LabelNoiseStudy(Study):
+    """Result of `label_noise_study`: metrics and p-values of models that were trained on partly random labels.
 
     Attributes
     ----------
     replicates : pandas.DataFrame
-        One row per share, replicate, kind of held-out labels ("clean": as they are, "noisy": the same share of them
-        is random) and statistic, with ``value``, ``noise_floor`` (its mean if the model were calibrated), ``pvalue``,
-        and of the model ``accuracy``, ``mean_confidence`` and ``missed``, the share of the predictions above the
-        threshold that are not the top one of their row, so that ECE does not see them.
+        One row for each share, replicate, kind of held-out labels ("clean": as they are, "noisy": the same share of
+        them is random) and statistic, with ``value``, ``noise_floor`` (its mean if the model were calibrated),
+        ``pvalue``, and of the model ``accuracy``, ``mean_confidence`` and ``missed``, the share of the predictions
+        above the threshold that are not the top one of their observation, so that they do not enter ECE.
     """
 
     replicates: pd.DataFrame
 
+    _left_out: ClassVar[frozenset[str]] = frozenset({"replicates"})
+    _picture: ClassVar[str | None] = "plot_label_noise"
+
     def to_frame(self) -> pd.DataFrame:
-        """Return means over the replicates, and of the value its standard error (``value_se``)."""
+        """Return means over the replicates, and the standard error of the value.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each share, kind of held-out labels and statistic; ``value_se`` is the standard error.
+        """
         groups = self.replicates.drop(columns="replicate").groupby(_DESIGN, sort=False)
         frame = groups.mean().reset_index()
         frame.insert(_DESIGN.index("statistic") + 2, "value_se", groups["value"].sem().to_numpy())
         return frame
 
-    def __str__(self) -> str:
-        table = self.to_frame().to_string(index=False, float_format="{:.4g}".format)
-        return f"Label noise study: means over {self.replicates['replicate'].nunique()} replicates\n{table}"
+    @property
+    def conclusion(self) -> str:
+        """How often calibration is rejected on clean and on noisy labels, in words."""
+        rejected = (self.replicates["pvalue"] <= _ALPHA).groupby(self.replicates["labels"], sort=False).mean()
+        return (
+            f"At the {percent(_ALPHA)} level calibration is rejected in {100 * rejected['clean']:.0f} % of the tests "
+            f"on clean held-out labels and in {100 * rejected['noisy']:.0f} % of those on held-out labels with the "
+            "same share of noise."
+        )
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+    def _describe(self) -> Description:
+        names = (
+            "share",
+            "labels",
+            "statistic",
+            "value",
+            "noise_floor",
+            "pvalue",
+            "accuracy",
+            "mean_confidence",
+            "missed",
+        )
+        heads = {name: name.replace("_", " ").replace("pvalue", "p-value") for name in names}
+        return Description(
+            f"Label noise study (means over {self.replicates['replicate'].nunique()} replicates)",
+            [self.conclusion],
+            [frame_table(self.to_frame(), heads)],
+            [
+                "missed: share of the predictions above the threshold that are not the top one of their observation; "
+                "they do not enter ECE."
+            ],
+        )
 
 
 def label_noise_study(
@@ -69,30 +107,31 @@ def label_noise_study(
     n_replicates: int = 1,
     n_resamples: int = 999,
     out: PathLike | None = None,
-    workers: int | None = None,
+    workers: int = 1,
     progress: bool | Progress = False,
     rng: SeedLike = None,
 ) -> LabelNoiseStudy:
-    """Train models on labels of which a share is random, and see what calibration errors say of them.
+    """Train models on labels of which a share is random, and compute calibration errors and p-values.
 
-    Each training label is replaced with probability ``share`` by a class drawn uniformly from all, the right one
-    among them, and the model trained anew: the design of the paper. A model that learns how often labels are wrong is
-    calibrated for labels with as much noise and under-confident for labels without; one that learns wrong labels by
-    heart is not. Predictions are therefore evaluated twice, on the held-out labels as they are and on held-out labels
-    with the same share of noise. What is replaced at one share is replaced at all higher ones too.
+    This is the design of the paper: each training label is replaced with probability ``share`` by a class drawn
+    uniformly from all, the right one included, and the model is trained again. A model that learns how often labels are
+    wrong is calibrated for labels with the same share of noise and under-confident for labels without noise; a model
+    that memorises wrong labels is not. Predictions are therefore evaluated twice, on the held-out labels as they are
+    and on held-out labels with the same share of noise. Labels that are replaced at one share are replaced at all
+    higher shares too.
 
     Parameters
     ----------
     predict : callable
         A function of training labels ``(n_train,)`` that trains a model and returns its predictions ``(n_samples,
-        n_classes)`` of the held-out rows; the same labels should give the same predictions.
+        n_classes)`` of the held-out observations; the same labels should give the same predictions.
     y_train : array-like of shape (n_train,)
         Training labels without noise.
     y_true : array-like of shape (n_samples,)
-        Labels of the held-out rows.
+        Labels of the held-out observations.
     classes : sequence, optional
         The label of each column of the predictions; by default the labels are class indices from 0, and every class
-        occurs in ``y_train``.
+        must occur in ``y_train``.
     shares : sequence of float
         Shares of random labels, from 0 to 1; those of the paper by default.
     statistics : Statistic, sequence or mapping, optional
@@ -100,13 +139,13 @@ def label_noise_study(
     threshold : float
         Predictions above it are important; 0.1 in the paper's figure (its text says 0.01).
     n_replicates : int
-        How often everything is repeated, with other random labels.
+        Number of repetitions with other random labels.
     n_resamples : int
-        Draws of each test.
+        Number of draws of each test.
     out : path, optional
-        Folder in which every finished part is kept, and from which an interrupted study goes on.
-    workers : int, optional
-        Processes, or what ``joblib.parallel_config`` names; 1 by default, -1 for all. The answer does not depend on it.
+        Folder in which every finished part is kept; with the same folder an interrupted study continues.
+    workers : int
+        Processes, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
     progress : bool or callable
         True shows a bar with the time left; a function is called with ``(done, total)``.
     rng : None, int or numpy.random.Generator
@@ -115,12 +154,16 @@ def label_noise_study(
     Returns
     -------
     LabelNoiseStudy
-        Everything, and its means; `caltest.plot_label_noise` draws them.
+        All values and their means; ``plot()`` draws them.
 
     Raises
     ------
+    TypeError
+        If ``predict`` is not a function, ``statistics`` hold something else than statistics, or ``workers`` is not an
+        integer.
     ValueError
-        If an argument is not of the form above, or ``out`` holds another study.
+        If a share or ``threshold`` is not in [0, 1], or ``n_replicates`` or ``n_resamples`` is < 1; if two statistics
+        have the same name; if predictions do not fit the labels; if ``out`` holds another study.
 
     References
     ----------
@@ -128,7 +171,8 @@ def label_noise_study(
 
     Examples
     --------
-    This model counts the training labels, all of them 0. When all are random it is right for random labels only:
+    This model predicts the frequencies of the training labels, which are all 0. Trained on random labels, it is
+    calibrated for random labels only:
 
     >>> import numpy as np
     >>> from caltest.simulation import label_noise_study
@@ -145,8 +189,9 @@ def label_noise_study(
     """
     if not callable(predict):
         msg = f"`predict` must be a function of training labels, got {predict!r}."
-        raise ValueError(msg)
-    chosen = named(_statistics() if statistics is None else statistics, "statistics")
+        raise TypeError(msg)
+    offered = _statistics() if statistics is None else statistics
+    chosen = named(offered, "statistics", Statistic, "statistics such as ECE()")
     levels = [validate_number(share, "shares", 0.0, 1.0) for share in shares]
     train, held_out = (np.asarray(labels) for labels in (y_train, y_true))
     design = _Design(
@@ -169,7 +214,7 @@ def label_noise_study(
         ]
 
     run = run_study("label-noise", parts, out=out, workers=workers, progress=progress, rng=rng, prefer="processes")
-    return LabelNoiseStudy(run)
+    return LabelNoiseStudy(replicates=run)
 
 
 def _statistics() -> dict[str, Statistic]:
@@ -215,7 +260,7 @@ class _Design:
         return pd.DataFrame(rows)
 
     def _replace(self, labels: NDArray[Any], share: float, rng: np.random.Generator) -> NDArray[Any]:
-        """Return labels of which each was replaced, with probability ``share``, by any of the classes."""
+        """Return labels of which each is replaced, with probability ``share``, by a random class."""
         chance, other = rng.random(len(labels)), rng.integers(len(self.drawn), size=len(labels))
         return np.where(chance < share, np.asarray(self.drawn)[other], labels)
 

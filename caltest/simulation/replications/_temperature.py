@@ -1,20 +1,22 @@
-"""The temperature that each calibration error likes best (Nixon et al. 2019, section 5.2)."""
+"""The temperature at which each calibration error is smallest (Nixon et al. 2019, section 5.2)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._validation import validate_count, validate_positive, validate_problem
+from caltest.results import Result
+from caltest.results._description import Description
 from caltest.simulation.replications._agreement import metric_values
 from caltest.simulation.replications._gce_properties import mean_by_property, metrics_frame, validate_metrics
+from caltest.simulation.studies._study import frame_table
 from caltest.statistics import GCE
 
 if TYPE_CHECKING:
@@ -24,29 +26,29 @@ _ECE = GCE(max_prob=True, class_conditional=False)
 _TOLERANCE = 1e-3  # of log T
 
 
-@dataclass(frozen=True, eq=False)
-class BestTemperatures:
-    """The temperature that minimises each metric, and what another metric says of it.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class BestTemperatures(Result):
+    """Result of `best_temperatures`: the temperature that minimises each metric, evaluated by another metric.
 
     Attributes
     ----------
     metrics : tuple of GCE
         The metrics that were minimised.
     temperature : array of shape (n_metrics,)
-        Where each is smallest.
+        Where each metric is smallest.
     value : array of shape (n_metrics,)
-        How small that is.
+        Its value there.
     judge : GCE
         The metric that evaluates all temperatures.
     judged : array of shape (n_metrics,)
-        Its value at each temperature, on the held-out rows if there are any.
+        Its value at each temperature, on the held-out observations if there are any.
     log_temperature, log_judged : float
-        The same for the temperature that minimises the log score (negative log-likelihood): the usual one. NaN
-        where an outcome had probability 0, which no temperature mends.
+        The same for the temperature that minimises the log score (negative log-likelihood), the usual one; NaN where
+        an outcome had probability 0, which no temperature changes.
     judged_before : float
         The judge's value at temperature 1.
     bounds : tuple of float
-        Between which temperatures were sought.
+        Interval of temperatures that was searched.
     """
 
     metrics: tuple[GCE, ...]
@@ -59,27 +61,59 @@ class BestTemperatures:
     judged_before: float
     bounds: tuple[float, float]
 
+    _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
+
     def by_property(self) -> pd.DataFrame:
-        """Return mean temperature and mean value of the judge for every property of metrics: table 3 of the paper."""
+        """Return mean temperature and mean value of the judge for every property of metrics: table 3 of the paper.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each property.
+        """
         return mean_by_property(
             self.metrics,
             {"temperature": lambda chosen: self.temperature[chosen], "judged": lambda chosen: self.judged[chosen]},
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per metric: parameters, name, temperature, value there, and the judge's value."""
+        """Return one row for each metric as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Parameters, name, temperature, value there, and the judge's value.
+        """
         return metrics_frame(self.metrics).assign(temperature=self.temperature, value=self.value, judged=self.judged)
 
-    def __str__(self) -> str:
-        table = self.by_property().to_string(index=False, float_format="{:.4f}".format)
+    @property
+    def conclusion(self) -> str:
+        """How far the temperatures differ, in words."""
         return (
-            f"Temperatures that minimise {len(self.metrics)} metrics, judged by {self.judge}\n{table}\n"
-            f"before (temperature 1): judged {self.judged_before:.4f}\n"
-            f"log score: temperature {self.log_temperature:.4f}, judged {self.log_judged:.4f}"
+            f"The metrics are smallest at temperatures from {self.temperature.min():.4g} to "
+            f"{self.temperature.max():.4g}, where the judge is between {self.judged.min():.4f} and "
+            f"{self.judged.max():.4f}; at temperature 1 it is {self.judged_before:.4f}."
         )
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+    def _describe(self) -> Description:
+        heads = {
+            "property": "property",
+            "n_metrics": "metrics",
+            "temperature": "mean temperature",
+            "judged": "mean value of the judge",
+        }
+        log = (
+            "A label had probability 0, so the log score is infinite at every temperature."
+            if np.isnan(self.log_temperature)
+            else f"The log score is smallest at temperature {self.log_temperature:.4g}, where the judge is "
+            f"{self.log_judged:.4f}."
+        )
+        return Description(
+            f"Temperatures that minimise calibration errors ({len(self.metrics)} metrics)",
+            [self.conclusion, log],
+            [frame_table(self.by_property(), heads)],
+            [f"Judge: {self.judge}. Each row is a mean over the metrics with this property."],
+        )
 
 
 def best_temperatures(
@@ -93,18 +127,18 @@ def best_temperatures(
     bounds: tuple[float, float] = (0.1, 10.0),
     n_grid: int = 61,
 ) -> BestTemperatures:
-    r"""Find the temperature at which each metric is smallest, and let one metric judge them all.
+    r"""Find the temperature at which each calibration error is smallest, and evaluate all with one of them.
 
     .. math:: p_k(T) = \frac{p_k^{1/T}}{\sum_l p_l^{1/T}}, \qquad T_M = \arg\min_T M(p(T), y)
 
-    A metric is no continuous function of T: it jumps where a prediction crosses the edge of a cell, and has many local
-    minima. Each is therefore evaluated on a grid of temperatures that are equally spaced in log T, and then minimised
-    by SciPy's bounded search between the neighbours of the best one; the smallest value that was met counts. It may
-    miss a narrow dip between two other points of the grid; the paper's downhill simplex starts at one point only. The
-    log score is convex in 1 / T, and its temperature exact to the tolerance of the search.
+    A metric is not a continuous function of T: it jumps where a prediction crosses the edge of a cell (bin), and has
+    many local minima. Each is therefore evaluated on a grid of temperatures that are equally spaced in log T, and then
+    minimised by SciPy's bounded search between the neighbours of the best one; the smallest of all values counts. The
+    search may miss a narrow dip between two other points of the grid; the paper's downhill simplex starts at one point
+    only. The log score is convex in 1 / T, and its temperature is exact to the tolerance of the search.
 
-    Predictions of 0 stay 0. What minimises a metric on the rows that judge it flatters that metric; with ``held_out``
-    rows that bias is gone.
+    Predictions of 0 stay 0. A judge is too optimistic on the observations on which temperatures were chosen; with
+    ``held_out`` observations it is not.
 
     Parameters
     ----------
@@ -115,16 +149,16 @@ def best_temperatures(
     classes : sequence, optional
         The label of each column of ``y_prob``.
     held_out : pair (y_true, y_prob), optional
-        Other rows of the same model, on which the judge evaluates; by default those of the search.
+        Other observations of the same model, on which the judge is evaluated; by default those of the search.
     metrics : sequence of GCE, optional
-        All 32 of the paper with 15 cells by default.
+        All 32 of the paper with 15 cells (bins) by default.
     judge : GCE
-        What evaluates the temperatures; by default the ECE of the paper.
+        The metric that evaluates the temperatures; by default the ECE of the paper.
     bounds : (low, high)
-        Between which temperatures are sought; a temperature at a bound says that the metric has no minimum inside.
-        All entries of flat predictions are calibrated where classes are balanced: there is a minimum at infinity.
+        Interval of temperatures that is searched. A temperature at a bound means that the metric has no minimum inside:
+        where classes are balanced, all entries of flat predictions are calibrated, and the minimum is at infinity.
     n_grid : int
-        Temperatures on the grid, at least 3.
+        Number of temperatures on the grid, at least 3.
 
     Returns
     -------
@@ -133,8 +167,11 @@ def best_temperatures(
 
     Raises
     ------
+    TypeError
+        If ``judge`` or a metric is not a `GCE`; if ``bounds`` or ``held_out`` is not a pair.
     ValueError
-        If an argument is not of the form above.
+        If ``bounds`` are not two increasing positive numbers or ``n_grid`` < 3; if metrics are equal; if ``held_out``
+        has another number of classes; if predictions have values outside [0, 1] or rows that do not sum to 1.
 
     References
     ----------
@@ -155,7 +192,7 @@ def best_temperatures(
     chosen, counted, (low, high) = validate_metrics(metrics), validate_count(n_grid, "n_grid", 3), _ends(bounds)
     if not isinstance(judge, GCE):
         msg = f"`judge` must be a GCE(...), got {judge!r}."
-        raise ValueError(msg)
+        raise TypeError(msg)
     prob, outcome = validate_problem(y_true, y_prob, classes)
     searched = _Tempered(prob, outcome)
     judging = searched if held_out is None else _held_out(held_out, classes, prob.shape[1])
@@ -166,27 +203,27 @@ def best_temperatures(
     log_best, log_score = _minimise(searched.log_score, grid, np.array([searched.log_score(t) for t in grid]))
     known = np.isfinite(log_score)
     return BestTemperatures(
-        chosen,
-        np.exp(log_t),
-        value,
-        judge,
-        np.array([judging.metric(judge, t) for t in log_t]),
-        float(np.exp(log_best)) if known else np.nan,
-        judging.metric(judge, log_best) if known else np.nan,
-        judging.metric(judge, 0.0),
-        (low, high),
+        metrics=chosen,
+        temperature=np.exp(log_t),
+        value=value,
+        judge=judge,
+        judged=np.array([judging.metric(judge, t) for t in log_t]),
+        log_temperature=float(np.exp(log_best)) if known else np.nan,
+        log_judged=judging.metric(judge, log_best) if known else np.nan,
+        judged_before=judging.metric(judge, 0.0),
+        bounds=(low, high),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Tempered:
-    """Rows whose predictions have any temperature."""
+    """Observations whose predictions can have any temperature."""
 
     prob: NDArray[np.float64]
     outcome: NDArray[Any]
 
     def sample(self, log_t: float) -> Sample:
-        """Return the rows at a temperature; the largest probability of a row is scaled to 1 first, and not lost."""
+        """Return the observations at a temperature; the largest probability of each is scaled to 1 before, and kept."""
         power = (self.prob / self.prob.max(axis=1, keepdims=True)) ** np.exp(-log_t)
         return induce(power / power.sum(axis=1, keepdims=True), self.outcome)
 
@@ -204,7 +241,7 @@ class _Tempered:
 def _minimise(
     function: Callable[[float], float], grid: NDArray[np.float64], values: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """Return the argument and the value of the smallest of all values met."""
+    """Return argument and value of the smallest of all values."""
     from scipy.optimize import minimize_scalar
 
     best = int(np.argmin(values))
@@ -217,19 +254,19 @@ def _minimise(
 
 
 def _ends(bounds: Any) -> tuple[float, float]:
-    pair = tuple(bounds) if isinstance(bounds, Sequence) else ()
-    if len(pair) == 2:
-        low, high = (validate_positive(end, "bounds") for end in pair)
-        if low < high:
-            return low, high
     msg = f"`bounds` must be two increasing positive numbers, got {bounds!r}."
-    raise ValueError(msg)
+    if not isinstance(bounds, Sequence):
+        raise TypeError(msg)
+    ends = [validate_positive(end, "bounds") for end in bounds]
+    if len(ends) != 2 or ends[0] >= ends[1]:
+        raise ValueError(msg)
+    return ends[0], ends[1]
 
 
 def _held_out(held_out: Any, classes: Sequence[Any] | None, n_classes: int) -> _Tempered:
     if not isinstance(held_out, tuple) or len(held_out) != 2:
         msg = f"`held_out` must be a pair (y_true, y_prob), got {type(held_out).__name__}."
-        raise ValueError(msg)
+        raise TypeError(msg)
     prob, outcome = validate_problem(*held_out, classes)
     if prob.shape[1] != n_classes:
         msg = f"`held_out` must have {n_classes} classes, as `y_prob` has, got {prob.shape[1]}."

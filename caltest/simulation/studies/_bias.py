@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._distances import total_variation
-from caltest.predictions._lenses import Canonical, Lens
+from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import make_sample
 from caltest.predictions._validation import SeedLike, validate_count
+from caltest.resampling._run import settle
+from caltest.results._description import Description
 from caltest.results._progress import Progress
 from caltest.simulation.models._base import Model
 from caltest.simulation.studies._identity import identify
@@ -22,49 +23,66 @@ from caltest.simulation.studies._run import (
     Part,
     PathLike,
     accepted,
+    by_lens,
     named,
     replicate_ranges,
     replicate_rng,
     run_study,
     sizes,
 )
+from caltest.simulation.studies._study import Study, frame_table, subject, varying
 from caltest.statistics import ConvexECE, KDEError, MonotonicSweepECE, SquaredL2, Statistic
+from caltest.statistics._base import validate_estimate
 from caltest.statistics._binned import ECE
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Truth = Callable[[Model, Lens, Statistic], float]
+Truth = Callable[[Model, LensLike, Statistic], float]
 _REPLICATES = 100  # of a part: some seconds of work, so that little is lost when a study is stopped
 _DESIGN = ["model", "lens", "n_samples", "statistic"]
-_ROUNDING = 1e-12  # of a quadrature: what is calibrated has a truth of 0
+_ROUNDING = 1e-12  # of a quadrature: the truth of a calibrated model is 0
+_CLEAR = 4.0  # standard errors
 
 
-@dataclass(frozen=True, eq=False)
-class BiasStudy:
-    """Sampling distributions of estimates.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class BiasStudy(Study):
+    """Result of `bias_study`: sampling distributions of estimates.
 
     Attributes
     ----------
     replicates : pandas.DataFrame
-        One row per model, lens, number of samples, statistic and replicate, with the estimate (``value``) and the
+        One row for each model, lens, number of samples, statistic and replicate, with the estimate (``value``) and the
         ends of its intervals (``NAME low``, ``NAME high``).
     truth : pandas.DataFrame
-        One row per model, lens and statistic with ``truth``, what the statistic estimates (NaN where it is not
-        known), ``n_cells``, of its partition, and ``partition``.
+        One row for each model, lens and statistic with ``truth``, what the statistic estimates (NaN where it is not
+        known), ``n_cells`` of its partition, and ``partition``.
     """
 
     replicates: pd.DataFrame
     truth: pd.DataFrame
 
+    _left_out: ClassVar[frozenset[str]] = frozenset({"replicates"})
+    _picture: ClassVar[str | None] = "plot_bias_study"
+
     def to_frame(self, quantiles: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95)) -> pd.DataFrame:
-        r"""Return one row per model, lens, number of samples and statistic, with Monte Carlo standard errors.
+        r"""Return one row for each model, lens, number of samples and statistic, with Monte Carlo standard errors.
 
         Over R replicates with mean :math:`\bar v`, standard deviation s and truth :math:`\theta`: ``mean``, ``bias``
         :math:`\bar v - \theta`, ``std``, ``rmse`` :math:`\sqrt{s'^2 + \text{bias}^2}`, the ``quantiles`` (``q05``
-        and so on) and ``NAME coverage``, the share of intervals that hold the truth. ``mean_se`` is
+        and so on) and ``NAME coverage``, the share of intervals that contain the truth. ``mean_se`` is
         :math:`s / \sqrt R` and the error of the bias too, ``std_se`` and ``rmse_se`` follow from the fourth moments,
         ``q05_se`` is half the distance of the order statistics one binomial standard deviation away.
+
+        Parameters
+        ----------
+        quantiles : sequence of float
+            Probabilities of the quantiles.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The summary.
         """
         import pandas as pd
 
@@ -73,18 +91,32 @@ class BiasStudy:
         rows = [dict(zip(_DESIGN, key, strict=True)) | _summary(group, quantiles) for key, group in groups]
         return pd.DataFrame(rows)
 
-    def __str__(self) -> str:
-        lines = ["Bias study: sampling distributions of estimates"]
-        for (model, lens), group in self.to_frame(quantiles=()).groupby(["model", "lens"], sort=False):
-            table = group.drop(
-                columns=["n_replicates", "model", "lens", "partition", "n_cells", "mean_se", "std_se", "rmse_se"]
-            )
-            shown = table.to_string(index=False, float_format="{:.4g}".format)
-            lines += ["", f"{model} through {lens}, {group['n_replicates'].iloc[0]} replicates", shown]
-        return "\n".join(lines)
+    @property
+    def conclusion(self) -> str:
+        """The largest bias in words."""
+        frame = self.to_frame(quantiles=())
+        known = frame[frame["truth"].notna()]
+        if known.empty:
+            return "The truth is not known for these statistics, so the study shows no bias."
+        size = known["bias"].abs()
+        worst, clear = known.loc[size.idxmax()], int((size > _CLEAR * known["mean_se"]).sum())
+        return (
+            f"In {clear} of {len(known)} cases the mean estimate differs from the truth by more than {_CLEAR:g} Monte "
+            f"Carlo standard errors. The largest bias is {worst['bias']:.4g}, that of {worst['statistic']} with "
+            f"{worst['n_samples']:,} observations of {worst['model']}."
+        )
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+    def _describe(self) -> Description:
+        frame = self.to_frame(quantiles=())
+        coverage = [name for name in frame if name.endswith(" coverage")]
+        names = {name: name for name in varying(frame, ("model", "lens"))} | {"n_samples": "observations"}
+        names |= {name: name for name in ("statistic", "truth", "mean", "bias", "std", "rmse", *coverage)}
+        sets = frame["n_replicates"].iloc[0]
+        return Description(
+            f"Bias study ({', '.join(filter(None, [subject(frame, ('model', 'lens')), f'{sets:,} data sets each']))})",
+            [self.conclusion],
+            [frame_table(frame, names)],
+        )
 
 
 def bias_study(
@@ -93,19 +125,19 @@ def bias_study(
     n_samples: int | Sequence[int],
     n_replicates: int = 1000,
     *,
-    lenses: Lens | Sequence[Lens] | Mapping[str, Lens] | None = None,
+    lenses: LensLike | Sequence[LensLike] | Mapping[str, LensLike] | None = None,
     intervals: Mapping[str, Callable[..., Any]] | None = None,
     truth: Truth | None = None,
     out: PathLike | None = None,
-    workers: int | None = None,
+    workers: int = 1,
     progress: bool | Progress = False,
     rng: SeedLike = None,
 ) -> BiasStudy:
-    r"""Draw data sets from models with known truth and estimate their miscalibration, many times.
+    r"""Simulate the sampling distribution, bias and mean squared error of calibration errors.
 
-    Every statistic sees the same data sets. With T the estimate and :math:`\theta` the truth, the study gives the law
-    of T, its bias :math:`E[T] - \theta` and root mean squared error :math:`\sqrt{E (T - \theta)^2}`, and how often
-    intervals hold :math:`\theta`.
+    Data sets are drawn from models with known truth, and every statistic is evaluated on the same data sets. With T the
+    estimate and :math:`\theta` the truth, the study gives the distribution of T, its bias :math:`E[T] - \theta` and its
+    root mean squared error :math:`\sqrt{E (T - \theta)^2}`, and how often intervals contain :math:`\theta`.
 
     Parameters
     ----------
@@ -114,25 +146,25 @@ def bias_study(
     statistics : Statistic, sequence or mapping
         Estimators, for example ``[ECE(EqualWidth(b)) for b in (5, 10, 20)]``.
     n_samples : int or sequence of int
-        Rows of a data set.
+        Number of observations of a data set.
     n_replicates : int
-        Data sets per model and number of rows.
+        Number of data sets for each model and number of observations.
     lenses : lens, sequence or mapping, optional
-        What to look at; the whole prediction by default.
+        What to look at. By default the whole prediction where a statistic can judge it, otherwise the confidence.
     intervals : mapping of name to function, optional
         Functions such as `caltest.bootstrap_interval` that return two numbers; called with ``(y_true, y_prob)`` and
-        those of the keywords ``lens``, ``statistic`` and ``rng`` that they take. Whatever an interval is meant to
-        hold, here it is counted against the truth of the row; for a target of its own see `coverage_study`.
+        those of the keywords ``lens``, ``statistic`` and ``rng`` that they take. Whatever an interval is made for, here
+        its coverage is that of the truth; for another target see `coverage_study`.
     truth : callable, optional
         What a statistic estimates, a function ``(model, lens, statistic) -> float``. By default the model's expected
         miscalibration :math:`\eta_d` through the lens: with the distance of the statistic for `ECE` and `ConvexECE`,
         total variation for `MonotonicSweepECE` and `KDEError`, the squared l2 distance for `SquaredL2`; unknown (NaN)
-        for others. Note that a fixed partition estimates less than :math:`\eta_d` however many rows there are: its own
-        target is averaged within cells (Theorem 2).
+        for others. A fixed partition estimates less than :math:`\eta_d` at every sample size, because deviations are
+        averaged within its cells (Theorem 2).
     out : path, optional
-        Folder in which every finished part is kept, and from which an interrupted study goes on.
-    workers : int, optional
-        Threads, or what ``joblib.parallel_config`` names; 1 by default, -1 for all. The answer does not depend on it.
+        Folder in which every finished part is kept; with the same folder an interrupted study continues.
+    workers : int
+        Threads, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
     progress : bool or callable
         True shows a bar with the time left; a function is called with ``(done, total)``.
     rng : None, int or numpy.random.Generator
@@ -141,12 +173,17 @@ def bias_study(
     Returns
     -------
     BiasStudy
-        The estimates and their summary; `caltest.plot_bias_study` draws them.
+        The estimates and their summary; ``plot()`` draws it.
 
     Raises
     ------
+    TypeError
+        If ``models``, ``statistics`` or ``intervals`` hold something else than models, statistics or functions, or
+        ``workers`` is not an integer.
     ValueError
-        If an argument is not of the form above, or ``out`` holds another study.
+        If two models, statistics or lenses have the same name; if a number of observations is < 1 or
+        ``n_replicates`` < 2; if a statistic has no value of its own (`Omnibus`) or needs two outcomes and the lens has
+        more; if ``out`` holds another study.
 
     References
     ----------
@@ -154,7 +191,7 @@ def bias_study(
 
     Examples
     --------
-    A calibrated model, and what the ECE says of it:
+    The ECE of a calibrated model is positive, the more so the more cells (bins) it has:
 
     >>> from caltest import ECE, EqualWidth
     >>> from caltest.simulation import GaussianMixture1D, bias_study
@@ -166,21 +203,23 @@ def bias_study(
     1       50    0.0  0.16
     """
     drawn = named(models, "models", Model, "models of caltest.simulation")
-    seen = named(Canonical() if lenses is None else lenses, "lenses")
+    looks = None if lenses is None else named(lenses, "lenses")
     estimators, built = named(statistics, "statistics", Statistic, "statistics such as ECE()"), dict(intervals or {})
+    for statistic in estimators.values():
+        validate_estimate(statistic)
     wrong = [build for build in built.values() if not callable(build)]
     if wrong:
         msg = f"`intervals` must hold functions that return two numbers, got {wrong[0]!r}."
-        raise ValueError(msg)
+        raise TypeError(msg)
     counts, total = sizes(n_samples, "n_samples"), validate_count(n_replicates, "n_replicates", 2)
-    known = _truths(drawn, seen, estimators, _truth if truth is None else truth)
+    known = _truths(drawn, looks, estimators, _truth if truth is None else truth)
 
     def parts(seed: int) -> list[Part]:
         return [
             Part(
-                identify((name, model, n, seen, estimators, built, replicates)),
+                identify((name, model, n, looks, estimators, built, replicates)),
                 partial(
-                    _estimate, seed, name, model, n, replicates, lenses=seen, statistics=estimators, intervals=built
+                    _estimate, seed, name, model, n, replicates, lenses=looks, statistics=estimators, intervals=built
                 ),
                 cost=n * len(replicates),
             )
@@ -189,7 +228,8 @@ def bias_study(
             for replicates in replicate_ranges(total, _REPLICATES)
         ]
 
-    return BiasStudy(run_study("bias", parts, out=out, workers=workers, progress=progress, rng=rng), known)
+    replicates = run_study("bias", parts, out=out, workers=workers, progress=progress, rng=rng)
+    return BiasStudy(replicates=replicates, truth=known)
 
 
 def _estimate(
@@ -199,7 +239,7 @@ def _estimate(
     n_samples: int,
     replicates: range,
     *,
-    lenses: dict[str, Lens],
+    lenses: dict[str, LensLike] | None,
     statistics: dict[str, Statistic],
     intervals: dict[str, Callable[..., Any]],
 ) -> pd.DataFrame:
@@ -207,14 +247,15 @@ def _estimate(
     import pandas as pd
 
     rows = []
+    views = by_lens(lenses, statistics, model.n_classes)
     for replicate in replicates:
         rng = replicate_rng(seed, f"{name}/{n_samples}", replicate)
         _, y_true, y_prob = model.draw(n_samples, rng)
-        for seen, lens in lenses.items():
+        for view, (lens, estimators) in views.items():
             sample = make_sample(y_true, y_prob, lens=lens)
-            for estimator, statistic in statistics.items():
-                value = float(statistic.evaluate(sample, sample.outcome))
-                row = dict(zip(_DESIGN, (name, seen, n_samples, estimator), strict=True))
+            for estimator, statistic in estimators.items():
+                value = float(settle(statistic, sample).evaluate(sample, sample.outcome))
+                row = dict(zip(_DESIGN, (name, view, n_samples, estimator), strict=True))
                 row |= {"replicate": replicate, "value": value}
                 for interval, build in intervals.items():
                     keywords = accepted(build, {"lens": lens, "statistic": statistic, "rng": rng})
@@ -224,8 +265,8 @@ def _estimate(
     return pd.DataFrame(rows)
 
 
-def _truth(model: Model, lens: Lens, statistic: Statistic) -> float:
-    """Return the expected miscalibration that a statistic of the package estimates; NaN where it is not known."""
+def _truth(model: Model, lens: LensLike, statistic: Statistic) -> float:
+    """Return the expected miscalibration that a statistic of the package estimates, NaN where it is not known."""
     if isinstance(statistic, ECE | ConvexECE):
         distance = statistic.distance
     elif isinstance(statistic, MonotonicSweepECE | KDEError):
@@ -248,15 +289,15 @@ def _squared_l2(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -
 
 
 def _truths(
-    models: dict[str, Model], lenses: dict[str, Lens], statistics: dict[str, Statistic], truth: Truth
+    models: dict[str, Model], lenses: dict[str, LensLike] | None, statistics: dict[str, Statistic], truth: Truth
 ) -> pd.DataFrame:
     import pandas as pd
 
     rows = []
     for name, model in models.items():
-        for seen, lens in lenses.items():
+        for view, (lens, estimators) in by_lens(lenses, statistics, model.n_classes).items():
             known: dict[Any, float] = {}
-            for estimator, statistic in statistics.items():
+            for estimator, statistic in estimators.items():
                 partition = getattr(statistic, "partition", None)
                 target = (type(statistic), getattr(statistic, "distance", None)) if truth is _truth else estimator
                 if target not in known:
@@ -264,7 +305,7 @@ def _truths(
                 rows.append(
                     {
                         "model": name,
-                        "lens": seen,
+                        "lens": view,
                         "statistic": estimator,
                         "partition": None if partition is None else type(partition).__name__,
                         "n_cells": getattr(partition, "n_cells", None),

@@ -1,17 +1,18 @@
-"""Studies of coverage: how often intervals hold what they are said to hold."""
+"""Studies of coverage: how often intervals contain what they are made for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from caltest.predictions._lenses import Canonical, Lens
+from caltest.predictions._lens import LensLike
+from caltest.predictions._lenses import Canonical
 from caltest.predictions._validation import SeedLike, validate_count
+from caltest.results._description import Description
 from caltest.results._progress import Progress
 from caltest.simulation.models._base import Model, draw_classes
 from caltest.simulation.studies._identity import identify
@@ -25,6 +26,7 @@ from caltest.simulation.studies._run import (
     run_study,
     sizes,
 )
+from caltest.simulation.studies._study import Study, frame_table, subject, varying
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,25 +37,32 @@ _REPLICATES = 100  # of a part
 _DESIGN = ["model", "lens", "n_samples", "interval"]
 
 
-@dataclass(frozen=True, eq=False)
-class CoverageStudy:
-    """Intervals and what they should have held.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CoverageStudy(Study):
+    """Result of `coverage_study`: intervals and their targets.
 
     Attributes
     ----------
     replicates : pandas.DataFrame
-        One row per model, lens, number of samples, interval and replicate with ``low``, ``high`` and ``target``.
+        One row for each model, lens, number of samples, interval and replicate with ``low``, ``high`` and ``target``.
     """
 
     replicates: pd.DataFrame
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per model, lens, number of samples and interval.
+    _left_out: ClassVar[frozenset[str]] = frozenset({"replicates"})
 
-        ``coverage`` is the share of data sets whose interval holds the target, ``above`` and ``below`` the shares
-        whose target lies above the upper and below the lower end: the one-sided errors. ``coverage_se`` is a binomial
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each model, lens, number of samples and interval.
+
+        ``coverage`` is the share of data sets whose interval contains the target, ``above`` and ``below`` the shares
+        whose target is above the upper and below the lower end: the one-sided errors. ``coverage_se`` is a binomial
         standard error; ``coverage_low`` and ``coverage_high`` are 99 % Clopper-Pearson limits, from
         ``statsmodels.stats.proportion``. ``target`` and ``width`` are means.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The summary.
         """
         import pandas as pd
         from statsmodels.stats.proportion import proportion_confint
@@ -75,12 +84,28 @@ class CoverageStudy:
             )
         return pd.DataFrame(rows)
 
-    def __str__(self) -> str:
-        shown = self.to_frame().drop(columns=["coverage_se", "coverage_low", "coverage_high"])
-        return "Coverage study\n" + shown.to_string(index=False, float_format="{:.4g}".format)
+    @property
+    def conclusion(self) -> str:
+        """The lowest coverage in words."""
+        frame = self.to_frame()
+        worst = frame.loc[frame["coverage"].idxmin()]
+        return (
+            f"The lowest coverage is {worst['coverage']:.4g} (99 % limits {worst['coverage_low']:.3f} to "
+            f"{worst['coverage_high']:.3f}), that of {worst['interval']} with {worst['n_samples']:,} observations of "
+            f"{worst['model']}; the highest is {frame['coverage'].max():.4g}."
+        )
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+    def _describe(self) -> Description:
+        frame = self.to_frame()
+        names = {name: name for name in varying(frame, ("model", "lens"))} | {"n_samples": "observations"}
+        names |= {name: name for name in ("interval", "target", "width", "coverage", "above", "below")}
+        sets = f"{frame['n_replicates'].iloc[0]:,} data sets each"
+        return Description(
+            f"Coverage study ({', '.join(filter(None, [subject(frame, ('model', 'lens')), sets]))})",
+            [self.conclusion],
+            [frame_table(frame, names)],
+            ["above, below: shares of data sets whose target is above the upper end, or below the lower end."],
+        )
 
 
 def coverage_study(
@@ -89,17 +114,18 @@ def coverage_study(
     n_samples: int | Sequence[int],
     n_replicates: int = 1000,
     *,
-    lenses: Lens | Sequence[Lens] | Mapping[str, Lens] | None = None,
+    lenses: LensLike | Sequence[LensLike] | Mapping[str, LensLike] | None = None,
     out: PathLike | None = None,
-    workers: int | None = None,
+    workers: int = 1,
     progress: bool | Progress = False,
     rng: SeedLike = None,
 ) -> CoverageStudy:
-    r"""Draw data sets from models with known truth and count how often intervals hold their targets.
+    r"""Simulate the coverage of intervals: how often they contain their targets.
 
-    A target may depend on the data set: with predictions :math:`g(x_i)` and true class probabilities
-    :math:`P(Y = \cdot \mid x_i)` of its rows known, it is a number :math:`\theta` of each data set, and the coverage is
-    :math:`P(\text{low} \le \theta \le \text{high})`. For a target that is one number of the model, see `bias_study`.
+    Data sets are drawn from models with known truth. A target may depend on the data set: predictions :math:`g(x_i)`
+    and true class probabilities :math:`P(Y = \cdot \mid x_i)` of its observations are known, so it is a number
+    :math:`\theta` of each data set, and the coverage is :math:`P(\text{low} \le \theta \le \text{high})`. For a
+    target that is one number of the model, see `bias_study`.
 
     Parameters
     ----------
@@ -107,18 +133,18 @@ def coverage_study(
         What data sets are drawn from.
     intervals : mapping of name to (build, target)
         ``build(y_true, y_prob)`` returns two numbers; ``target(y_prob, class_prob)``, with arrays of shape
-        ``(n_samples, n_classes)``, what they should hold. Both get those of the keywords ``lens`` and ``rng`` that
-        they take.
+        ``(n_samples, n_classes)``, returns what they should contain. Both get those of the keywords ``lens`` and
+        ``rng`` that they take.
     n_samples : int or sequence of int
-        Rows of a data set.
+        Number of observations of a data set.
     n_replicates : int
-        Data sets per model and number of rows.
+        Number of data sets for each model and number of observations.
     lenses : lens, sequence or mapping, optional
         What to look at; the whole prediction by default.
     out : path, optional
-        Folder in which every finished part is kept, and from which an interrupted study goes on.
-    workers : int, optional
-        Threads, or what ``joblib.parallel_config`` names; 1 by default, -1 for all. The answer does not depend on it.
+        Folder in which every finished part is kept; with the same folder an interrupted study continues.
+    workers : int
+        Threads, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
     progress : bool or callable
         True shows a bar with the time left; a function is called with ``(done, total)``.
     rng : None, int or numpy.random.Generator
@@ -131,12 +157,16 @@ def coverage_study(
 
     Raises
     ------
+    TypeError
+        If ``models`` hold something else than models, or ``intervals`` something else than pairs of functions; if
+        ``workers`` is not an integer.
     ValueError
-        If an argument is not of the form above, or ``out`` holds another study.
+        If two models, intervals or lenses have the same name; if a number of observations or ``n_replicates`` is < 1;
+        if ``out`` holds another study.
 
     Examples
     --------
-    An interval for the mean deviation of the rows at hand, too wide because it takes all differences for chance:
+    An interval for the mean deviation in the data set, too wide because its variance includes that of the truth:
 
     >>> import numpy as np
     >>> from caltest.simulation import GaussianMixture1D, coverage_study
@@ -151,19 +181,19 @@ def coverage_study(
     1.0
     """
     drawn = named(models, "models", Model, "models of caltest.simulation")
-    seen = named(Canonical() if lenses is None else lenses, "lenses")
+    looks = named(Canonical() if lenses is None else lenses, "lenses")
     counts, total = sizes(n_samples, "n_samples"), validate_count(n_replicates, "n_replicates")
     built = named(intervals, "intervals", tuple, "pairs (build, target)")
     wrong = [pair for pair in built.values() if len(pair) != 2 or not all(map(callable, pair))]
     if wrong:
         msg = f"`intervals` must hold pairs (build, target) of functions, got {wrong[0]!r}."
-        raise ValueError(msg)
+        raise TypeError(msg)
 
     def parts(seed: int) -> list[Part]:
         return [
             Part(
-                identify((name, model, n, seen, built, replicates)),
-                partial(_cover, seed, name, model, n, replicates, lenses=seen, intervals=built),
+                identify((name, model, n, looks, built, replicates)),
+                partial(_cover, seed, name, model, n, replicates, lenses=looks, intervals=built),
                 cost=n * len(replicates),
             )
             for name, model in drawn.items()
@@ -171,7 +201,7 @@ def coverage_study(
             for replicates in replicate_ranges(total, _REPLICATES)
         ]
 
-    return CoverageStudy(run_study("coverage", parts, out=out, workers=workers, progress=progress, rng=rng))
+    return CoverageStudy(replicates=run_study("coverage", parts, out=out, workers=workers, progress=progress, rng=rng))
 
 
 def _cover(
@@ -181,7 +211,7 @@ def _cover(
     n_samples: int,
     replicates: range,
     *,
-    lenses: dict[str, Lens],
+    lenses: dict[str, LensLike],
     intervals: dict[str, tuple[Build, Target]],
 ) -> pd.DataFrame:
     """Return the intervals of some replicates with their targets, one row each."""

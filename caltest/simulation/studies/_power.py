@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from caltest.predictions._lenses import Lens
+from caltest.predictions._lens import LensLike
 from caltest.predictions._validation import SeedLike
 from caltest.resampling._schemes import Consistency
+from caltest.results._description import Description
 from caltest.results._progress import Progress
+from caltest.results._test_result import percent
 from caltest.simulation.models._base import Model
+from caltest.simulation.studies._battery import Battery, Test
 from caltest.simulation.studies._run import PathLike, named, run_study
-from caltest.simulation.studies._size import LEVELS, Battery, RejectionStudy, Test, cells_of, validate_levels
+from caltest.simulation.studies._size import LEVELS, Cell, RejectionStudy, cells_of, validate_levels
+from caltest.simulation.studies._study import subject
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,39 +26,82 @@ if TYPE_CHECKING:
 Family = Callable[[float], Model]
 """Models by their amount of miscalibration."""
 
-_ROWS = 100_000  # from which the direction of a model is told
+_SAMPLES = 100_000  # that decide the direction of a model
 _CLEAR = 4.0  # standard errors
+_ROUNDING = 1e-12  # of a quadrature
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PowerStudy(RejectionStudy):
-    """P-values of tests on data sets of models by their amount of miscalibration.
+    """Result of `power_study`: p-values of tests on data sets of models by their amount of miscalibration.
 
     Attributes
     ----------
     pvalues : pandas.DataFrame
-        One row per family, amount, lens, number of samples, replicate and test, with its ``pvalue``.
+        One row for each family, amount, lens, number of samples, replicate and test, with its ``pvalue``.
     levels : tuple of float
         Levels at which `to_frame` counts rejections.
     truth : pandas.DataFrame
-        One row per family, amount and lens with ``miscalibration``, the expected total variation distance through the
-        lens (NaN where the model does not know it), and ``direction``: "over-confident", "under-confident" or
+        One row for each family, amount and lens with ``miscalibration``, the expected total variation distance through
+        the lens (NaN where the model does not know it), and ``direction``: "over-confident", "under-confident" or
         "neither", by the mean of confidence minus accuracy.
     """
 
     truth: pd.DataFrame
 
+    _picture: ClassVar[str | None] = "plot_power_study"
+
     def to_frame(self, *, error: float = 0.025, per: str = "row") -> pd.DataFrame:
-        """Return one row per family, amount, lens, number of samples, test and level.
+        """Return one row for each family, amount, lens, number of samples, test and level.
 
         As `RejectionStudy.to_frame`, with the truth, and without the limits that concern calibrated models; ``lower``
         and ``upper`` together are a 95 % interval of the power.
+
+        Parameters
+        ----------
+        error : float
+            Probability with which each of ``lower`` and ``upper`` is wrong.
+        per : {"study", "row"}
+            Whether ``error`` is shared by all rows (Bonferroni) or that of each row.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The rejection rates.
         """
         frame = super().to_frame(error=error, per=per).drop(columns=["limit", "exceeds"])
         return frame.merge(self.truth, on=["family", "amount", "lens"], how="left", sort=False)
 
+    @property
+    def conclusion(self) -> str:
+        """Which test rejects miscalibrated models most often, in words."""
+        level = 0.05 if 0.05 in self.levels else self.levels[0]
+        frame = self.to_frame()
+        frame = frame[frame["level"] == level]
+        unknown = frame["miscalibration"].isna() & (frame["direction"] == "neither")
+        wrong = frame[~unknown & ~(frame["miscalibration"] <= _ROUNDING)]
+        power = (frame if wrong.empty else wrong).groupby("test", sort=False)["rate"].mean()
+        models = "calibrated" if wrong.empty else "miscalibrated"
+        at = f"at the {percent(level)} level, averaged over all {models} models and numbers of observations"
+        if len(power) == 1:
+            return f"The power of {power.index[0]} is {power.iloc[0]:.3f} {at}."
+        return (
+            f"The most powerful test is {power.idxmax()} with {power.max():.3f} {at}; the least powerful is "
+            f"{power.idxmin()} with {power.min():.3f}."
+        )
+
+    def _describe(self) -> Description:
+        frame = self.to_frame()
+        always = ["amount", "miscalibration", "direction", "n_samples", "test"]
+        return Description(
+            f"Rejection rates by level ({', '.join(filter(None, [subject(frame, ('family', 'lens')), self._sets]))})",
+            [self.conclusion],
+            [self._rates(frame, ["family", "lens"], always)],
+            ["miscalibration: expected total variation distance through the lens; empty where it is not known."],
+        )
+
     def panels(self) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Yield names and rows of the frame that are read together: a family, under-confident models always apart."""
+        """Yield a name and rows of the frame for each family, with under-confident models separated."""
         for family, frame in self.to_frame().groupby("family", sort=False):
             under = frame["direction"] == "under-confident"
             over = frame["direction"] == "over-confident"
@@ -64,13 +111,6 @@ class PowerStudy(RejectionStudy):
             yield f"{family}: under-confident", frame[~over]
             yield f"{family}: over-confident", frame[~under]
 
-    def __str__(self) -> str:
-        frame = self.to_frame()
-        index = ["family", "amount", "direction", "lens", "n_samples", "level"]
-        wide = frame.pivot_table(index=index, columns="test", values="rate", sort=False)
-        total = frame["n_replicates"].max()
-        return f"Rejection rates by test, {total:,} data sets each\n{wide.to_string(float_format='{:.3f}'.format)}"
-
 
 def power_study(
     family: Family | Mapping[str, Family],
@@ -79,21 +119,21 @@ def power_study(
     n_samples: int | Sequence[int],
     n_replicates: int = 1000,
     *,
-    lenses: Lens | Sequence[Lens] | Mapping[str, Lens] | None = None,
+    lenses: LensLike | Sequence[LensLike] | Mapping[str, LensLike] | None = None,
     levels: Sequence[float] = LEVELS,
     n_resamples: int = 999,
     resampling: Consistency | None = None,
     method: str = "auto",
     out: PathLike | None = None,
-    workers: int | None = None,
+    workers: int = 1,
     progress: bool | Progress = False,
     rng: SeedLike = None,
 ) -> PowerStudy:
-    r"""Draw data sets from models of growing miscalibration, test each, and count how often tests reject.
+    r"""Simulate the power of tests against models of increasing miscalibration.
 
-    The power of a test is :math:`P(p \le \alpha)`, which depends on the kind of miscalibration as much as on its
-    amount; above all, tests that measure scatter are blind to under-confidence, which is therefore always shown apart.
-    Every test sees the same data sets.
+    The power of a test is :math:`P(p \le \alpha)`. It depends on the kind of miscalibration as much as on its amount;
+    above all, tests that measure scatter cannot detect under-confidence, which is therefore always shown separately.
+    Every test is applied to the same data sets.
 
     Parameters
     ----------
@@ -101,22 +141,47 @@ def power_study(
         From an amount to a `Model`.
     amounts : float or sequence of float
         Amounts of miscalibration, in the unit of the family.
-    tests, n_samples, n_replicates, lenses, levels, n_resamples, resampling, method, out, workers, progress, rng
-        As of `size_study`.
+    tests : Statistic, function, sequence or mapping
+        As in `size_study`.
+    n_samples : int or sequence of int
+        Number of observations of a data set.
+    n_replicates : int
+        Number of data sets for each model and number of observations.
+    lenses : lens, sequence or mapping, optional
+        What to look at; default lenses as in `size_study`.
+    levels : sequence of float
+        Levels at which rejections are counted.
+    n_resamples : int
+        Number of draws of each test that is named by a statistic.
+    resampling : Consistency, optional
+        The null hypothesis of these tests; ``Consistency()`` by default, with predictions fixed.
+    method : {"auto", "exact", "monte-carlo", "asymptotic"}
+        How these tests find their null distribution, as in `caltest.calibration_test`.
+    out : path, optional
+        Folder in which every finished part is kept; with the same folder an interrupted study continues.
+    workers : int
+        Threads, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
+    rng : None, int or numpy.random.Generator
+        Source of randomness.
 
     Returns
     -------
     PowerStudy
-        The p-values and, by ``to_frame()``, the power; `caltest.plot_power_study` draws it.
+        The p-values and, by ``to_frame()``, the power; ``plot()`` draws it.
 
     Raises
     ------
+    TypeError
+        If ``family`` makes something else than models, or an argument of `size_study` has a wrong type.
     ValueError
-        If an argument is not of the form above, a test does not accept a lens, or ``out`` holds another study.
+        If ``amounts`` are not different finite numbers, or an argument of `size_study` has a wrong value; if a test
+        does not accept a lens; if ``out`` holds another study.
 
     Examples
     --------
-    The slope of a logistic model: -2 is perfect, -3 is over-confident:
+    The slope of a logistic model, of which -2 is calibrated and -3 over-confident:
 
     >>> import caltest
     >>> from caltest.simulation import GaussianMixture1D, power_study
@@ -127,7 +192,7 @@ def power_study(
     0    -2.0         neither           0.000  0.040
     1    -3.0  over-confident           0.049  0.815
     """
-    battery, stated = Battery.of(tests, n_resamples, resampling, method), validate_levels(levels)
+    battery, chosen = Battery.of(tests, n_resamples, resampling, method), validate_levels(levels)
     families, steps = named(family, "family"), _amounts(amounts)
     members = {
         f"{name}, {amount:.17g}": (name, amount, make(amount)) for name, make in families.items() for amount in steps
@@ -140,22 +205,23 @@ def power_study(
     model = pvalues.pop("model")
     pvalues.insert(0, "family", model.map({name: member[0] for name, member in members.items()}))
     pvalues.insert(1, "amount", model.map({name: member[1] for name, member in members.items()}))
-    return PowerStudy(pvalues, stated, _truth(list(members.values()), cells[0].lenses))
+    return PowerStudy(pvalues=pvalues, levels=chosen, truth=_truth(members, cells))
 
 
-def _truth(members: Sequence[tuple[str, float, Model]], lenses: dict[str, Lens]) -> pd.DataFrame:
+def _truth(members: Mapping[str, tuple[str, float, Model]], cells: Sequence[Cell]) -> pd.DataFrame:
     import pandas as pd
 
+    views = {cell.model_name: cell.views for cell in cells}
     rows = []
-    for family, amount, model in members:
+    for name, (family, amount, model) in members.items():
         direction = _direction(model)
-        for seen, lens in lenses.items():
+        for view, (lens, _) in views[name].items():
             known = {"miscalibration": _miscalibration(model, lens), "direction": direction}
-            rows.append({"family": family, "amount": amount, "lens": seen} | known)
+            rows.append({"family": family, "amount": amount, "lens": view} | known)
     return pd.DataFrame(rows)
 
 
-def _miscalibration(model: Model, lens: Lens) -> float:
+def _miscalibration(model: Model, lens: LensLike) -> float:
     try:
         return model.expected_miscalibration(lens)
     except NotImplementedError:
@@ -163,12 +229,12 @@ def _miscalibration(model: Model, lens: Lens) -> float:
 
 
 def _direction(model: Model) -> str:
-    """Return whether the confidence lies above or below the accuracy on average, from many rows of the model."""
-    _, y_prob, class_prob = model.draw_rows(_ROWS, np.random.default_rng(0))
+    """Return whether the confidence is above or below the accuracy on average, by simulation."""
+    _, y_prob, class_prob = model.draw_rows(_SAMPLES, np.random.default_rng(0))
     row = np.arange(len(y_prob))
     top = y_prob.argmax(axis=1)
     gap = y_prob[row, top] - class_prob[row, top]
-    clear = _CLEAR * gap.std() / np.sqrt(len(gap)) + 1e-12  # a posterior of equal predictions need not be equal
+    clear = _CLEAR * gap.std() / np.sqrt(len(gap)) + 1e-12  # posteriors of equal predictions may differ
     return "over-confident" if gap.mean() > clear else "under-confident" if gap.mean() < -clear else "neither"
 
 

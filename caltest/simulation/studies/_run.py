@@ -1,21 +1,24 @@
-"""How a study runs: in parts, each with randomness of its own, over threads, processes or a cluster."""
+"""How a study runs: in parts, each with its own random numbers, in threads, in processes or on a cluster."""
 
 from __future__ import annotations
 
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caltest.predictions._validation import SeedLike, validate_count, validate_rng
+from caltest.predictions._lens import LensLike
+from caltest.predictions._lenses import Canonical
+from caltest.predictions._validation import SeedLike, validate_count, validate_rng, validate_workers
 from caltest.results._naming import describe
-from caltest.results._progress import Progress, ProgressBar
+from caltest.results._progress import Progress, reporting
 from caltest.simulation.studies._store import Store, new_seed
+from caltest.statistics import Statistic
+from caltest.statistics._base import default_lens
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,14 +28,14 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a study that is done, and kept, as a whole.
+    """A part of a study that is computed, and kept, as a whole.
 
     Attributes
     ----------
     name : str
         Everything that its values depend on, except the seed.
     task : callable
-        Returns the values as a frame; runs in any thread, process or machine.
+        Returns the values as a frame; it can run in any thread, process or machine.
     cost : float
         How much work it is, in any unit that all parts share.
     """
@@ -43,7 +46,7 @@ class Part:
 
 
 def replicate_rng(seed: int, name: str, replicate: int) -> np.random.Generator:
-    """Return the randomness of one replicate; it depends on nothing but the seed, the name and the number."""
+    """Return the random generator of one replicate, which depends on the seed, the name and the number only."""
     words = np.frombuffer(sha256(name.encode()).digest()[:16], dtype=np.uint32)
     return np.random.default_rng(np.random.SeedSequence([seed, *words.tolist()], spawn_key=(replicate,)))
 
@@ -59,22 +62,21 @@ def run_study(
     parts_of: Callable[[int], Iterable[Part]],
     *,
     out: PathLike | None,
-    workers: int | None,
+    workers: int,
     progress: bool | Progress,
     rng: SeedLike,
     prefer: str = "threads",
 ) -> pd.DataFrame:
     """Run the parts that a seed makes, keep each in ``out`` when it is done, and return all values in order.
 
-    joblib runs them: in threads or processes, as preferred, unless ``joblib.parallel_config`` names another backend.
+    joblib runs them: in threads or processes, as preferred, unless ``joblib.parallel_config`` names another backend;
+    its number of workers counts where ``workers`` is 1.
     """
     import pandas as pd
     from joblib import Parallel, delayed
 
-    if workers == 0 or not isinstance(workers, int | None):
-        msg = f"`workers` must be None or a number of workers other than 0 (-1 for all), got {workers!r}."
-        raise ValueError(msg)
-    seed = _seed(rng)
+    validate_workers(workers)
+    seed, n_jobs = _seed(rng), None if workers == 1 else workers  # None is one, or what the configuration names
     store = None if out is None else Store.open(out, study, seed)
     if store is not None:
         seed = store.seed
@@ -84,7 +86,7 @@ def run_study(
     todo = [delayed(_numbered)(number, part.task) for number, part in enumerate(parts) if number not in done]
     with reporting(progress, f"{study} study") as report:
         report(spent, total)
-        for number, values in Parallel(n_jobs=workers, prefer=prefer, return_as="generator_unordered")(todo):
+        for number, values in Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered")(todo):
             done[number] = values
             if store is not None:
                 store.save(parts[number].name, values)
@@ -112,19 +114,20 @@ def _seed(rng: SeedLike) -> int | None:
     return int(generator.integers(2**63)) if isinstance(rng, np.random.Generator) else int(rng)
 
 
-@contextmanager
-def reporting(progress: bool | Progress, description: str) -> Iterator[Progress]:
-    """Give the function that is told of progress: a bar, nothing, or the caller's."""
-    if progress is True:
-        with ProgressBar(description) as bar:
-            yield bar
-    elif progress is False:
-        yield lambda done, total: None
-    elif callable(progress):
-        yield progress
-    else:
-        msg = f"`progress` must be True, False or a function of (done, total), got {progress!r}."
-        raise ValueError(msg)
+def by_lens(
+    lenses: Mapping[str, LensLike] | None, things: dict[str, Any], n_classes: int
+) -> dict[str, tuple[LensLike, dict[str, Any]]]:
+    """Return what is evaluated through each lens, by the name of the lens.
+
+    Without lenses each statistic has its default lens; functions get the whole prediction.
+    """
+    if lenses is not None:
+        return {name: (lens, things) for name, lens in lenses.items()}
+    groups: dict[str, tuple[LensLike, dict[str, Any]]] = {}
+    for name, thing in things.items():
+        lens = default_lens(thing, n_classes) if isinstance(thing, Statistic) else Canonical()
+        groups.setdefault(describe(lens), (lens, {}))[1][name] = thing
+    return groups
 
 
 def accepted(function: Callable[..., Any], offered: dict[str, Any]) -> dict[str, Any]:
@@ -136,7 +139,7 @@ def accepted(function: Callable[..., Any], offered: dict[str, Any]) -> dict[str,
 
 
 def sizes(values: int | Sequence[int], argument: str) -> list[int]:
-    """Return the sizes a study varies, each once."""
+    """Return the sizes that a study varies, each once."""
     given = list(values) if isinstance(values, Sequence | np.ndarray | range) else [values]
     counts = [validate_count(value, argument) for value in given]
     if not counts or len(set(counts)) < len(counts):
@@ -146,12 +149,14 @@ def sizes(values: int | Sequence[int], argument: str) -> list[int]:
 
 
 def named(things: Any, argument: str, kind: type | None = None, example: str = "") -> dict[str, Any]:
-    """Return what a study varies, by name: of a mapping its keys, else each thing's own name.
+    """Return what a study varies, by name: the keys of a mapping, otherwise the code that makes each thing.
 
     Raises
     ------
+    TypeError
+        If a thing is not of the kind of the example.
     ValueError
-        If there is nothing, two things have the same name, or one is not of the kind of the example.
+        If there is nothing, or two things have the same name.
     """
     if isinstance(things, str):
         things = [things]
@@ -164,11 +169,11 @@ def named(things: Any, argument: str, kind: type | None = None, example: str = "
         names = [describe(thing) for thing in values]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice or not names:
-        found = f"{twice[0]!r} twice; a mapping gives names" if twice else "none"
-        msg = f"`{argument}` must hold one or more things of different names, got {found}."
+        found = f"{twice[0]!r} twice; pass a mapping to choose names" if twice else "none"
+        msg = f"`{argument}` must hold one or more things with different names, got {found}."
         raise ValueError(msg)
     wrong = [value for value in values if kind is not None and not isinstance(value, kind)]
     if wrong:
         msg = f"`{argument}` must hold {example}, got {wrong[0]!r}."
-        raise ValueError(msg)
+        raise TypeError(msg)
     return dict(zip(names, values, strict=True))

@@ -1,23 +1,27 @@
-"""How many labelled rows a test needs to detect a given miscalibration."""
+"""The number of labelled observations that a test needs to detect a given miscalibration."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._lenses import Lens
-from caltest.predictions._validation import SeedLike, validate_count, validate_rng
+from caltest.predictions._lens import LensLike
+from caltest.predictions._validation import SeedLike, validate_count, validate_level, validate_rng
 from caltest.resampling._schemes import Consistency
-from caltest.results._progress import Progress
+from caltest.results import ConfidenceInterval, Result
+from caltest.results._description import Description
+from caltest.results._naming import describe
+from caltest.results._progress import Progress, reporting
+from caltest.results._test_result import percent
 from caltest.simulation.models._base import Model
-from caltest.simulation.studies._run import reporting
-from caltest.simulation.studies._size import Test, size_study
+from caltest.simulation.studies._battery import Test
+from caltest.simulation.studies._size import size_study
+from caltest.simulation.studies._study import frame_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,48 +29,78 @@ if TYPE_CHECKING:
 _SEARCH_REPLICATES = 100
 _ROUNDS, _STEP = 4, 2.0
 _AROUND = (0.8, 1.0, 1.25)
-_WINDOWS = (1.6, 2.5, 6.3, math.inf)  # sizes this near the answer, as a factor, decide it
+_WINDOWS = (1.6, 2.5, 6.3, math.inf)  # sizes this near the answer, as a factor, determine it
 
 
-@dataclass(frozen=True, eq=False)
-class SampleSize:
-    """Result of `sample_size`.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SampleSize(Result):
+    """Result of `sample_size`; unpacks as ``low, high``.
 
     Attributes
     ----------
     n_samples : int
-        Estimated number of rows at which the test has the power.
-    low, high : int
-        Confidence interval of this number; either end may be that of ``n_range``.
-    power, level, confidence_level : float
-        What was asked for.
+        Estimated number of observations at which the test has the power.
+    confidence_interval : ConfidenceInterval
+        Interval for this number: ``low`` and ``high``, integers; either end may be that of ``n_range``.
+    confidence_level : float
+        Probability with which the interval contains the number.
+    power, alpha : float
+        Power and level of the test.
+    model : Model
+        The miscalibration that is detected.
+    test : Statistic or callable
+        The test.
     rates : pandas.DataFrame
         Rejections at every size that was tried: ``n_samples``, ``rejections``, ``n_replicates``, ``rate``.
     """
 
     n_samples: int
-    low: int
-    high: int
-    power: float
-    level: float
+    confidence_interval: ConfidenceInterval
     confidence_level: float
+    power: float
+    alpha: float
+    model: Model
+    test: Test
     rates: pd.DataFrame
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the rejections at every size that was tried."""
-        return self.rates
+    _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
 
-    def __str__(self) -> str:
-        sets = int(self.rates["n_replicates"].sum())
-        most = "at most " if self.n_samples <= self.rates["n_samples"].min() else ""
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.confidence_interval)
+
+    @property
+    def conclusion(self) -> str:
+        """The number of observations with its interval, in words."""
+        low, high = (f"{end:,}" for end in self.confidence_interval)
+        most = "At most" if self.n_samples <= self.rates["n_samples"].min() else "About"
         return (
-            f"{most}{self.n_samples:,} rows ({self.confidence_level:.0%} interval {self.low:,} to {self.high:,}) for a "
-            f"power of {self.power:g} at level {self.level:g}, from {sets:,} data sets of "
-            f"{self.rates['n_samples'].min():,} to {self.rates['n_samples'].max():,} rows"
+            f"{most} {self.n_samples:,} observations are needed ({percent(self.confidence_level)} confidence interval "
+            f"{low} to {high}) for power {self.power:g} at the {percent(self.alpha)} level."
         )
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+    def to_frame(self) -> pd.DataFrame:
+        """Return the rejections at every size that was tried.
+
+        Returns
+        -------
+        pandas.DataFrame
+            As ``rates``.
+        """
+        return self.rates
+
+    def _describe(self) -> Description:
+        sets = int(self.rates["n_replicates"].sum())
+        heads = ("observations", "rejections", "data sets", "rate")
+        return Description(
+            f"Sample size ({describe(self.test)}, {describe(self.model)}, {sets:,} data sets)",
+            [self.conclusion],
+            [
+                frame_table(
+                    self.rates, dict(zip(("n_samples", "rejections", "n_replicates", "rate"), heads, strict=True))
+                )
+            ],
+            ["The interval covers the Monte Carlo error of the simulation, given the model."],
+        )
 
 
 def sample_size(
@@ -74,64 +108,74 @@ def sample_size(
     test: Test,
     *,
     power: float = 0.9,
-    level: float = 0.05,
-    lens: Lens | None = None,
+    alpha: float = 0.05,
+    lens: LensLike | None = None,
     n_range: Sequence[int] = (20, 100_000),
     n_replicates: int = 2000,
     confidence_level: float = 0.95,
     n_resamples: int = 999,
     resampling: Consistency | None = None,
     method: str = "auto",
-    workers: int | None = None,
+    workers: int = 1,
     progress: bool | Progress = False,
     rng: SeedLike = None,
 ) -> SampleSize:
-    r"""Return how many labelled rows a test needs to detect the miscalibration of a model with given power.
+    r"""Estimate the number of labelled observations that a test needs for a given power.
 
-    Sizes are doubled until the test rejects often enough. Then data sets are drawn near the answer, and the answer is
-    improved by what they say: the power is taken to be
+    The size is doubled until the test rejects often enough. Then data sets are drawn near the answer, which is improved
+    by their results: near it the power is assumed to be
 
     .. math:: \Phi(a + b \sqrt n)
 
-    near it, which is exact for a test by a mean with known variance and close for others within the factor 1.6 used;
-    a and b are fitted by maximum likelihood, :math:`n = ((\Phi^{-1}(\text{power}) - a) / b)^2`, and the interval is
-    Fieller's. It covers the scatter of the simulation; the power of a test with discrete p-values jumps with n, and
-    the answer is that of the smooth curve through the jumps.
+    which is exact for a test by a mean with known variance and close for others within the factor 1.6 used; a and b are
+    fitted by maximum likelihood, :math:`n = ((\Phi^{-1}(\text{power}) - a) / b)^2`, and the interval is Fieller's. It
+    covers the Monte Carlo error of the simulation. The power of a test with discrete p-values jumps with n, and the
+    answer is that of the smooth curve through the jumps.
 
     Parameters
     ----------
     model : Model
-        The miscalibration that is to be found.
+        The miscalibration that the test has to detect.
     test : Statistic or function
         As in `size_study`.
     power : float
-        Probability of rejecting, larger than ``level``.
-    level : float
+        Probability of rejecting, larger than ``alpha``.
+    alpha : float
         Level of the test.
     lens : lens, optional
-        What to look at; the whole prediction by default.
+        What to look at, as in `size_study`.
     n_range : sequence of two int
         Smallest and largest size that is tried.
     n_replicates : int
-        Data sets near the answer; 2,000 leave a standard error of about 2 % of the answer at a power of 0.9.
+        Number of data sets near the answer; 2,000 give a standard error of about 2 % of the answer at a power of 0.9.
     confidence_level : float
-        Of the interval.
-    n_resamples, resampling, method, workers
-        As in `size_study`.
+        Probability with which the interval contains the number.
+    n_resamples : int
+        Number of draws of a test that is named by a statistic.
+    resampling : Consistency, optional
+        The null hypothesis of such a test; ``Consistency()`` by default, with predictions fixed.
+    method : {"auto", "exact", "monte-carlo", "asymptotic"}
+        How such a test finds its null distribution, as in `caltest.calibration_test`.
+    workers : int
+        Threads, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
     progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``, in data sets near the answer.
+        True shows a bar with the time left; a function is called with ``(done, total)``, in rounds near the answer.
     rng : None, int or numpy.random.Generator
         Source of randomness; the answer depends on nothing else.
 
     Returns
     -------
     SampleSize
-        The number of rows with its interval.
+        The number of observations with its interval; unpacks as ``low, high``.
 
     Raises
     ------
+    TypeError
+        If ``model`` is not a model or ``test`` not a test.
     ValueError
-        If an argument is not of the form above, or the power is not reached within ``n_range``.
+        If ``power``, ``alpha`` or ``confidence_level`` is not strictly between 0 and 1, ``power`` is not larger than
+        ``alpha``, ``n_range`` is not two increasing sizes or ``n_replicates`` < 24; if the power is not reached within
+        ``n_range``.
 
     References
     ----------
@@ -143,31 +187,30 @@ def sample_size(
     >>> from caltest.simulation import GaussianMixture1D, sample_size
     >>> needed = sample_size(GaussianMixture1D(0, -3), caltest.TemperatureScore(), power=0.8,
     ...                      n_replicates=400, n_resamples=99, rng=0)
-    >>> 100 < needed.low < needed.n_samples < needed.high < 300
+    >>> low, high = needed
+    >>> 100 < low < needed.n_samples < high < 300
     True
     """
     import pandas as pd
 
-    for name, value in {"power": power, "level": level, "confidence_level": confidence_level}.items():
-        if not 0 < value < 1:
-            msg = f"`{name}` must lie between 0 and 1, got {value!r}."
-            raise ValueError(msg)
-    if power <= level:
-        msg = f"`power` must be larger than `level` {level}, got {power!r}."
+    given = {"power": power, "alpha": alpha, "confidence_level": confidence_level}
+    power, alpha, confidence_level = (validate_level(value, name) for name, value in given.items())
+    if power <= alpha:
+        msg = f"`power` must be larger than `alpha` {alpha:g}, got {power:g}."
         raise ValueError(msg)
     limits = _limits(n_range)
     total = validate_count(n_replicates, "n_replicates", 2 * _ROUNDS * len(_AROUND))
     generator = validate_rng(rng)
 
     def reject(sizes: Sequence[int], replicates: int) -> list[tuple[int, int, int]]:
-        """Return size, rejections and data sets, all drawn anew."""
+        """Return sizes, rejections and numbers of data sets, from new data sets."""
         study = size_study(
             {"model": model},
             {"test": test},
             sizes,
             replicates,
             lenses=lens,
-            levels=[level],
+            levels=[alpha],
             n_resamples=n_resamples,
             resampling=resampling,
             method=method,
@@ -182,7 +225,7 @@ def sample_size(
         n = float(tried[-1][0])
         for done in range(_ROUNDS):
             report(done, _ROUNDS)
-            if len(tried) > 1:  # few data sets may say little of the slope: no step is large
+            if len(tried) > 1:  # few data sets may determine the slope badly: no step is large
                 step = np.clip(_Fit.near(n, tried, power).n_samples, n / _STEP, n * _STEP)
                 n = float(np.clip(step, *limits))
             around = sorted({int(np.clip(round(n * factor), *limits)) for factor in _AROUND})
@@ -194,11 +237,20 @@ def sample_size(
     rates = pd.DataFrame(tried, columns=["n_samples", "rejections", "n_replicates"])
     rates = rates.groupby("n_samples", as_index=False).sum()
     rates["rate"] = rates["rejections"] / rates["n_replicates"]
-    return SampleSize(math.ceil(n), math.floor(low), math.ceil(high), power, level, confidence_level, rates)
+    return SampleSize(
+        n_samples=math.ceil(n),
+        confidence_interval=ConfidenceInterval(math.floor(low), math.ceil(high)),
+        confidence_level=confidence_level,
+        power=power,
+        alpha=alpha,
+        model=model,
+        test=test,
+        rates=rates,
+    )
 
 
 def _search(reject: Any, power: float, limits: tuple[int, int]) -> list[tuple[int, int, int]]:
-    """Return counts at sizes that double until clearly enough data sets are rejected."""
+    """Return counts at sizes that are doubled until clearly enough data sets are rejected."""
     tried: list[tuple[int, int, int]] = []
     n, clear = limits[0], power + (1 - power) / 3
     while True:
@@ -210,8 +262,8 @@ def _search(reject: Any, power: float, limits: tuple[int, int]) -> list[tuple[in
             if rate >= power:
                 return tried
             msg = (
-                f"`n_range` must reach the size that gives power {power:g}; at {n} rows {rate:.2f} were rejected "
-                "(none can be, if 1 / (n_resamples + 1) is above the level)."
+                f"`n_range` must reach the size that gives power {power:g}; at {n} observations {rate:.2f} of the data "
+                "sets were rejected (none can be, if 1 / (n_resamples + 1) is above `alpha`)."
             )
             raise ValueError(msg)
         n = min(2 * n, limits[1])
@@ -219,7 +271,7 @@ def _search(reject: Any, power: float, limits: tuple[int, int]) -> list[tuple[in
 
 @dataclass(frozen=True)
 class _Fit:
-    """A probit regression of rejection on the root of the size, and where it reaches the power."""
+    """Probit regression of rejection on the root of the size, and where it reaches the power."""
 
     coefficients: NDArray[np.float64]
     covariance: NDArray[np.float64]
@@ -228,7 +280,7 @@ class _Fit:
 
     @classmethod
     def near(cls, n: float, tried: list[tuple[int, int, int]], power: float) -> _Fit:
-        """Fit to the sizes near n; to more, if these tell nothing of the slope."""
+        """Fit to the sizes near n, or to more of them if these do not determine the slope."""
         import statsmodels.api as sm
         from scipy.special import ndtri
 
@@ -237,7 +289,7 @@ class _Fit:
             size, rejected, total = counts[np.abs(np.log(counts[:, 0] / n)) <= math.log(factor) + 1e-9].T
             if len(np.unique(size)) > 1 and 0 < rejected.sum() < total.sum():
                 break
-        # Half a data set on either side keeps the fit finite where all agree.
+        # Half a data set on either side keeps the fit finite where all results are the same.
         weight = np.concatenate([rejected, total - rejected]) + 0.5 / len(size)
         outcome = np.repeat([1.0, 0.0], len(size))
         root = sm.add_constant(np.tile(np.sqrt(size), 2), has_constant="add")
@@ -249,7 +301,7 @@ class _Fit:
 
     @property
     def n_samples(self) -> float:
-        """Size at which the fit reaches the power; where the fitted power does not grow, one end of all sizes."""
+        """Size at which the fit reaches the power; 0 or infinity where the fitted power does not increase."""
         a, b = self.coefficients
         if b <= 0:
             return 0.0 if a + b * self.centre >= self.target else math.inf
@@ -261,7 +313,7 @@ class _Fit:
 
         (a, b), v = self.coefficients, ndtri((1 + confidence_level) / 2) ** 2 * self.covariance
         square, half, constant = b**2 - v[1, 1], b * (a - self.target) - v[0, 1], (a - self.target) ** 2 - v[0, 0]
-        if square <= 0 or b <= 0:  # the slope is not clear of 0: no end is known
+        if square <= 0 or b <= 0:  # the slope may be 0: no end is known
             return 0.0, math.inf
         reach = math.sqrt(max(half**2 - square * constant, 0.0))
         low, high = (-half - reach) / square, (-half + reach) / square
@@ -269,8 +321,10 @@ class _Fit:
 
 
 def _limits(n_range: Any) -> tuple[int, int]:
-    given = list(n_range) if isinstance(n_range, Sequence | np.ndarray) and not isinstance(n_range, str) else []
-    if len(given) != 2 or not given[0] < given[1]:
-        msg = f"`n_range` must hold two increasing sizes, got {n_range!r}."
+    msg = f"`n_range` must hold two increasing sizes, got {n_range!r}."
+    if not isinstance(n_range, Sequence | np.ndarray) or isinstance(n_range, str):
+        raise TypeError(msg)
+    sizes = [validate_count(size, "n_range") for size in n_range]
+    if len(sizes) != 2 or sizes[0] >= sizes[1]:
         raise ValueError(msg)
-    return validate_count(given[0], "n_range"), validate_count(given[1], "n_range")
+    return sizes[0], sizes[1]

@@ -1,4 +1,4 @@
-"""The folder of a study: finished parts, kept so that an interrupted study goes on where it stopped."""
+"""The folder of a study: finished parts are kept, so that an interrupted study continues where it stopped."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MANIFEST = "study.json"
 
 @dataclass(frozen=True)
 class Store:
-    """Finished parts of one study, each in a file of its own: Parquet where pyarrow is installed, else CSV.
+    """Finished parts of one study, one file each: Parquet where pyarrow is installed, otherwise CSV.
 
-    A part's file is named by the seed and by everything else that its values depend on, and appears under that name
-    only when it is complete, so that nothing is lost or counted twice, whenever the study was stopped.
+    The file name of a part depends on the seed and on everything else that its values depend on. The file appears under
+    that name only when it is complete, so that nothing is lost or counted twice, whenever the study was stopped.
     """
 
     folder: Path
@@ -32,12 +32,12 @@ class Store:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], study: str, seed: int | None) -> Store:
-        """Open the folder of a study, or make it; without a seed, a study that was begun goes on with its own.
+        """Open the folder of a study, or make it; without a seed, a study that was begun continues with its seed.
 
         Raises
         ------
         ValueError
-            If the folder holds another study, or the same with another seed.
+            If the folder holds another study, or the same study with another seed.
         """
         place = Path(folder)
         if place.exists() and not place.is_dir():
@@ -71,7 +71,7 @@ class Store:
         if path.with_suffix(".parquet").exists():
             return pd.read_parquet(path.with_suffix(".parquet"))
         if path.with_suffix(".csv").exists():
-            # This engine reads numbers back to the last bit; a model may be called "NA".
+            # This engine reads numbers back exactly; a model may be called "NA".
             return pd.read_csv(path.with_suffix(".csv"), engine="python", keep_default_na=False, na_values=[""])
         return None
 
@@ -88,12 +88,12 @@ class Store:
 
 
 def new_seed() -> int:
-    """Return a seed that nobody chose."""
+    """Return a random seed."""
     return int(np.random.default_rng().integers(2**63))
 
 
 def _write(path: Path, write: Callable[[Path], Any]) -> None:
-    """Write to another name first: a file that stands under its own name is complete."""
+    """Write under another name first, so that a file with its final name is always complete."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     write(unfinished)
     unfinished.replace(path)

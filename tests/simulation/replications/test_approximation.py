@@ -1,5 +1,6 @@
-"""The score of Posocco and Bonnefoy (2021): estimates from few rows against the truth."""
+"""The score of Posocco and Bonnefoy (2021): estimates from few observations against the truth."""
 
+import json
 from itertools import product
 
 import joblib
@@ -79,7 +80,7 @@ def test_three_classes_and_the_range_of_their_scores():
     """Confidences of three classes begin at 1/3: a kernel estimate mirrored at 0 would see another density."""
     model = TrainedClassifier(RandomMixture(3, 2, seed=1), "naive Bayes", n_train=150)
     study = approximation_study(model, {"kde": KDEError(0.1)}, 50, 1, n_holdout=1000, rng=0)
-    assert study.models["distribution"].unique().tolist() == ["RandomMixture(n_classes=3, n_features=2, seed=1)"]
+    assert study.models["distribution"].unique().tolist() == ["RandomMixture(3, 2, 1)"]
     rng = replicate_rng(0, str(model), 0)
     rows = model.draw_rows(1000, rng)
     y_true = draw_classes(rows.class_prob, rng)
@@ -103,7 +104,8 @@ def test_relative_errors_at_a_truth_of_0():
     assert _relative(np.array([0.0, 0.3]), 0.2).tolist() == pytest.approx([-1.0, 0.5])
 
 
-def test_more_rows_approximate_better():
+@pytest.mark.slow
+def test_more_observations_approximate_better():
     study = approximation_study(MODEL, None, [30, 3000], 60, n_holdout=20_000, rng=0)
     error = study.to_frame().pivot_table(index=["setting", "truth", "estimator"], columns="n_samples", values="median")
     assert len(error) == 2 * 2 * 10
@@ -118,7 +120,7 @@ def synthetic(errors):
         for name, several in errors.items()
         for i, error in enumerate(several)
     ]
-    return ApproximationStudy(pd.DataFrame(rows))
+    return ApproximationStudy(models=pd.DataFrame(rows))
 
 
 def test_the_standard_error_is_that_of_resampled_distributions():
@@ -175,11 +177,17 @@ def test_training_moves_to_other_processes():
 
 def test_the_study_prints_and_draws():
     study = approximation_study(MODEL, {"legacy, 5": ECE(EqualWidth(5)), "legacy, 9": ECE(EqualWidth(9))}, **SMALL)
-    assert "Median over 1 models of the 95th percentile" in str(study)
-    assert study._repr_html_().startswith("<pre>")
+    assert str(study).splitlines()[0] == "Approximation of the calibration error (1 models)"
+    mean = study.to_frame().query("truth == 'level set'").groupby("estimator")["median"].mean()
+    assert f"{mean.idxmin()} has the smallest median error ({mean.min():.3f})" in study.conclusion
+    assert "<table>" in study._repr_html_()
+    told = json.loads(json.dumps(study.to_dict(), allow_nan=False))
+    assert list(told) == ["summary", "conclusion"]
+    assert [row["median"] for row in told["summary"]] == study.to_frame()["median"].tolist()
     for truth in ("level set", "large sample"):
-        figure = caltest.plot_approximation(study, truth)
-        for ax in figure.axes:
+        axes = study.plot(truth=truth)
+        assert [ax.get_title() for ax in axes] == ["confidence", "class-wise"]
+        for ax in axes:
             rows = study.to_frame().query("truth == @truth and setting == @ax.get_title()")
             assert [line.get_label() for line in ax.lines] == ["legacy, 5", "legacy, 9"]
             for line in ax.lines:
@@ -187,31 +195,30 @@ def test_the_study_prints_and_draws():
                 np.testing.assert_array_equal(line.get_xydata(), expected[["n_samples", "median"]])
             assert ax.lines[0].get_color() == ax.lines[1].get_color()
             assert ax.get_xscale() == ax.get_yscale() == "log"
+    mpl.pyplot.close("all")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"models": 3}, "`models` must"),
-        ({"estimators": {"mean": np.mean}}, "`estimators` must"),
-        ({"n_samples": []}, "`n_samples` must hold one or more different sizes"),
-        ({"n_replicates": 0}, "`n_replicates` must"),
-        ({"n_holdout": 10}, "`n_holdout` must"),
-    ],
-)
-def test_the_study_refuses(change, message):
-    with pytest.raises(ValueError, match=message):
-        approximation_study(**{"models": MODEL, "estimators": TWO} | SMALL | change)
+def test_the_study_refuses():
+    cases = [
+        (TypeError, {"models": 3}, "`models` must"),
+        (TypeError, {"estimators": {"mean": np.mean}}, "`estimators` must"),
+        (ValueError, {"n_samples": []}, "`n_samples` must hold one or more different sizes"),
+        (ValueError, {"n_replicates": 0}, "`n_replicates` must"),
+        (ValueError, {"n_holdout": 10}, "`n_holdout` must"),
+    ]
+    for kind, change, message in cases:
+        with pytest.raises(kind, match=message):
+            approximation_study(**{"models": MODEL, "estimators": TWO} | SMALL | change)
 
 
 def test_the_plot_refuses():
     study = synthetic({"a": [1.0]})
     with pytest.raises(ValueError, match="`truth` must be"):
-        caltest.plot_approximation(study, "exact")
-    with pytest.raises(ValueError, match=r"`study` must be an ApproximationStudy .* got int"):
-        caltest.plot_approximation(3)
+        study.plot(truth="exact")
+    with pytest.raises(TypeError, match=r"`study` must be an ApproximationStudy .* got int"):
+        caltest.plotting.plot_approximation(3)
 
 
-def test_one_distribution_says_nothing_of_others():
+def test_one_distribution_shows_no_variation_between_distributions():
     study = approximation_study(GaussianMixture1D(1, 1), n_samples=[30], n_replicates=5, n_holdout=2000, rng=0)
     assert study.to_frame()["median_se"].isna().all()

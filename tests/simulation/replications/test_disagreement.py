@@ -1,5 +1,6 @@
-"""Metric disagreement: rankings of models by many metrics, the temperatures they like, and wrong labels."""
+"""Disagreement of metrics: rankings of models, best temperatures, and wrong labels (Nixon et al. 2019)."""
 
+import json
 from itertools import pairwise
 
 import joblib
@@ -125,58 +126,65 @@ def test_a_metric_that_is_the_same_on_all_models_ranks_nothing():
 def test_agreement_prints_and_draws():
     y_true, y_prob = three_classes(60)
     agreement = metric_agreement(y_true, y_prob)
-    assert "32 metrics over 6 models" in str(agreement)
-    assert agreement._repr_html_().startswith("<pre>")
-    ax = caltest.plot_metric_agreement(agreement)
+    assert str(agreement).splitlines()[0] == "Rank correlation of calibration errors (32 metrics, 6 models)"
+    every = agreement.by_property().iloc[0]
+    assert f"a mean rank correlation of {every['metrics']:.3f}" in agreement.conclusion
+    assert "<table>" in agreement._repr_html_()
+    told = json.loads(json.dumps(agreement.to_dict(), allow_nan=False))
+    assert told["correlation"] == agreement.correlation.tolist()
+    assert told["metrics"][4] == str(agreement.metrics[4])
+    ax = agreement.plot()
     assert [label.get_text().split()[-1] for label in ax.get_yticklabels()] == [str(i) for i in range(32)]
     assert ax.get_yticklabels()[24].get_text().startswith("ACE")
     drawn, beside = (mesh.get_array() for mesh in ax.collections)
     np.testing.assert_array_equal(np.reshape(drawn, (32, 32)), agreement.correlation)
     np.testing.assert_array_equal(np.ravel(beside), agreement.cells_correlation)
+    mpl.pyplot.close("all")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_agreement_refuses():
+    y_true, y_prob = three_classes(20)
+    cases = [
         (
+            ValueError,
             {"y_prob": {"a": [[0.5, 0.5]]}},
             "must map names to the predictions of at least three models, got 1",
         ),
-        ({"y_prob": [[0.5, 0.5]]}, "`y_prob` must map names .* got list"),
-        ({"n_cells": 10}, "`n_cells` must hold at least two numbers of cells, got 10"),
-        ({"n_cells": (10, 10)}, "`n_cells` must hold one or more different sizes"),
-        ({"metrics": [caltest.ECE()]}, r"`metrics` must hold one or more different GCE\(...\)"),
-        ({"metrics": []}, "`metrics` must hold one or more different GCE"),
-        ({"metrics": [GCE(), GCE()]}, "`metrics` must hold one or more different GCE"),
-    ],
-)
-def test_agreement_refuses(change, message):
-    y_true, y_prob = three_classes(20)
-    with pytest.raises(ValueError, match=message):
-        metric_agreement(**{"y_true": y_true, "y_prob": y_prob} | change)
+        (TypeError, {"y_prob": [[0.5, 0.5]]}, "`y_prob` must map names .* got list"),
+        (ValueError, {"n_cells": 10}, "`n_cells` must hold at least two numbers of cells, got 10"),
+        (ValueError, {"n_cells": (10, 10)}, "`n_cells` must hold one or more different sizes"),
+        (TypeError, {"metrics": [caltest.ECE()]}, r"`metrics` must hold one or more different GCE\(...\)"),
+        (TypeError, {"metrics": caltest.ECE()}, r"`metrics` must hold one or more different GCE\(...\)"),
+        (ValueError, {"metrics": []}, "`metrics` must hold one or more different GCE"),
+        (ValueError, {"metrics": [GCE(), GCE()]}, "`metrics` must hold one or more different GCE"),
+    ]
+    for kind, change, message in cases:
+        with pytest.raises(kind, match=message):
+            metric_agreement(**{"y_true": y_true, "y_prob": y_prob} | change)
 
 
 # Temperatures.
 
 
-@pytest.mark.parametrize("n_grid", [4, 7, 60])
-def test_best_temperature_is_no_worse_than_the_grid(n_grid):
+def test_best_temperature_is_no_worse_than_the_grid():
     """Brute force in plain Python; from some grids the search finds nothing better."""
     y_true, y_prob = three_classes(100)
     prob = y_prob["T = 0.4"]
-    best = best_temperatures(y_true, prob, metrics=FEW, n_grid=n_grid)
-    grid = np.exp(np.linspace(np.log(0.1), np.log(10), n_grid))
-    for metric, temperature, value in zip(FEW, best.temperature, best.value, strict=True):
-        values = [naive.evaluate(metric, temper(prob, t), y_true) for t in grid]
-        assert value <= min(values) + 1e-12
-        assert value == pytest.approx(naive.evaluate(metric, temper(prob, temperature), y_true), abs=1e-12)
-    judge = GCE(max_prob=True, class_conditional=False)
-    judged = [naive.evaluate(judge, temper(prob, t), y_true) for t in best.temperature]
-    np.testing.assert_allclose(best.judged, judged, rtol=0, atol=1e-12)
-    assert best.judged_before == caltest.calibration_error(y_true, prob, statistic=judge)
+    for n_grid in (4, 7, 60):
+        best = best_temperatures(y_true, prob, metrics=FEW, n_grid=n_grid)
+        grid = np.exp(np.linspace(np.log(0.1), np.log(10), n_grid))
+        for metric, temperature, value in zip(FEW, best.temperature, best.value, strict=True):
+            values = [naive.evaluate(metric, temper(prob, t), y_true) for t in grid]
+            assert value <= min(values) + 1e-12, (n_grid, metric)
+            expected = naive.evaluate(metric, temper(prob, temperature), y_true)
+            assert value == pytest.approx(expected, abs=1e-12), (n_grid, metric)
+        judge = GCE(max_prob=True, class_conditional=False)
+        judged = [naive.evaluate(judge, temper(prob, t), y_true) for t in best.temperature]
+        np.testing.assert_allclose(best.judged, judged, rtol=0, atol=1e-12, err_msg=str(n_grid))
+        assert best.judged_before == caltest.calibration_error(y_true, prob, statistic=judge)
 
 
-def test_the_search_never_gives_up_what_the_grid_had():
+def test_the_search_is_never_worse_than_the_grid():
     """A dip at one point of the grid, which the search does not meet again."""
     grid = np.array([0.0, 1.0, 2.0])
     assert _minimise(lambda t: float(t != 1), grid, np.array([1.0, 0.0, 1.0])) == (1.0, 0.0)
@@ -197,7 +205,7 @@ def test_the_temperature_of_the_log_score_is_where_its_derivative_vanishes():
     assert best.log_temperature == pytest.approx(2.5, abs=0.3)  # made with 1 / 2.5
 
 
-def test_held_out_rows_judge_but_do_not_choose():
+def test_held_out_observations_judge_but_do_not_choose():
     y_true, y_prob = three_classes(400)
     prob = y_prob["T = 0.6"]
     here = best_temperatures(y_true[:200], prob[:200], metrics=FEW)
@@ -217,35 +225,41 @@ def test_temperature_of_sharp_predictions():
     assert np.isfinite(best.judged).all()
     assert np.isnan(best.log_temperature)
     assert np.isnan(best.log_judged)
+    assert "the log score is infinite at every temperature" in " ".join(str(best).split())
 
 
 def test_temperatures_print():
     y_true, y_prob = three_classes(100)
     best = best_temperatures(y_true, y_prob["T = 0.9"], metrics=FEW)
-    assert "log score: temperature" in str(best)
-    assert best._repr_html_().startswith("<pre>")
+    assert str(best).splitlines()[0] == "Temperatures that minimise calibration errors (4 metrics)"
+    assert f"The log score is smallest at temperature {best.log_temperature:.4g}" in " ".join(str(best).split())
+    low, high = best.temperature.min(), best.temperature.max()
+    assert best.conclusion.startswith(f"The metrics are smallest at temperatures from {low:.4g} to {high:.4g}")
+    assert "<table>" in best._repr_html_()
+    assert json.loads(json.dumps(best.to_dict(), allow_nan=False))["temperature"] == best.temperature.tolist()
     frame = best.by_property().set_index("property")
     assert frame.loc["all", "temperature"] == pytest.approx(best.temperature.mean())
     assert frame.loc["thresholded", "judged"] == best.judged[3]
     assert best.to_frame()["name"].tolist() == ["SCE", "", "ECE", ""]
+    with pytest.raises(NotImplementedError, match="there is no picture of BestTemperatures"):
+        best.plot()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"bounds": (1, 1)}, r"`bounds` must be two increasing positive numbers, got \(1, 1\)"),
-        ({"bounds": (0, 1)}, "`bounds` must be a positive"),
-        ({"bounds": 2}, "`bounds` must be two increasing positive numbers, got 2"),
-        ({"n_grid": 2}, "`n_grid` must be"),
-        ({"judge": caltest.ECE()}, r"`judge` must be a GCE\(...\)"),
-        ({"held_out": [0]}, r"`held_out` must be a pair \(y_true, y_prob\), got list"),
-        ({"held_out": ([0], [0.5])}, "`held_out` must have 3 classes, as `y_prob` has, got 2"),
-    ],
-)
-def test_temperatures_refuse(change, message):
+def test_temperatures_refuse():
     y_true, y_prob = three_classes(20)
-    with pytest.raises(ValueError, match=message):
-        best_temperatures(y_true, y_prob["T = 0.9"], **change)
+    cases = [
+        (ValueError, {"bounds": (1, 1)}, r"`bounds` must be two increasing positive numbers, got \(1, 1\)"),
+        (ValueError, {"bounds": (1, 2, 3)}, r"`bounds` must be two increasing positive numbers, got \(1, 2, 3\)"),
+        (ValueError, {"bounds": (0, 1)}, "`bounds` must be a positive"),
+        (TypeError, {"bounds": 2}, "`bounds` must be two increasing positive numbers, got 2"),
+        (ValueError, {"n_grid": 2}, "`n_grid` must be"),
+        (TypeError, {"judge": caltest.ECE()}, r"`judge` must be a GCE\(...\)"),
+        (TypeError, {"held_out": [0]}, r"`held_out` must be a pair \(y_true, y_prob\), got list"),
+        (ValueError, {"held_out": ([0], [0.5])}, "`held_out` must have 3 classes, as `y_prob` has, got 2"),
+    ]
+    for kind, change, message in cases:
+        with pytest.raises(kind, match=message):
+            best_temperatures(y_true, y_prob["T = 0.9"], **change)
 
 
 # Label noise.
@@ -254,7 +268,7 @@ LABELS = np.arange(120) % 3
 
 
 def counted(labels):
-    """A model that predicts how often each class was met."""
+    """A model that predicts the frequencies of the training labels."""
     return np.tile(np.bincount(labels, minlength=3) / len(labels), (120, 1))
 
 
@@ -263,6 +277,7 @@ def copied(labels):
     return np.eye(3)[labels]
 
 
+@pytest.mark.slow
 def test_label_noise_replaces_the_share():
     """A model that repeats its labels is right where they were not replaced, or replaced by themselves."""
     shares = [0.0, 0.3, 0.6]
@@ -278,7 +293,7 @@ def test_label_noise_replaces_the_share():
         assert abs(right - expected) <= 4 * (expected * (1 - expected) / (40 * 120)) ** 0.5
 
 
-def test_what_is_replaced_stays_replaced_at_higher_shares():
+def test_labels_replaced_at_one_share_are_replaced_at_higher_shares():
     seen = []
 
     def predict(labels):
@@ -304,7 +319,7 @@ def test_label_noise_values_are_those_of_single_calls():
 
     label_noise_study(keep, LABELS, LABELS % 2, shares=[0.1], n_resamples=99, rng=1)
     assert row["value"] == caltest.calibration_error(LABELS % 2, y_prob, statistic=caltest.SCE())
-    assert row["accuracy"] == caltest.accuracy(LABELS % 2, y_prob)
+    assert row["accuracy"] == caltest.estimation.accuracy(LABELS % 2, y_prob)
     assert row["mean_confidence"] == pytest.approx(y_prob.max())
     assert row["missed"] == pytest.approx(2 / 3)  # three important predictions of each row, one is seen
 
@@ -344,32 +359,35 @@ def test_a_calibrated_model_of_noise_is_rejected_for_clean_labels_only():
 
 def test_label_noise_prints_and_draws():
     study = label_noise_study(counted, LABELS, LABELS, shares=[0.0, 0.5], n_resamples=19, n_replicates=2, rng=0)
-    assert "means over 2 replicates" in str(study)
-    assert study._repr_html_().startswith("<pre>")
-    ratio, pvalue, model = caltest.plot_label_noise(study)
+    assert str(study).splitlines()[0] == "Label noise study (means over 2 replicates)"
+    rejected = (study.replicates.query("labels == 'noisy'")["pvalue"] <= 0.05).mean()
+    assert f"in {100 * rejected:.0f} % of those on held-out labels with the same share of noise" in study.conclusion
+    assert "<table>" in study._repr_html_()
+    assert list(json.loads(json.dumps(study.to_dict(), allow_nan=False))) == ["summary", "conclusion"]
+    ratio, pvalue, model = study.plot()
     frame = study.to_frame()
     rows = frame.query("labels == 'noisy' and statistic == 'ACE'")
     line = next(line for line in ratio.lines if line.get_label() == "ACE, noisy labels")
     np.testing.assert_array_equal(line.get_ydata(), rows["value"] / rows["noise_floor"])
     assert pvalue.get_yscale() == "log"
     assert len(model.lines) == 4
+    mpl.pyplot.close("all")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"predict": 3}, "`predict` must be a function of training labels, got 3"),
-        ({"shares": [1.5]}, "`shares` must be a finite number from 0 to 1, got 1.5"),
-        ({"n_replicates": 0}, "`n_replicates` must be"),
-        ({"threshold": -1}, "`threshold` must be a finite number from 0 to 1"),
-    ],
-)
-def test_label_noise_refuses(change, message):
-    with pytest.raises(ValueError, match=message):
-        label_noise_study(**{"predict": counted, "y_train": LABELS, "y_true": LABELS} | change)
+def test_label_noise_refuses():
+    cases = [
+        (TypeError, {"predict": 3}, "`predict` must be a function of training labels, got 3"),
+        (TypeError, {"statistics": "ECE"}, r"`statistics` must hold statistics such as ECE\(\), got 'ECE'"),
+        (ValueError, {"shares": [1.5]}, "`shares` must be a finite number from 0 to 1, got 1.5"),
+        (ValueError, {"n_replicates": 0}, "`n_replicates` must be"),
+        (ValueError, {"threshold": -1}, "`threshold` must be a finite number from 0 to 1"),
+    ]
+    for kind, change, message in cases:
+        with pytest.raises(kind, match=message):
+            label_noise_study(**{"predict": counted, "y_train": LABELS, "y_true": LABELS} | change)
 
 
-@pytest.mark.parametrize("plot", [caltest.plot_metric_agreement, caltest.plot_label_noise])
-def test_plots_refuse_what_is_not_theirs(plot):
-    with pytest.raises(ValueError, match=r"must be a .* from .*got int"):
-        plot(3)
+def test_plots_refuse_other_results():
+    for plot in (caltest.plotting.plot_metric_agreement, caltest.plotting.plot_label_noise):
+        with pytest.raises(TypeError, match=r"must be a .* from .*got int"):
+            plot(3)

@@ -1,5 +1,7 @@
 """Studies of coverage, on intervals whose coverage is known."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -26,6 +28,7 @@ def known_interval(level, side=0):
     return build
 
 
+@pytest.mark.slow
 def test_coverage_is_what_theory_says():
     """With the exact variance the sum of 400 residuals is normal within far less than the binomial error."""
     intervals = {str(level): (known_interval(level), mean_deviation) for level in (0.5, 0.9)}
@@ -37,7 +40,7 @@ def test_coverage_is_what_theory_says():
         assert row["above"] + row["below"] + row["coverage"] == pytest.approx(1)
 
 
-def test_the_sides_are_not_confused():
+def test_the_sides_are_not_exchanged():
     intervals = {str(side): (known_interval(0.9, side), mean_deviation) for side in (-1, 1)}
     frame = coverage_study(MODEL, intervals, 400, 200, rng=0).to_frame().set_index("interval")
     # An interval that ends at the estimate lies below its target half of the time.
@@ -69,11 +72,16 @@ def test_keywords_are_offered_and_workers_change_nothing(tmp_path):
     two = coverage_study(MODEL, {"a": (build, target)}, [20, 30], 120, lenses=lenses, rng=1, workers=2, out=tmp_path)
     assert one.equals(two.replicates)
     assert one.groupby("lens")["target"].first().to_dict() == {"Canonical()": 0.0, "Confidence()": 1.0}
-    assert "coverage" in str(two)
+    frame = two.to_frame()
+    assert str(two).splitlines()[0] == f"Coverage study ({MODEL}, 120 data sets each)"
+    assert f"The lowest coverage is {frame['coverage'].min():.4g} (99 % limits" in two.conclusion
+    assert json.loads(json.dumps(two.to_dict(), allow_nan=False))["summary"][0]["lens"] == "Canonical()"
+    with pytest.raises(NotImplementedError, match="there is no picture of CoverageStudy"):
+        two.plot()
 
 
 def test_bad_intervals_are_named():
-    with pytest.raises(ValueError, match=r"`intervals` must hold pairs \(build, target\), got 3"):
+    with pytest.raises(TypeError, match=r"`intervals` must hold pairs \(build, target\), got 3"):
         coverage_study(MODEL, {"a": 3}, 20, 5)
-    with pytest.raises(ValueError, match=r"`intervals` must hold pairs \(build, target\) of functions, got"):
+    with pytest.raises(TypeError, match=r"`intervals` must hold pairs \(build, target\) of functions, got"):
         coverage_study(MODEL, {"a": (max, 0.1)}, 20, 5)

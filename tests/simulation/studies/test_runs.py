@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,11 +17,12 @@ import pandas as pd
 import pytest
 
 from caltest.results import _progress
+from caltest.simulation import DirichletModel, size_study
 from caltest.simulation.studies import _store
 from caltest.simulation.studies._identity import identify
 from caltest.simulation.studies._run import Part, replicate_ranges, replicate_rng, run_study
 
-QUIET = {"workers": None, "progress": False}
+QUIET = {"workers": 1, "progress": False}
 
 
 def draw(seed, number, log=None):
@@ -27,6 +30,11 @@ def draw(seed, number, log=None):
         with Path(log).open("a") as file:
             file.write(f"{number}\n")
     return pd.DataFrame({"number": [number], "value": replicate_rng(seed, "draw", number).standard_normal(1)})
+
+
+def busy(number):
+    time.sleep(0.05)
+    return pd.DataFrame({"number": [number], "thread": [threading.get_ident()]})
 
 
 def parts(seed, count=6, log=None):
@@ -43,32 +51,46 @@ def test_parts_come_back_in_order(whole):
     assert whole["value"].nunique() == 6
 
 
-@pytest.mark.parametrize(("backend", "workers"), [("threading", 3), ("loky", 2), ("sequential", 1)])
-def test_the_backend_changes_nothing(whole, backend, workers):
-    with joblib.parallel_config(backend=backend, n_jobs=workers):
-        assert run_study("test", parts, out=None, rng=5, **QUIET).equals(whole)
+def test_the_backend_changes_nothing(whole):
+    for backend, workers in (("threading", 3), ("loky", 2), ("sequential", 1)):
+        with joblib.parallel_config(backend=backend, n_jobs=workers):
+            assert run_study("test", parts, out=None, rng=5, **QUIET).equals(whole), backend
 
 
 def test_workers_change_nothing(whole):
-    assert run_study("test", parts, out=None, rng=5, workers=2, progress=False).equals(whole)
+    for workers in (2, -1):
+        assert run_study("test", parts, out=None, rng=5, workers=workers, progress=False).equals(whole), workers
+
+
+def test_one_worker_is_what_joblib_is_configured_for():
+    """``workers=1``, the default, leaves the number of threads to ``joblib.parallel_config``."""
+
+    def threads(seed):
+        return [Part(str(number), partial(busy, number)) for number in range(4)]
+
+    alone = run_study("test", threads, out=None, rng=5, **QUIET)
+    assert alone["thread"].nunique() == 1
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        assert run_study("test", threads, out=None, rng=5, **QUIET)["thread"].nunique() == 2
 
 
 def test_a_cluster_changes_nothing(whole):
     distributed = pytest.importorskip("distributed")
-    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None)
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0")
     with cluster, distributed.Client(cluster), joblib.parallel_config(backend="dask"):
         assert run_study("test", parts, out=None, rng=5, **QUIET).equals(whole)
 
 
-@pytest.mark.parametrize("pyarrow", [True, False])
-def test_what_was_kept_is_what_was_computed(whole, tmp_path, monkeypatch, pyarrow):
-    if not pyarrow:
-        monkeypatch.setattr(_store, "find_spec", lambda name: None)
-    assert run_study("test", parts, out=tmp_path, rng=5, **QUIET).equals(whole)
-    assert len(list(tmp_path.glob("*.parquet" if pyarrow else "*.csv"))) == 6
-    log = tmp_path / "log"
-    assert run_study("test", partial(parts, log=log), out=tmp_path, rng=5, **QUIET).equals(whole)
-    assert not log.exists(), "nothing was computed again"
+def test_what_was_kept_is_what_was_computed(whole, tmp_path, monkeypatch):
+    """In Parquet files, and in CSV files where pyarrow is not installed."""
+    for kind in ("parquet", "csv"):
+        if kind == "csv":
+            monkeypatch.setattr(_store, "find_spec", lambda name: None)
+        out, log = tmp_path / kind, tmp_path / f"log of {kind}"
+        assert run_study("test", parts, out=out, rng=5, **QUIET).equals(whole), kind
+        assert len(list(out.glob(f"*.{kind}"))) == 6
+        assert run_study("test", partial(parts, log=log), out=out, rng=5, **QUIET).equals(whole), kind
+        assert not log.exists(), f"nothing was computed again, {kind}"
 
 
 def test_a_study_that_grows_computes_what_is_new(whole, tmp_path):
@@ -78,7 +100,7 @@ def test_a_study_that_grows_computes_what_is_new(whole, tmp_path):
     assert log.read_text().split() == ["4", "5"]
 
 
-def test_a_seed_nobody_chose_is_remembered(tmp_path):
+def test_a_random_seed_is_kept(tmp_path):
     first = run_study("test", parts, out=tmp_path, rng=None, **QUIET)
     assert run_study("test", partial(parts, count=7), out=tmp_path, rng=None, **QUIET)[:6].equals(first)
     assert not run_study("test", parts, out=None, rng=None, **QUIET).equals(first)
@@ -145,7 +167,7 @@ def test_what_fails_loses_nothing_that_was_finished(tmp_path):
     assert not log.exists()
 
 
-def test_progress_is_told_in_the_unit_of_the_costs(tmp_path):
+def test_progress_is_reported_in_the_unit_of_the_costs(tmp_path):
     told = []
     run_study("test", partial(parts, count=3), out=tmp_path, rng=5, workers=1, progress=lambda *now: told.append(now))
     assert told == [(0, 6), (1, 6), (3, 6), (6, 6)]
@@ -167,15 +189,14 @@ def test_ranges_of_replicates_cover_each_once():
     assert [list(r) for r in replicate_ranges(7, 3)] == [[0, 1, 2], [3, 4, 5], [6]]
 
 
-def test_replicates_have_randomness_of_their_own():
+def test_replicates_have_their_own_random_numbers():
     drawn = {replicate_rng(seed, name, r).random() for seed in (0, 1) for name in "ab" for r in range(3)}
     assert len(drawn) == 12
     assert replicate_rng(1, "a", 2).random() == replicate_rng(1, "a", 2).random()
 
 
-def test_functions_of_one_name_are_told_apart(tmp_path):
-    """Closures, lambdas, defaults and options: what they do counts, in every process, not what they are called."""
-    from caltest.simulation import DirichletModel, size_study
+def test_functions_of_one_name_are_distinguished(tmp_path):
+    """Closures, lambdas, defaults and options: what they do counts, in every process, not their names."""
 
     def always(pvalue):
         return lambda y_true, y_prob: SimpleNamespace(pvalue=pvalue)
@@ -200,6 +221,22 @@ def test_the_identity_of_functions():
     one.__defaults__ = (2,)
     assert identify({"f": one}) not in names
     assert identify(("text", 3)) == "['text', 3]"
+
+
+def test_no_identity_shows_the_address_of_a_function():
+    """Another process would not find what this one kept: not in a dataclass, a partial, a list or a mapping."""
+
+    @dataclass(frozen=True)
+    class Plain:
+        function: object
+
+    def own(x):
+        return x
+
+    several = [Plain(own), partial(own, 1, k=own), [own], {"f": own}, DirichletModel(2, truth=own), (Plain([own]),)]
+    for thing in several:
+        assert " at 0x" not in identify(thing), thing
+    assert len({identify(thing) for thing in several}) == len(several)
 
 
 def test_the_identity_is_that_of_other_processes():

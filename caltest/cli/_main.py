@@ -1,0 +1,92 @@
+"""From arguments to a command and its exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import caltest
+from caltest.cli import _compare, _study, _test
+from caltest.cli._messages import explain, line, notes_on_stderr, say
+
+DONE, BAD_INPUT, STOPPED = 0, 2, 130
+"""Exit codes; 1 is "calibration is rejected", for ``caltest test --exit-code``."""
+
+_BAD_INPUT = (ValueError, TypeError, OSError, ImportError)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"{self.prog}: error: {' '.join(message.split())}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Command line arguments; those of the process by default.
+
+    Returns
+    -------
+    int
+        0 done, 1 calibration is rejected and ``--exit-code`` was given, 2 bad input, 130 stopped by Ctrl-C.
+    """
+    options = argparse.Namespace(words={}, hint="")
+    if arguments is None:
+        signal.signal(signal.SIGINT, lambda *_: _leave(options.hint))
+    try:
+        code = _run(arguments, options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        say("stopped", options.hint)
+        return STOPPED
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except _BAD_INPUT as error:
+        say("error", explain(error, options.words))
+        return BAD_INPUT
+    return code
+
+
+def _run(arguments: Sequence[str] | None, options: argparse.Namespace) -> int:
+    """Run the command that the arguments name, or print the help where there is none."""
+    parser = _parser()
+    try:
+        parser.parse_args(arguments, options)
+    except SystemExit as stop:  # argparse leaves this way
+        return stop.code if isinstance(stop.code, int) else DONE
+    if not hasattr(options, "run"):
+        parser.print_help()
+        return DONE
+    with notes_on_stderr(options.words):
+        return options.run(options)
+
+
+def _leave(hint: str) -> NoReturn:
+    """End the process at once: an exception could be caught by what runs, and would wait for threads that compute."""
+    restored = "\r\x1b[2K\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar hides the cursor
+    os.write(sys.stderr.fileno(), f"{restored}{line('stopped', hint)}\n".encode())
+    os._exit(STOPPED)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="caltest",
+        description="Test whether a classifier is calibrated: do events predicted with probability 0.8 happen 80 % of "
+        "the time?",
+        epilog="'caltest COMMAND --help' explains a command and shows examples.",
+    )
+    parser.add_argument("--version", action="version", version=f"caltest {caltest.__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
+    for command in (_test, _compare, _study):
+        command.add_command(commands)
+    return parser

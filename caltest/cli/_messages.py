@@ -1,0 +1,81 @@
+"""Errors and notes in words of the command line, one line each on the error stream."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+SHARED = {"rng": "--seed", "workers": "--workers", "out": "--out"}
+"""Arguments of Python, and what they are called on the command line."""
+
+WORDS = {
+    **SHARED,
+    "y_prob": "the probability columns",
+    "y_true": "the label column",
+    "label": "--label",
+    "prob": "--prob",
+    "classes": "--classes",
+    "lens": "--lens",
+    "lenses": "--lens",
+    "statistic": "--statistic",
+    "partition": "--partition",
+    "n_resamples": "--resamples",
+    "alpha": "--alpha",
+    "confidence_level": "--confidence-level",
+    "correction": "--correction",
+    "models": "the files",
+}
+"""The same for the commands that read predictions."""
+
+_PHRASES = (
+    (r"`y_prob` has (\d+)", r"there are \1 probability columns"),
+    (r"column of `y_prob`", "probability column"),
+    (r"a two-outcome lens such as (\w+\(\))", r'a lens with two outcomes, such as --lens "\1"'),
+    ("`rng` must be None or", "`rng` must be"),
+    (r"\b(in row \d+(, column \d+)?)", r"\1 (counted from 0)"),
+)
+
+
+def translate(text: str, words: Mapping[str, str]) -> str:
+    """Return a message in which backquoted names of arguments are those of the command line."""
+    for pattern, words_of_it in _PHRASES:
+        text = re.sub(pattern, words_of_it, text, count=1)
+    text = re.sub("`([^`]+)`", lambda found: words.get(found[1], found[1]), text)
+    return " ".join(text.split())
+
+
+def explain(error: Exception, words: Mapping[str, str]) -> str:
+    """Return what went wrong in one line."""
+    if isinstance(error, OSError) and error.strerror:
+        return translate(f"{error.filename}: {error.strerror.lower()}" if error.filename else error.strerror, words)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"{error.name} is needed for this and is not installed: pip install {error.name}"
+    return translate(str(error), words)
+
+
+def line(kind: str, text: str) -> str:
+    """Return a line such as "caltest: note: ..."."""
+    return f"caltest: {kind}{f': {text}' if text else ''}"
+
+
+def say(kind: str, text: str) -> None:
+    """Print a line on the error stream."""
+    print(line(kind, text), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def notes_on_stderr(words: Mapping[str, str]) -> Iterator[None]:
+    """Print every warning as one line, at once."""
+    from caltest.results import CalibrationWarning
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        say("note", translate(str(message), words))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", CalibrationWarning)
+        warnings.showwarning = show
+        yield

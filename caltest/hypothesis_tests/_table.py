@@ -1,0 +1,228 @@
+"""Results of several tests on the same draws: each test, adjusted p-values and a global one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.resampling import correct_pvalues
+from caltest.results import Note, Result, TestResult
+from caltest.results._decision import rejects
+from caltest.results._description import Description, Table, join
+from caltest.results._note import PAGE
+from caltest.results._test_result import components_table, percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LONGEST = 60  # characters of the rejected tests in a conclusion
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CalibrationTable(Result):
+    """Result of `calibration_table`; iterates over its tests.
+
+    Attributes
+    ----------
+    tests : tuple of TestResult
+        One test for each lens, each with its own p-value.
+    pvalue : float
+        Global p-value of "calibrated through every lens": exact min-p over the tests, on the same draws.
+    alpha : float
+        Level of the conclusion.
+    correction : str
+        How the p-values are adjusted for their number.
+    notes : tuple of Note
+        Cautions about the table; `all_notes` holds those of the tests too.
+    """
+
+    tests: tuple[TestResult, ...]
+    pvalue: float
+    alpha: float = 0.05
+    correction: str = "holm"
+    notes: tuple[Note, ...] = ()
+
+    _derived: ClassVar[tuple[str, ...]] = ("pvalue_adjusted", "conclusion", "all_notes")
+    _what: ClassVar[tuple[str, str]] = ("lens", "lenses")
+
+    def __iter__(self) -> Iterator[TestResult]:
+        return iter(self.tests)
+
+    def __len__(self) -> int:
+        return len(self.tests)
+
+    def __getitem__(self, number: int) -> TestResult:
+        return self.tests[number]
+
+    @cached_property
+    def pvalue_adjusted(self) -> NDArray[np.float64]:
+        """P-values adjusted for the number of tests, ``(n_tests,)``."""
+        return correct_pvalues([test.pvalue for test in self.tests], self.correction)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What distinguishes the tests, in words."""
+        return tuple(test.lens_name for test in self.tests)
+
+    @property
+    def rejected(self) -> NDArray[np.bool_]:
+        """Whether each test rejects after the correction, ``(n_tests,)``."""
+        return rejects(self.pvalue_adjusted, self.alpha)
+
+    @property
+    def conclusion(self) -> str:
+        """The decision in words."""
+        if len(self.tests) == 1:
+            return self.tests[0].conclusion
+        if not rejects(self.pvalue, self.alpha):
+            return (
+                f"Calibration is not rejected (global p = {self.pvalue:.4g}, {self._n_samples} observations). This "
+                f"does not prove that the model is calibrated. {self._count()}"
+            )
+        direction = self.tests[0].direction
+        towards = f" The model is {direction}." if direction else ""
+        level = percent(self.alpha)
+        return f"Calibration is rejected at the {level} level (global p = {self.pvalue:.4g}).{towards} {self._count()}"
+
+    @property
+    def all_notes(self) -> tuple[Note, ...]:
+        """Cautions about the table and about single tests, each once."""
+        found: dict[Note, list[str]] = {}
+        for label, test in zip(self.labels, self.tests, strict=True):
+            for note in test.notes:
+                found.setdefault(note, []).append(label)
+        about = [
+            note if len(labels) == len(self.tests) or note.text.startswith(labels[0]) else _about(labels, note)
+            for note, labels in found.items()
+        ]
+        return (*self.notes, *about)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return tests, adjusted p-values, global p-value and conclusion as plain Python objects, ready for JSON.
+
+        Returns
+        -------
+        dict
+            With a list ``tests``, one entry for each test, which holds ``label`` and ``pvalue_adjusted`` too.
+        """
+        content = super().to_dict()
+        adjusted, labels = content.pop("pvalue_adjusted"), self.labels
+        content["tests"] = [
+            {"label": label, "pvalue_adjusted": p, **test}
+            for label, p, test in zip(labels, adjusted, content["tests"], strict=True)
+        ]
+        content["notes"] = content.pop("all_notes")
+        return content
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each test as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Lens, statistic with its value and noise floor, p-value, adjusted p-value, direction and l2 error.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([self._record(i, test) for i, test in enumerate(self.tests)])
+
+    def _record(self, number: int, test: TestResult) -> dict[str, Any]:
+        size = test.l2_error
+        return {
+            "lens": test.lens_name,
+            "test_statistic": str(test.test_statistic),
+            "n_samples": test.n_samples,
+            "n_resamples": test.n_resamples,
+            "statistic": test.statistic,
+            "noise_floor": test.noise_floor,
+            "pvalue": test.pvalue,
+            "pvalue_adjusted": self.pvalue_adjusted[number],
+            "direction": test.direction,
+            "l2_error": size.root,
+            "l2_low": size.root_interval.low,
+            "l2_high": size.root_interval.high,
+        }
+
+    @property
+    def _n_samples(self) -> int:
+        return max(test.n_samples for test in self.tests)
+
+    @property
+    def _adjusted_name(self) -> str:
+        return f"p ({self.correction.title()})"
+
+    @property
+    def _number(self) -> str:
+        """How many tests there are, in words: "12 lenses"."""
+        one, several = self._what
+        return f"{len(self.tests)} {one if len(self.tests) == 1 else several}"
+
+    def _count(self) -> str:
+        """Say how many single tests reject, and which."""
+        found = [label for label, rejects in zip(self.labels, self.rejected, strict=True) if rejects]
+        total, after = len(self.tests), f"after {self.correction.title()}'s correction"
+        if not found:
+            return f"None of the {total} single tests rejects {after}."
+        if len(found) == total:
+            return f"All {total} single tests reject {after}."
+        which = f": {named}" if len(named := join(found)) <= _LONGEST else ""
+        return f"{len(found)} of the {total} single tests {'rejects' if len(found) == 1 else 'reject'} {after}{which}."
+
+    def _describe(self) -> Description:
+        return Description(
+            self._title(), [self.conclusion, *self._sizes()], self._tables(), self._remarks(), self.all_notes
+        )
+
+    def _title(self) -> str:
+        return f"Calibration table ({self.tests[0]._full_name}, {self._number}, {self._n_samples} observations)"
+
+    def _sizes(self) -> list[str]:
+        """Say how large the miscalibration is."""
+        return self.tests[0]._sizes()
+
+    def _tables(self) -> list[Table]:
+        rows = [
+            (
+                label.removesuffix(" against the rest"),
+                test.l2_error.root_text,
+                f"{test.pvalue:.4g}",
+                f"{adjusted:.4g}",
+                short_direction(test),
+            )
+            for label, test, adjusted in zip(self.labels, self.tests, self.pvalue_adjusted, strict=True)
+        ]
+        head = (self._what[0], "l2 error (95 % interval)", "p-value", self._adjusted_name, "direction")
+        first = self.tests[0].components
+        return [Table(head, rows, left=("direction",)), *([components_table(first)] if len(first) > 1 else [])]
+
+    def _remarks(self) -> list[str]:
+        return [*self._combined(), *self._sources(), *self._conditions()]
+
+    def _combined(self) -> list[str]:
+        """Say which statistics a p-value combines."""
+        first = self.tests[0]
+        if len(first.components) == 1:
+            return []
+        parts = join(str(part.test_statistic).partition("(")[0] for part in first.components)
+        return [f"Each p-value combines {parts}; the second table shows them for the {first.lens_name}."]
+
+    def _sources(self) -> list[str]:
+        shared = "" if len(self.tests) == 1 else "; the global p-value is an exact min-p over the tests"
+        return [f"Null distribution: {self.tests[0].origin}{shared}."]
+
+    def _conditions(self) -> list[str]:
+        return [f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.tests[0].conditions]
+
+
+def short_direction(test: TestResult) -> str:
+    """Return the direction of a test in one word: "over" or "under"."""
+    return (test.direction or "").removesuffix("-confident")
+
+
+def _about(labels: Sequence[str], note: Note) -> Note:
+    return Note(note.code, f"{', '.join(labels)}: {note.text}")

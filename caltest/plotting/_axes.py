@@ -1,0 +1,85 @@
+"""What the pictures have in common: colours, and the axes that they are drawn into."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+POINT = "#101418"
+BAR = "#d9643a"
+DENSITY = "#c3d2e3"
+LINE = "#5a6470"
+COLORS = (POINT, BAR, "#2f6fa7", "#4f9153", "#9a6fb0", "#b8901f", "#6f7f8f", "#c2557a")
+"""Colours of several series in one panel."""
+
+DASHED: dict[str, Any] = {"linewidth": 1, "linestyle": (0, (4, 3))}
+"""How reference lines look."""
+
+_BELOW = 4.6  # heights of a letter between axes and legend: those of tick labels and axis label
+
+
+def require(result: Any, kind: type, name: str, made_by: str) -> None:
+    """Refuse what is not a result of the kind that is drawn."""
+    if isinstance(result, kind):
+        return
+    article = "an" if kind.__name__[0] in "AEIOU" else "a"
+    msg = f"`{name}` must be {article} {kind.__name__} from {made_by}(...), got {type(result).__name__}."
+    raise TypeError(msg)
+
+
+def single(ax: Axes | None, figsize: tuple[float, float]) -> Axes:
+    """Return the axes to draw into: those of the caller, or those of a new figure."""
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot as plt
+
+    return plt.subplots(figsize=figsize, layout="constrained")[1]
+
+
+def several(axes: Any, shape: tuple[int, int], figsize: tuple[float, float], **options: Any) -> NDArray[Any]:
+    """Return the axes of all panels: those of the caller as they are, or those of a new figure, a single row flat."""
+    if axes is None:
+        from matplotlib import pyplot as plt
+
+        grid = plt.subplots(*shape, figsize=figsize, squeeze=False, layout="constrained", **options)[1]
+        return grid[0] if shape[0] == 1 else grid
+    given = np.atleast_1d(axes)
+    wanted = shape[0] * shape[1]
+    if given.size != wanted:
+        msg = f"`axes` must hold {wanted} axes, one for each panel, got {given.size}."
+        raise ValueError(msg)
+    return given
+
+
+def wrapped(axes: Any, n_panels: int, n_columns: int, panel: tuple[float, float], margin: float) -> NDArray[Any]:
+    """Return the axes ``(n_panels,)`` of panels that fill rows of a new figure; those of the caller as they are."""
+    if axes is not None:
+        return several(axes, (1, n_panels), (0.0, 0.0))
+    columns = min(n_panels, n_columns)
+    rows = -(-n_panels // columns)
+    size = 0.6 + max(panel[0] * columns, 3.8), margin + panel[1] * rows
+    grid = several(None, (rows, columns), size, sharey=True)
+    for unused in grid.flat[n_panels:]:
+        unused.remove()
+    return grid.ravel()[:n_panels]
+
+
+def legend_below(ax: Axes, **options: Any) -> None:
+    """Add a legend below the label of the horizontal axis, two columns wide."""
+    look: dict[str, Any] = {"ncols": 2, "frameon": False, "fontsize": "small", "borderaxespad": _BELOW}
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), **look, **options)
+
+
+def add_legend(axes: NDArray[Any], *, new: bool, ncols: int = 3) -> None:
+    """Add one legend for all panels: below a new figure, or in the first axes of the caller."""
+    handles = {label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    look: dict[str, Any] = {"frameon": False, "fontsize": "small"}
+    if new:
+        axes.flat[0].figure.legend(handles.values(), handles, loc="outside lower center", ncols=ncols, **look)
+    else:
+        axes.flat[0].legend(handles.values(), handles, **look)

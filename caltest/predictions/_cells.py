@@ -1,0 +1,152 @@
+"""Cells (bins) of a fitted partition, and the sums over cells that every binned statistic is computed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._cells import count_events, count_outcomes, weigh_outcomes
+from caltest.predictions._partitions import Assignment, fit_partition
+from caltest.predictions._variance_tree import VarianceTree
+
+if TYPE_CHECKING:
+    from caltest.predictions._sample import Sample
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Occupied cells (bins) of a fitted partition.
+
+    Attributes
+    ----------
+    index : array of shape (n_samples,)
+        Cell of each observation, 0 to n_cells - 1.
+    label : array of shape (n_cells,)
+        The partition's label of each cell, increasing.
+    assign : callable
+        The fitted partition, from probabilities to labels.
+    count : array of shape (n_cells,)
+        Observations (weights) in each cell.
+    predicted_sum, null_sum : arrays of shape (n_cells, n_outcomes)
+        Sums of predictions and of null probabilities.
+    start : array of shape (n_cells + 1,) or None
+        Position of the first observation of each cell where observations are sorted by cell; None where they are not.
+    """
+
+    index: NDArray[np.int64]
+    label: NDArray[np.int64]
+    assign: Assignment
+    count: NDArray[np.float64]
+    predicted_sum: NDArray[np.float64]
+    null_sum: NDArray[np.float64]
+    start: NDArray[np.int64] | None
+
+    @classmethod
+    def of(cls, sample: Sample, partition: Any) -> Cells:
+        """Fit a partition to the predictions of a sample."""
+        prob = sample.given if isinstance(partition, VarianceTree) else sample.prob  # a tree compares, and no more
+        assign = fit_partition(partition, prob)
+        labels = assign(prob)
+        step = np.diff(labels)
+        in_order = bool(np.all(step >= 0))
+        if in_order:  # no need to sort
+            index = np.append(0, np.cumsum(step > 0))
+            label = labels[np.append(True, step > 0)]
+        else:
+            label, index = np.unique(labels, return_inverse=True)
+        return cls(
+            index,
+            label,
+            assign,
+            np.bincount(index, weights=sample.weight, minlength=len(label)).astype(np.float64),
+            _sum_by_cell(sample.given, index, len(label), sample.weight),
+            _sum_by_cell(sample.given_null, index, len(label), sample.weight),
+            np.searchsorted(index, np.arange(len(label) + 1)) if in_order else None,
+        )
+
+    @property
+    def n_cells(self) -> int:
+        """Number of occupied cells."""
+        return len(self.label)
+
+    def rows(self, cell: int) -> slice | NDArray[np.bool_]:
+        """Return the index that selects the observations of a cell."""
+        return self.index == cell if self.start is None else slice(self.start[cell], self.start[cell + 1])
+
+    def split(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return the values ``(n_samples,)`` of each cell."""
+        return [values[self.rows(cell)] for cell in range(self.n_cells)]
+
+
+@dataclass(frozen=True, eq=False)
+class CellSums:
+    """Sums over cells that binned statistics are computed from; sums over parts of the observations add up.
+
+    Attributes
+    ----------
+    count : array of shape (..., n_cells)
+        Observations (weights) in each cell; leading axes are resamples of the observations, where there are any.
+    predicted_sum : array of shape (..., n_cells, n_outcomes)
+        Sums of the null probabilities: the predictions, unless a calibration function is given.
+    observed_count : array of shape (..., n_cells, n_outcomes)
+        Observations (weights) with each outcome; leading axes are replicates.
+    """
+
+    count: NDArray[np.float64]
+    predicted_sum: NDArray[np.float64]
+    observed_count: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, sample: Sample, cells: Cells, outcomes: NDArray[Any]) -> CellSums:
+        """Sum outcomes ``(..., n_samples)`` of a sample over cells."""
+        flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+        if sample.weight is not None:
+            counted = weigh_outcomes(flat, cells.index, sample.weight, cells.n_cells, sample.n_outcomes)
+        elif sample.n_outcomes == 2 and cells.start is not None:
+            events = count_events(flat, cells.start)
+            counted = np.stack([np.diff(cells.start) - events, events], axis=-1)
+        else:
+            counted = count_outcomes(flat, cells.index, cells.n_cells, sample.n_outcomes)
+        shape = outcomes.shape[:-1] + counted.shape[1:]
+        return cls(cells.count, cells.null_sum, counted.reshape(shape).astype(np.float64))
+
+    def __add__(self, other: CellSums) -> CellSums:
+        """Return the sums over the observations of both, which must have the same cells."""
+        if self.count.shape != other.count.shape:
+            msg = f"cell sums must have the same cells, got shapes {self.count.shape} and {other.count.shape}."
+            raise ValueError(msg)
+        return CellSums(
+            self.count + other.count,
+            self.predicted_sum + other.predicted_sum,
+            self.observed_count + other.observed_count,
+        )
+
+    @property
+    def share(self) -> NDArray[np.float64]:
+        r"""Proportion of observations (weights) in each cell, :math:`\hat p^{(i)}`, ``(n_cells,)``."""
+        return self.count / self.count.sum(axis=-1, keepdims=True)
+
+    @property
+    def predicted(self) -> NDArray[np.float64]:
+        r"""Average prediction of each cell, :math:`\hat g^{(i)}`, ``(n_cells, n_outcomes)``; 0 where empty."""
+        return self.predicted_sum / np.where(self.count > 0, self.count, 1.0)[..., None]
+
+    @property
+    def observed(self) -> NDArray[np.float64]:
+        r"""Observed frequencies, :math:`\hat r^{(i)}`, ``(..., n_cells, n_outcomes)``; 0 where empty."""
+        return self.observed_count / np.where(self.count > 0, self.count, 1.0)[..., None]
+
+
+def cell_dtype(n_cells: int) -> np.dtype[Any]:
+    """Return the smaller of two integer types that holds cells 0 to n_cells; the table is read for every draw."""
+    return np.dtype(np.uint16 if n_cells <= np.iinfo(np.uint16).max else np.uint32)
+
+
+def _sum_by_cell(
+    values: NDArray[Any], index: NDArray[np.int64], n_cells: int, weight: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    weighted = (column if weight is None else column * weight for column in values.T)
+    return np.stack([np.bincount(index, weights=column, minlength=n_cells) for column in weighted], axis=-1)

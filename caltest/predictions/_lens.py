@@ -1,0 +1,57 @@
+"""The form of a lens, its name in words, and the type of its outcomes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.results._naming import Specification, describe
+
+Problem = tuple[NDArray[np.float64], NDArray[Any]]
+
+
+class Lens(Specification, ABC):
+    """Base class of the lenses of the package: maps from predictions and labels to a smaller problem.
+
+    A subclass is a frozen dataclass that defines `induced`, `outcomes` and `name`; a plain function of
+    ``(prob, outcome)`` is a lens too.
+    """
+
+    @abstractmethod
+    def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
+
+    @abstractmethod
+    def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+        """Return the outcome of each class, ``(n_samples, n_classes)``, unsigned integers.
+
+        The shape is ``(1, n_classes)`` where it is the same for every observation.
+        """
+
+    @abstractmethod
+    def name(self, classes: Sequence[Any] | None = None) -> str:
+        """Return the name of the lens in words; ``classes`` are the labels of the columns."""
+
+    def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> Problem:
+        """Return the induced problem."""
+        table = self.outcomes(prob)
+        row = np.arange(len(prob)) if len(table) > 1 else 0
+        return self.induced(prob), table[row, np.asarray(outcome)].astype(np.int64)
+
+
+LensLike = Lens | Callable[[NDArray[np.float64], NDArray[Any]], Problem]
+"""A lens of the package, or a user's function of ``(prob, outcome)``."""
+
+
+def lens_name(lens: LensLike, classes: Sequence[Any] | None = None) -> str:
+    """Return the name of a lens in words; a user's function is called by its own name."""
+    return lens.name(classes) if isinstance(lens, Lens) else describe(lens)
+
+
+def outcome_dtype(n_outcomes: int) -> np.dtype[Any]:
+    """Return the smallest unsigned integer type that holds the outcomes: simulated labels take most of the memory."""
+    return np.min_scalar_type(n_outcomes - 1)

@@ -1,0 +1,147 @@
+"""Calls of what a user passed (a lens, a region, a distance, a calibration function), and checks of what it returns.
+
+Functions are given read-only views: one that writes to its arguments fails instead of changing the caller's arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._distances import Distance, validate_distance
+from caltest.predictions._lens import Lens, LensLike, outcome_dtype
+from caltest.predictions._validation import SUM_TOLERANCE
+
+CalibrationFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Region = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+
+
+def call(name: str, function: Callable[..., Any], *arrays: NDArray[Any]) -> Any:
+    """Return what a user's function makes of read-only views; ``name`` is that of the argument it was passed as."""
+    views = [array.view() for array in arrays]
+    for view in views:
+        view.flags.writeable = False
+    try:
+        return function(*views)
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        msg = f"`{name}` must not write to its arguments, which belong to the caller; let it copy them first."
+        raise ValueError(msg) from error
+
+
+def apply_calibration_function(
+    calibration_function: CalibrationFunction, prob: NDArray[np.float64], name: str
+) -> NDArray[np.float64]:
+    """Call a calibration function and check what it returns; ``name`` is that of the argument."""
+    true = _floats(call(name, calibration_function, prob), name)
+    if true.shape != prob.shape:
+        msg = f"`{name}` must return shape {prob.shape}, got {true.shape}."
+        raise ValueError(msg)
+    valid = (true >= -SUM_TOLERANCE) & (true <= 1 + SUM_TOLERANCE)
+    wrong = np.flatnonzero(~valid.all(axis=1) | ~(np.abs(true.sum(axis=1) - 1) <= SUM_TOLERANCE))
+    if wrong.size:
+        msg = f"`{name}` must return probabilities that sum to 1, got {true[wrong[0]]}."
+        raise ValueError(msg)
+    return true
+
+
+def apply_lens(
+    lens: LensLike, prob: NDArray[np.float64], outcome: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Call a lens and check the form of what it returns."""
+    if not callable(lens) or isinstance(lens, type):
+        msg = f"`lens` must be a lens such as Confidence() or a function of (prob, outcome), got {lens!r}."
+        raise TypeError(msg)
+    if isinstance(lens, Lens):
+        return lens(prob, outcome)
+    returned = call("lens", lens, prob.astype(np.float64, copy=False), outcome)
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        msg = f"`lens` must return a pair (prob, outcome), got {type(returned).__name__}."
+        raise ValueError(msg)
+    induced, found = _floats(returned[0], "lens"), np.asarray(returned[1])
+    if induced.ndim != 2 or induced.shape[1] < 2 or found.shape != (len(prob),) or len(induced) != len(prob):
+        msg = (
+            f"`lens` must return probabilities ({len(prob)}, n_outcomes >= 2) and outcomes ({len(prob)},), "
+            f"got {induced.shape} and {found.shape}."
+        )
+        raise ValueError(msg)
+    if found.dtype.kind not in "iub" or found.min() < 0 or found.max() >= induced.shape[1]:
+        msg = (
+            f"`lens` must return outcomes 0 to {induced.shape[1] - 1}, "
+            f"got {found.dtype} from {found.min()} to {found.max()}."
+        )
+        raise ValueError(msg)
+    if not np.isfinite(induced).all():
+        msg = f"`lens` must return finite probabilities, got {induced[~np.isfinite(induced)][0]}."
+        raise ValueError(msg)
+    total = induced.sum(axis=1)
+    if np.any(np.abs(total - 1) > 2 * SUM_TOLERANCE):
+        row = int(np.argmax(np.abs(total - 1)))
+        msg = f"`lens` must return probabilities that sum to 1, got {total[row]:.9g} in row {row}."
+        raise ValueError(msg)
+    return induced, found
+
+
+def apply_distance(
+    distance: Distance, predicted: NDArray[np.float64], observed: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Call a distance of arrays ``(..., n_outcomes)``, whose leading axes broadcast, and check what it returns."""
+    validate_distance(distance)
+    shape = np.broadcast_shapes(predicted.shape, observed.shape)[:-1]
+    distances = np.asarray(call("distance", distance, predicted, observed), dtype=np.float64)
+    if distances.shape != shape:
+        msg = (
+            f"`distance` must reduce the last axis of arrays (..., n_outcomes): expected shape {shape}, "
+            f"got {distances.shape}."
+        )
+        raise ValueError(msg)
+    if np.isnan(distances).any():
+        msg = "`distance` must return numbers, got nan."
+        raise ValueError(msg)
+    return distances
+
+
+def apply_region(region: Region, prob: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Call a region and check that it returns a boolean for every observation."""
+    if not callable(region):
+        msg = f"`region` must be a function of probabilities, got {region!r}."
+        raise TypeError(msg)
+    inside = np.asarray(call("region", region, prob.astype(np.float64, copy=False)))
+    if inside.shape != (len(prob),) or inside.dtype.kind != "b":
+        msg = f"`region` must return booleans of shape ({len(prob)},), got {inside.dtype} of shape {inside.shape}."
+        raise ValueError(msg)
+    return inside
+
+
+def outcomes_of_classes(lens: LensLike, prob: NDArray[np.float64]) -> NDArray[Any]:
+    """Return the outcome of each class through a lens, ``(n_samples, n_classes)``, unsigned integers.
+
+    The shape is ``(1, n_classes)`` where it is the same for every observation. A user's function is called once for
+    each class, and refused if its probabilities change with the labels.
+    """
+    if isinstance(lens, Lens):
+        return lens.outcomes(prob)
+    n_samples, n_classes = prob.shape
+    prob = prob.astype(np.float64, copy=False)
+    induced, found = apply_lens(lens, prob, np.zeros(n_samples, dtype=np.int64))
+    table = np.empty((n_samples, n_classes), dtype=outcome_dtype(induced.shape[1]))
+    table[:, 0] = found
+    for k in range(1, n_classes):
+        again, table[:, k] = apply_lens(lens, prob, np.full(n_samples, k))
+        if not np.array_equal(induced, again):
+            msg = "`lens` must make its probabilities from predictions alone, but they change with the labels."
+            raise ValueError(msg)
+    return table
+
+
+def _floats(values: Any, name: str) -> NDArray[np.float64]:
+    """Return an array of floats that may be written to: a function may return the view that it was given."""
+    try:
+        return np.require(values, np.float64, ["W"])
+    except (ValueError, TypeError) as error:
+        msg = f"`{name}` must return real numbers: {error}."
+        raise ValueError(msg) from None

@@ -1,0 +1,307 @@
+"""The engine: observed values, null distributions and p-values of several statistics on the same draws.
+
+Every public test, table and study of calibration is a list of questions to `run`; a single test is a list of one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._sample import Sample
+from caltest.predictions._validation import SeedLike, validate_workers
+from caltest.predictions._view import LensView
+from caltest.resampling._distributions import Distribution, MonteCarloDistribution, Tail
+from caltest.resampling._draws import Draws
+from caltest.resampling._protocol import TestStatistic
+from caltest.resampling._pvalues import global_pvalue, rank_pvalues, tail_pvalue
+from caltest.resampling._schemes import Consistency
+from caltest.results._progress import Progress
+
+METHODS = ("auto", "exact", "monte-carlo", "asymptotic")
+"""How a null distribution may be found."""
+
+LARGEST_ERROR, FAR_TAIL = 0.05, 1e-8  # a less exact tail is replaced by draws, unless no draw would reach it
+
+AnyStatistic = TypeVar("AnyStatistic", bound=TestStatistic)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A statistic and the sample that it is evaluated on.
+
+    Attributes
+    ----------
+    statistic : Statistic
+        The statistic.
+    view : LensView
+        The sample, and the outcomes of simulated labels through its lens.
+    """
+
+    statistic: TestStatistic
+    view: LensView
+
+    @property
+    def sample(self) -> Sample:
+        """The problem behind the lens."""
+        return self.view.sample
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """The numbers of one test.
+
+    Attributes
+    ----------
+    statistic : Statistic
+        The statistic, for this sample.
+    sample : Sample
+        The sample that it was evaluated on.
+    value : float
+        Observed value; for a combination -log10 of the smallest p-value of its components.
+    null : Distribution
+        Its null distribution.
+    pvalue : float
+        P-value.
+    component_values, component_pvalues : arrays of shape (n_components,)
+        Observed values and p-values of the components.
+    component_nulls : tuple of Distribution
+        Their null distributions.
+    method : {"monte-carlo", "exact", "asymptotic"}
+        How the null distribution was found.
+    tail : Tail or None
+        A computed tail probability and its error; None for Monte Carlo draws.
+    draws : Draws or None
+        The draws; None for a computed distribution.
+    ranked : array of shape (n_resamples + 1,) or None
+        P-values of all data sets, the observed one first; None for a computed distribution.
+    """
+
+    statistic: TestStatistic
+    sample: Sample
+    value: float
+    null: Distribution
+    pvalue: float
+    component_values: NDArray[np.float64]
+    component_pvalues: NDArray[np.float64]
+    component_nulls: tuple[Distribution, ...]
+    method: str
+    tail: Tail | None = None
+    draws: Draws | None = None
+    ranked: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """The numbers of several tests on the same draws, in the order of the questions."""
+
+    findings: tuple[Finding, ...]
+
+    @cached_property
+    def pvalue(self) -> float:
+        """Global p-value of "all hypotheses are true": exact min-p over the tests, or that of a single test."""
+        if len(self.findings) == 1:
+            return self.findings[0].pvalue
+        ranked = [finding.ranked for finding in self.findings if finding.ranked is not None]
+        return global_pvalue((finding.sample for finding in self.findings), ranked)
+
+
+def run(
+    questions: Sequence[Question],
+    base: Sample,
+    null: Consistency,
+    *,
+    n_resamples: int,
+    method: str = "monte-carlo",
+    workers: int = 1,
+    rng: SeedLike = None,
+    progress: Progress | None = None,
+) -> Findings:
+    """Answer several questions on the same draws.
+
+    Parameters
+    ----------
+    questions : sequence of Question
+        Statistics and samples; their samples follow the null hypothesis already (`Consistency.under_null`).
+    base : Sample
+        The sample that labels are simulated for.
+    null : Consistency
+        The null hypothesis.
+    n_resamples, workers, rng, progress
+        As in `calibration_test`.
+    method : {"auto", "exact", "monte-carlo", "asymptotic"}
+        How the null distribution is found. Several questions share their draws, so that "auto" simulates labels for
+        them.
+
+    Returns
+    -------
+    Findings
+        In the order of the questions.
+
+    Raises
+    ------
+    ValueError
+        If a sample has more outcomes than its statistic is defined for; if ``method`` is "exact" or "asymptotic" and
+        there are several questions or the distribution is not known; if predictions are resampled for several lenses.
+    """
+    asked = [Question(settle(question.statistic, question.sample), question.view) for question in questions]
+    if null.resample_predictions and not all(question.view.is_base for question in asked):
+        msg = f"several lenses or subgroups need fixed predictions, Consistency(); got {null}."
+        raise ValueError(msg)
+    if any(question.view.is_base and question.sample is not base for question in asked):
+        msg = "a view without a lens must be a view of `base`, the sample that labels are simulated for."
+        raise ValueError(msg)
+    draws = null.draws(n_resamples, rng)
+    validate_workers(workers)
+    if len(asked) == 1 and method != "monte-carlo":
+        computed = _compute(asked[0], null, method)
+        if computed is not None:
+            return Findings((computed,))
+    elif method in {"exact", "asymptotic"}:
+        msg = f'method="{method}" answers one question, several share their draws; got {len(asked)} questions.'
+        raise ValueError(msg)
+    observed = [_components(question.statistic, question.sample, question.sample.outcome) for question in asked]
+    drawn = draw_nulls(asked, base, draws, workers, progress)
+    return Findings(tuple(_conclude(*found, draws) for found in zip(asked, observed, drawn, strict=True)))
+
+
+def settle(statistic: AnyStatistic, sample: Sample) -> AnyStatistic:
+    """Return a statistic for a sample; refuse a sample with more outcomes than it is defined for."""
+    parts: list[TestStatistic] = [statistic, *statistic.components]
+    for part in parts:
+        if part.n_outcomes not in {None, sample.n_outcomes}:
+            partition = getattr(part, "partition", None)
+            limited = partition if getattr(partition, "n_outcomes", None) == part.n_outcomes else part
+            needed = "two-outcome lens" if part.n_outcomes == 2 else f"lens with {part.n_outcomes} outcomes"
+            such = " such as Confidence()" if part.n_outcomes == 2 else ""
+            msg = f"`{type(limited).__name__}` needs a {needed}{such}, got {sample.n_outcomes} outcomes."
+            raise ValueError(msg)
+    return statistic.for_sample(sample)  # type: ignore[return-value]
+
+
+def exact_distribution(statistic: TestStatistic, sample: Sample, null: Consistency, method: str) -> Distribution | None:
+    """Return the exact null distribution where the method allows it and it is known."""
+    found = None if method == "monte-carlo" or null.resample_predictions else statistic.exact_distribution(sample)
+    if found is None and method == "exact":
+        msg = (
+            'method="exact" needs ECE, MCE or HosmerLemeshow behind a two-outcome lens such as Confidence(), '
+            f"predictions fixed; got {statistic} with {sample.n_outcomes} outcomes, {null}."
+        )
+        raise ValueError(msg)
+    return found
+
+
+def asymptotic_distribution(statistic: TestStatistic, sample: Sample, null: Consistency) -> Distribution:
+    """Return the limit of the null distribution; refuse a statistic for which it is not known."""
+    found = None if null.resample_predictions else statistic.asymptotic_distribution(sample)
+    if found is None:
+        msg = (
+            'method="asymptotic" needs a statistic whose limit is known (KS, Kuiper, Bridge, Spiegelhalter, '
+            f"HosmerLemeshow or CoxScore), predictions fixed; got {statistic}, {null}."
+        )
+        raise ValueError(msg)
+    return found
+
+
+def _compute(question: Question, null: Consistency, method: str) -> Finding | None:
+    """Return the finding of a computed distribution; None where labels must be simulated."""
+    statistic, sample = question.statistic, question.sample
+    asymptotic = method == "asymptotic"
+    found: Distribution | None
+    if asymptotic:
+        found = asymptotic_distribution(statistic, sample, null)
+    else:
+        found = exact_distribution(statistic, sample, null, method)
+    if found is None:
+        return None
+    observed = _components(statistic, sample, sample.outcome)
+    value = float(observed[0])
+    tail = found.tail(value)
+    if method == "auto" and not (tail.relative_error <= LARGEST_ERROR or tail.probability < FAR_TAIL):
+        return None
+    pvalue = tail_pvalue(sample, tail.probability)
+    one = observed, np.array([pvalue])
+    kind = "asymptotic" if asymptotic else "exact"
+    return Finding(statistic, sample, value, found, pvalue, *one, (found,), kind, tail=tail)
+
+
+def draw_nulls(
+    questions: Sequence[Question], base: Sample, draws: Draws, workers: int = 1, progress: Progress | None = None
+) -> list[NDArray[np.float64]]:
+    """Return the components of every question on shared draws, ``(n_components, n_resamples)`` each."""
+    statistic = questions[0].statistic
+    if len(questions) == 1 and statistic.components == (statistic,) and questions[0].view.is_base:
+        return [draws.map(lambda some: null_values(statistic, base, some)[None], workers, progress)]
+    views = list(dict.fromkeys(question.view for question in questions))
+
+    def evaluate(some: Draws) -> NDArray[np.float64]:
+        blocks = []
+        for sample, drawn in some.blocks(base):
+            seen = {view: (sample, drawn) if view.is_base else (view.sample, view.outcomes(drawn)) for view in views}
+            values = [_components(question.statistic, *seen[question.view]) for question in questions]
+            blocks.append(np.concatenate(values))
+        return np.concatenate(blocks, axis=1)
+
+    ends = np.cumsum([len(question.statistic.components) for question in questions])
+    return np.split(draws.map(evaluate, workers, progress), ends[:-1])
+
+
+def null_values(statistic: TestStatistic, sample: Sample, draws: Draws) -> NDArray[np.float64]:
+    """Return a statistic on every draw, ``(n_resamples,)``, from the summary that it needs or from all labels."""
+    summary = statistic.summary(sample)
+    counted = None if summary is None else draws.summarise(sample, summary)
+    if counted is not None:
+        return np.concatenate([statistic.evaluate_summary(sample, part) for part in counted])
+    return np.concatenate([_components(statistic, drawn, outcomes)[0] for drawn, outcomes in draws.blocks(sample)])
+
+
+def _components(statistic: TestStatistic, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    """Return every component ``(n_components, ...)`` of outcomes ``(..., n_samples)``; refuse other shapes and NaN."""
+    values = np.asarray(statistic.evaluate_components(sample, outcomes), dtype=np.float64)
+    expected = (len(statistic.components), *outcomes.shape[:-1])
+    if values.shape != expected:
+        msg = (
+            f"`{type(statistic).__name__}.evaluate` must reduce the last axis of outcomes (..., n_samples): expected "
+            f"shape {expected[1:]}, got {values.shape[1:]}."
+        )
+        raise ValueError(msg)
+    if np.isnan(values).any():
+        msg = f"`{type(statistic).__name__}.evaluate` must return numbers, got nan."
+        raise ValueError(msg)
+    return values
+
+
+def _conclude(question: Question, observed: NDArray[np.float64], null: NDArray[np.float64], draws: Draws) -> Finding:
+    """Rank observed components ``(n_components,)`` among drawn ones ``(n_components, n_resamples)``."""
+    part_pvalues, pvalues = rank_pvalues(question.sample, observed, null)
+    nulls = tuple(MonteCarloDistribution(values) for values in null)
+    value, distribution = float(observed[0]), nulls[0]
+    if len(nulls) > 1:
+        smallest = 0.0 - np.log10(part_pvalues.min(axis=0))  # never -0
+        value, distribution = float(smallest[0]), MonteCarloDistribution(smallest[1:])
+    return Finding(
+        question.statistic,
+        question.sample,
+        value,
+        distribution,
+        float(pvalues[0]),
+        observed,
+        part_pvalues[:, 0],
+        nulls,
+        "monte-carlo",
+        draws=draws,
+        ranked=pvalues,
+    )
+
+
+def monte_carlo_error(pvalue: float, n_resamples: int) -> float:
+    """Return the standard error of a p-value from a number of draws; 0 if nothing is drawn."""
+    if not n_resamples:
+        return 0.0
+    return math.sqrt(pvalue * (1 - pvalue) / n_resamples)

@@ -1,0 +1,106 @@
+"""Warnings where cells are too small for resampled observations.
+
+Copies of an observation share a cell, so that the null distribution has too small values there.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._sample import Sample
+from caltest.resampling._draws import Draws
+from caltest.resampling._protocol import TestStatistic
+from caltest.resampling._summaries import CellCounts, EntryCounts
+from caltest.results import CalibrationWarning, Note
+
+SPARSE_ROWS = 10
+"""Cells of fewer observations are sparse."""
+_TOLERATED = 0.05
+_REFITS = 20
+
+
+@dataclass(frozen=True)
+class Sparsity:
+    """Sizes of the cells of a statistic, and their number on resampled observations.
+
+    Attributes
+    ----------
+    share : float
+        Share of the observations (entries) that lie in sparse cells.
+    n_cells : int
+        Number of occupied cells.
+    refitted : float
+        Their average number on resampled observations.
+    """
+
+    share: float
+    n_cells: int
+    refitted: float
+
+    @classmethod
+    def of(cls, statistic: TestStatistic, sample: Sample, draws: Draws) -> Sparsity | None:
+        """Count the cells of a statistic on the sample and on some resamples; None if the statistic has no cells."""
+        size = _sizes(statistic, sample)
+        if not size.size:
+            return None
+        refitted = _refitted(statistic, sample, draws.slices(_REFITS)[0])
+        return cls(float(size[size < SPARSE_ROWS].sum() / size.sum()), len(size), refitted)
+
+
+def sparsity_notes(
+    statistics: Sequence[TestStatistic], sample: Sample, draws: Draws, stacklevel: int = 5
+) -> list[Note]:
+    """Return notes on cells that are too small for resampled observations, and warn.
+
+    The warning names the line that called the public function, ``stacklevel`` calls up from here.
+    """
+    if not draws.resample_rows:
+        return []
+    notes = []
+    for statistic in statistics:
+        found = Sparsity.of(statistic, sample, draws)
+        if found is None:
+            continue
+        if found.share > _TOLERATED:
+            text = (
+                f"{found.share:.0%} of the observations lie in cells (bins) of {statistic} with fewer than "
+                f"{SPARSE_ROWS} observations. The null distribution from resampled observations is not valid there; "
+                "keep the predictions fixed, Consistency()."
+            )
+            notes.append(Note("C301", text))
+        if abs(found.refitted / found.n_cells - 1) > _TOLERATED:
+            text = (
+                f"On resampled observations {statistic} has {found.refitted:.1f} cells (bins) on average instead of "
+                f"{found.n_cells}. The null distribution from resampled observations is not valid; keep the "
+                "predictions fixed, Consistency()."
+            )
+            notes.append(Note("C302", text))
+    for note in notes:
+        warnings.warn(str(note), CalibrationWarning, stacklevel=stacklevel)
+    return notes
+
+
+def _sizes(statistic: TestStatistic, sample: Sample) -> NDArray[Any]:
+    """Return the number of observations, or entries, in each occupied cell of a statistic; empty if it has no cells."""
+    partition, summary = getattr(statistic, "partition", None), statistic.summary(sample)
+    if partition is not None:
+        return np.bincount(sample.cells(partition).index)
+    if not isinstance(summary, EntryCounts):
+        return np.empty(0)
+    size = np.bincount(summary.cell.ravel(), minlength=summary.n_cells)[: summary.n_cells - 1]
+    return size[size > 0]
+
+
+def _refitted(statistic: TestStatistic, sample: Sample, draws: Draws) -> float:
+    """Return the average number of occupied cells on resampled observations, with cells fitted again each time."""
+    partition = getattr(statistic, "partition", None)
+    sums = None if partition is None else draws.summarise(sample, CellCounts(partition))
+    if sums is not None:
+        return float(np.concatenate([np.atleast_2d(part.count > 0).sum(axis=1) for part in sums]).mean())
+    return float(np.mean([len(_sizes(statistic, drawn)) for drawn, _ in draws.blocks(sample)]))

@@ -1,0 +1,62 @@
+"""What a result says, once: a title, a conclusion, tables, remarks and notes; print and notebooks render it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from caltest.results._note import Note
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts.
+
+    Attributes
+    ----------
+    head : sequence of str
+        Names of the columns.
+    rows : sequence of sequences of str
+        Cells. The first column is aligned to the left, others to the right.
+    left : collection of str
+        Names of other columns that are aligned to the left.
+    """
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left: tuple[str, ...] = ()
+
+    def is_left(self, column: int) -> bool:
+        """Return whether a column is aligned to the left."""
+        return column == 0 or self.head[column] in self.left
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a result says.
+
+    Attributes
+    ----------
+    title : str
+        What the result is, of what.
+    conclusion : sequence of str
+        The verdict first, in whole sentences.
+    tables : sequence of Table
+        The numbers.
+    remarks : sequence of str
+        How the numbers were made and when they are valid, in whole sentences.
+    notes : sequence of Note
+        Cautions.
+    """
+
+    title: str
+    conclusion: Sequence[str]
+    tables: Sequence[Table] = ()
+    remarks: Sequence[str] = ()
+    notes: Sequence[Note] = ()
+
+
+def join(words: Iterable[str]) -> str:
+    """Return words as a list in a sentence: "a", "a and b", "a, b and c"."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last

@@ -1,0 +1,57 @@
+"""Descriptions as text for the terminal."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable
+from io import StringIO
+from typing import Any
+
+from caltest.results._description import Description, Table
+
+NARROWEST, WIDEST, USUAL = 80, 120, 100  # columns
+_WIDEST_WORD = 30  # that a table is not to break
+
+
+def terminal_width() -> int:
+    """Return how wide text may be: that of the terminal within limits, 100 columns where there is none."""
+    return min(max(shutil.get_terminal_size((USUAL, 24)).columns, NARROWEST), WIDEST)
+
+
+def to_text(description: Description, width: int | None = None) -> str:
+    """Return a description as text of at most ``width`` columns."""
+    columns = terminal_width() if width is None else width
+    blocks = [_paragraphs([description.title, *description.conclusion], columns)]
+    blocks += [_lines(table, columns) for table in description.tables]
+    blocks.append(_paragraphs(description.remarks, columns, indent="  "))
+    blocks.append(_paragraphs([f"Note: {note}" for note in description.notes], columns, indent="  "))
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _paragraphs(sentences: Iterable[str], width: int, indent: str = "") -> list[str]:
+    further = indent + ("  " if indent else "")
+    wrapper = textwrap.TextWrapper(width, initial_indent=indent, subsequent_indent=further, break_on_hyphens=False)
+    return [line for words in sentences for line in wrapper.wrap(words)]
+
+
+def _lines(table: Table, width: int) -> list[str]:
+    """Return the lines of a table; cells that are too wide are folded, between words where possible."""
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    grid = Grid(box=None, pad_edge=False, padding=(0, 1, 0, 1), header_style="", show_edge=False)
+    for column, name in enumerate(table.head):
+        words = " ".join([name, *(row[column] for row in table.rows)]).split()
+        grid.add_column(
+            name,
+            justify="left" if table.is_left(column) else "right",
+            overflow="fold",
+            min_width=min(max(map(len, words), default=0), _WIDEST_WORD),
+        )
+    for row in table.rows:
+        grid.add_row(*row)
+    page = StringIO()
+    options: dict[str, Any] = {"color_system": None, "legacy_windows": False, "markup": False, "highlight": False}
+    Console(file=page, width=width - 1, emoji=False, **options).print(grid)
+    return [f" {line}".rstrip() for line in page.getvalue().splitlines()]

@@ -1,0 +1,60 @@
+"""What the results of studies have in common: their summary is a frame, and frames print as tables."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from caltest.results import Result
+from caltest.results._description import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Study(Result):
+    """Result of a simulation: the values of many data sets, and their summary."""
+
+    _derived: ClassVar[tuple[str, ...]] = ("summary", "conclusion")
+
+    @property
+    @abstractmethod
+    def conclusion(self) -> str:
+        """What the study found, in words."""
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """The frame that `to_frame` returns by default."""
+        return self.to_frame()
+
+
+def frame_table(frame: pd.DataFrame, names: Mapping[str, str], right: Collection[str] = ()) -> Table:
+    """Return columns of a frame as a table of texts; ``names`` maps the columns to their heads.
+
+    Words are aligned to the left, except in the columns ``right``.
+    """
+    values = {head: frame[column].tolist() for column, head in names.items()}
+    words = {head for head, column in values.items() if any(isinstance(value, str) for value in column)}
+    rows = zip(*(map(_text, column) for column in values.values()), strict=True)
+    return Table(tuple(values), list(rows), left=tuple(words.difference(right)))
+
+
+def _text(value: Any) -> str:
+    """Return a value as a table shows it: an empty cell where nothing is known."""
+    if value is None or value != value:  # noqa: PLR0124  # NaN
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def varying(frame: pd.DataFrame, columns: Iterable[str]) -> list[str]:
+    """Return those columns that hold more than one value; a table needs no others."""
+    return [column for column in columns if frame[column].nunique(dropna=False) > 1]
+
+
+def subject(frame: pd.DataFrame, columns: Sequence[str]) -> str:
+    """Return what is the same in all rows of a frame, for a title: the values of those columns that do not vary."""
+    changing = varying(frame, columns)
+    return ", ".join(str(frame[column].iloc[0]) for column in columns if column not in changing)

@@ -1,0 +1,179 @@
+"""Calibration error by kernel density estimation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._sample import Sample
+from caltest.predictions._validation import is_number, validate_choice
+from caltest.statistics._base import Statistic
+from caltest.statistics._smoothing import (
+    KERNELS,
+    MOST_POINTS,
+    STEPS_PER_BANDWIDTH,
+    KernelSmoother,
+    into_support,
+    silverman_bandwidth,
+)
+from caltest.statistics._surprises import sign, surprises, usual
+
+
+@dataclass(frozen=True, repr=False)
+class KDEError(Statistic):
+    r"""Calibration error by kernel density estimation (Posocco & Bonnefoy 2021), for two-outcome lenses.
+
+    .. math:: \frac{\sum_g \hat f(g) \, |\hat r(g) - g|}{\sum_g \hat f(g)}, \qquad
+              \hat r(g) = \frac{\sum_i y_i k_h(g - p_i)}{\sum_i k_h(g - p_i)}
+
+    over the points g of a grid, where :math:`\hat f`, the sum in the denominator, is the density of the predictions
+    up to a factor, and the kernel is mirrored at both ends of the support. The local calibration error
+    :math:`|\hat r(g) - g|` is drawn by `smooth_reliability_curve`. Its target is the expected miscalibration
+    :math:`E|r(p) - p|`.
+
+    As published, the error includes the bias of smoothing: predictions that lie close together, as near 1, are moved by
+    about the bandwidth. For a sharp model this bias can be larger than all miscalibration, and the test then has no
+    power; the noise floor contains it. ``reference="mean"`` removes the bias: :math:`\hat r` is compared with the
+    equally smoothed prediction, :math:`\sum_i p_i k_h(g - p_i) / \hat f(g)`, so that residuals are smoothed.
+
+    If the null hypothesis is a calibration function :math:`\rho`, :math:`\hat r` is compared with the reference plus
+    the smoothed :math:`\rho(p_i) - p_i`. Sample weights multiply the terms of all sums; Silverman's rule ignores them.
+
+    Parameters
+    ----------
+    bandwidth : float or "silverman"
+        Standard deviation h of the kernel, at most the width of the support; or Silverman's rule on the predictions,
+        ``(4 / (3 n)) ** 0.2 * min(sd, interquartile range / 1.349)``, at least a 2 ** 14th of the support, which is
+        used if all predictions are equal. For sharp models the interquartile range makes the bandwidth tiny.
+    kernel : {"triweight", "gaussian"}
+        Shape of the kernel; the triweight ends at 3 standard deviations.
+    support : (low, high)
+        Range of the event's probability; the authors use ``(1 / n_classes, 1)`` for a confidence.
+    grid : (start, stop, n_points), optional
+        Equally spaced points, of which those in ``(low, high]`` are used; their distance should be much smaller than
+        the bandwidth. By default midpoints of 2 ** b >= 256 parts of the support, 8 or more to a bandwidth. The
+        authors' program has ``(low - 3, high + 3, 2 ** 14)`` for a confidence, ``(-2.5, 3.5, 2 ** 14)`` for a class.
+    reference : {"point", "mean"}
+        What the smoothed frequency is compared with: the point of the grid, or the smoothed prediction.
+
+    Raises
+    ------
+    TypeError
+        If ``bandwidth`` is neither a number nor a text, ``kernel`` or ``reference`` is not a text, or ``support`` or
+        ``grid`` is not a sequence of numbers.
+    ValueError
+        If ``bandwidth`` is another text than "silverman" or outside its range, ``kernel`` or ``reference`` is unknown,
+        ``support`` is not an interval in [0, 1], or ``grid`` does not cover the support with at least two steps; when
+        it is evaluated, if a prediction lies outside the support.
+
+    See Also
+    --------
+    SmoothECE : Smooths residuals at the bandwidth that equals the error.
+    caltest.smooth_reliability_curve : The smoothed frequencies as a curve.
+
+    References
+    ----------
+    N. Posocco and A. Bonnefoy (2021), Estimating expected calibration errors, ICANN, sections 4.4 and 4.5.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> error = caltest.KDEError(bandwidth=0.05, reference="mean")
+    >>> round(caltest.calibration_error(y_true, y_prob, lens=caltest.Confidence(), statistic=error), 4)
+    0.0398
+    """
+
+    bandwidth: float | str = "silverman"
+    kernel: str = "triweight"
+    support: tuple[float, float] = (0.0, 1.0)
+    grid: tuple[float, float, int] | None = None
+    reference: str = "point"
+
+    n_outcomes = 2
+
+    def __post_init__(self) -> None:
+        validate_choice(self.kernel, "kernel", tuple(KERNELS))
+        validate_choice(self.reference, "reference", ("point", "mean"))
+        low, high = _ends(self.support)
+        object.__setattr__(self, "support", (low, high))
+        if self.grid is not None:
+            object.__setattr__(self, "grid", _grid(self.grid, low, high))
+        smallest = self._smallest if self.grid is None else 0.0
+        object.__setattr__(self, "bandwidth", _bandwidth(self.bandwidth, smallest, high - low))
+
+    @property
+    def _smallest(self) -> float:
+        return STEPS_PER_BANDWIDTH * (self.support[1] - self.support[0]) / MOST_POINTS
+
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
+        smoother, expected, total = sample.once(self._prepare)
+        surprise = surprises(sample, outcomes)
+        parts = [
+            np.abs(smoother.sums(surprise[start : start + smoother.batch]) - expected).sum(axis=-1)
+            for start in range(0, len(surprise), smoother.batch)
+        ]
+        return (np.concatenate(parts) / total).reshape(outcomes.shape[:-1])
+
+    def smoother(self, sample: Sample) -> KernelSmoother:
+        """Return the smoother of a sample, fitted to its predictions without weights."""
+        position = into_support(sample.event, self.support)
+        bandwidth = self.bandwidth
+        if isinstance(bandwidth, str):
+            bandwidth = max(silverman_bandwidth(position), self._smallest)
+        return KernelSmoother.fit(
+            position, kernel=self.kernel, bandwidth=float(bandwidth), support=self.support, grid=self.grid
+        )
+
+    def _prepare(self, sample: Sample) -> tuple[KernelSmoother, NDArray[np.float64], float]:
+        """Return what depends on predictions only: smoother of surprises, their expected sums, total density."""
+        plain = self.smoother(sample)
+        weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+        likely = sample.once(usual)
+        density = plain.sum_of(weight)
+        expected = plain.sum_of(weight * (sample.null_prob[:, 1] - likely))
+        if self.reference == "point":
+            expected += density * plain.point - plain.sum_of(weight * sample.event)
+        return plain.weighted(weight * sign(likely)), expected, float(density.sum())
+
+
+def _bandwidth(bandwidth: Any, smallest: float, width: float) -> float | str:
+    if is_number(bandwidth) and 0 < bandwidth <= width and smallest <= bandwidth:
+        return float(bandwidth)
+    if isinstance(bandwidth, str) and bandwidth == "silverman":
+        return bandwidth
+    msg = (
+        f"`bandwidth` must be 'silverman' or a number from {smallest:.3g} to {width:.6g}, the width of `support`, "
+        f"got {bandwidth!r}."
+    )
+    raise (ValueError if is_number(bandwidth) or isinstance(bandwidth, str) else TypeError)(msg)
+
+
+def _ends(support: Any) -> tuple[float, float]:
+    ends = _numbers(support)
+    if len(ends) != 2 or not 0 <= ends[0] < ends[1] <= 1:
+        msg = f"`support` must be a pair (low, high) with 0 <= low < high <= 1, got {support!r}."
+        raise (ValueError if ends else TypeError)(msg)
+    return ends[0], ends[1]
+
+
+def _grid(grid: Any, low: float, high: float) -> tuple[float, float, int]:
+    values = _numbers(grid)
+    valid = len(values) == 3 and values[0] <= low and high <= values[1] and isinstance(grid[2], int | np.integer)
+    if not valid or values[2] < 2 or (values[1] - values[0]) / (values[2] - 1) > (high - low) / 2:
+        msg = (
+            f"`grid` must be (start, stop, n_points) with start <= {low}, stop >= {high} and at least two steps in "
+            f"`support`, got {grid!r}."
+        )
+        raise (ValueError if values else TypeError)(msg)
+    return values[0], values[1], int(values[2])
+
+
+def _numbers(values: Any) -> list[float]:
+    """Return a sequence of numbers as floats; nothing if it is none."""
+    several = values if isinstance(values, list | tuple | np.ndarray) else []
+    return [float(value) for value in several] if all(map(is_number, several)) else []

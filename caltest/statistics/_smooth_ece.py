@@ -1,0 +1,201 @@
+"""Smooth calibration error: the error of smoothed residuals at the bandwidth that equals the error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._smoothing import spread_counts
+from caltest.predictions._sample import Sample
+from caltest.predictions._validation import is_number, validate_count
+from caltest.statistics._base import Statistic
+from caltest.statistics._surprises import sign, surprises, usual
+
+_TAU = 1.6  # bandwidth of the first smoothing, in steps of the grid
+_HALF = 14  # nodes on either side of an observation: beyond 8.7 bandwidths the Gaussian is lost in rounding
+_STEPS = 3.0  # smallest bandwidth, in steps of the grid
+_TILE = 2**13  # observations spread at a time
+_KEPT_ROWS = 2**16  # tables of up to so many observations are kept
+_BATCH = 2**16  # numbers transformed at a time: they should stay in cache
+_LOG_EPS = 37.0
+_TINY = 1e-300
+_SOLVED = 1e-13  # relative difference of bandwidth and error
+_MOST_STEPS = 60
+
+
+Tile = tuple[int, NDArray[np.int64], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, repr=False)
+class SmoothECE(Statistic):
+    r"""Smooth calibration error (smECE) of Błasiok & Nakkiran (2023), for two-outcome lenses.
+
+    .. math:: \mathrm{smECE}_\sigma = \int_0^1 \Bigl|\frac1n \sum_i (y_i - p_i) K_\sigma(t, p_i)\Bigr| dt, \qquad
+              K_\sigma(t, p) = \sum_{k \in \mathbb{Z}} \varphi_\sigma(t - p + 2k) + \varphi_\sigma(t + p + 2k)
+
+    with the Gaussian density :math:`\varphi_\sigma` reflected at 0 and 1, so that no mass is lost at the ends. The
+    error is the value at the bandwidth that solves :math:`\mathrm{smECE}_\sigma = \sigma`, which exists because the
+    left side decreases in :math:`\sigma`. Its target is the smoothed residual of the whole population, which is within
+    a constant factor and a square root of the distance to calibration. Predictions need no density and may be tied, 0
+    or 1.
+
+    The integral is computed by the midpoint rule on ``n_points`` cells, for observed and simulated labels alike. The
+    kernel sums at the midpoints are exact to rounding: the residuals are smoothed with a small bandwidth by direct
+    summation, and from there with any larger one in the cosine basis, where Gaussian smoothing is a product.
+
+    Parameters
+    ----------
+    bandwidth : float, optional
+        A given :math:`\sigma` from ``3 / n_points`` to 1 instead of the solution.
+    n_points : int
+        Number of midpoints, at least 28. A solution below ``3 / n_points``, 0.0015 by default, cannot be resolved: the
+        value is then the error at this smallest bandwidth, which is smaller than the bandwidth.
+
+    Raises
+    ------
+    TypeError
+        If ``bandwidth`` is not a number or ``n_points`` not an integer.
+    ValueError
+        If ``bandwidth`` is outside its range, or ``n_points`` < 28.
+
+    See Also
+    --------
+    KDEError : Smooths with a given kernel and bandwidth.
+
+    References
+    ----------
+    J. Błasiok and P. Nakkiran (2023), Smooth ECE: principled reliability diagrams via kernel smoothing, ICLR 2024.
+
+    Examples
+    --------
+    Two of ten predictions of probability 1 are wrong:
+
+    >>> import caltest
+    >>> round(caltest.calibration_error([1] * 8 + [0] * 2, [1.0] * 10, statistic=caltest.SmoothECE()), 12)
+    0.2
+    """
+
+    bandwidth: float | None = None
+    n_points: int = 2000
+
+    n_outcomes = 2
+    measures_scatter = True
+
+    def __post_init__(self) -> None:
+        validate_count(self.n_points, "n_points", 2 * _HALF)
+        given = self.bandwidth
+        if given is None:
+            return
+        if not is_number(given) or not self._smallest <= given <= 1:
+            msg = f"`bandwidth` must be None or a number from 3 / n_points to 1, got {given!r}."
+            raise (ValueError if is_number(given) else TypeError)(msg)
+        object.__setattr__(self, "bandwidth", float(given))
+
+    @property
+    def _smallest(self) -> float:
+        return _STEPS / self.n_points
+
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
+        from scipy import fft
+
+        surprise = surprises(sample, outcomes)
+        residual = np.tile(-sample.once(self._expected), (len(surprise), 1))
+        for tile in sample.once(self._kept) if sample.n_samples <= _KEPT_ROWS else self._tiles(sample):
+            spread_counts(surprise, *tile, residual)
+        size = max(_BATCH // self.n_points, 1)
+        parts = [
+            self._errors(fft.dct(_fold(residual[start : start + size]), axis=-1, overwrite_x=True))
+            for start in range(0, len(residual), size)
+        ]
+        return np.concatenate(parts).reshape(outcomes.shape[:-1])
+
+    def _kept(self, sample: Sample) -> list[Tile]:
+        return list(self._tiles(sample))
+
+    def _tiles(self, sample: Sample) -> Iterator[Tile]:
+        """Yield for tiles of observations: their start, first nodes ``(n,)``, what a surprise adds to 28 nodes."""
+        total = sample.n_samples if sample.weight is None else sample.weight.sum()
+        share = sign(sample.once(usual)) / (total * _TAU * math.sqrt(2 * math.pi))
+        if sample.weight is not None:
+            share *= sample.weight
+        for start in range(0, sample.n_samples, _TILE):
+            row = slice(start, start + _TILE)
+            node = np.clip(sample.event[row], 0.0, 1.0) * self.n_points - 0.5
+            below = np.floor(node)
+            distance = np.arange(1.0 - _HALF, 1.0 + _HALF) - (node - below)[:, None]
+            yield start, below.astype(np.int64) + 1, share[row, None] * np.exp(-np.square(distance / _TAU) / 2)
+
+    def _expected(self, sample: Sample) -> NDArray[np.float64]:
+        """Return the expected sums ``(n_points + 28,)`` under the null hypothesis."""
+        spread = np.zeros(self.n_points + 2 * _HALF)
+        event = sample.null_prob[:, 1]
+        probability = np.where(sample.once(usual), 1 - event, event)
+        for start, first, table in self._tiles(sample):
+            for j, column in enumerate((table * probability[start : start + len(first), None]).T):
+                spread += np.bincount(first + j, column, len(spread))
+        return spread
+
+    def _errors(self, spectrum: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the errors ``(n_replicates,)`` from the cosine coefficients of the residuals."""
+        if self.bandwidth is not None:
+            return self._smoothed(spectrum, np.array([float(self.bandwidth)]))
+        smallest = np.array([self._smallest])
+        error = self._smoothed(spectrum, smallest)
+        larger = np.flatnonzero(error > smallest)
+        error[larger] = self._fixed_points(spectrum[larger], error[larger])
+        return error
+
+    def _smoothed(self, spectrum: NDArray[np.float64], bandwidth: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the error ``(n_replicates,)`` at one bandwidth for each replicate, or one for all."""
+        from scipy import fft
+
+        if not len(spectrum):
+            return np.empty(0)
+        rate = (np.square(bandwidth) - (_TAU / self.n_points) ** 2) * math.pi**2 / 2
+        kept = min(math.ceil(math.sqrt(_LOG_EPS / rate.min())) + 1, self.n_points)
+        exponent = np.square(np.arange(float(kept))) * rate[:, None]
+        # Whether a coefficient counts depends on its bandwidth alone, not on the other replicates.
+        damping = np.where(exponent > _LOG_EPS, 0.0, np.exp(-exponent))
+        damped = np.zeros_like(spectrum)
+        np.multiply(damping, spectrum[:, :kept], out=damped[:, :kept])
+        return np.asarray(np.abs(fft.idct(damped, axis=-1, overwrite_x=True)).sum(axis=-1))
+
+    def _fixed_points(self, spectrum: NDArray[np.float64], largest: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the bandwidth that equals its own error for each replicate.
+
+        It lies between the smallest bandwidth and the error there, ``largest``, because the error decreases. Regula
+        falsi with the retained end halved (Illinois) needs few steps, because log(error) is nearly linear in
+        log(bandwidth).
+        """
+
+        def excess(i: NDArray[np.int64], bandwidth: NDArray[np.float64]) -> NDArray[np.float64]:
+            error = self._smoothed(spectrum[i], bandwidth)
+            return np.log(np.maximum(error, _TINY) / bandwidth)
+
+        every = np.arange(len(spectrum))
+        far, near = np.full(len(spectrum), math.log(self._smallest)), np.log(largest)
+        at_far, at_near = near - far, excess(every, largest)
+        for _ in range(_MOST_STEPS):
+            i = np.flatnonzero(np.abs(at_near) > _SOLVED)
+            if not i.size:
+                break
+            new = near[i] - at_near[i] * (far[i] - near[i]) / (at_far[i] - at_near[i])
+            at_new = excess(i, np.exp(new))
+            crossed = at_new * at_near[i] < 0
+            far[i], at_far[i] = np.where(crossed, near[i], far[i]), np.where(crossed, at_near[i], at_far[i] / 2)
+            near[i], at_near[i] = new, at_new
+        return np.exp(near)
+
+
+def _fold(spread: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sums ``(n_replicates, n_points)``, those beyond the ends reflected."""
+    inner = spread[:, _HALF:-_HALF]
+    inner[:, :_HALF] += spread[:, _HALF - 1 :: -1]
+    inner[:, -_HALF:] += spread[:, : -_HALF - 1 : -1]
+    return inner

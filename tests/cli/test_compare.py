@@ -1,0 +1,91 @@
+"""``caltest compare``: what the function says, from files."""
+
+import pandas as pd
+import pytest
+
+import caltest
+
+Y_TRUE, MODELS = caltest.datasets.load_digits_predictions()
+NAMES = list(MODELS)[:3]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    for name in NAMES:
+        frame = pd.DataFrame(MODELS[name], columns=[f"p_{k}" for k in range(10)]).assign(digit=Y_TRUE)
+        frame.to_csv(folder / f"{name}.csv", index=False)
+    return [str(folder / f"{name}.csv") for name in NAMES]
+
+
+def test_the_command_says_what_the_function_says(files, run, answer):
+    models = {name: MODELS[name] for name in NAMES}
+    code, out, err = run("compare", *files, "--resamples", "199")
+    assert (code, err) == (0, "")
+    assert out == f"{caltest.compare_models(models, Y_TRUE, n_resamples=199, rng=0)}\n"
+    options = {
+        "lens": caltest.ClassWise(3),
+        "partition": caltest.EqualMass(10),
+        "statistic": caltest.KS(),
+        "correction": "bonferroni",
+        "confidence_level": 0.9,
+    }
+    expected = caltest.compare_models(models, Y_TRUE, **options, n_resamples=99, rng=0)
+    found = answer(
+        *("compare", *files, "--label", "digit", "--lens", "ClassWise('3')", "--partition", "EqualMass(10)"),
+        *("--statistic", "KS", "--correction", "bonferroni", "--confidence-level", "0.9"),
+    )
+    assert found == expected.to_dict()
+
+
+def test_data_sets_of_their_own_and_a_picture(files, tmp_path, run):
+    picture = tmp_path / "forest.png"
+    arguments = ["compare", *files[:2], "--unpaired", "--resamples", "99"]
+    pairs = {name: (Y_TRUE, MODELS[name]) for name in NAMES[:2]}
+    expected = f"{caltest.compare_models(pairs, n_resamples=99, rng=0)}\n"
+    assert run(*arguments) == (0, expected, "")
+    code, _, err = run(*arguments, "--plot", picture)
+    assert code == 0
+    assert err == f"forest plot written to {picture}\n"
+    assert picture.stat().st_size > 10_000
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(files, tmp_path, run):
+    same = tmp_path / f"{NAMES[0]}.csv"
+    pd.read_csv(files[1]).to_csv(same, index=False)
+    code, out, _ = run("compare", files[0], same, "--resamples", "99")
+    assert code == 0
+    assert str(same) in "".join(line.split(" ")[1] for line in out.splitlines() if line.startswith(" "))
+
+
+def test_what_cannot_be_compared_is_refused(files, tmp_path, run):
+    frame = pd.read_csv(files[0])
+    shorter, other, fewer, bad = (str(tmp_path / f"{name}.csv") for name in ("shorter", "other", "fewer", "bad"))
+    frame.iloc[1:].to_csv(shorter, index=False)
+    frame.assign(digit=frame["digit"][::-1].to_numpy()).to_csv(other, index=False)
+    frame.rename(columns={"p_9": "p_10"}).to_csv(fewer, index=False)
+    frame.assign(p_0=frame["p_0"] + 2).to_csv(bad, index=False)
+    cases = [
+        ([files[0]], "two files or more are compared, got"),
+        ([files[0], files[0]], "files must differ"),
+        ([files[0], shorter], "shorter: 898 observations where others have 899; files of different data sets need"),
+        ([files[0], other], "other: label"),
+        ([files[0], other], "(--unpaired)"),
+        ([files[0], fewer], "fewer: the classes are"),
+        ([files[0], bad], "bad: the probability columns must lie in [0, 1]"),
+        ([files[0], "absent.csv"], "no such file"),
+        ([*files[:2], "--correction", "tukey"], "--correction must be one of"),
+        ([*files[:2], "--confidence-level", "95"], "--confidence-level: must be a number strictly between 0 and 1"),
+        ([*files[:2], "--partition", "equal-mass:10"], "is not a Python expression such as EqualMass(10)"),
+        (
+            [*files[:2], "--lens", "Canonical", "--partition", "EqualMass(9)"],
+            "EqualMass needs a lens with two outcomes, such as --lens",
+        ),
+        ([*files[:2], "--lens", "ClassWise(dog)"], "there is no class 'dog'; the classes of this file are 0, 1, 2"),
+        ([*files[:2], "--plot", "forest.xyz"], "--plot: must name a picture"),
+    ]
+    for arguments, message in cases:
+        code, out, err = run("compare", *arguments)
+        assert (code, out) == (2, ""), arguments
+        assert err.count("\n") == 1
+        assert message in err, (arguments, err)

@@ -1,0 +1,114 @@
+"""Commands in a process of their own: starting, pipes, terminals, Ctrl-C; and the help."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import caltest
+
+CALTEST = [sys.executable, "-m", "caltest.cli"]
+SHORT = ["test", "--lens", "Confidence", "--resamples", "99"]
+LONG = ["test", "--resamples", "9999999"]
+
+
+def test_without_a_command_the_help_is_printed(run):
+    code, out, err = run()
+    assert (code, err) == (0, "")
+    assert out.startswith("usage: caltest")
+    assert out == run("--help")[1]
+    for command in ("test", "compare", "study"):
+        code, text, _ = run(command, "--help")
+        assert code == 0
+        assert f"\n    {command} " in out
+        assert "\nexample" in text
+        assert max(map(len, text.splitlines())) <= 80
+    assert "SmoothECE" in run("test", "--help")[1]
+    assert run("--version") == (0, f"caltest {caltest.__version__}\n", "")
+    for wrong in (["best"], ["test", "--best"], ["study"], ["compare"]):
+        code, out, err = run(*wrong)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+def test_help_and_refused_arguments_load_no_heavy_library():
+    code = (
+        "import sys; from caltest.cli import main; main(sys.argv[1:]); "
+        "print(*sorted({name.partition('.')[0] for name in sys.modules} & "
+        "{'numpy', 'numba', 'pandas', 'scipy', 'matplotlib', 'statsmodels', 'rich', 'joblib'}))"
+    )
+
+    def loaded(*arguments):
+        done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=True, text=True)
+        return set(done.stdout.splitlines()[-1].split())
+
+    assert loaded("--help") == loaded("test", "--help") == loaded("test", "--resamples", "0") == set()
+    assert loaded("test", "--lens", "ClassWise(-1)") == {"numpy"}
+    assert not loaded("test", "--statistic", "ECE(-1)") & {"pandas", "matplotlib", "statsmodels"}
+
+
+def test_a_pipe_gets_plain_text():
+    done = subprocess.run([*CALTEST, *SHORT], capture_output=True, check=True)
+    assert done.stderr == b""
+    assert b"\x1b" not in done.stdout
+    assert b"\r" not in done.stdout
+
+
+@pytest.mark.slow
+def test_a_reader_that_stops_reading_is_no_error():
+    for arguments in (SHORT, ["test", "--help"], []):
+        with subprocess.Popen([*CALTEST, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            process.stdout.close()
+            assert process.stderr.read() == b""
+            assert process.wait() == 0
+
+
+def on_a_terminal(command, interrupt=False):
+    """Run a command whose error stream is a terminal: exit code, what it prints, what the terminal shows."""
+    leader, follower = pty.openpty()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=follower) as process:
+        os.close(follower)
+        shown = b""
+        try:
+            while chunk := os.read(leader, 4096):
+                shown += chunk
+                if interrupt and b"simulating labels" in shown:
+                    process.send_signal(signal.SIGINT)
+                    interrupt = False
+        except OSError:  # how Linux ends a closed terminal
+            pass
+        out, _ = process.communicate()
+    os.close(leader)
+    return process.returncode, out, shown
+
+
+def test_a_terminal_gets_a_progress_bar():
+    code = (
+        "import sys; from caltest import cli; from caltest.results import _progress; "
+        "_progress.PROGRESS_AFTER = 0; sys.exit(cli.main())"
+    )
+    done, out, shown = on_a_terminal([sys.executable, "-c", code, *SHORT])
+    assert done == 0
+    assert b"simulating labels" in shown
+    assert b"\x1b" not in out
+
+
+@pytest.mark.slow
+def test_ctrl_c_gives_the_terminal_back():
+    code, out, shown = on_a_terminal([*CALTEST, *LONG], interrupt=True)
+    assert (code, out) == (130, b"")
+    assert shown.endswith(b"\x1b[?25hcaltest: stopped\r\n")
+
+
+def test_ctrl_c_is_one_line_and_exit_code_130():
+    """Also while libraries are being imported, and at once while threads compute."""
+    code = (
+        "import os, signal, sys, threading; from caltest.cli import main; "
+        "interrupt = threading.Timer({}, os.kill, (os.getpid(), signal.SIGINT)); interrupt.start(); sys.exit(main())"
+    )
+    for seconds in (0.1, 0.4, 3):
+        command = [sys.executable, "-c", code.format(seconds), *LONG]
+        done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"caltest: stopped\n"), seconds

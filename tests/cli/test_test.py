@@ -1,0 +1,344 @@
+"""``caltest test`` as a user meets it: files, guesses, lenses and statistics, tables, JSON and exit codes."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import caltest as ct
+from tests.cli.conftest import FAST
+
+
+def expected(problem, **options):
+    return ct.calibration_table(*problem, n_resamples=99, rng=0, **options)
+
+
+@pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
+def test_every_kind_of_file_gives_the_same_answer(tmp_path, problem, frame, answer):
+    y, prob = problem
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_csv(tmp_path / "a.tsv", index=False, sep="\t")
+    pl.from_pandas(frame).write_parquet(tmp_path / "a.parquet")
+    np.savez(tmp_path / "a.npz", probs=prob, labels=y)
+    np.save(tmp_path / "a.npy", np.column_stack([prob, y]))
+    table = expected(problem)
+    for kind in ("csv", "tsv", "parquet", "npz", "npy"):
+        found = answer("test", tmp_path / f"a.{kind}")
+        assert [test["pvalue"] for test in found["tests"]] == [test.pvalue for test in table], kind
+        assert found["pvalue"] == table.pvalue
+        assert found["data"]["label_guessed"]
+        assert found["data"]["n_samples"] == 60
+
+
+@pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
+def test_labels_are_matched_to_columns(tmp_path, problem, frame, answer):
+    rng = np.random.default_rng(2)
+    p = rng.random(50)
+    happened = rng.random(50) < p
+    chosen = {"statistic": ct.TemperatureScore(), "lens": ct.Canonical()}
+    event, three = (
+        ct.calibration_test(*data, **chosen, n_resamples=99, rng=0).statistic for data in ((happened, p), problem)
+    )
+    words = np.array(["cat", "dog", "eel"])[frame["label"]]
+
+    def two(labels):
+        return pd.DataFrame({"y_true": np.array(labels)[happened.astype(int)], "prob_yes": p})
+
+    cases = [
+        (frame.assign(label=words), [], three),
+        (frame.assign(label=words, id=range(60)).rename(columns={"label": "beast"}), ["--label", "beast"], three),
+        (frame.set_axis(["p_1", "p_2", "p_3", "y"], axis=1).assign(y=frame["label"] + 1), [], three),
+        (frame.assign(label=words), ["--label", "label", "--prob", "p_cat,p_dog,p_eel"], three),
+        (two([0, 1]), [], event),
+        (two([False, True]), [], event),
+        (two(["no", "yes"]), [], event),
+        (two(["maybe", "yes"]), ["--classes", "maybe,yes"], event),
+        (two([-1, 1]), ["--classes=-1,1"], event),
+    ]
+    for number, (table, options, statistic) in enumerate(cases):
+        table.to_csv(tmp_path / f"{number}.csv", index=False)
+        chosen = ("--statistic", "TemperatureScore", "--lens", "Canonical")
+        (test,) = answer("test", tmp_path / f"{number}.csv", *chosen, *options)["tests"]
+        assert test["statistic"] == pytest.approx(statistic, rel=1e-12), options
+
+
+def test_lenses_are_expressions(path, named, problem, answer):
+    cases = {
+        "Canonical": ct.Canonical(),
+        "Confidence()": ct.Confidence(),
+        "TopK(2)": ct.TopK(2),
+        "TopRank(2)": ct.TopRank(2),
+        "WithinTop(2)": ct.WithinTop(2),
+        "ClassWise(1)": ct.ClassWise(1),
+        "Groups([[0, 2], [1]])": ct.Groups([[0, 2], [1]]),
+        "ClassWise(dog)": ct.ClassWise(1),
+        "ClassWise('eel')": ct.ClassWise(2),
+        "Groups([[eel, cat], ['dog']])": ct.Groups([[2, 0], [1]]),
+    }
+    for text, lens in cases.items():
+        (test,) = answer("test", named, "--lens", text, "--statistic", "ECE")["tests"]
+        assert test["lens"] == str(lens)
+        assert test["statistic"] == pytest.approx(ct.calibration_error(*problem, lens=lens, statistic=ct.ECE())), text
+    assert answer("test", path, "--lens", "ClassWise('2')")["tests"][0]["lens"] == "ClassWise(2)"
+
+
+def test_statistics_are_expressions(path, problem, answer, run):
+    cases = {
+        "ECE(EqualWidth(4), chebyshev)": ct.ECE(ct.EqualWidth(4), ct.predictions.chebyshev),
+        "MCE(EqualMass('sqrt'))": ct.MCE(ct.EqualMass("sqrt")),
+        "KS": ct.KS(),
+        "SKCE": ct.SKCE(),
+        "HosmerLemeshow(Edges([0.5, 0.7]))": ct.HosmerLemeshow(ct.Edges([0.5, 0.7])),
+    }
+    for text, statistic in cases.items():
+        (test,) = answer("test", path, "--lens", "Confidence", "--statistic", text)["tests"]
+        assert test["test_statistic"] == str(statistic)
+        lens = ct.Confidence()
+        found = ct.calibration_test(*problem, lens=lens, statistic=statistic, n_resamples=99, rng=0)
+        assert test["pvalue"] == pytest.approx(found.pvalue), text
+    # What needs two outcomes looks at the confidence by default, as in Python; what does not, at everything.
+    assert [test["lens"] for test in answer("test", path, "--statistic", "KS")["tests"]] == ["Confidence()"]
+    assert len(answer("test", path, "--statistic", "ECE")["tests"]) == 5
+    assert "Calibration test (KS, confidence, 60 observations" in run("test", path, "--statistic", "KS", *FAST)[1]
+
+
+def test_size_seed_and_workers(path, answer):
+    one = answer("test", path, "--lens", "Confidence", "--seed", 3, "--workers", 1)
+    assert one == answer("test", path, "--lens", "Confidence", "--seed", 3, "--workers", 2)
+    assert one != answer("test", path, "--lens", "Confidence", "--seed", 4, "--workers", 1)
+    size = one["tests"][0]["l2_error"]
+    assert size["root_interval"]["low"] <= size["root"] <= size["root_interval"]["high"]
+
+
+def test_impossible_labels_keep_json_strict(tmp_path, answer):
+    pd.DataFrame({"y": [1, 0, 1], "p": [0.0, 0.5, 0.5]}).to_csv(tmp_path / "impossible.csv", index=False)
+    test = answer("test", tmp_path / "impossible.csv")["tests"][0]
+    assert test["impossible_samples"] == [0]
+    assert test["pvalue"] == 0.01
+    assert [part["statistic"] for part in test["components"]].count(None) == 1
+
+
+def test_exit_code(tmp_path, path, run):
+    """1 where calibration is rejected, 0 where it is not, and 0 without the option."""
+    rejected = ["test", "--lens", "Confidence", *FAST]
+    assert run(*rejected)[0] == 0
+    assert run(*rejected, "--exit-code")[0] == 1
+    assert run(*rejected, "--exit-code", "--alpha", "0.001")[0] == 0
+    assert run(*rejected, "--exit-code", "--alpha", "0.01", "--json")[0] == 1  # p = 0.01
+    assert run("test", path, "--lens", "Confidence", "--exit-code", *FAST)[0] == 0
+
+
+def test_report(path, run, answer):
+    code, out, _ = run("test", path, "--all", "--resamples", 999)
+    assert code == 0
+    assert "Calibration report (8 statistics, 60 observations)" in out
+    assert [test["test_statistic"].partition("(")[0] for test in answer("test", path, "--all")["tests"]] == [
+        *("ECE", "ECE", "SCE", "KS", "Kuiper", "SKCE", "Spiegelhalter", "TCal")
+    ]
+
+
+def test_notes_come_before_the_work_as_one_line(path, run, monkeypatch):
+    code, _, err = run("test", path, "--resamples", 19)
+    assert code == 0
+    assert re.fullmatch(r"caltest: note: With 19 draws and 5 tests no .*adjusted .*\[C205\]\n", err)
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("caltest.hypothesis_tests._calibration_table.run", stop)
+    code, out, err = run("test", path, "--resamples", 19)
+    assert (code, out) == (130, "")
+    first, second = err.splitlines()
+    assert first.startswith("caltest: note: ")
+    assert second == "caltest: stopped"
+
+
+def test_plot(tmp_path, path, run):
+    for number, options in enumerate(
+        [[], ["--lens", "ClassWise(1)", "--statistic", "ECE(EqualMass(5))"], ["--lens", "TopK(2)"]]
+    ):
+        picture = tmp_path / f"{number}.png"
+        code, _, err = run("test", path, *FAST, "--plot", picture, *options)
+        assert code == 0
+        assert err.endswith(f"reliability diagram written to {picture}\n")
+        assert picture.read_bytes().startswith(b"\x89PNG")
+        assert ("the diagram shows the confidence, because TopK(2) has more than two outcomes" in err) == (number == 2)
+
+
+# Print-outs.
+
+
+def test_bundled_predictions_are_the_default(run):
+    """The golden print-out at 80 columns: data, verdict, size, one line per lens, conditions."""
+    code, out, err = run("test", "--resamples", "999")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    data, verdict, *tables = out.split("\n\n")
+    assert data == (
+        "Data: bundled CIFAR-10 predictions of a VGG-16 network, 10000 observations.\n"
+        "Label column: labels. Probability columns: probs."
+    )
+    lines = verdict.splitlines()
+    assert lines[0] == "Calibration table (Omnibus, 12 lenses, 10000 observations)"
+    assert lines[1].startswith("Calibration is rejected at the 5 % level (global p = 0.001).")
+    for part in (
+        "The model is over-",
+        "12 ",
+        "error is 0.0235 (95 % confidence interval 0.0163 to 0.0312)",
+        "ECE 0.01685",
+    ):
+        assert part in " ".join(lines[1:])
+    lenses, statistics, conditions = tables
+    head = re.split(" {2,}", lenses.splitlines()[0].strip())
+    assert head == ["lens", "l2 error (95 % interval)", "p-value", "p (Holm)", "direction"]
+    for lens in ("whole prediction", "confidence", *(f"class {k}" for k in range(10))):
+        numbers = r".* 0\.\d{4} \(0\.\d{4} to 0\.\d{4}\) +0\.001 +0\.012  over"
+        assert re.search(rf"^ {lens}{numbers}", lenses, flags=re.MULTILINE), lens
+    assert [line.split()[0] for line in statistics.splitlines()] == [
+        *("statistic", "ECE()", "TemperatureScore()", "ClasswiseKS()")
+    ]
+    assert "999 Monte Carlo draws" in conditions
+    assert "Valid if observations are independent" in conditions
+
+
+def test_columns_are_named(path, named, run):
+    _, out, _ = run("test", path, *FAST)
+    assert f"Data: {path}, 60 observations." in " ".join(out.split())
+    assert "\nLabel column: label (guessed). Probability columns: p_cat, p_dog, p_eel.\n\n" in out
+    _, out, _ = run("test", named, "--label", "label", *FAST)
+    assert "\nLabel column: label. Probability columns: p_cat, p_dog, p_eel.\n" in out
+    assert "\nLabels of the probability columns, in their order: cat, dog, eel.\n\n" in out
+    assert "\n class dog " in out
+
+
+def test_lines_fit_the_terminal(tmp_path, problem, run, monkeypatch):
+    y, prob = problem
+    words = np.array([f"a long name of a class that nobody would type, number {k}" for k in range(3)])
+    path = tmp_path / f"{'long' * 30}.csv"
+    pd.DataFrame(prob, columns=words).assign(label=words[y]).to_csv(path, index=False)
+    many = tmp_path / "many.csv"
+    pd.DataFrame(np.full((40, 40), 1 / 40)).assign(label=range(40)).to_csv(many, index=False)
+    for columns, widest in (("80", 80), ("200", 120)):
+        monkeypatch.setenv("COLUMNS", columns)
+        for arguments in ([path], [path, "--lens", "ClassWise(1)"], [path, "--all"], [many]):
+            _, out, _ = run("test", *arguments, *FAST)
+            assert max(map(len, out.splitlines())) <= widest
+        assert "Probability columns: 0, 1, 2, ..., 39 (40)." in " ".join(out.split())
+
+
+# Refusals.
+
+
+def write_bad_files(folder):
+    for name, text in {
+        "empty": "",
+        "header": "label,p\n",
+        "text": "label,p\n0,high\n",
+        "nolabel": "a,b\n0.5,0.5\n",
+        "nan": "label,p\n1,0.5\n0,\n",
+        "big": "label,p\n1,0.5\n0,1.5\n",
+        "ragged": 'label,p\n1,0.5\n0,0.5,0.5,"\n',
+        "ints": "label,p\n0,1\n1,0\n",
+        "sums": "label,a,b\n0,0.5,0.4\n",
+        "good": "label,a,b\n0,0.5,0.5\n",
+        "words": "label,a,b\ncat,0.5,0.5\ndog,0.5,0.5\n",
+    }.items():
+        (folder / f"{name}.csv").write_text(text)
+    (folder / "odd.xyz").write_text("?")
+    (folder / "broken.npz").write_text("no zip")
+    (folder / "broken.parquet").write_text("no parquet")
+    (folder / "empty.npy").write_bytes(b"")
+    (folder / "cut.npz").write_bytes(b"PK\x03\x04 cut short")
+    np.savez(folder / "keys.npz", a=np.zeros(3), b=np.zeros(3))
+
+
+REFUSED = [
+    # files
+    ("missing.csv", "no such file: missing.csv"),
+    ("empty.csv", "cannot be read"),
+    ("header.csv", "empty|no column of probabilities"),
+    ("text.csv", "no column of probabilities (floats) beside the label 'label'; name them with --prob"),
+    ("nolabel.csv", "cannot tell the label column among a, b; name it with --label"),
+    ("nan.csv", "the probability columns must be finite, got nan in row 1 (counted from 0)"),
+    ("big.csv", "the probability columns must lie in [0, 1], got 1.5 in row 1"),
+    ("ragged.csv", "cannot be read"),
+    ("ints.csv", "no column of probabilities"),
+    ("sums.csv", "rows of the probability columns must sum to 1 within 0.0001, got 0.9 in row 0"),
+    ("words.csv", "the label column must hold class indices 0 to 1, one for each probability column"),
+    ("words.csv", "for other labels pass --classes, the label of each column"),
+    ("odd.xyz", "expected a file ending in .csv"),
+    ("broken.npz", "cannot be read"),
+    ("broken.parquet", "cannot be read"),
+    ("empty.npy", "cannot be read"),
+    ("cut.npz", "cannot be read"),
+    ("keys.npz", "cannot choose among the arrays a, b; name one with --label"),
+    ("keys.npz --label a --prob a,b", "--prob must name one array of an NPZ file, got a, b"),
+    # columns
+    ("good.csv --label c", "no column 'c'; the columns are label, a, b"),
+    ("good.csv --prob a,x", "no column 'x'"),
+    ("good.csv --classes cat", "--classes must name 2 classes, one per probability column, got 1"),
+    ("words.csv --classes cat,eel", "the label column must hold labels from --classes ['cat', 'eel'], got 'dog'"),
+    ("--label y", "--label, --prob and --classes need a FILE"),
+    # lenses
+    ("--lens class:3", "--lens: 'class:3' is not a Python expression such as ClassWise(3)"),
+    ("--lens confidence", "--lens: 'confidence': there is no confidence; did you mean Confidence?"),
+    ("--lens ClassWise", "--lens: 'ClassWise': missing a required argument: 'k'; the arguments are ClassWise(k)"),
+    ("--lens ClassWise(-1)", "--lens: 'ClassWise(-1)': k must be an integer >= 0, got -1"),
+    ("--lens ClassWise(10)", "--lens: k must be a class index 0 to 9, got 10"),
+    ("--lens ClassWise(dog)", "there is no class 'dog'; the classes of this file are 0, 1, 2, 3"),
+    ("words.csv --classes cat,dog --lens ClassWise(eel)", "there is no class 'eel'; the classes of this file are cat"),
+    ("--lens Groups([[0,1],[1,2]])", "groups must hold every class once"),
+    ("--lens ECE", "--lens: 'ECE' is not a lens such as ClassWise(3); known are Canonical, ClassWise, Confidence"),
+    # statistics
+    ("--statistic best", "--statistic: 'best': there is no best; see --help"),
+    (
+        "--statistic Confidence",
+        "--statistic: 'Confidence' is not a statistic such as ECE(EqualWidth(15)); known are ACE",
+    ),
+    ("--statistic ECE(EqualWidth(0))", "'ECE(EqualWidth(0))': n_cells must be an integer >= 1 or"),
+    ("--statistic KS --lens Canonical", 'KS needs a lens with two outcomes, such as --lens "Confidence()"'),
+    ("--all --lens Confidence", "--all has its own lenses and statistics: leave out --lens and --statistic"),
+    # numbers
+    ("--resamples 0", "--resamples: must be an integer >= 1, got '0'"),
+    ("--resamples many", "--resamples: must be an integer >= 1, got 'many'"),
+    ("--seed -1", "--seed: must be an integer >= 0, got '-1'"),
+    ("--workers 0", "--workers: must be an integer >= 1, or -1 for all processors, got '0'"),
+    ("--alpha 1", "--alpha: must be a number strictly between 0 and 1, got '1'"),
+    ("--alpha 5%", "--alpha: must be a number strictly between 0 and 1, got '5%'"),
+    # pictures
+    ("--plot no/such/folder.png", "--plot: cannot write to no/such/folder.png"),
+    ("--plot picture.doc", "--plot: must name a picture such as FILE.png, got picture.doc"),
+]
+
+
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, run):
+    write_bad_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for arguments, message in REFUSED:
+        code, out, err = run("test", *arguments.split())
+        assert (code, out) == (2, ""), arguments
+        assert err.count("\n") == 1, err
+        assert message in err or any(part in err for part in message.split("|")), (arguments, err)
+        assert err.startswith("caltest")
+        assert "`" not in err
+        assert "argument --" not in message
+
+
+def test_json_has_stable_names(path, answer):
+    found = answer("test", path)
+    assert list(found) == ["data", "tests", "pvalue", "alpha", "correction", "notes", "conclusion"]
+    assert list(found["data"]) == ["source", "n_samples", "label", "label_guessed", "prob", "classes"]
+    assert {
+        "label",
+        "pvalue",
+        "pvalue_adjusted",
+        "statistic",
+        "test_statistic",
+        "lens",
+        "lens_name",
+        "l2_error",
+    } <= set(found["tests"][0])
+    assert json.loads(json.dumps(found, allow_nan=False)) == found

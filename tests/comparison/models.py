@@ -1,0 +1,26 @@
+"""Labels and pairs of models for the tests of comparisons."""
+
+import numpy as np
+
+from tests.reference.examples import draw_labels
+
+
+def temper(prob, temperature):
+    """Make predictions more extreme, or less."""
+    powered = prob ** (1 / temperature)
+    return powered / powered.sum(axis=1, keepdims=True)
+
+
+def two_models(n, n_classes, seed, calibrated=True):
+    """Labels and two models, sharp and vague; the first one may be calibrated, the second one never is."""
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.full(n_classes, 0.6), n)
+    other = rng.dirichlet(np.ones(n_classes), n)
+    return draw_labels(truth, rng), truth if calibrated else temper(truth, 0.7), (truth + other) / 2
+
+
+def as_naive(sample, partition):
+    """Residuals and cells in the caller's order, as the slow twin takes them."""
+    position = np.argsort(sample.row)
+    residual = (np.eye(sample.n_outcomes)[sample.outcome] - sample.prob)[position]
+    return residual[:, 1:] if sample.n_outcomes == 2 else residual, sample.cells(partition).index[position]

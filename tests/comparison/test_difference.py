@@ -1,0 +1,80 @@
+"""What a test of two models prints."""
+
+import numpy as np
+
+import caltest as ct
+from tests.comparison.models import temper, two_models
+from tests.results.printed import printed
+
+PRINTED = """
+Calibration of two models (whole prediction, 899 observations)
+Model B is better calibrated than model A at the 5 % level (p = 0.0001837).
+
+                 squared l2 error       95 % interval
+ model A                  0.02322
+ model B                0.0001503
+ first - second           0.02307  0.01098 to 0.03516
+
+  Target: the difference of the squared l2 calibration errors, each within the
+    cells (bins) of the model's own partition (the same observations).
+  Statistic: z = 3.74, with standard error 0.00617.
+  Null distribution: normal, variance from Hoeffding's decomposition
+    (asymptotic, conservative near calibration).
+  Valid if observations are independent and no label was used to make the
+    predictions. [C101: docs/notes.md]
+"""
+PRINTED_UNPAIRED = """
+Calibration of two models (class 8 against the rest, 450 and 449 observations)
+No difference in calibration is shown at the 5 % level (p = 0.1). This does not
+prove that the models are equally calibrated.
+
+                 squared l2 error  95 % interval
+ model A                  0.01376
+ model B                0.0004083
+ first - second           0.01335    -inf to inf
+
+  Target: the difference of the squared l2 calibration errors, each within the
+    cells (bins) of the model's own partition (different observations).
+  Statistic: z = 3.089, with standard error 0.00432.
+  Null distribution: 9 bootstrap samples of the observations (asymptotic,
+    conservative near calibration).
+  Valid if observations are independent and no label was used to make the
+    predictions. [C101: docs/notes.md]
+
+  Note: With 9 bootstrap samples no p-value can be below 0.1, so the 95 %
+    interval has no ends. Take 19 bootstrap samples or more. [C205]
+"""
+
+
+def print_paired():
+    y_true, models = ct.datasets.load_digits_predictions()
+    return ct.paired_test(y_true, models["naive_bayes"], models["neural_network"])
+
+
+def print_unpaired():
+    y_true, models = ct.datasets.load_digits_predictions()
+    data_sets = y_true[:450], models["random_forest"][:450], y_true[450:], models["neural_network"][450:]
+    return ct.unpaired_test(*data_sets, lens=ct.ClassWise(8), method="bootstrap", n_resamples=9, rng=0)
+
+
+def test_what_is_printed():
+    assert printed(print_paired()) == PRINTED.strip("\n")
+    assert printed(print_unpaired()) == PRINTED_UNPAIRED.strip("\n")
+
+
+def test_the_better_model_is_named():
+    y_true, a, _ = two_models(300, 3, seed=1)
+    worse = temper(a, 0.3)
+    for pair, words in (((a, worse), "Model A is better calibrated than model B at the 5 % level (p = "),
+                        ((worse, a), "Model B is better calibrated than model A at the 5 % level (p = ")):  # fmt: skip
+        assert ct.paired_test(y_true, *pair).conclusion.startswith(words)
+    same = ct.paired_test(y_true, a, a, confidence_level=0.9)
+    assert same.conclusion.startswith("No difference in calibration is shown at the 10 % level (p = 1). This does not")
+
+
+def test_lens_and_names():
+    y_true, a, b = two_models(300, 3, seed=1)
+    result = ct.paired_test(np.array(list("xyz"))[y_true], a, b, lens=ct.ClassWise(1), classes=list("xyz"))
+    assert (result.lens, result.lens_name) == (ct.ClassWise(1), "class y against the rest")
+    assert ct.paired_test(y_true, a, b).lens == ct.Canonical()
+    assert result.to_dict()["target"] == result.target

@@ -1,0 +1,278 @@
+"""What a comparison concludes, which cautions it gives, and what it prints."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from tests.reference.examples import draw_labels
+from tests.results.printed import printed
+
+Y_TRUE, MODELS = ct.datasets.load_digits_predictions()
+NAMES = list(MODELS)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return ct.compare_models(MODELS, Y_TRUE, n_resamples=199, rng=0)
+
+
+def misleading():
+    """A vague model, calibrated, with a high noise floor, and a sharp one, over-confident, with a low one."""
+    rng = np.random.default_rng(0)
+    y_true = rng.integers(10, size=300)
+    right = rng.random(300) < 0.95
+    shown = np.where(right, y_true, (y_true + 1 + rng.integers(9, size=300)) % 10)
+    sharp = np.full((300, 10), 0.001 / 9)
+    sharp[np.arange(300), shown] = 0.999
+    vague = rng.dirichlet(np.full(10, 0.5), 300)
+    order = np.array([rng.choice(10, p=p) for p in vague])
+    rows, place = np.arange(300), vague[np.arange(300), order].copy()
+    vague[rows, order], vague[rows, y_true] = vague[rows, y_true], place  # the drawn one is what happened
+    return y_true, {"vague": vague, "sharp": sharp}
+
+
+def texts(comparison, code):
+    return [note.text for note in comparison.notes if note.code == code]
+
+
+# --- decisions
+
+
+def test_the_decision_on_a_pair(digits):
+    for difference, pvalue, calibrated, better, words in (
+        (0.1, 0.05, True, "b", "b is better calibrated than a (adjusted p = 0.05)."),
+        (-0.1, 0.01, False, "a", "a is better calibrated than b (adjusted p = 0.01)."),
+        (
+            0.1,
+            0.06,
+            True,
+            None,
+            "No difference in calibration is shown between a and b (adjusted p = 0.06), and calibration is rejected "
+            "for neither.",
+        ),
+        (0.1, 0.06, False, None, "No difference in calibration is shown between a and b (adjusted p = 0.06)."),
+    ):
+        test = replace(digits.pairs[0].test, difference=difference)
+        pair = replace(digits.pairs[0], a="a", b="b", test=test, pvalue_adjusted=pvalue, calibrated=calibrated)
+        assert (pair.better, pair.conclusion) == (better, words)
+
+
+def test_calibrated_pairs_are_those_of_two_models_that_are_not_rejected(digits):
+    adjusted = {model.name: model.pvalue_adjusted for model in digits.models}
+    assert len({pair.calibrated for pair in digits.pairs}) == 1
+    one = replace(digits, models=tuple(replace(model, pvalue_adjusted=0.5) for model in digits.models))
+    for pair in digits.pairs:
+        assert pair.calibrated == (min(adjusted[pair.a], adjusted[pair.b]) > 0.05)
+    assert one.conclusion.startswith("Calibration is rejected for none of the 4 models, which does not prove")
+
+
+def test_undecided_pairs_are_named_if_they_are_few(digits):
+    def decided(n_pairs):
+        pairs = [replace(pair, pvalue_adjusted=1.0 if i < n_pairs else 0.01) for i, pair in enumerate(digits.pairs)]
+        return replace(digits, pairs=tuple(pairs)).conclusion
+
+    assert "No difference" not in decided(0)
+    assert "No difference is shown between logistic_regression and naive_bayes." in decided(1)
+    few = "naive_bayes; logistic_regression and random_forest."
+    assert f"No difference is shown between logistic_regression and {few}" in decided(2)
+    assert "No difference is shown for 5 of the 6 pairs." in decided(5)
+    everyone = replace(digits, models=tuple(replace(model, pvalue_adjusted=0.01) for model in digits.models))
+    assert everyone.conclusion.startswith(f"Calibration is rejected for {', '.join(NAMES[:3])} and {NAMES[3]}. ")
+
+
+# --- cautions
+
+
+def test_plain_estimates_that_mislead_are_noted():
+    y_true, models = misleading()
+    found = ct.compare_models(models, y_true, n_resamples=199, rng=0)
+    vague, sharp = found.models
+    assert vague.plain.statistic > sharp.plain.statistic
+    assert vague.pvalue_adjusted > 0.05 >= sharp.pvalue_adjusted
+    (text,) = texts(found, "C701")
+    assert text.startswith("The plain estimate misleads: ECE() is larger for vague (")
+    assert f"but calibration is rejected for sharp only (adjusted p = {sharp.pvalue_adjusted:.2g}, and " in text
+
+
+def test_an_order_that_the_test_of_the_difference_reverses_is_noted(digits):
+    low, high = sorted(digits.models[:2], key=lambda model: model.plain.statistic)
+    pair = next(pair for pair in digits.pairs if {pair.a, pair.b} == {low.name, high.name})
+    assert pair.better == low.name
+    assert not texts(digits, "C701")
+    turned = replace(pair, test=replace(pair.test, difference=-pair.test.difference))
+    (text,) = texts(replace(digits, pairs=(turned,)), "C701")
+    assert text.endswith(f"but {high.name} is better calibrated (adjusted p = {pair.pvalue_adjusted:.2g}).")
+
+
+def test_models_without_discrimination_are_noted():
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet(np.ones(3), 2000)
+    y_true = draw_labels(truth, rng)
+    mean = np.full((2000, 3), 1 / 3)
+    nearly = 0.95 * mean + 0.05 * truth
+    found = ct.compare_models({"truth": truth, "mean": mean, "nearly": nearly}, y_true, n_resamples=99, rng=0)
+    assert [model.variation for model in found.models] == pytest.approx([0.25, 0, 0.25 * 0.05**2], rel=0.05, abs=1e-12)
+    silent = [text.split('"')[1] for text in texts(found, "C702")]
+    assert silent == ["mean", "nearly"]
+
+
+def test_notes_name_the_models_that_they_are_about(digits):
+    (impossible,) = texts(digits, "C201")
+    assert impossible.startswith("naive_bayes: 17 labels")
+    (for_all,) = texts(digits, "C406")
+    assert for_all.startswith("With more than two outcomes")
+    certain = {"a": np.ones(8), "b": np.ones(8)}
+    (of_a_pair,) = texts(ct.compare_models(certain, np.ones(8, int), n_resamples=99, rng=0), "C408")[-1:]
+    assert of_a_pair == "a - b: No two observations of a cell show any variance, so the interval has no ends."
+
+
+# --- what is printed
+
+PRINTED = """
+Calibration of 3 models (whole prediction, the same 899 observations)
+Calibration is rejected for logistic and bayes, but not for network. network is
+better calibrated than bayes. logistic is better calibrated than bayes. No
+difference is shown between logistic and network. Decisions are made at the 5 %
+level, adjusted for the numbers of models and of pairs.
+
+ model      l2 error (95 % interval)     ECE  noise floor  adjusted p
+ logistic  0.0438 (0.0270 to 0.0599)  0.0480       0.0461        0.03
+ bayes     0.1524 (0.1192 to 0.1873)  0.1128       0.0097       0.015
+ network   0.0123 (0.0000 to 0.0289)  0.0228       0.0209        0.51
+
+ first - second       difference (95 % interval)  adjusted p  better
+ logistic - bayes     -0.021 (-0.037 to -0.0056)        0.01  first
+ logistic - network  0.0018 (-8.8e-05 to 0.0036)       0.065
+ bayes - network         0.023 (0.0075 to 0.039)        0.01  second
+
+ model     accuracy   Brier     MCB     DSC     log     MCB     DSC
+ logistic    0.9600  0.0421  0.0153  0.0116  0.1598  0.0724  0.0807
+ bayes       0.8343  0.1534  0.0526  0.0375     inf     inf  0.1199
+ network     0.9700  0.0233  0.0017  0.0076  0.0842  0.0090  0.0596
+
+  Tests of calibration: Omnibus(), 199 Monte Carlo draws of the labels,
+    predictions fixed (valid at every sample size); p-values adjusted by Holm's
+    correction.
+  Noise floor: the average of ECE() if the model is calibrated. ECE() minus its
+    noise floor does not estimate the miscalibration; the l2 error does.
+  Differences: of the squared l2 errors, normal, variance from Hoeffding's
+    decomposition (asymptotic, conservative near calibration). Intervals and
+    p-values are adjusted for all pairs with 199 bootstrap samples.
+  Scores: of the confidence. MCB is what isotonic recalibration gains, DSC what
+    that gains on the base rate.
+  Valid if observations are independent and no label was used to make the
+    predictions. [C101: docs/notes.md]
+
+  Note: With more than two outcomes the coverage of the l2 interval is not
+    proven; docs/how-much.md reports its simulated coverage. [C406]
+  Note: bayes: 17 labels (observations 56, 61, 124, 143, 215, ...) had been
+    given probability 0 through this lens. That is impossible under the null
+    hypothesis, so the p-value is the smallest possible. Check whether the zero
+    was meant or came from rounding. [C201]
+"""
+PRINTED_MODEL = """
+logistic (whole prediction, 899 observations)
+Calibration is rejected at the 5 % level (p = 0.015). The model is
+under-confident.
+The l2 calibration error is 0.0438 (95 % confidence interval 0.0270 to 0.0599).
+ECE 0.04799; a calibrated model with these predictions has 0.0461 on average and
+at most 0.0536 in 95 % of data sets.
+
+ statistic             value  under calibration (5 % to 95 %)  p-value
+ ECE()               0.04799       0.0461 (0.03841 to 0.0536)    0.385
+ TemperatureScore()    212.2           24.18 (1.468 to 55.46)    0.005
+ ClasswiseKS()          2.49           2.116 (1.531 to 2.909)    0.195
+
+  Hypothesis: labels follow the predicted probabilities, P(Y = . | g(X)) = g(X),
+    behind the lens.
+  Null distribution: 199 Monte Carlo draws of the labels, predictions fixed
+    (valid at every sample size); numerical error of p 0.009.
+  Valid if observations are independent and no label was used to make the
+    predictions. [C101: docs/notes.md]
+"""
+PRINTED_PAIR = """
+logistic and bayes (whole prediction, 899 observations)
+logistic is better calibrated than bayes (adjusted p = 0.01).
+
+                 squared l2 error          95 % interval
+ logistic                0.001915
+ bayes                    0.02322
+ first - second          -0.02131  -0.03701 to -0.005601
+
+  Target: the difference of the squared l2 calibration errors, each within the
+    cells (bins) of the model's own partition (the same observations).
+  Statistic: z = -3.416, with standard error 0.00624.
+  Null distribution: normal, variance from Hoeffding's decomposition
+    (asymptotic, conservative near calibration).
+  Valid if observations are independent and no label was used to make the
+    predictions. [C101: docs/notes.md]
+"""
+PRINTED_UNPAIRED = """
+Calibration of 2 models (confidence, 449 to 450 observations each)
+Calibration is rejected for forest, but not for network. network is better
+calibrated than forest. Decisions are made at the 5 % level, adjusted for the
+numbers of models and of pairs.
+
+ model     l2 error (95 % interval)     ECE  noise floor  adjusted p
+ forest   0.2946 (0.2718 to 0.3178)  0.2512       0.0424        0.02
+ network  0.0000 (0.0000 to 0.0343)  0.0049       0.0089        0.97
+
+ first - second    difference (95 % interval)  adjusted p  better
+ forest - network       0.087 (0.068 to 0.11)        0.01  second
+
+ model    accuracy   Brier     MCB     DSC     log     MCB     DSC
+ forest     0.9778  0.1053  0.0891  0.0055  0.3487  0.2953  0.0531
+ network    0.9666  0.0214  0.0030  0.0138  0.0818  0.0142  0.0788
+
+  Tests of calibration: Omnibus(), 99 Monte Carlo draws of the labels,
+    predictions fixed (valid at every sample size); p-values adjusted by
+    Benjamini-Hochberg's correction.
+  Noise floor: the average of ECE() if the model is calibrated. ECE() minus its
+    noise floor does not estimate the miscalibration; the l2 error does.
+  Differences: of the squared l2 errors, normal, variance from Hoeffding's
+    decomposition (asymptotic, conservative near calibration). Intervals and
+    p-values are adjusted for all pairs with 99 bootstrap samples.
+  Scores: of the confidence. MCB is what isotonic recalibration gains, DSC what
+    that gains on the base rate.
+  Valid if observations are independent and no label was used to make the
+    predictions. [C101: docs/notes.md]
+"""
+
+
+def print_it():
+    models = {"logistic": MODELS["logistic_regression"], "bayes": MODELS["naive_bayes"]}
+    return ct.compare_models(models | {"network": MODELS["neural_network"]}, Y_TRUE, n_resamples=199, rng=0)
+
+
+def print_unpaired():
+    models = {"forest": (Y_TRUE[:450], MODELS["random_forest"][:450])}
+    models["network"] = Y_TRUE[450:], MODELS["neural_network"][450:]
+    return ct.compare_models(models, lens=ct.Confidence(), correction="fdr_bh", n_resamples=99, rng=0)
+
+
+def test_what_is_printed():
+    found = print_it()
+    assert printed(found) == PRINTED.strip("\n")
+    assert printed(found.models[0]) == PRINTED_MODEL.strip("\n")
+    assert printed(found.pairs[0]) == PRINTED_PAIR.strip("\n")
+    assert printed(print_unpaired()) == PRINTED_UNPAIRED.strip("\n")
+
+
+def test_html(digits):
+    html = digits._repr_html_()
+    assert html.count("<table>") == 3
+    assert "neural_network is better calibrated than" in html
+    assert "-0.0000" not in html + str(digits)
+
+
+def test_plain_objects(digits):
+    found = json.loads(json.dumps(digits.to_dict(), allow_nan=False))
+    assert [model["model"] for model in found["models"]] == NAMES
+    assert found["models"][1]["log_mean_score"] is None
+    assert found["models"][0]["test"]["pvalue"] == digits.models[0].test.pvalue
+    assert [pair["conclusion"] for pair in found["pairs"]] == [pair.conclusion for pair in digits.pairs]
+    assert found["ranking"][0] == "neural_network"
+    assert (found["scores_of"], found["target"]) == ("confidence", digits.pairs[0].test.target)

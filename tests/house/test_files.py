@@ -1,0 +1,51 @@
+"""Files: short, documented, importable alone, without paths of one machine."""
+
+import ast
+import importlib
+import re
+
+from tests.house.test_rooms import FILES, PACKAGE, ROOT
+
+MAX_LINES = 400
+LONGER = {"_compiled/_draws.py": "what draws needs the generator, and Numba does not see an edit in another file"}
+"""Files that may be longer, each with its reason."""
+
+
+def test_every_module_says_what_it_is_for():
+    silent = [
+        str(file.relative_to(ROOT))
+        for file in FILES
+        if not ast.get_docstring(ast.parse(file.read_text())) and file.name != "__main__.py"
+    ]
+    assert silent == []
+
+
+def test_files_are_short():
+    length = {str(file.relative_to(PACKAGE)): len(file.read_text().splitlines()) for file in FILES}
+    assert {file: n for file, n in length.items() if n > MAX_LINES and file not in LONGER} == {}
+    assert {file for file in LONGER if length.get(file, 0) <= MAX_LINES} == set()
+
+
+def test_no_path_of_one_machine():
+    """What works for its author only."""
+    machine = re.compile(r"(?<![\w.:/-])/(?:work|farm|root|home|Users|mnt)/\w")
+    texts = [
+        file
+        for folder in ("caltest", "tests", "benchmarks", "docs")
+        for file in (ROOT / folder).rglob("*")
+        if file.suffix in {".py", ".md", ".toml", ".txt", ".sh"} and file.is_file()
+    ] + [file for file in ROOT.iterdir() if file.suffix in {".md", ".toml"}]
+    assert len(texts) > len(FILES)
+    wrong = [
+        f"{file.relative_to(ROOT)}:{number}"
+        for file in texts
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if machine.search(line)
+    ]
+    assert wrong == []
+
+
+def test_every_module_can_be_imported_alone():
+    files = [file for file in FILES if file.name != "__main__.py"]
+    names = [".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for file in files]
+    assert [name for name in names if importlib.import_module(name).__name__ != name] == []

@@ -1,0 +1,153 @@
+"""Kernels are compiled when they are first called, once, whatever is passed, and found again in the cache."""
+
+import json
+
+import pytest
+
+from tests.house.processes import in_fresh_process
+
+COUNT_SIGNATURES = """
+import importlib, json, pkgutil
+from caltest import _compiled
+def modules():
+    return [importlib.import_module("caltest._compiled." + m.name) for m in pkgutil.iter_modules(_compiled.__path__)]
+def signatures():
+    return {
+        f"{module.__name__}.{name}": [str(s) for s in kernel.signatures]
+        for module in modules()
+        for name, kernel in vars(module).items()
+        if hasattr(kernel, "signatures")
+    }
+"""
+
+RUN_ON_ALL_KINDS = """
+import numpy as np
+import caltest
+from caltest import Confidence, Consistency, ECE, EqualWidth, KS, TopK
+rng = np.random.default_rng(0)
+prob = (rng.multinomial(61, [0.5, 0.25, 0.25], size=120) + 1) / 64
+label = rng.integers(3, size=120)
+frozen = np.asfortranarray(prob)
+frozen.flags.writeable = False
+label_frozen = label.astype(np.int32)
+label_frozen.flags.writeable = False
+kinds = [prob, prob.astype(np.float32), frozen, np.repeat(prob, 2, axis=0)[::2], prob.tolist()]
+for y_prob in kinds:
+    for y_true in (label, label_frozen, label.astype(float), label.tolist()):
+        for lens in (None, Confidence(), TopK(2)):
+            caltest.calibration_test(y_true, y_prob, lens=lens, n_resamples=19, rng=0)
+            for weight in (None, np.ones(120), np.ones(120, dtype=np.float32)):
+                caltest.calibration_error(y_true, y_prob, lens=lens, sample_weight=weight)
+                caltest.calibration_error(y_true, y_prob, lens=lens, sample_weight=weight, statistic=caltest.SCE())
+    event = np.asarray(y_prob)[:, 1]
+    for y_true in (label == 1, (label == 1).tolist(), (label == 1).astype(np.uint8)):
+        caltest.calibration_test(y_true, event, n_resamples=300, rng=0, workers=2, region=lambda p: p[:, 1] > 0.1)
+        caltest.calibration_test(y_true, event, statistic=KS(), n_resamples=19, rng=np.random.default_rng(1))
+        caltest.calibration_test(y_true, event, statistic=caltest.IsotonicError(), n_resamples=19, rng=0)
+        caltest.score_decomposition(y_true, event, score="log")
+        caltest.calibration_error(y_true, event, statistic=ECE(EqualWidth(15)))
+        for statistic in (caltest.ConvexECE(), caltest.MonotonicSweepECE(), caltest.SquaredL2()):
+            caltest.calibration_test(y_true, event, statistic=statistic, n_resamples=19, rng=0)
+            caltest.calibration_error(y_true, event, statistic=statistic, sample_weight=np.ones(120))
+    caltest.calibration_test(label, y_prob, statistic=caltest.SquaredL2(), n_resamples=19, rng=0)
+    for statistic in (caltest.SKCE(), caltest.SKCE(caltest.statistics.gaussian_kernel)):
+        caltest.calibration_test(label, y_prob, statistic=statistic, n_resamples=19, rng=0)
+        caltest.skce_test(label, y_prob, statistic=statistic, n_resamples=19, rng=0)
+    caltest.calibration_test(label == 1, event, statistic=caltest.MMCE(), n_resamples=19, rng=0)
+    caltest.calibration_table(label, y_prob, n_resamples=99, rng=0)
+    caltest.gce_table(label, y_prob, n_resamples=639, rng=0)
+    for statistic in (caltest.GCE(), caltest.TACE(), caltest.UCE()):
+        for lens in (None, Confidence()):
+            caltest.calibration_test(label, y_prob, lens=lens, statistic=statistic, n_resamples=300, workers=2)
+    for partition in (EqualWidth(2), caltest.EqualMass(2), caltest.VarianceTree(min_leaf=40)):
+        rows = Consistency(resample_predictions=True)
+        for statistic in (ECE(partition), caltest.MCE(partition)):
+            caltest.calibration_test(label == 1, event, statistic=statistic, resampling=rows, n_resamples=19, rng=0)
+        caltest.calibration_test(label, y_prob, statistic=ECE(lambda p: p[:, 0] > 0.5), resampling=rows, n_resamples=19)
+    tree = ECE(caltest.VarianceTree(min_leaf=100))  # a single cell, whatever is drawn
+    caltest.calibration_test(label, y_prob, statistic=tree, resampling=rows, n_resamples=19)
+    score = caltest.TemperatureScore()
+    caltest.calibration_test(label, y_prob, statistic=score, resampling=rows, n_resamples=19)
+    caltest.calibration_test(label == 1, event, statistic=score, resampling=rows, n_resamples=19)
+    caltest.calibration_test(event < 0.5, event, statistic=ECE(EqualWidth(2)))
+    caltest.calibration_test(event < 0.5, event, statistic=ECE(EqualWidth(2)), method="monte-carlo", n_resamples=19)
+    caltest.calibration_test(label, y_prob, lens=Confidence(), statistic=ECE(EqualWidth(5)), n_resamples=19)
+    for statistic in (caltest.Bridge(), caltest.TCal(), caltest.CoxScore()):
+        caltest.calibration_test(label == 1, event, statistic=statistic, n_resamples=19, rng=0)
+    caltest.reliability_curve(label, y_prob)
+    caltest.calibration_band(label, y_prob)
+    caltest.reliability_curve(label == 1, event, simultaneous=True)
+    caltest.smooth_reliability_curve(label == 1, event, n_resamples=19)
+    for statistic in (caltest.KDEError(), caltest.SmoothECE()):
+        caltest.calibration_test(label == 1, event, statistic=statistic, n_resamples=19)
+    rho = Consistency(calibration_function=lambda p: p[:, [0, 2, 1]])
+    caltest.calibration_test(label, y_prob, resampling=rho, n_resamples=19, rng=0)
+    refit = Consistency(resample_predictions=True)
+    statistic = ECE(EqualWidth(2))
+    caltest.calibration_test(label, y_prob, lens=Confidence(), statistic=statistic, resampling=refit, n_resamples=19)
+from caltest.predictions import _validation
+from caltest.resampling import _draws
+many = _validation.MANY, _validation.LARGE
+_validation.MANY = _draws.MANY = _validation.LARGE = 2  # kernels of large problems of many classes
+caltest.calibration_table(label, y_prob, lenses=[caltest.Canonical(), Confidence()], n_resamples=40, rng=0)
+_validation.MANY, _validation.LARGE = many
+bundled = caltest.datasets.load_cifar10_vgg16()
+caltest.calibration_error(*bundled, statistic=caltest.SKCE())  # so many pairs that a sample brackets their median
+caltest.reliability_curve(*bundled)  # cells of thousands of rows
+"""
+
+
+def test_importing_compiles_nothing():
+    signatures = json.loads(in_fresh_process(f"{COUNT_SIGNATURES}\nimport caltest\nprint(json.dumps(signatures()))"))
+    assert len(signatures) > 5
+    assert {name for name, compiled in signatures.items() if compiled} == set()
+
+
+def test_compiled_are_compiled_once_whatever_is_passed():
+    """Validation hands every kernel one type of array: another dtype, order or flag would compile it again.
+
+    A new kernel needs a call in RUN_ON_ALL_KINDS that reaches it.
+    """
+
+    def run():
+        return json.loads(in_fresh_process(f"{RUN_ON_ALL_KINDS}\n{COUNT_SIGNATURES}\nprint(json.dumps(signatures()))"))
+
+    signatures = run()
+    if any(len(compiled) > 1 for compiled in signatures.values()):
+        signatures = run()  # the first one has filled the cache
+    assert len(signatures) > 5
+    called = {name: compiled for name, compiled in signatures.items() if not name.split(".")[-1].startswith("_")}
+    assert {name: compiled for name, compiled in called.items() if len(compiled) != 1} == {}
+    # Kernels that only kernels call come compiled into their callers, once the cache is warm.
+    assert {name: compiled for name, compiled in signatures.items() if len(compiled) > 1} == {}
+
+
+@pytest.mark.slow
+def test_a_second_process_only_reads_the_cache(tmp_path):
+    """What the first process compiles, the second one finds: no cache misses."""
+    code = f"""
+{COUNT_SIGNATURES}
+import caltest
+caltest.calibration_error([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4], statistic=caltest.ECE(caltest.EqualWidth(15)))
+found = [kernel.stats for module in modules() for kernel in vars(module).values() if hasattr(kernel, "stats")]
+print(json.dumps([sum(sum(c.values()) for c in of_all) for of_all in zip(*(stats[1:] for stats in found))]))
+"""
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    hits, misses = json.loads(in_fresh_process(code, **environment))
+    assert hits == 0
+    assert misses > 0
+    assert json.loads(in_fresh_process(code, **environment)) == [misses, 0]
+
+
+@pytest.mark.slow
+def test_an_installation_that_cannot_be_written_to_works():
+    """No folder for Numba's cache, as in a read-only installation without a home: kernels are compiled all the same."""
+    code = """
+from numba.core import caching
+caching.CompileResultCacheImpl._locator_classes = []
+import caltest
+print(caltest.calibration_error([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4], statistic=caltest.ECE(caltest.EqualWidth(15))))
+"""
+    assert in_fresh_process(code) == in_fresh_process(
+        code.replace("caching.CompileResultCacheImpl._locator_classes = []", "")
+    )

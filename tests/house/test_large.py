@@ -1,0 +1,119 @@
+"""Large float32 predictions of many classes: the same answers, in little memory."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import caltest
+from caltest.predictions import _validation
+from caltest.predictions._sample import make_sample
+from caltest.resampling import _draws
+
+
+@pytest.fixture
+def everything_is_large(monkeypatch):
+    """Let three classes and ten predictions be many."""
+    monkeypatch.setattr(_validation, "LARGE", 10)
+    monkeypatch.setattr(_validation, "MANY", 2)
+    monkeypatch.setattr(_draws, "MANY", 2)
+
+
+def problem(n_samples, n_classes, *, decimals=None, seed=0):
+    rng = np.random.default_rng(seed)
+    prob = rng.dirichlet(np.full(n_classes, 0.1), size=n_samples)
+    if decimals is not None:
+        prob = np.round(prob, decimals) + 1e-3 * (np.round(prob, decimals).sum(axis=1, keepdims=True) == 0)
+    prob = (prob / prob.sum(axis=1, keepdims=True)).astype(np.float32)
+    outcome = (np.cumsum(prob, axis=1, dtype=np.float64) < rng.random((n_samples, 1))).sum(axis=1)
+    return np.minimum(outcome, n_classes - 1), prob
+
+
+PROBLEMS = {
+    "many classes": problem(1500, 300),
+    "several classes": problem(777, 12),
+    "one decimal": problem(500, 5, decimals=1),
+    "two words": problem(128, 3, decimals=2),
+    "fewer observations than classes": problem(7, 40),
+}
+
+
+def answers(y_true, y_prob):
+    table = caltest.calibration_table(
+        y_true, y_prob, lenses=[caltest.Canonical(), caltest.Confidence(), caltest.TopK(2)], n_resamples=99, rng=3
+    )
+    error = caltest.calibration_test(y_true, y_prob, statistic=caltest.SquaredL2(), n_resamples=99, rng=4)
+    models = {"a": y_prob, "b": y_prob[:, ::-1]}
+    compared = caltest.compare_models(models, y_true, n_resamples=99, rng=5)
+    paired = compared.pairs[0]
+    first = table.tests[0]
+    return [
+        table.pvalue,
+        *(number for test in table.tests for number in (test.pvalue, test.statistic, test.noise_floor)),
+        *(part.statistic for part in first.components),
+        *first.l2_error.root_interval,
+        error.statistic,
+        error.pvalue,
+        error.noise_floor,
+        *(number for model in compared.models for number in (model.test.pvalue, model.variation, model.accuracy)),
+        paired.test.difference,
+        paired.test.standard_error,
+        paired.pvalue_adjusted,
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
+def test_the_same_answers(request):
+    expected = {name: answers(*data) for name, data in PROBLEMS.items()}
+    request.getfixturevalue("everything_is_large")
+    for name, data in PROBLEMS.items():
+        assert make_sample(*data).given.dtype == np.float32
+        np.testing.assert_allclose(answers(*data), expected[name], rtol=1e-11, atol=1e-13, err_msg=name)
+
+
+@pytest.mark.usefixtures("everything_is_large")
+def test_certain_predictions_and_calibration_functions():
+    """One-hot predictions of which one is wrong, and a null hypothesis of double precision."""
+    y_prob = np.eye(4, dtype=np.float32)[np.arange(40) % 4]
+    right = caltest.calibration_test(np.arange(40) % 4, y_prob, n_resamples=99, rng=0)
+    assert right.pvalue == 1
+    wrong = caltest.calibration_test(np.arange(40) % 4 * (np.arange(40) > 1), y_prob, n_resamples=99, rng=0)
+    assert (wrong.pvalue, wrong.impossible_samples) == (0.01, 1)
+    y_true, y_prob = PROBLEMS["several classes"]
+    null = caltest.Consistency(calibration_function=lambda prob: 0.9 * prob + 0.1 / prob.shape[1])
+    one = caltest.calibration_test(y_true, y_prob, resampling=null, n_resamples=99, rng=0)
+    other = caltest.calibration_test(y_true, y_prob.astype(np.float64), resampling=null, n_resamples=99, rng=0)
+    assert one.pvalue == other.pvalue
+    assert one.statistic == pytest.approx(other.statistic, rel=1e-11)
+
+
+def test_a_region_and_users_functions_get_doubles(everything_is_large):
+    y_true, y_prob = PROBLEMS["several classes"]
+    types = set()
+
+    def region(prob):
+        types.add(prob.dtype)
+        return prob[:, 0] > 0.05
+
+    def lens(prob, outcome):
+        types.add(prob.dtype)
+        return np.column_stack([1 - prob[:, 0], prob[:, 0]]), (outcome == 0).astype(int)
+
+    looks = [caltest.Canonical(), lens]
+    caltest.calibration_table(y_true, y_prob, lenses=looks, region=region, n_resamples=39, rng=0)
+    assert types == {np.dtype(np.float64)}
+
+
+@pytest.mark.slow
+def test_memory(monkeypatch):
+    """The default test of a table makes at most three times the memory of the data beside them."""
+    monkeypatch.setattr(_validation, "LARGE", 2**20)
+    y_true, y_prob = problem(16_000, 400)
+    caltest.calibration_test(*problem(50, 3), n_resamples=9, rng=0)  # what is imported and compiled
+    tracemalloc.start()
+    with pytest.warns(caltest.results.CalibrationWarning, match="not tested one by one"):
+        table = caltest.calibration_table(y_true, y_prob, n_resamples=99, rng=0)
+    str(table)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * y_prob.nbytes

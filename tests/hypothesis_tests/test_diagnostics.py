@@ -1,0 +1,189 @@
+"""Notes of a test, its direction, and warnings before the work starts."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import caltest
+from caltest.hypothesis_tests._diagnostics import enough_draws, few_draws_notes, impossible_notes
+from caltest.predictions._sample import make_sample
+from caltest.resampling import correct_pvalues
+from caltest.results import CalibrationWarning
+from tests.hypothesis_tests.problems import blunted, calibrated, codes, words
+
+ROWS = caltest.Consistency(resample_predictions=True)
+
+
+def run(y_true, y_prob, statistic=None, **options):
+    options = {"n_resamples": 199, "rng": 0, "method": "monte-carlo", **options}
+    return caltest.calibration_test(y_true, y_prob, statistic=statistic, **options)
+
+
+# Another hypothesis than calibration.
+
+
+def test_the_size_is_that_of_the_miscalibration_whatever_the_hypothesis_is():
+    rng = np.random.default_rng(0)
+    y_prob = rng.dirichlet(np.ones(3), size=1000)
+    swapped = caltest.Consistency(calibration_function=lambda prob: np.roll(prob, 1, axis=1))
+    y_true = np.minimum((np.cumsum(np.roll(y_prob, 1, axis=1), axis=1) < rng.random((1000, 1))).sum(axis=1), 2)
+    result = run(y_true, y_prob, resampling=swapped)
+    assert result.l2_error.root_interval == caltest.l2_interval(y_true, y_prob).root_interval
+    assert result.l2_error.root > 0.5
+    assert result.conclusion.startswith("The hypothesis is not rejected")
+    assert result.conclusion.endswith("This does not prove it.")
+    assert "a model as in the hypothesis with these predictions has" in words(result)
+    assert run(y_true, y_prob).conclusion.startswith("Calibration is rejected")
+
+
+# Direction.
+
+
+def test_a_shift_has_no_direction():
+    """The joint score test of Cox detects it, and the slope is right."""
+    rng = np.random.default_rng(1)
+    logit = rng.normal(0, 1.5, 1000)
+    y_true = rng.random(1000) < 1 / (1 + np.exp(0.6 - logit))
+    result = run(y_true, 1 / (1 + np.exp(-logit)), caltest.CoxScore())
+    assert result.rejected
+    assert result.direction is None
+
+
+@pytest.mark.parametrize(("temperature", "direction"), [(1 / 1.5, "over-confident"), (1.5, "under-confident")])
+def test_direction(temperature, direction):
+    for n_classes in (2, 3, 10):
+        y_true, true_prob = calibrated(3000, n_classes, concentration=1.0)
+        predicted = blunted(true_prob, temperature)
+        result = run(y_true, predicted)
+        assert result.direction == direction, n_classes
+        assert np.sign(result.score) == (1 if direction == "under-confident" else -1), n_classes
+        assert f"The model is {direction}." in words(result), n_classes
+        for statistic in (caltest.TemperatureScore(), caltest.Spiegelhalter()):
+            assert run(y_true, predicted, statistic).direction == direction, (str(statistic), n_classes)
+
+
+def test_no_direction_without_evidence_or_without_a_score():
+    y_true, y_prob = calibrated(300, 3)
+    result = run(y_true, y_prob)
+    assert result.direction is None
+    score = caltest.calibration_error(y_true, y_prob, statistic=caltest.TemperatureScore())
+    assert abs(result.score) == pytest.approx(score, rel=1e-12)
+    without = run(y_true, y_prob, caltest.ECE())
+    assert (without.score, without.direction) == (None, None)
+
+
+def test_direction_of_an_infinite_score():
+    """A contradicted certainty is over-confidence; the p-value that it forces is not evidence for a direction."""
+    y_true, y_prob = calibrated(40, 3, seed=1, concentration=2.0)
+    y_prob[23], y_true[23] = [0.0, 0.75, 0.25], 0
+    result = run(y_true, y_prob)
+    assert (result.score, result.direction) == (-np.inf, "over-confident")
+    assert result.to_dict()["score"] is None
+    assert run(y_true, y_prob, caltest.Spiegelhalter()).pvalue == 1 / 200
+    assert run(y_true, y_prob, caltest.Spiegelhalter()).direction is None
+
+
+# Notes.
+
+
+def test_impossible_labels_are_counted_and_some_named():
+    y_prob = np.tile([0.0, 0.5, 0.5], (20, 1))
+    y_true = np.ones(20, dtype=int)
+    assert impossible_notes(make_sample(y_true, y_prob)) == []
+    for many, said in [
+        (1, "1 label (observation 3) had been"),
+        (5, "5 labels (observations 3, 4, 5, 6, 7) had been"),
+        (10, "10 labels (observations 3, 4, 5, 6, 7, ...) had been"),
+    ]:
+        y_true[3 : 3 + many] = 0
+        (note,) = impossible_notes(make_sample(y_true, y_prob))
+        assert note.code == "C201"
+        assert note.text.startswith(said)
+        assert run(y_true, y_prob).notes[-1] == note
+        assert f"Note: {note}" in words(run(y_true, y_prob))
+
+
+def test_too_little_scatter():
+    """Outcomes exactly as expected in every cell."""
+    y_prob = np.repeat([0.2, 0.4, 0.6, 0.8], 50)
+    y_true = np.concatenate([np.arange(50) < 50 * p for p in (0.2, 0.4, 0.6, 0.8)])
+    for statistic in (caltest.ECE(caltest.EqualWidth(5)), caltest.MCE(caltest.EqualWidth(5)), caltest.KS()):
+        result = run(y_true, y_prob, statistic)
+        assert result.statistic == pytest.approx(0, abs=1e-12), str(statistic)
+        assert result.pvalue > 0.99, str(statistic)
+        (note,) = result.notes
+        assert note.code == "C203", str(statistic)
+        assert f"{statistic} is below the 1 % quantile of its null distribution." in note.text
+        assert "the model is under-confident, or the observations are not independent." in words(result)
+    assert run(y_true, y_prob, caltest.TemperatureScore()).notes == ()
+    assert run(*calibrated(200, 2)).notes == ()
+
+
+def test_a_constant_statistic():
+    result = run([1] * 20, [0.5] * 20, caltest.Spiegelhalter())
+    assert codes(result.notes) == ["C202"]
+    assert "Spiegelhalter() is constant under the null hypothesis for these predictions" in words(result)
+
+
+def test_sparse_cells_with_resampled_observations_warn():
+    """statistics.md, section 2: 10 classes, 10 cells per axis, n = 500: size 1.00."""
+    ece = caltest.ECE(caltest.EqualWidth(10))
+    with pytest.warns(CalibrationWarning) as told:
+        result = run(*calibrated(500, 10), ece, resampling=ROWS)
+    said = [str(warning.message) for warning in told]
+    assert codes(result.notes) == ["C301", "C302"]
+    assert said == [str(note) for note in result.notes]
+    assert all(str(ece) in text for text in said)
+    assert all(text in words(result) for text in said)
+    assert {warning.filename for warning in told} == {__file__}, "they point at the line of the user's call"
+    assert run(*calibrated(500, 10), ece).notes == (), "fixed predictions may be in sparse cells"
+
+
+def test_the_classical_tests_warn_at_the_line_of_the_user():
+    partition = caltest.EqualMass(50)
+    with pytest.warns(CalibrationWarning) as told:
+        caltest.hosmer_lemeshow_test(
+            *calibrated(200, 2), partition=partition, resampling=ROWS, method="monte-carlo", n_resamples=19, rng=0
+        )
+    assert {warning.filename for warning in told} == {__file__}
+
+
+def test_a_tree_at_its_limit_warns_when_observations_are_resampled():
+    """min_leaf = n / 8 exactly: copies hinder the halving, and trees that are fitted again are smaller."""
+    with pytest.warns(CalibrationWarning, match="on average instead of 8"):
+        run(*calibrated(1000, 10), caltest.ECE(caltest.VarianceTree(min_leaf=125)), resampling=ROWS)
+
+
+def test_no_warning_where_cells_hold_many_observations():
+    for n, n_classes, lens, statistic in [
+        (1000, 10, None, None),
+        (500, 3, None, None),
+        (1000, 10, caltest.Confidence(), None),
+        (1000, 2, None, caltest.ECE(caltest.EqualWidth(15))),
+        (1000, 10, caltest.Confidence(), caltest.ECE(caltest.EqualMass(15))),
+    ]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            result = run(*calibrated(n, n_classes), statistic, lens=lens, resampling=ROWS)
+        assert result.notes == (), (n, n_classes, str(lens), str(statistic))
+
+
+# Too few draws.
+
+
+def test_few_draws():
+    """A note exactly where the smallest adjusted p-value of all tests together exceeds the level."""
+    for correction in ("holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"):
+        for n_tests, n_resamples, alpha in [(2, 38, 0.05), (2, 39, 0.05), (6, 119, 0.05), (6, 99, 0.05), (3, 9, 0.2)]:
+            smallest = correct_pvalues([1 / (n_resamples + 1)] * n_tests, correction).min()
+            notes = few_draws_notes(n_tests, n_resamples, alpha, correction)
+            assert bool(notes) == (smallest > alpha * (1 + 1e-9)), (correction, n_tests, n_resamples)
+    (note,) = few_draws_notes(6, 99, 0.05)
+    assert note.code == "C205"
+    assert note.text == (
+        "With 99 draws and 6 tests no adjusted p-value can be below 0.06, so no single test can reject at the 5 % "
+        "level. Take 120 draws or more."
+    )
+    assert few_draws_notes(6, enough_draws(6, 0.05), 0.05) == []
+    assert few_draws_notes(1, 9, 0.05) == [], "a single test is not adjusted"

@@ -1,0 +1,62 @@
+"""The picture of a smooth reliability curve shows its numbers."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import caltest as ct
+
+
+@pytest.fixture(scope="module")
+def curve():
+    return ct.smooth_reliability_curve(*ct.datasets.load_cifar10_vgg16(), rng=0)
+
+
+def new_axes():
+    return Figure(layout="constrained").subplots()
+
+
+@pytest.mark.parametrize("style", ["deviation", "classical"])
+def test_plotted_data_equal_the_curve(curve, style):
+    ax = new_axes()
+    assert ct.plotting.plot_smooth_reliability(curve, ax, style=style) is ax
+    base = curve.expected if style == "deviation" else np.zeros(len(curve.point))
+    (line,) = [line for line in ax.get_lines() if line.get_label() == "observed, bandwidth 0.05"]
+    np.testing.assert_allclose(line.get_xydata(), np.column_stack([curve.point, curve.observed - base]))
+    (band,) = [found for found in ax.collections if found.get_label() == "90 % bootstrap band, point by point"]
+    corners = band.get_paths()[0].vertices
+    for end in (curve.band_low, curve.band_high):
+        assert {tuple(x) for x in np.column_stack([curve.point, end - base])} <= {tuple(x) for x in corners}
+
+
+def test_labels(curve):
+    ax = ct.plotting.plot_smooth_reliability(curve, new_axes())
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("predicted probability", "observed - predicted")
+    assert ax.get_title() == "confidence, 10,000 observations"
+    square = ct.plotting.plot_smooth_reliability(curve, new_axes(), style="classical")
+    assert square.get_ylabel() == "observed frequency"
+    assert square.get_box_aspect() == 1
+    bare = ct.plotting.plot_smooth_reliability(curve, new_axes(), legend=False)
+    assert bare.get_legend() is None
+
+
+def test_a_line_breaks_where_no_prediction_is_near():
+    curve = ct.smooth_reliability_curve([0, 1], [0.1, 0.9], statistic=ct.KDEError(0.02), rng=0)
+    ax = ct.plotting.plot_smooth_reliability(curve, new_axes(), style="classical")
+    line = next(line for line in ax.get_lines() if line.get_label().startswith("observed"))
+    assert np.isnan(line.get_ydata()).sum() == 1
+
+
+def test_no_global_style_is_touched_and_a_figure_is_made(curve):
+    before = mpl.rcParams.copy()
+    ax = ct.plotting.plot_smooth_reliability(curve)
+    assert mpl.rcParams == before
+    mpl.pyplot.close(ax.figure)
+
+
+def test_bad_arguments_are_refused(curve):
+    with pytest.raises(ValueError, match="`style` must be one of 'deviation', 'classical', got 'round'"):
+        ct.plotting.plot_smooth_reliability(curve, style="round")
+    with pytest.raises(TypeError, match=r"`curve` must be a SmoothReliabilityCurve .*, got int"):
+        ct.plotting.plot_smooth_reliability(3)

@@ -1,0 +1,162 @@
+"""Reading predictions from files: every kind of file, which columns are taken for what, and refusals."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from caltest.predictions import read_predictions
+from tests.reference.cases import check_refused, failures
+
+RNG = np.random.default_rng(0)
+PROB = RNG.dirichlet(np.ones(3), size=8)
+LABEL = RNG.integers(3, size=8)
+NAMES = np.array(["cat", "dog", "eel"])
+
+
+def table(label="label", prefix="p_", labels=LABEL):
+    return pd.DataFrame(PROB, columns=[f"{prefix}{name}" for name in NAMES]).assign(**{label: labels})
+
+
+def write(folder, name, thing):
+    """A file of the kind that its ending says."""
+    path = folder / name
+    kind = path.suffix
+    if kind == ".npz":
+        np.savez(path, **thing)
+    elif kind == ".npy":
+        np.save(path, thing)
+    elif kind in {".parquet", ".pq"}:
+        thing.to_parquet(path)
+    elif isinstance(thing, str | bytes):
+        path.write_bytes(thing.encode() if isinstance(thing, str) else thing)
+    else:
+        thing.to_csv(path, index=False, sep="\t" if kind == ".tsv" else ",")
+    return path
+
+
+RECORDS = np.array(list(zip(LABEL, *PROB.T, strict=True)), dtype=[("y", "i8"), ("a", "f8"), ("b", "f8"), ("c", "f8")])
+KINDS = {
+    "a.csv": table(),
+    "a.tsv": table(),
+    "a.CSV": table(),
+    "a.parquet": table(),
+    "a.pq": table(),
+    "a.npz": {"probs": PROB, "labels": LABEL},
+    "other names.npz": {"one": PROB, "two": LABEL},
+    "a.npy": np.column_stack([PROB, LABEL]),
+    "records.npy": RECORDS,
+}
+
+
+def test_every_kind_of_file_holds_the_same(tmp_path):
+    def check(name):
+        found = read_predictions(write(tmp_path, name, KINDS[name]))
+        np.testing.assert_array_equal(found.y_true, LABEL)
+        np.testing.assert_allclose(found.y_prob, PROB, rtol=1e-15)
+        assert found.label_guessed
+        assert found.classes in (None, [0, 1, 2])
+        assert read_predictions(str(tmp_path / name)).label == found.label
+
+    assert failures(list(KINDS), check) == {}
+
+
+GUESSES = {
+    "by name": (table(), "label", ("p_cat", "p_dog", "p_eel"), None),
+    "by another name": (table("Y_True", "prob_"), "Y_True", ("prob_cat", "prob_dog", "prob_eel"), None),
+    "by type": (table("animal", ""), "animal", ("cat", "dog", "eel"), None),
+    "labels that columns name": (table("animal", labels=NAMES[LABEL]), "animal", ("p_cat", "p_dog", "p_eel"), NAMES),
+    "labels that are columns": (table("animal", "", NAMES[LABEL]), "animal", ("cat", "dog", "eel"), NAMES),
+    "prefixed columns beside others": (table().assign(age=0.5), "label", ("p_cat", "p_dog", "p_eel"), None),
+    "numbered from one": (
+        pd.DataFrame(PROB, columns=["class_1", "class_2", "class_3"]).assign(y=LABEL + 1),
+        "y",
+        ("class_1", "class_2", "class_3"),
+        [1, 2, 3],
+    ),
+    "numbered from zero": (pd.DataFrame(PROB).assign(y=LABEL), "y", ("0", "1", "2"), [0, 1, 2]),
+    "one probability": (pd.DataFrame({"y": [0, 1], "score": [0.5, 0.25]}), "y", ("score",), None),
+    "one probability, named label": (
+        pd.DataFrame({"y": ["no", "yes"], "p_yes": [0.5, 0.25]}),
+        "y",
+        ("p_yes",),
+        ["no", "yes"],
+    ),
+    "one probability, other labels": (pd.DataFrame({"y": ["a", "b"], "p": [0.5, 0.25]}), "y", ("p",), None),
+    "booleans": (pd.DataFrame({"y": [True, False], "p": [0.5, 0.25]}), "y", ("p",), None),
+}
+
+
+def test_which_columns_are_taken_for_what(tmp_path):
+    def check(case):
+        frame, label, prob, classes = case
+        found = read_predictions(write(tmp_path, "guess.csv", frame))
+        assert (found.label, found.prob, found.label_guessed) == (label, prob, True)
+        assert found.y_prob.ndim == min(len(prob), 2)
+        assert found.classes == (None if classes is None else list(classes))
+
+    assert failures(GUESSES, check) == {}
+
+
+def test_columns_that_are_named(tmp_path):
+    frame = table().assign(other=LABEL[::-1], noise=0.5)
+    found = read_predictions(write(tmp_path, "a.csv", frame), label="other", prob=["p_eel", "p_cat"])
+    assert (found.label, found.prob, found.label_guessed) == ("other", ("p_eel", "p_cat"), False)
+    np.testing.assert_allclose(found.y_prob, PROB[:, [2, 0]], rtol=1e-15)
+    arrays = {"a": PROB, "b": PROB[::-1], "c": LABEL, "d": LABEL[::-1]}
+    found = read_predictions(write(tmp_path, "a.npz", arrays), label="d", prob=["b"])
+    np.testing.assert_array_equal(found.y_prob, PROB[::-1])
+    np.testing.assert_array_equal(found.y_true, LABEL[::-1])
+
+
+REFUSED = {
+    "absent.csv": (None, {}, "no such file: "),
+    "a.xlsx": ("", {}, "expected a file ending in .csv, .tsv, .parquet, .npz or .npy, got '.xlsx'"),
+    "noending": ("", {}, "got 'no ending'"),
+    "empty.csv": ("", {}, "cannot be read: "),
+    "ragged.csv": ("a,b\n1,2,3\n1,2,3,4\n", {}, "cannot be read: "),
+    "broken.npz": (b"no archive", {}, "cannot be read: "),
+    "broken.npy": (b"no array", {}, "cannot be read: "),
+    "broken.parquet": (b"no table", {}, "cannot be read: "),
+    "flat.npy": (PROB[:, 0], {}, "cannot be read: expected a table of two dimensions, got shape (8,)"),
+    "missing.csv": (table(), {"label": "animal"}, "no column 'animal'; the columns are p_cat, p_dog, p_eel, label"),
+    "missing prob.csv": (table(), {"prob": ["p_ant"]}, "no column 'p_ant'; the columns are "),
+    "no label.csv": (table("weight").assign(weight=0.5), {}, "cannot tell the label column among p_cat, p_dog"),
+    "two labels.csv": (table("one").assign(two=1), {}, "name it with `label`"),
+    "no probabilities.csv": (pd.DataFrame({"y": [0, 1], "a": [1, 2]}), {}, "no column of probabilities (floats)"),
+    "two arrays.npz": ({"a": PROB, "b": PROB, "y": LABEL}, {}, "cannot choose among the arrays a, b; name one with"),
+    "absent array.npz": ({"p": PROB, "y": LABEL}, {"label": "z"}, "no array 'z'; the arrays are p, y"),
+    "two names.npz": (
+        {"p": PROB, "y": LABEL},
+        {"prob": ["p", "q"]},
+        "`prob` must name one array of an NPZ file, got p, q",
+    ),
+}
+
+
+def test_what_cannot_be_read(tmp_path):
+    def check(name):
+        thing, options, message = REFUSED[name]
+        path = tmp_path / name
+        if isinstance(thing, bytes):
+            path.write_bytes(thing)
+        elif thing is not None:
+            write(tmp_path, name, thing)
+        check_refused(read_predictions, ValueError, message, path, **options)
+
+    assert failures(list(REFUSED), check) == {}
+    refused = partial(check_refused, read_predictions, TypeError)
+    refused("`prob` must be a sequence of names, got 'p'.", tmp_path / "missing.csv", prob="p")
+    with pytest.raises(TypeError):
+        read_predictions(3)
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    path = write(tmp_path, "a.parquet", table())
+
+    def missing(path):
+        raise ImportError
+
+    monkeypatch.setattr(pd, "read_parquet", missing)
+    check_refused(read_predictions, ValueError, "reading Parquet needs pyarrow: pip install pyarrow", path)

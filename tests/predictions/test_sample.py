@@ -1,0 +1,133 @@
+"""Samples: the order of observations, regions, null probabilities, and what is computed once."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import caltest
+from caltest.predictions._sample import (
+    Sample,
+    induce,
+    make_event_sample,
+    make_sample,
+    outcome_thresholds,
+    with_calibration_function,
+)
+from tests.reference.cases import check_refused
+from tests.reference.examples import VIEWS
+
+
+def test_observations_keep_their_place_in_the_callers_arrays():
+    for view in VIEWS:
+        sample, (prob, outcome) = make_sample(view.y_true, view.y_prob, lens=view.lens), view.induced
+        np.testing.assert_array_equal(sample.prob, prob[sample.row], err_msg=str(view))
+        np.testing.assert_array_equal(sample.outcome, outcome[sample.row], err_msg=str(view))
+        if sample.n_outcomes == 2:
+            np.testing.assert_array_equal(sample.row, np.argsort(prob[:, 1], kind="stable"), err_msg=str(view))
+            np.testing.assert_array_equal(sample.event, np.sort(prob[:, 1]), err_msg=str(view))
+        else:
+            np.testing.assert_array_equal(sample.row, np.arange(len(prob)), err_msg=str(view))
+        assert sample.prob.flags.c_contiguous, view
+        assert sample.outcome.dtype.kind == "u", view
+        assert sample.null_prob is sample.prob, view
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_regions_leave_out_observations(n_classes):
+    rng = np.random.default_rng(0)
+    prob, label, weight = rng.dirichlet(np.ones(n_classes), size=40), rng.integers(n_classes, size=40), rng.random(40)
+    inside = prob[:, 1] > 0.25
+    sample = make_sample(label, prob, region=lambda p: p[:, 1] > 0.25, sample_weight=weight)
+    alone = make_sample(label[inside], prob[inside], sample_weight=weight[inside])
+    for name in ("prob", "outcome", "weight"):
+        np.testing.assert_array_equal(getattr(sample, name), getattr(alone, name))
+    np.testing.assert_array_equal(sample.row, np.flatnonzero(inside)[alone.row])
+    assert sample.n_samples == np.count_nonzero(inside)
+
+
+def test_expected_probabilities_are_clipped_and_sum_to_1():
+    drift = np.tile([0.6, 0.40001, 0.0], (5, 1))
+    sample = make_sample(np.zeros(5, dtype=int), drift, lens=caltest.TopK(2))
+    assert np.all(sample.prob[:, 2] < 0)
+    np.testing.assert_allclose(sample.expected, [[0.6 / 1.00001, 0.40001 / 1.00001, 0]] * 5, rtol=1e-15)
+    np.testing.assert_array_equal(sample.thresholds[1], 2**32 - 1)
+
+
+def test_thresholds_are_cumulative_probabilities_in_every_block(monkeypatch):
+    prob = np.random.default_rng(0).dirichlet(np.ones(4), size=100)
+    expected = np.rint(np.cumsum(prob, axis=1)[:, :3].T * 2.0**32)
+    whole = outcome_thresholds(prob)
+    assert whole.dtype == np.uint32
+    assert np.all(np.abs(whole - expected) <= 1)
+    monkeypatch.setattr("caltest.predictions._sample._BLOCK_ROWS", 7)
+    np.testing.assert_array_equal(outcome_thresholds(prob), whole)
+    certain = outcome_thresholds(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    assert certain.tolist() == [[2**32 - 1, 0]]
+
+
+def test_labels_of_probability_zero_are_named():
+    prob = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]
+    assert make_sample([2, 0, 0], prob).impossible.tolist() == [0, 2]
+    assert make_sample([1, 0, 0], [0.0, 0.5, 0.75]).impossible.tolist() == [0]
+    allowed = with_calibration_function(make_sample([2, 0, 0], prob), lambda p: np.full_like(p, 1 / 3))
+    assert allowed.impossible.size == 0
+
+
+def test_a_calibration_function_changes_null_probabilities_alone():
+    sample = make_sample([0, 1, 1], [0.75, 0.25, 0.5], sample_weight=[1.0, 2.0, 3.0])
+    changed = with_calibration_function(sample, lambda prob: prob[:, ::-1])
+    np.testing.assert_array_equal(changed.null_prob, sample.prob[:, ::-1])
+    for name in ("prob", "outcome", "row", "weight"):
+        assert getattr(changed, name) is getattr(sample, name)
+
+
+def test_what_is_computed_once():
+    calls = []
+
+    def derive(sample, factor=1):
+        calls.append(factor)
+        time.sleep(0.01)  # time for another thread to ask for the same
+        return factor * sample.n_samples
+
+    sample = make_sample([0, 1], [0.25, 0.75])
+    threads = [threading.Thread(target=sample.once, args=(derive,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (sample.once(derive), sample.once(derive, 3)) == (2, 6)
+    assert calls == [1, 3]
+    assert sample.bare().once(derive) == 2
+    assert calls == [1, 3, 1]
+    # What is computed may itself need something that is computed once.
+    assert sample.once(lambda inner: inner.once(derive, 3) + 1) == 7
+
+
+def test_parts_of_a_sample():
+    sample = make_sample([0, 1, 1, 0], [0.125, 0.25, 0.5, 0.75], sample_weight=[1.0, 2.0, 3.0, 4.0])
+    part = sample.take(np.array([0, 2, 2]))
+    assert (part.event.tolist(), part.outcome.tolist()) == ([0.125, 0.5, 0.5], [0, 1, 1])
+    assert (part.row.tolist(), part.weight.tolist()) == ([0, 2, 2], [1.0, 3.0, 3.0])
+    assert sample.bare().take(np.array([1])).weight.tolist() == [2.0]
+    assert make_sample([0, 1], [0.5, 0.5]).take(np.array([0])).weight is None
+    assert isinstance(part, Sample)
+
+
+def test_samples_of_one_probability():
+    two, look = make_event_sample([0, 1], [0.25, 0.75])
+    assert (look, two.event.tolist()) == (caltest.Canonical(), [0.25, 0.75])
+    prob = [[0.5, 0.25, 0.25], [0.25, 0.625, 0.125]]
+    three, look = make_event_sample([0, 1], prob)
+    assert (look, three.event.tolist()) == (caltest.Confidence(), [0.5, 0.625])
+    classwise, look = make_event_sample([0, 1], prob, lens=caltest.ClassWise(2))
+    assert (look, classwise.event.tolist()) == (caltest.ClassWise(2), [0.125, 0.25])
+    message = "`lens` must have two outcomes, such as Confidence(), got Canonical() with 3."
+    check_refused(make_event_sample, ValueError, message, [0, 1], prob, lens=caltest.Canonical())
+
+
+def test_the_whole_prediction_is_not_copied():
+    prob = np.random.default_rng(0).dirichlet(np.ones(3), size=5)
+    sample = induce(prob, np.zeros(5, dtype=np.int64), lens=caltest.Canonical())
+    assert np.shares_memory(sample.prob, prob)

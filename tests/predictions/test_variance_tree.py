@@ -1,0 +1,127 @@
+"""The variance tree: where it splits, ties, and its default number of cells; see also the loops in test_partitions."""
+
+from functools import partial
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from caltest import VarianceTree
+from tests.predictions.test_partitions import assert_same_cells, event, labels
+from tests.reference import naive
+from tests.reference.cases import check_refused, failures
+
+
+def sizes(partition, prob):
+    """Observations in each cell, in the order of the labels."""
+    return np.unique(labels(partition, prob), return_counts=True)[1].tolist()
+
+
+def test_leaf_rule_cuts_at_the_upper_middle_value():
+    tree = VarianceTree(min_leaf=2)
+    assert sizes(tree, event([0.1, 0.2, 0.3, 0.4])) == [2, 2]
+    assert sizes(tree, event([0.1, 0.2, 0.3, 0.4, 0.5])) == [2, 3]
+    assert sizes(tree, event([0.1, 0.2, 0.3])) == [3]
+    assert sizes(tree, event([0.1, 0.3, 0.3, 0.3])) == [4]
+    assert sizes(tree, event([0.1, 0.2, 0.3, 0.3])) == [2, 2]
+
+
+def test_leaf_rule_tries_no_other_class():
+    # Class 0 varies most and cannot be cut, class 1 could.
+    prob = np.array([[1.0, 0, 0], [0, 0.4, 0.6], [0, 0.5, 0.5], [0, 0.45, 0.55]])
+    assert sizes(VarianceTree(min_leaf=1), prob)[0] == 4
+    assert sizes(VarianceTree(min_leaf=2), prob) == [4]
+
+
+@pytest.mark.parametrize(
+    ("values", "split", "expected"),
+    [
+        ([0.0, 0.0, 0.0, 1.0], "median", [4]),  # the median is 0: nothing lies below
+        ([0.0, 0.0, 0.0, 1.0], "mean", [3, 1]),
+        ([0.0, 0.0, 0.5, 1.0], "median", [2, 2]),  # the average 0.25 of the middle values
+        ([0.0, 1.0, 1.0, 1.0], "mean", [1, 3]),
+        ([0.5, 0.5, 0.5, 0.5], "mean", [4]),
+        ([0.0, 0.125, 0.25, 1.0], "mean", [3, 1]),
+    ],
+)
+def test_split_rule(values, split, expected):
+    assert sizes(VarianceTree(split=split, min_split=4), event(values)) == expected
+
+
+def test_smallest_node_that_is_split():
+    prob = event(np.arange(9) / 16)
+    assert sizes(VarianceTree(min_split=9), prob) == [4, 5]
+    assert sizes(VarianceTree(min_split=10), prob) == [9]
+    assert sizes(VarianceTree(min_split=5), prob) == [4, 2, 3]
+
+
+def test_max_cells_splits_the_largest_variance_first():
+    prob = event([0.0, 0.01, 0.02, 0.03, 0.6, 0.7, 0.9, 1.0])
+    assert sizes(VarianceTree(min_leaf=2, max_cells=3), prob) == [4, 2, 2]
+    assert sizes(VarianceTree(min_leaf=2), prob) == [2, 2, 2, 2]
+    assert sizes(VarianceTree(min_leaf=2, max_cells=1), prob) == [8]
+
+
+def test_default_number_of_cells():
+    """Two to the power 0.3 log2 n, rounded; a cell keeps at least 0.7 n / n_cells observations."""
+    expected = {1: 1, 100: 4, 500: 8, 2000: 8, 5000: 16, 10_000: 16, 100_000: 32}
+    for n, n_cells in expected.items():
+        for n_classes in (2, 10):
+            prob = np.random.default_rng(n).dirichlet(np.ones(n_classes), size=n)
+            found = sizes(VarianceTree(), prob)
+            assert len(found) == n_cells, (n, n_classes)
+            assert min(found) >= max(1, int(0.7 * n / n_cells)), (n, n_classes)
+        assert VarianceTree().wanted_cells(n) == n_cells
+    assert VarianceTree(max_cells=5).wanted_cells(100) == 5
+    assert VarianceTree(min_leaf=2).wanted_cells(100) == VarianceTree(min_split=2).wanted_cells(100) == 1
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        VarianceTree(),
+        VarianceTree(min_leaf=1, max_cells=2),
+        VarianceTree(min_leaf=2, max_cells=3),
+        VarianceTree(min_split=6, max_cells=2),
+        VarianceTree(split="mean", min_split=6, max_cells=2),
+    ],
+    ids=repr,
+)
+def test_ties_of_the_variance_go_to_the_first_class_in_any_order(tree):
+    """Every order of the same three numbers: all classes have the same variance, and the first is split."""
+    for n in (6, 60):
+        prob = np.repeat(list(permutations([0.1, 0.2, 0.7])), n // 6, axis=0)
+        expected = naive.cells(tree, prob)
+        for seed in range(20):
+            order = np.random.default_rng(seed).permutation(n)
+            assert_same_cells(labels(tree, prob[order]), [expected[i] for i in order], (n, seed))
+
+
+def test_a_value_at_the_mean_lies_above_it_in_any_order():
+    """The mean of 0.1, 0.2 and 0.3 is 0.2; summed one after the other it is a little more or a little less."""
+    tree = VarianceTree(split="mean", min_split=3)
+    for order in permutations(range(3)):
+        prob = np.array([[0.1, 0.45, 0.45], [0.2, 0.4, 0.4], [0.3, 0.35, 0.35]])[list(order)]
+        assert_same_cells(labels(tree, prob), naive.cells(tree, prob), order)
+        assert_same_cells(labels(tree, prob), prob[:, 0] >= 0.2, order)
+
+
+REFUSED = {
+    "unknown split": (ValueError, {"split": "mode"}, "`split` must be one of 'median', 'mean', got 'mode'."),
+    "split no text": (TypeError, {"split": 1}, "`split` must be one of 'median', 'mean', got 1."),
+    "min_leaf 0": (ValueError, {"min_leaf": 0}, "`min_leaf` must be an integer >= 1, got 0."),
+    "min_split 2.5": (TypeError, {"min_split": 2.5}, "`min_split` must be an integer >= 1, got 2.5."),
+    "max_cells 0": (ValueError, {"max_cells": 0}, "`max_cells` must be an integer >= 1, got 0."),
+    "both": (
+        ValueError,
+        {"min_leaf": 5, "min_split": 9},
+        "`min_leaf` and `min_split` exclude each other, got 5 and 9.",
+    ),
+    "mean alone": (ValueError, {"split": "mean"}, 'split="mean" needs `min_split`, got None.'),
+    "mean with min_leaf": (ValueError, {"split": "mean", "min_leaf": 5}, 'split="mean" needs `min_split`, got None.'),
+}
+
+
+def test_bad_parameters_are_refused():
+    found = failures(REFUSED, lambda case: check_refused(partial(VarianceTree, **case[1]), case[0], case[2]))
+    assert found == {}

@@ -1,0 +1,133 @@
+"""One small example of every kind of result."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import caltest as ct
+from caltest import comparison, estimation, hypothesis_tests, results, simulation
+from caltest.results import Result
+from tests.reference.examples import draw_labels
+
+N_RESAMPLES = 699
+"""So many draws that no table of tests has too few."""
+
+
+@cache
+def problem(n: int = 300, n_classes: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and calibrated predictions."""
+    rng = np.random.default_rng(seed)
+    y_prob = rng.dirichlet(np.full(n_classes, 0.7), n)
+    return draw_labels(y_prob, rng), y_prob
+
+
+def two_classes() -> tuple[np.ndarray, np.ndarray]:
+    """Events and their probabilities."""
+    y_true, y_prob = problem(n_classes=2)
+    return y_true, y_prob[:, 1]
+
+
+def three_models() -> dict[str, np.ndarray]:
+    """Predictions of three models, one of them calibrated."""
+    y_prob = problem()[1]
+    sharp, vague = (y_prob**power / (y_prob**power).sum(axis=1, keepdims=True) for power in (2.0, 0.5))
+    return {"calibrated": y_prob, "sharp": sharp, "vague": vague}
+
+
+def epochs(n: int = 3) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Predictions after each epoch of a training."""
+    y_true, models = problem()[0], three_models()
+    return [(y_true, prob) for prob in list(models.values())[:n]]
+
+
+def mean_interval(y_true: Any, y_prob: Any) -> tuple[float, float]:
+    """An interval for calibration in the large."""
+    deviation = y_true - y_prob[:, 1]
+    reach = 1.96 * deviation.std() / np.sqrt(len(y_true))
+    return deviation.mean() - reach, deviation.mean() + reach
+
+
+def mean_target(y_prob: Any, class_prob: Any) -> float:
+    """What that interval is to cover."""
+    return float((class_prob - y_prob)[:, 1].mean())
+
+
+def base_rates(labels: np.ndarray) -> np.ndarray:
+    """A model that predicts the frequencies of its training labels."""
+    return np.tile(np.bincount(labels, minlength=2) / len(labels), (60, 1))
+
+
+def family(slope: float) -> simulation.GaussianMixture1D:
+    """Models of a power study."""
+    return simulation.GaussianMixture1D(0, slope)
+
+
+MODEL = simulation.GaussianMixture1D(0, -2)
+FIXED = {"n_resamples": N_RESAMPLES, "rng": 0}
+PARTITION = ct.EqualWidth(4)
+SUBGROUP = np.array(["east", "west"])
+
+EXAMPLES: dict[type[Result], Callable[[], Result]] = {
+    results.TestResult: lambda: ct.calibration_test(*problem(), **FIXED),
+    results.ComponentResult: lambda: ct.calibration_test(*problem(), **FIXED).components[0],
+    hypothesis_tests.CalibrationTable: lambda: ct.calibration_table(*problem(), **FIXED),
+    hypothesis_tests.CalibrationReport: lambda: ct.calibration_report(*problem(), **FIXED),
+    hypothesis_tests.GCETable: lambda: ct.gce_table(*problem(), **FIXED),
+    hypothesis_tests.SubgroupTests: lambda: ct.subgroup_tests(
+        *problem(), subgroup=SUBGROUP[np.arange(300) % 2], **FIXED
+    ),
+    hypothesis_tests.EquivalenceResult: lambda: ct.equivalence_test(*problem(), 0.1),
+    hypothesis_tests.ToleranceResult: lambda: ct.tolerance_test(*problem(), 0.1),
+    hypothesis_tests.BridgeResult: lambda: ct.bridge_test(*two_classes(), rng=0),
+    hypothesis_tests.CoxResult: lambda: ct.cox_test(*two_classes(), rng=0),
+    hypothesis_tests.HosmerLemeshowResult: lambda: ct.hosmer_lemeshow_test(*problem()),
+    hypothesis_tests.KernelTestResult: lambda: ct.skce_test(*problem(), n_resamples=99, rng=0),
+    hypothesis_tests.SpiegelhalterResult: lambda: ct.spiegelhalter_test(*problem(), rng=0),
+    hypothesis_tests.TCalResult: lambda: ct.tcal_test(*two_classes(), n_resamples=99, rng=0),
+    estimation.L2Interval: lambda: ct.l2_interval(*problem()),
+    estimation.BootstrapInterval: lambda: ct.bootstrap_interval(*problem(), n_resamples=99, rng=0),
+    estimation.NoiseFloor: lambda: ct.noise_floor(problem()[1], n_resamples=99, rng=0),
+    estimation.HistogramRegression: lambda: ct.histogram_regression(*problem()),
+    estimation.ReliabilityCurve: lambda: ct.reliability_curve(*two_classes()),
+    estimation.CellTests: lambda: ct.reliability_curve(*two_classes()).cell_tests(),
+    estimation.SmoothReliabilityCurve: lambda: ct.smooth_reliability_curve(*two_classes(), n_resamples=50, rng=0),
+    estimation.CalibrationBand: lambda: ct.calibration_band(*two_classes()),
+    estimation.ScoreDecomposition: lambda: ct.score_decomposition(*problem()),
+    comparison.ModelComparison: lambda: ct.compare_models(three_models(), problem()[0], n_resamples=99, rng=0),
+    comparison.ComparedModel: lambda: example(comparison.ModelComparison).models[0],
+    comparison.ComparedPair: lambda: example(comparison.ModelComparison).pairs[0],
+    comparison.DifferenceResult: lambda: ct.paired_test(problem()[0], *list(three_models().values())[:2]),
+    comparison.TrainingTrack: lambda: ct.track(epochs(), n_resamples=99, rng=0),
+    simulation.MiscalibrationEstimate: lambda: MODEL.estimate_miscalibration(n_samples=2000, rng=0),
+    simulation.ClassifierTruth: lambda: simulation.TrainedClassifier(
+        simulation.RandomMixture(2, 2, seed=0), "naive Bayes", n_train=100
+    ).truth(n_samples=20_000, rng=0),
+    simulation.RejectionStudy: lambda: simulation.size_study(MODEL, ct.KS(), 30, 20, n_resamples=19, rng=0),
+    simulation.PowerStudy: lambda: simulation.power_study(family, [-2, -4], ct.KS(), 30, 20, n_resamples=19, rng=0),
+    simulation.BiasStudy: lambda: simulation.bias_study(MODEL, [ct.ECE(PARTITION)], 30, 20, rng=0),
+    simulation.CoverageStudy: lambda: simulation.coverage_study(
+        MODEL, {"mean": (mean_interval, mean_target)}, 30, 20, rng=0
+    ),
+    simulation.SampleSize: lambda: simulation.sample_size(
+        family(-4), ct.KS(), power=0.5, n_range=(50, 1000), n_replicates=40, n_resamples=19, rng=0
+    ),
+    simulation.MetricAgreement: lambda: simulation.metric_agreement(problem()[0], three_models(), n_cells=[5, 10]),
+    simulation.ApproximationStudy: lambda: simulation.approximation_study(
+        MODEL, {"ECE": ct.ECE(PARTITION)}, [30, 60], 10, n_holdout=1000, rng=0
+    ),
+    simulation.LabelNoiseStudy: lambda: simulation.label_noise_study(
+        base_rates, np.zeros(60, int), np.zeros(60, int), classes=[0, 1], shares=[0, 0.5], n_resamples=19, rng=0
+    ),
+    simulation.BestTemperatures: lambda: simulation.best_temperatures(
+        *problem(), metrics=[ct.GCE(), ct.GCE("equal-mass")], n_grid=9
+    ),
+}
+"""Every public kind of result."""
+
+
+@cache
+def example(kind: type[Result]) -> Any:
+    """Return the example of a kind of result."""
+    return EXAMPLES[kind]()

@@ -1,0 +1,179 @@
+"""What every result keeps: strict JSON, tidy frames, `repr` as code, pickles, pictures; none can be changed."""
+
+import ast
+import copy
+import json
+import pickle
+from dataclasses import FrozenInstanceError, fields, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+
+import caltest as ct
+from caltest import comparison, estimation, hypothesis_tests, plotting, predictions, resampling, simulation, statistics
+from caltest.hypothesis_tests._named_result import NamedTestResult
+from caltest.results import Result
+from caltest.results._description import Description
+from tests.reference.examples import subclasses
+from tests.results.examples import EXAMPLES, example
+
+ROOMS = (ct.results, predictions, resampling, statistics, estimation, hypothesis_tests, comparison, simulation)
+NAMES = {name: getattr(room, name) for room in ROOMS for name in room.__all__}
+CODE = {**NAMES, "nan": np.nan, "inf": np.inf}
+
+
+def test_every_kind_has_an_example_and_a_public_name():
+    kinds = set(subclasses(Result)) - {NamedTestResult}
+    assert kinds == set(EXAMPLES)
+    assert {kind for kind in kinds if NAMES.get(kind.__name__) is not kind} == set()
+    assert {kind for kind in EXAMPLES if type(example(kind)) is not kind} == set()
+
+
+# JSON and frames.
+
+
+def test_to_dict_is_strict_json():
+    for kind in EXAMPLES:
+        content = example(kind).to_dict()
+        assert json.loads(json.dumps(content, allow_nan=False)) == content, kind
+        assert all(isinstance(name, str) for name in content), kind
+        assert not any(name.startswith("_") for name in content), kind
+        assert len(json.dumps(content)) < 200_000, f"{kind}: large arrays are left out"
+
+
+def test_to_dict_holds_the_conclusion_and_the_notes():
+    for kind in EXAMPLES:
+        result = example(kind)
+        content = result.to_dict()
+        if hasattr(result, "conclusion"):
+            assert content["conclusion"] == result.conclusion, kind
+        for note in content.get("notes", []):
+            assert set(note) == {"code", "text"}, kind
+
+
+def test_to_frame_is_tidy():
+    for kind in EXAMPLES:
+        frame = example(kind).to_frame()
+        assert isinstance(frame, pd.DataFrame), kind
+        assert len(frame) >= 1, kind
+        assert frame.columns.is_unique, kind
+        assert all(isinstance(name, str) for name in frame.columns), kind
+        nested = [name for name in frame if frame[name].map(lambda cell: isinstance(cell, dict | list | tuple)).any()]
+        assert nested == [], kind
+        arrays = [name for name in frame if frame[name].map(lambda cell: isinstance(cell, np.ndarray)).any()]
+        assert arrays == [], kind
+
+
+def test_tables_have_a_row_for_each_test():
+    for kind in [hypothesis_tests.CalibrationTable, *subclasses(hypothesis_tests.CalibrationTable)]:
+        table = example(kind)
+        assert len(table.to_frame()) == len(table) == len(list(table)) == len(table.to_dict()["tests"]), kind
+
+
+# What is shown.
+
+
+def test_conclusions_are_sentences():
+    for kind in EXAMPLES:
+        described = example(kind)._describe()
+        assert isinstance(described, Description), kind
+        assert described.title, kind
+        assert not described.title.endswith("."), kind
+        for sentence in (*described.conclusion, *described.remarks):
+            assert sentence == sentence.strip(), kind
+            assert sentence.endswith((".", "]")), (kind, sentence)
+
+
+def test_repr_is_code_of_a_line_or_two():
+    for kind in EXAMPLES:
+        result = example(kind)
+        shown = repr(result)
+        assert "\n" not in shown, kind
+        assert len(shown) <= 320, kind
+        assert " at 0x" not in shown, kind
+        call = ast.parse(shown, mode="eval").body
+        assert call.func.id == kind.__name__
+        assert {part.arg for part in call.keywords} <= {field.name for field in fields(kind)}, kind
+        for part in call.keywords:
+            read, value = eval(ast.unparse(part.value), dict(CODE)), getattr(result, part.arg)
+            if isinstance(value, tuple) and isinstance(read, list):
+                value = list(value)
+            assert read == value or np.isnan(read) == np.isnan(value), (kind, part.arg)
+
+
+def test_str_begins_with_title_and_conclusion():
+    for kind in EXAMPLES:
+        result = example(kind)
+        described = result._describe()
+        text = " ".join(str(result).split())
+        assert text.startswith(" ".join([described.title, *described.conclusion])), kind
+
+
+# Frozen, comparable, picklable.
+
+
+def test_results_are_frozen():
+    for kind in EXAMPLES:
+        result = example(kind)
+        for name in (fields(result)[0].name, "new"):
+            with pytest.raises(FrozenInstanceError):
+                setattr(result, name, 0)
+        with pytest.raises(FrozenInstanceError):
+            delattr(result, fields(result)[0].name)
+
+
+def test_comparison_by_identity_does_not_crash():
+    for kind in EXAMPLES:
+        result = example(kind)
+        other = replace(result)
+        assert result == result, kind  # noqa: PLR0124
+        assert (result == other) is False, kind
+        assert (result != other) is True, kind
+        assert result is not None, kind
+        assert result in [other, result], kind
+        assert len({result, other}) == 2, kind
+
+
+def test_pickles_round_trip():
+    for kind in EXAMPLES:
+        result = example(kind)
+        back = pickle.loads(pickle.dumps(result))
+        assert type(back) is type(copy.deepcopy(result)) is kind
+        assert back._describe() == result._describe(), kind
+        assert back.to_dict() == copy.deepcopy(result).to_dict() == result.to_dict(), kind
+        assert repr(back) == repr(result), kind
+        pd.testing.assert_frame_equal(back.to_frame(), result.to_frame())
+
+
+# Pictures.
+
+
+def test_pictures_exist_where_they_are_promised():
+    from matplotlib import pyplot as plt
+
+    drawn = set()
+    for kind in EXAMPLES:
+        result = example(kind)
+        if kind._picture is None:
+            with pytest.raises(NotImplementedError, match=f"there is no picture of {kind.__name__}"):
+                result.plot()
+            continue
+        assert kind._picture in plotting.__all__, kind
+        axes = np.atleast_1d(result.plot())
+        assert axes.size
+        assert all(isinstance(ax, Axes) and ax.has_data() for ax in axes.flat), kind
+        drawn.add(kind._picture)
+        plt.close("all")
+    assert drawn == {name for name in plotting.__all__ if name.startswith("plot_")}
+
+
+def test_pictures_are_drawn_into_given_axes():
+    from matplotlib import pyplot as plt
+
+    for kind in (estimation.SmoothReliabilityCurve, estimation.CalibrationBand):
+        ax = plt.figure().add_subplot()
+        assert example(kind).plot(ax) is ax, kind
+        assert example(kind).plot(ax=ax) is ax, kind
+    plt.close("all")

@@ -1,0 +1,138 @@
+"""Progress: a bar after a second, nothing, or a function; interruptions pass through."""
+
+import inspect
+import itertools
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest import comparison, estimation, hypothesis_tests, simulation
+from caltest.results import _progress
+from caltest.results._progress import ProgressBar, reporting
+from tests.results import examples
+from tests.results.examples import MODEL, PARTITION, epochs, family, problem, three_models, two_classes
+
+FAST = {"n_resamples": 99, "rng": 0}
+STUDY = {"n_resamples": 19, "rng": 0}
+ROOMS = (ct, estimation, hypothesis_tests, comparison, simulation)
+
+CALLS = {
+    "bootstrap_interval": lambda **more: ct.bootstrap_interval(*problem(), **FAST, **more),
+    "bridge_test": lambda **more: ct.bridge_test(*two_classes(), **FAST, **more),
+    "calibration_report": lambda **more: ct.calibration_report(*problem(), n_resamples=199, rng=0, **more),
+    "calibration_table": lambda **more: ct.calibration_table(*problem(), n_resamples=199, rng=0, **more),
+    "calibration_test": lambda **more: ct.calibration_test(*problem(), **FAST, **more),
+    "compare_models": lambda **more: ct.compare_models(three_models(), problem()[0], **FAST, **more),
+    "cox_test": lambda **more: ct.cox_test(*two_classes(), **FAST, **more),
+    "gce_table": lambda **more: ct.gce_table(*problem(), n_resamples=699, rng=0, **more),
+    "hosmer_lemeshow_test": lambda **more: ct.hosmer_lemeshow_test(*problem(), method="monte-carlo", **FAST, **more),
+    "noise_floor": lambda **more: ct.noise_floor(problem()[1], **FAST, **more),
+    "paired_test": lambda **more: ct.paired_test(
+        problem()[0], *list(three_models().values())[:2], method="bootstrap", **FAST, **more
+    ),
+    "skce_test": lambda **more: ct.skce_test(*problem(), **FAST, **more),
+    "spiegelhalter_test": lambda **more: ct.spiegelhalter_test(*problem(), method="monte-carlo", **FAST, **more),
+    "subgroup_tests": lambda **more: ct.subgroup_tests(*problem(), subgroup=np.arange(300) % 2, **FAST, **more),
+    "tcal_test": lambda **more: ct.tcal_test(*two_classes(), **FAST, **more),
+    "track": lambda **more: ct.track(epochs(), **FAST, **more),
+    "unpaired_test": lambda **more: ct.unpaired_test(*problem(), *problem(seed=1), method="bootstrap", **FAST, **more),
+    "size_study": lambda **more: simulation.size_study(MODEL, ct.KS(), 30, 20, **STUDY, **more),
+    "power_study": lambda **more: simulation.power_study(family, [-2, -4], ct.KS(), 30, 20, **STUDY, **more),
+    "bias_study": lambda **more: simulation.bias_study(MODEL, [ct.ECE(PARTITION)], 30, 20, rng=0, **more),
+    "coverage_study": lambda **more: simulation.coverage_study(
+        MODEL, {"mean": (examples.mean_interval, examples.mean_target)}, 30, 20, rng=0, **more
+    ),
+    "sample_size": lambda **more: simulation.sample_size(
+        family(-4), ct.KS(), power=0.5, n_range=(50, 1000), n_replicates=40, **STUDY, **more
+    ),
+    "approximation_study": lambda **more: simulation.approximation_study(
+        MODEL, {"ECE": ct.ECE(PARTITION)}, [30, 60], 10, n_holdout=1000, rng=0, **more
+    ),
+    "label_noise_study": lambda **more: simulation.label_noise_study(
+        examples.base_rates, np.zeros(60, int), np.zeros(60, int), classes=[0, 1], shares=[0, 0.5], **STUDY, **more
+    ),
+}
+"""A call of every public function that takes ``progress``."""
+
+
+def test_every_function_that_takes_progress_has_a_call():
+    public = {name: getattr(room, name) for room in ROOMS for name in room.__all__}
+    functions = {name: thing for name, thing in public.items() if inspect.isfunction(thing)}
+    taking = {name for name, thing in functions.items() if "progress" in inspect.signature(thing).parameters}
+    assert taking == set(CALLS)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_functions_report_and_pass_interruptions_on(name):
+    """Called with numbers from 0 to their total, which does not change; the answer is the same; Ctrl-C ends it."""
+    calls = []
+    told = CALLS[name](progress=lambda done, total: calls.append((done, total)))
+    assert calls, "nothing was reported"
+    assert all(0 <= done <= total for done, total in calls)
+    assert calls[-1][0] == calls[-1][1], "all is done at the end"
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls), "it never goes back"
+    assert told.to_dict() == CALLS[name]().to_dict()
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        CALLS[name](progress=interrupt)
+    with pytest.raises(TypeError, match=r"`progress` must be True, False or a function of .*, got 'bar'"):
+        CALLS[name](progress="bar")
+
+
+def test_no_bar_unless_asked_for(capsys):
+    with reporting(False, "working") as report:
+        report(1, 2)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_function_is_called_itself():
+    def mine(done, total):
+        """What a user passes."""
+
+    with reporting(mine, "working") as report:
+        assert report is mine
+
+
+def test_a_bar_appears_after_a_second_and_goes(capsys, monkeypatch):
+    clock = itertools.count()
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: float(next(clock)))
+    with reporting(True, "simulating labels") as report:
+        assert isinstance(report, ProgressBar)
+        report(0, 10)  # one second
+        assert report._bar is None
+        report(5, 10)
+        bar = report._bar
+        assert bar is not None
+        assert bar.tasks[0].description == "simulating labels"
+        assert (bar.tasks[0].completed, bar.tasks[0].total) == (5, 10)
+        report(10, 10)
+        assert bar.tasks[0].completed == 10
+    assert bar.finished
+    assert not bar.live.is_started
+    assert capsys.readouterr().out == "", "the bar is on the error stream"
+
+
+def test_the_bar_goes_when_interrupted(monkeypatch):
+    monkeypatch.setattr(_progress, "PROGRESS_AFTER", -1.0)
+    seen = []
+
+    def work():
+        with reporting(True, "working") as report:
+            report(1, 10)
+            seen.append(report._bar)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert seen[0] is not None
+    assert not seen[0].live.is_started
+
+
+def test_nothing_else_is_taken():
+    for wrong in ("bar", None, 1, 0):
+        with pytest.raises(TypeError, match="`progress` must be True, False or a function of"), reporting(wrong, "x"):
+            pass

@@ -1,0 +1,102 @@
+"""Descriptions as text: they fit every terminal, and tables stay tables."""
+
+import re
+
+import numpy as np
+import pytest
+
+import caltest as ct
+from caltest.results import Note
+from caltest.results._description import Description, Table, join
+from caltest.results._text import terminal_width, to_text
+from tests.results.examples import EXAMPLES, example
+
+WIDTHS = range(80, 201)
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_text_fits_every_width(part):
+    """Every kind of result at every fifteenth width, another fifteen for each kind, and at the narrowest."""
+    for number, kind in enumerate(list(EXAMPLES)[part::5]):
+        described = example(kind)._describe()
+        for width in {80, *WIDTHS[number % 15 :: 15]}:
+            lines = to_text(described, width).splitlines()
+            assert [line for line in lines if len(line) > width] == [], (kind, width)
+            assert [line for line in lines if line != line.rstrip()] == [], (kind, width)
+
+
+def test_long_words_are_folded():
+    """Names of classes, functions and statistics may be as long as users like."""
+    long = "a-very-long-name-of-a-class-" * 6
+    described = Description(
+        f"Test of {long}",
+        [f"{long} is rejected."],
+        [Table(("what", "value", long), [(long, "0.1", long), ("short", "0.25", long * 3)], left=(long,))],
+        [f"Hypothesis: {long * 2}."],
+        [Note("C999", f"{long} differs.")],
+    )
+    for width in WIDTHS:
+        lines = to_text(described, width).splitlines()
+        assert max(map(len, lines)) <= width, width
+    text = re.sub(r"\s", "", to_text(described, 80))
+    assert f"Testof{long}" in text
+    assert f"{long}differs.[C999]" in text
+
+
+def test_layout():
+    described = Description(
+        "Title (9 observations)",
+        ["Verdict first.", "Size second."],
+        [Table(("name", "value", "direction"), [("a", "1.5", "over"), ("bb", "10", "")], left=("direction",))],
+        ["A remark."],
+        [Note("C201", "A caution.")],
+    )
+    expected = """\
+Title (9 observations)
+Verdict first.
+Size second.
+
+ name  value  direction
+ a       1.5  over
+ bb       10
+
+  A remark.
+
+  Note: A caution. [C201]"""
+    assert to_text(described, 80) == expected
+
+
+def test_hyphens_do_not_break_lines():
+    words = "under-confident one-vs-rest log-likelihood " * 10
+    for width in (80, 91, 100):
+        text = to_text(Description("Title", [words.strip()]), width)
+        assert not any(line.endswith("-") for line in text.splitlines()), width
+
+
+def test_markup_of_names_is_printed_as_it_is():
+    """Class names may look like the markup of the library that draws tables."""
+    table = Table(("class", "p"), [("[bold]cat[/bold]", "0.5"), (":smile:", "0.1"), ("[red]", "1e-3")])
+    text = to_text(Description("Title", (), [table]), 80)
+    for name in ("[bold]cat[/bold]", ":smile:", "[red]"):
+        assert name in text
+    assert "\x1b" not in text
+
+
+def test_user_names_reach_the_text():
+    y, p = np.array(["[x]", ":b:"])[[0, 1] * 20], np.full((40, 2), 0.5)
+    text = str(ct.calibration_test(y, p, classes=["[x]", ":b:"], lens=ct.ClassWise(0), n_resamples=19, rng=0))
+    assert "[x]" in text
+
+
+def test_width_is_that_of_the_terminal_within_limits(monkeypatch):
+    for columns, width in [("40", 80), ("95", 95), ("300", 120)]:
+        monkeypatch.setenv("COLUMNS", columns)
+        assert terminal_width() == width
+    monkeypatch.setenv("COLUMNS", "80")
+    assert str(example(ct.results.TestResult)) == to_text(example(ct.results.TestResult)._describe(), 80)
+
+
+def test_join():
+    assert join(["a"]) == "a"
+    assert join(["a", "b"]) == "a and b"
+    assert join(iter(["a", "b", "c"])) == "a, b and c"

@@ -1,0 +1,29 @@
+"""The uncertainty calibration error by hand."""
+
+import numpy as np
+import pytest
+
+import caltest
+from caltest import UCE
+from tests.reference.cases import check_refused
+from tests.statistics.problems import error
+
+
+def test_by_hand():
+    # Entropy 1 and wrong in one of two, entropy 0 and right.
+    assert error([0, 1, 0, 0], [[0.5, 0.5], [0.5, 0.5], [1.0, 0.0], [1.0, 0.0]], UCE()) == 0.25
+    # log 2 / log 4 = 1/2 belongs to the cell below: with 2 cells the same one as 0.
+    y_prob = [[0.5, 0.5, 0, 0], [1.0, 0, 0, 0]]
+    assert error([1, 0], y_prob, UCE(2)) == pytest.approx(abs(1 - 0.5) / 2, rel=1e-14)
+
+
+def test_a_model_that_is_wrong_may_have_a_smaller_error():
+    """What the docstring warns of: entropy is not the error rate of a calibrated model."""
+    y_prob = np.tile([0.5, 0.25, 0.25], (400, 1))
+    result = caltest.calibration_test(np.ones(400, int), y_prob, statistic=UCE(), n_resamples=99, rng=0)
+    assert result.pvalue == 1
+    assert result.statistic < result.noise_floor
+
+
+def test_bad_cells_are_refused():
+    check_refused(UCE, ValueError, "`n_cells` must be an integer >= 1, got -1.", -1)
