@@ -1,6 +1,6 @@
 """How long a user waits in a fresh process: ``python benchmarks/cold_start.py``.
 
-Each time is taken inside a process of its own, from before the import, the kinds interleaved; medians. One run
+Each time is taken inside a separate process, from before the import, the kinds interleaved; medians. One run
 beforehand fills Numba's cache and Python's bytecode. For a cold cache every process gets an empty folder.
 """
 

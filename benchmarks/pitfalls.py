@@ -128,7 +128,7 @@ POOLED, SEPARATE = "5 folds pooled", "5 fresh training sets"
 
 
 def cells_of_equal_predictions(y_prob):
-    """Return the partition that gives every distinct prediction a cell of its own."""
+    """Return the partition that gives every distinct prediction a separate cell."""
     distinct = np.unique(y_prob)
     return caltest.Edges((distinct[1:] + distinct[:-1]) / 2) if len(distinct) > 1 else caltest.EqualWidth(1)
 

@@ -8,7 +8,7 @@ N_CELLS = 15
 
 
 def problem(y_true, y_prob):
-    """Return confidence, correctness and cell of every row, rows sorted by confidence, hence by cell."""
+    """Return confidence, correctness and cell of every row, rows sorted by confidence, and so by cell."""
     confidence = y_prob.max(axis=1).astype(float)
     order = np.argsort(confidence, kind="stable")
     confidence = confidence[order]

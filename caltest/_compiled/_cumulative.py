@@ -164,9 +164,18 @@ def word_extremes(total, block, extremes):
         extremes[1, w] = low
 
 
+@njit(inline="always")
+def _mark_places(outcome, ranks, n_outcomes, n_words, bitmap):
+    """Set the bit of each row in the bitmap of its class, at its place in the order of that class."""
+    for i in range(outcome.size):
+        drawn = uint64(outcome[i])
+        place = uint64(ranks[uint64(i) * uint64(n_outcomes) + drawn])
+        bitmap[drawn * uint64(n_words) + (place >> uint64(6))] |= uint64(1) << (place & uint64(63))
+
+
 @kernel
 def largest_excursions(outcomes, rank, total, block, extremes):
-    """Return ``(n_replicates, n_outcomes)``: for each class the largest excursion of its own path.
+    """Return ``(n_replicates, n_outcomes)``: for each class the largest excursion of its path.
 
     ``rank (n_samples, n_outcomes)`` is the place of a row when sorted by a class's probability; in that order, ``total
     (n_outcomes, n_samples + 1)`` are the predicted sums before every row, and the bits of ``block (n_outcomes, n_words
@@ -182,11 +191,7 @@ def largest_excursions(outcomes, rank, total, block, extremes):
     bitmap = np.zeros(n_outcomes * n_words, np.uint64)
     largest = np.empty((n_replicates, n_outcomes))
     for r in range(n_replicates):
-        outcome = outcomes[r]
-        for i in range(n_samples):
-            drawn = uint64(outcome[i])
-            place = uint64(ranks[uint64(i) * uint64(n_outcomes) + drawn])
-            bitmap[drawn * uint64(n_words) + (place >> uint64(6))] |= uint64(1) << (place & uint64(63))
+        _mark_places(outcomes[r], ranks, n_outcomes, n_words, bitmap)
         for c in range(n_outcomes):
             high = 0.0
             low = 0.0
@@ -241,11 +246,7 @@ def largest_excursions_of_many(outcomes, rank, score, total, block, extremes):
     bitmap = np.zeros(n_outcomes * n_words, np.uint64)
     largest = np.empty((n_replicates, n_outcomes))
     for r in range(n_replicates):
-        outcome = outcomes[r]
-        for i in range(n_samples):
-            drawn = uint64(outcome[i])
-            place = uint64(ranks[uint64(i) * uint64(n_outcomes) + drawn])
-            bitmap[drawn * uint64(n_words) + (place >> uint64(6))] |= uint64(1) << (place & uint64(63))
+        _mark_places(outcomes[r], ranks, n_outcomes, n_words, bitmap)
         for c in range(n_outcomes):
             high = 0.0
             low = 0.0

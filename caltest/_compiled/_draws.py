@@ -67,7 +67,7 @@ def draw_outcomes(thresholds, seed, first, out):
     """Fill ``out (n_replicates, n_samples)``: row i of a replicate falls to outcome #{c : u_i >= thresholds[c, i]}.
 
     ``thresholds (n_outcomes - 1, n_samples) uint32`` are cumulative probabilities times 2**32; the value 2**32 - 1
-    stands for certainty, hence u is capped just below it. Rows are the outer loop, so that a tile of thresholds
+    stands for certainty, so that u is capped just below it. Rows are the outer loop, so that a tile of thresholds
     stays in the first-level cache while every replicate of the block passes over it.
     """
     n_replicates, n_samples = out.shape
@@ -272,7 +272,7 @@ def _padded(size):
     return (size + _LANES - 1) // _LANES * _LANES
 
 
-# Drawing, looking up and counting are loops of their own: the first is vectorised, and where a count goes is known long
+# Drawing, looking up and counting are separate loops: the first is vectorised, and where a count goes is known long
 # before it goes there, so that it keeps no later load waiting.
 
 

@@ -1,4 +1,4 @@
-"""Counting in cells of entries: every (row, outcome) pair of the predictions has a cell of its own.
+"""Counting in cells of entries: every (row, outcome) pair of the predictions has its cell.
 
 Of all entries of a row the outcome selects one, so that a pass over the rows serves every class at once.
 """

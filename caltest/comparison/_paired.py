@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from caltest.predictions._sample import Sample, induce, make_sample
 from caltest.predictions._validation import (
     SeedLike,
     validate_choice,
+    validate_columns,
     validate_count,
     validate_given_prob,
     validate_level,
@@ -227,10 +229,17 @@ def _named_sample(
     y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None, lens: LensLike | None, name: str
 ) -> Sample:
     """Return the sample of a model on its own observations; errors name the model."""
-    try:
+    with _naming(f"`y_true_{name}`, `prob_{name}`"):
         return make_sample(y_true, y_prob, classes=classes, lens=lens)
+
+
+@contextmanager
+def _naming(model: str) -> Iterator[None]:
+    """Begin the message of a refusal with the name of the model."""
+    try:
+        yield
     except ValueError as error:
-        msg = f"`y_true_{name}`, `prob_{name}`: {error}"
+        msg = f"{model}: {error}"
         raise ValueError(msg) from None
 
 
@@ -240,11 +249,8 @@ def validate_models(
     """Return outcomes and the predictions of every model for the same observations; errors name the model."""
     probs = {}
     for name, y_prob in models.items():
-        try:
+        with _naming(name):
             probs[name] = validate_given_prob(y_prob)
-        except ValueError as error:
-            msg = f"{name}: {error}"
-            raise ValueError(msg) from None
     shapes = {name: prob.shape for name, prob in probs.items()}
     if len(set(shapes.values())) > 1:
         shown = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
@@ -252,6 +258,9 @@ def validate_models(
         raise ValueError(msg)
     n_samples, n_classes = next(iter(shapes.values()))
     outcome = validate_outcome(y_true, n_classes, classes)
+    for name, y_prob in models.items():
+        with _naming(name):
+            validate_columns(y_prob, n_classes, classes)
     if len(outcome) != n_samples:
         msg = f"`y_true` and the predictions must have the same length, got {len(outcome)} and {n_samples}."
         raise ValueError(msg)

@@ -160,8 +160,8 @@ def l2_interval(
     four pseudo-observations spread evenly over the outcomes. The variance is :math:`s_0^2 + 4 \kappa \theta / n`: that
     of a calibrated model near 0, and that of the normal limit far from it. With more than two outcomes the upper end is
     the larger one of this distribution and of the normal one. Two rules protect upper ends from being too small: a T
-    below the 16 % quantile of its null distribution counts as that quantile, and observations whose predictions were
-    certain and right exclude only errors that so many observations would have shown.
+    below the 16 % quantile of its null distribution counts as that quantile, and cells with almost no wrong label
+    exclude only error rates at which that many observations would have had more of them.
 
     Parameters
     ----------

@@ -212,7 +212,7 @@ def noise_floor(
     levels = _validate_quantiles(quantiles)
     draws, prob = null.draws(n_resamples, rng), validate_prob(y_prob)
     look = default_lens(chosen, prob.shape[1]) if lens is None else lens
-    # No distribution depends on the labels of a sample; it has to hold some.
+    # A sample needs labels, but none of them changes the null distribution.
     sample = null.under_null(induce(prob, np.zeros(len(prob), dtype=np.int64), lens=look, region=region))
     chosen = settle(chosen, sample)
     found = exact_distribution(chosen, sample, null, method)

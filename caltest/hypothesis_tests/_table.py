@@ -201,7 +201,7 @@ class CalibrationTable(Result):
         return [Table(head, rows, left=("direction",)), *([components_table(first)] if len(first) > 1 else [])]
 
     def _remarks(self) -> list[str]:
-        return [*self._combined(), *self._sources(), *self._conditions()]
+        return [*self._combined(), *self._averages(), *self._sources(), *self._conditions()]
 
     def _combined(self) -> list[str]:
         """Say which statistics a p-value combines."""
@@ -210,6 +210,16 @@ class CalibrationTable(Result):
             return []
         parts = join(str(part.test_statistic).partition("(")[0] for part in first.components)
         return [f"Each p-value combines {parts}; the second table shows them for the {first.lens_name}."]
+
+    def _averages(self) -> list[str]:
+        """Explain why a test rejects although the estimated l2 error is 0."""
+        rejected = (test for test, rejects in zip(self.tests, self.rejected, strict=True) if rejects)
+        if all(test.l2_error.root > 0 for test in rejected):
+            return []
+        return [
+            "The l2 error compares averages within cells (bins), so that its estimate can be 0 where a test rejects: "
+            "the tests detect deviations within cells too."
+        ]
 
     def _sources(self) -> list[str]:
         shared = "" if len(self.tests) == 1 else "; the global p-value is an exact min-p over the tests"

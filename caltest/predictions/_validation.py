@@ -74,6 +74,20 @@ def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
     return prob
 
 
+def validate_columns(y_prob: Any, n_classes: int, classes: Sequence[Any] | None = None) -> None:
+    """Raise ValueError if the columns of a frame have the names of the classes, but in another order.
+
+    Without ``classes`` these are the numbers from 0. Columns are read by position, so that each class would be given
+    the probability of another one.
+    """
+    names = [str(name) for name in getattr(y_prob, "columns", ())]
+    expected = [str(name) for name in (range(n_classes) if classes is None else classes)]
+    if names != expected and sorted(names) == sorted(expected):
+        other = "labels are class indices" if classes is None else f"`classes` is {expected}"
+        msg = f"columns of `y_prob` must be in the order of the classes, got {names}, and {other}; reorder the columns."
+        raise ValueError(msg)
+
+
 def is_large(prob: NDArray[Any]) -> bool:
     """Return whether probabilities should not be converted to doubles, nor anything be kept for each of them."""
     return prob.ndim == 2 and prob.shape[1] > MANY and prob.size > LARGE
@@ -121,6 +135,7 @@ def validate_given_problem(
     """Return the same as `validate_problem`, large arrays of float32 probabilities as they are."""
     prob = validate_given_prob(y_prob)
     outcome = validate_outcome(y_true, prob.shape[1], classes)
+    validate_columns(y_prob, prob.shape[1], classes)
     if len(prob) != len(outcome):
         msg = f"`y_true` and `y_prob` must have the same length, got {len(outcome)} and {len(prob)}."
         raise ValueError(msg)

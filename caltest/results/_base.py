@@ -110,5 +110,5 @@ class Result(ABC):
 
     @classmethod
     def _names(cls) -> list[str]:
-        """Return the fields that are told."""
+        """Return the names of the fields that are printed and written."""
         return [f.name for f in fields(cls) if not f.name.startswith("_") and f.name not in cls._left_out]

@@ -10,7 +10,7 @@ from typing import Any
 PROGRESS_AFTER = 1.0  # seconds of silence before a progress bar appears
 
 Progress = Callable[[float, float], None]
-"""What is told of progress: ``progress(done, total)``."""
+"""A function that is called with the progress: ``progress(done, total)``."""
 
 
 class ProgressBar:
@@ -44,7 +44,7 @@ class ProgressBar:
 
 @contextmanager
 def reporting(progress: bool | Progress, description: str) -> Iterator[Progress]:
-    """Give the function that is told of progress: a bar, nothing, or the caller's."""
+    """Yield the function that is called with the progress: a bar, nothing, or the caller's."""
     if progress is True:
         with ProgressBar(description) as bar:
             yield bar

@@ -136,7 +136,7 @@ class TestResult(Decision, ComponentResult):
     alpha : float
         Level of the conclusion.
     score : float or None
-        Signed value of the statistic that tells the direction: negative means over-confident.
+        Signed value of the statistic that shows the direction: negative means over-confident.
     direction : str or None
         "over-confident" or "under-confident", where that is significant itself.
     impossible_samples : array of int
@@ -207,8 +207,8 @@ class TestResult(Decision, ComponentResult):
         return {**self.__dict__, "_measure": known}
 
     def extend(self, kind: type[Extended], /, **more: Any) -> Extended:
-        """Return the result as one of a kind that carries more numbers."""
-        return kind(**{f.name: getattr(self, f.name) for f in fields(self)}, **more)
+        """Return the result as one of a kind that carries more; fields that are named are replaced."""
+        return kind(**{f.name: getattr(self, f.name) for f in fields(self)} | more)
 
     @property
     def _of_calibration(self) -> bool:

@@ -274,6 +274,16 @@ at most 0.06865 in 95 % of data sets.
     assert printed(table) == expected
 
 
+def test_a_rejection_without_l2_error_is_explained():
+    y_true, y_prob = ct.datasets.load_cifar10_vgg16()
+    sentence = "its estimate can be 0 where a test rejects"
+    for k, explained in ((6, True), (2, False)):
+        table = ct.calibration_table(y_true, y_prob, lenses=[ct.ClassWise(k), ct.Confidence()], n_resamples=99, rng=0)
+        assert table.rejected.all(), k
+        assert (table.tests[0].l2_error.root == 0) == explained, k
+        assert (sentence in " ".join(str(table).split())) == explained, k
+
+
 # Many classes, few draws.
 
 

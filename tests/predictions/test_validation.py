@@ -1,5 +1,6 @@
 """What may be passed, and what is refused: every kind of input and every refusal is a case of a table."""
 
+import re
 from dataclasses import dataclass
 from functools import partial
 
@@ -640,3 +641,23 @@ def test_sources_of_randomness():
     generator = np.random.default_rng(7)
     assert validate_rng(generator) is generator
     assert validate_rng(None).random() != validate_rng(None).random()
+
+
+def test_columns_in_another_order_than_the_classes_are_refused():
+    """They are read by position: without a refusal every class would get the probability of another one."""
+    frames = {"pandas": pd.DataFrame(PROB, columns=NAMES), "polars": pl.DataFrame(PROB, schema=NAMES)}
+    labels = np.array(NAMES)[LABEL]
+    other = [NAMES[2], NAMES[0], NAMES[1]]
+    for kind, frame in frames.items():
+        right = caltest.calibration_error(labels, frame, classes=NAMES)
+        assert right == caltest.calibration_error(LABEL, PROB), kind
+        moved = caltest.calibration_error(labels, frame[other], classes=other)
+        assert moved == pytest.approx(right, rel=1e-12), kind  # the classes are added in another order
+        assert right == caltest.calibration_error(LABEL, frame), f"{kind}: names that are no class indices"
+        message = re.escape(f"columns of `y_prob` must be in the order of the classes, got {other}, and `classes` is")
+        with pytest.raises(ValueError, match=message):
+            caltest.calibration_error(labels, frame[other], classes=NAMES)
+        with pytest.raises(ValueError, match="prob_b: columns of `y_prob` must be in the order of the classes"):
+            caltest.paired_test(labels, frame, frame[other], classes=NAMES)
+    with pytest.raises(ValueError, match="and labels are class indices; reorder the columns"):
+        caltest.calibration_error(LABEL, pd.DataFrame(PROB)[[2, 0, 1]])

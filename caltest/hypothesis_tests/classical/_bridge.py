@@ -8,15 +8,14 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from caltest.hypothesis_tests._calibration import look_at, run_test
+from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.hypothesis_tests._named_result import NamedTestResult
 from caltest.predictions._lens import LensLike
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import SeedLike, validate_choice, validate_level
+from caltest.predictions._validation import SeedLike, validate_choice
 from caltest.resampling import Consistency
-from caltest.resampling._schemes import validate_resampling
 from caltest.results._description import Table
-from caltest.results._progress import Progress, reporting
+from caltest.results._progress import Progress
 from caltest.statistics import Bridge
 
 
@@ -125,22 +124,19 @@ def bridge_test(
     (0.8165, 0.4082, 0.7779)
     """
     validate_choice(method, "method", ("monte-carlo", "asymptotic"))
-    null = validate_resampling(Consistency() if resampling is None else resampling)
-    level, statistic = validate_level(alpha, "alpha"), Bridge()
-    sample, look = look_at(statistic, y_true, y_prob, classes=classes, lens=lens, region=region)
-    with reporting(progress, "simulating labels") as report:
-        result = run_test(
-            statistic,
-            sample,
-            null,
-            lens=look,
-            classes=classes,
-            alpha=level,
-            title="Bridge test",
-            n_resamples=n_resamples,
-            method=method,
-            workers=workers,
-            rng=rng,
-            progress=report,
-        )
-    return result.extend(BridgeResult)
+    result = calibration_test(
+        y_true,
+        y_prob,
+        classes=classes,
+        lens=lens,
+        statistic=Bridge(),
+        region=region,
+        resampling=resampling,
+        n_resamples=n_resamples,
+        method=method,
+        alpha=alpha,
+        workers=workers,
+        rng=rng,
+        progress=progress,
+    )
+    return result.extend(BridgeResult, title="Bridge test")

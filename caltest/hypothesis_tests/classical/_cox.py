@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -229,8 +229,8 @@ def cox_test(
         "slope_pvalue": slope.pvalue,
         "degrees_of_freedom": fit.rank,
     }
-    joint = replace(joint, derived=derived, score=slope.score, direction=direction, notes=(*joint.notes, *fit.notes))
-    return CoxResult(**{field.name: getattr(joint, field.name) for field in fields(joint)}, kind=kind)
+    notes = (*joint.notes, *fit.notes)
+    return joint.extend(CoxResult, kind=kind, derived=derived, score=slope.score, direction=direction, notes=notes)
 
 
 _ONE_LEFT_OUT = "1 prediction of exactly 0 or 1, whose logit is infinite, is left out of the estimates."

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from caltest.hypothesis_tests._calibration import look_at, run_test
+from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.hypothesis_tests._named_result import NamedTestResult
 from caltest.predictions._lens import LensLike
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import SeedLike, validate_choice, validate_level
+from caltest.predictions._validation import SeedLike, validate_choice
 from caltest.resampling import Consistency
-from caltest.resampling._schemes import validate_resampling
-from caltest.results._progress import Progress, reporting
+from caltest.results._progress import Progress
 from caltest.statistics import Spiegelhalter
 
 
@@ -130,23 +129,20 @@ def spiegelhalter_test(
     (46.053, 0.001)
     """
     validate_choice(method, "method", ("monte-carlo", "asymptotic"))
-    null = validate_resampling(Consistency() if resampling is None else resampling)
-    level, statistic = validate_level(alpha, "alpha"), Spiegelhalter()
-    sample, look = look_at(statistic, y_true, y_prob, classes=classes, lens=lens, region=region)
-    with reporting(progress, "simulating labels") as report:
-        result = run_test(
-            statistic,
-            sample,
-            null,
-            lens=look,
-            classes=classes,
-            alpha=level,
-            title="Spiegelhalter test",
-            n_resamples=n_resamples,
-            method=method,
-            workers=workers,
-            rng=rng,
-            progress=report,
-        )
+    result = calibration_test(
+        y_true,
+        y_prob,
+        classes=classes,
+        lens=lens,
+        statistic=Spiegelhalter(),
+        region=region,
+        resampling=resampling,
+        n_resamples=n_resamples,
+        method=method,
+        alpha=alpha,
+        workers=workers,
+        rng=rng,
+        progress=progress,
+    )
     z = 0.0 if result.score is None else 0.0 - result.score  # never -0
-    return replace(result, statistic=z).extend(SpiegelhalterResult)
+    return result.extend(SpiegelhalterResult, title="Spiegelhalter test", statistic=z)

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from caltest.hypothesis_tests._calibration import look_at, run_test
+from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.hypothesis_tests._named_result import NamedTestResult
 from caltest.predictions._lens import LensLike
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import SeedLike, validate_level
+from caltest.predictions._validation import SeedLike
 from caltest.resampling import Consistency
-from caltest.resampling._schemes import validate_resampling
 from caltest.results._description import Table
-from caltest.results._progress import Progress, reporting
+from caltest.results._progress import Progress
 from caltest.statistics import TCal
 
 if TYPE_CHECKING:
@@ -144,22 +143,19 @@ def tcal_test(
     >>> len(result.to_frame())
     13
     """
-    null = validate_resampling(Consistency() if resampling is None else resampling)
-    level, statistic = validate_level(alpha, "alpha"), TCal()
-    sample, look = look_at(statistic, y_true, y_prob, classes=classes, lens=lens, region=region)
-    with reporting(progress, "simulating labels") as report:
-        result = run_test(
-            statistic,
-            sample,
-            null,
-            lens=look,
-            classes=classes,
-            alpha=level,
-            title="Adaptive T-Cal test",
-            n_resamples=n_resamples,
-            method="monte-carlo",
-            workers=workers,
-            rng=rng,
-            progress=report,
-        )
-    return result.extend(TCalResult)
+    result = calibration_test(
+        y_true,
+        y_prob,
+        classes=classes,
+        lens=lens,
+        statistic=TCal(),
+        region=region,
+        resampling=resampling,
+        n_resamples=n_resamples,
+        method="monte-carlo",
+        alpha=alpha,
+        workers=workers,
+        rng=rng,
+        progress=progress,
+    )
+    return result.extend(TCalResult, title="Adaptive T-Cal test")

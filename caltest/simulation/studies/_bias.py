@@ -182,8 +182,8 @@ def bias_study(
         ``workers`` is not an integer.
     ValueError
         If two models, statistics or lenses have the same name; if a number of observations is < 1 or
-        ``n_replicates`` < 2; if a statistic has no value of its own (`Omnibus`) or needs two outcomes and the lens has
-        more; if ``out`` holds another study.
+        ``n_replicates`` < 2; if a statistic has no value on one data set (`Omnibus`), or needs two outcomes and the
+        lens has more; if ``out`` holds another study.
 
     References
     ----------
