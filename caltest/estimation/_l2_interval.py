@@ -146,7 +146,7 @@ def l2_interval(
     .. math:: P_\theta(T \le t) = F(t / a + \nu; \nu, \theta / a), \qquad a = \kappa / n, \quad
               \nu = s_0^2 / (2 a^2),
 
-    and negative ends are set to 0. F is the non-central chi-squared distribution function in Sankaran's approximation.
+    and negative ends are set to 0. F is the non-central chi-squared distribution function.
     With residuals :math:`e_i`, the sums :math:`C_b = \sum e_i e_i^\top` and predicted covariances :math:`V_i`,
 
     .. math::
@@ -215,7 +215,6 @@ def l2_interval(
     ----------
     Y. Sun, P. Chaudhari, I. J. Barnett and E. Dobriban (2024), A confidence interval for the l2 expected calibration
     error, arXiv:2408.08998: another interval for such a target.
-    M. Sankaran (1963), Approximations to the non-central chi-square distribution, Biometrika 50, 199-204.
 
     Examples
     --------

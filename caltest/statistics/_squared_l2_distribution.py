@@ -88,8 +88,7 @@ class SquaredL2Distribution:
     @property
     def null_tail(self) -> float:
         """Probability of a value at most T if the model is calibrated."""
-        nu = self.degrees_of_freedom
-        return noncentral_chi2_cdf(self.estimate / self.unit + nu, nu, 0.0) if self.noise > 0 else 1.0
+        return self._cdf(self.estimate / self.unit + self.degrees_of_freedom, 0.0) if self.noise > 0 else 1.0
 
     def below(self, target: float) -> float:
         r"""Return the probability of a value at most T; decreasing in the target.
@@ -109,7 +108,7 @@ class SquaredL2Distribution:
         if self.noise > 0:
             nu = self.degrees_of_freedom
             x = max(self.estimate / self.unit + nu, _low_quantile(nu))
-            found.append(noncentral_chi2_cdf(x, nu, target / self.unit))
+            found.append(self._cdf(x, target))
         if self.spread is not None:
             found.append(float(ndtr((self.estimate - target) / self.spread)))
         return float(max(found))
@@ -118,8 +117,13 @@ class SquaredL2Distribution:
         """Return the probability of a value at least T; increasing in the target."""
         if not self.noise:
             return 1.0
-        nu = self.degrees_of_freedom
-        return 1 - noncentral_chi2_cdf(self.estimate / self.unit + nu, nu, target / self.unit)
+        return 1 - self._cdf(self.estimate / self.unit + self.degrees_of_freedom, target)
+
+    def _cdf(self, x: float, target: float) -> float:
+        """Return the non-central chi-squared distribution function."""
+        from scipy.special import chndtr
+
+        return float(chndtr(max(x, 0.0), self.degrees_of_freedom, target / self.unit))
 
     def upper_end(self, alpha: float) -> float:
         """Return the target above which a value at most T has a probability below ``alpha``."""
@@ -240,27 +244,6 @@ def _null_scale(cells: list[CellMoments], n_samples: int) -> float:
         return sum(cell.n_rows * cell.traces[0] for cell in cells) / n_samples
     second, third = (sum(cell.traces[power] for cell in cells) for power in (1, 2))
     return third / second if second > 0 else 0.0
-
-
-def noncentral_chi2_cdf(x: float, degrees_of_freedom: float, noncentrality: float) -> float:
-    r"""Return the non-central chi-squared distribution function by Sankaran's normal approximation.
-
-    A power of :math:`x / (\nu + \lambda)` is nearly normal. The degrees of freedom may be large and need not be whole.
-
-    References
-    ----------
-    M. Sankaran (1963), Approximations to the non-central chi-square distribution, Biometrika 50, 199-204.
-    """
-    from scipy.special import ndtr
-
-    if x <= 0:
-        return 0.0
-    mean, variance = degrees_of_freedom + noncentrality, degrees_of_freedom + 2 * noncentrality
-    h = 1 - 2 / 3 * mean * (degrees_of_freedom + 3 * noncentrality) / variance**2
-    p = variance / mean**2
-    m = (h - 1) * (1 - 3 * h)
-    centre = 1 + h * p * (h - 1 - (2 - h) * m * p / 2)
-    return float(ndtr(((x / mean) ** h - centre) / (h * math.sqrt(2 * p) * (1 + m * p / 2))))
 
 
 def _low_quantile(degrees_of_freedom: float) -> float:

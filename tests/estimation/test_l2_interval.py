@@ -193,7 +193,7 @@ l2 calibration error (confidence, 899 observations, 8 cells)
 The l2 calibration error is 0.1148 (95 % confidence interval 0.0949 to 0.1355).
 
           estimate       low     high
- squared   0.01318  0.009005  0.01836
+ squared   0.01318  0.009006  0.01836
  root       0.1148    0.0949   0.1355
 
   Target: the sum over the cells (bins) of VarianceTree() of (share of the

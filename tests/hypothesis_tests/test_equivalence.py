@@ -84,7 +84,7 @@ def test_printed():
     expected = """\
 Equivalence test (whole prediction, 899 observations, 8 cells (bins))
 It is shown at the 5 % level that the l2 calibration error is below 0.1 (p =
-3.882e-10). The smallest margin that these observations certify is 0.02656.
+3.882e-10). The smallest margin that these observations certify is 0.02658.
 The l2 calibration error is 0.0123, and at most 0.0266 with 95 % confidence.
 
   Hypothesis: the l2 calibration error within the cells of VarianceTree() is at

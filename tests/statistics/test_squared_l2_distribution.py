@@ -8,7 +8,7 @@ from scipy import stats
 
 import caltest as ct
 from caltest.predictions._sample import make_sample
-from caltest.statistics._squared_l2_distribution import SquaredL2Distribution, noncentral_chi2_cdf
+from caltest.statistics._squared_l2_distribution import SquaredL2Distribution
 from tests.reference import naive
 from tests.reference.examples import draw_labels
 from tests.statistics.problems import PROFILE
@@ -33,16 +33,17 @@ def test_the_distribution_equals_its_loops(n_classes):
         assert found.estimate == ct.calibration_error(y, prob, statistic=ct.SquaredL2(partition))
 
 
-def test_sankaran_is_close_to_the_exact_distribution():
-    """At few degrees of freedom, those of few cells, its low tail is too heavy: upper ends err to the safe side."""
-    levels = np.array([0.005, 0.025, 0.05, 0.16, 0.5, 0.84, 0.95, 0.975, 0.995])
-    for nu, heavier in ((1, 0.065), (2, 0.016), (4, 0.004), (8, 0.0012), (100, 0.0002), (1e4, 1e-6)):
-        for noncentrality in (0.1, 1, 5, 20, 100, 1e4):
-            x = stats.ncx2.ppf(levels, nu, noncentrality)
-            error = [noncentral_chi2_cdf(value, nu, noncentrality) for value in x] - levels
-            assert -min(heavier, 0.02) < error.min()
-            assert error.max() < heavier
-            assert np.abs(error[levels >= 0.95]).max() < min(heavier, 0.004)
+def test_probabilities_are_those_of_the_exact_distribution():
+    """A Poisson mixture of chi-squared distributions, summed; degrees of freedom need not be whole."""
+    problems = [problem(2), problem(2, 400), problem(3)]
+    for y, prob in problems:
+        found = SquaredL2Distribution.of(make_sample(y, prob), ct.VarianceTree())
+        nu, x = found.degrees_of_freedom, found.estimate / found.unit + found.degrees_of_freedom
+        for target in (1e-9, 1e-4, 0.01, 0.1, 1.0):
+            half = target / found.unit / 2
+            j = np.arange(int(half + 40 * np.sqrt(half + 1)) + 200)
+            exact = np.sum(stats.poisson.pmf(j, half) * stats.chi2.sf(x, nu + 2 * j))
+            assert found.above(target) == pytest.approx(exact, rel=1e-9, abs=1e-12), (len(y), target)
 
 
 def test_the_distribution_has_the_moments_that_were_asked_for():
