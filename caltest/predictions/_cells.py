@@ -72,13 +72,13 @@ class Cells:
         """Number of occupied cells."""
         return len(self.label)
 
-    def rows(self, cell: int) -> slice | NDArray[np.bool_]:
+    def members(self, cell: int) -> slice | NDArray[np.bool_]:
         """Return the index that selects the observations of a cell."""
         return self.index == cell if self.start is None else slice(self.start[cell], self.start[cell + 1])
 
     def split(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         """Return the values ``(n_samples,)`` of each cell."""
-        return [values[self.rows(cell)] for cell in range(self.n_cells)]
+        return [values[self.members(cell)] for cell in range(self.n_cells)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,7 +46,7 @@ class Partition(Specification, ABC):
         """Return the function from probabilities ``(n_samples, n_outcomes)`` to cell labels ``(n_samples,)``."""
 
     @property
-    def depends_on_rows(self) -> bool:
+    def depends_on_sample(self) -> bool:
         """Whether the cells depend on the predictions, so that it is fitted again to every resample; an attribute."""
         return True
 
@@ -78,7 +78,7 @@ class Partition(Specification, ABC):
         raise NotImplementedError
 
     def refit_classes(
-        self, sample: Sample, rows: NDArray[np.int32], outcomes: NDArray[Any]
+        self, sample: Sample, positions: NDArray[np.int32], outcomes: NDArray[Any]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Return the sums over the cells of every resample of more than two outcomes; cells may be empty.
 
@@ -86,7 +86,7 @@ class Partition(Specification, ABC):
         ----------
         sample : Sample
             The sample that observations are drawn from.
-        rows, outcomes : arrays of shape (n_replicates, n_samples)
+        positions, outcomes : arrays of shape (n_replicates, n_samples)
             Positions of the observations drawn, and their outcomes.
 
         Returns
@@ -164,7 +164,7 @@ class EqualWidth(Partition):
     axes: str = "free"
     closed: str = "left"
 
-    depends_on_rows = False
+    depends_on_sample = False
 
     def __post_init__(self) -> None:
         validate_n_cells(self.n_cells)
@@ -252,7 +252,7 @@ class Edges(Partition):
     edges: tuple[float, ...]
     closed: str = "left"
 
-    depends_on_rows = False
+    depends_on_sample = False
     n_outcomes = 2
 
     def __init__(self, edges: Iterable[float], closed: str = "left") -> None:

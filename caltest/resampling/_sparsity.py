@@ -60,7 +60,7 @@ def sparsity_notes(
 
     The warning names the line that called the public function, ``stacklevel`` calls up from here.
     """
-    if not draws.resample_rows:
+    if not draws.resample_predictions:
         return []
     notes = []
     for statistic in statistics:

@@ -222,19 +222,19 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     caltest.SCE: lambda: [caltest.SCE(), caltest.SCE(4, average="sum"), caltest.SCE(8, closed="right")],
     caltest.ACE: lambda: [
         caltest.ACE(),
-        caltest.ACE(4, cell_weight="rows"),
+        caltest.ACE(4, cell_weight="observations"),
         caltest.ACE(6, cell_weight="occupied"),
         caltest.ACE(5, "equal-width", max_prob=True, cell_weight="occupied"),
     ],
     caltest.TACE: lambda: [
         caltest.TACE(),
-        caltest.TACE(3, threshold=0.25, cell_weight="rows"),
+        caltest.TACE(3, threshold=0.25, cell_weight="observations"),
         caltest.TACE(50, threshold=0.5, cell_weight="occupied"),
     ],
-    caltest.RMSCE: lambda: [caltest.RMSCE(), caltest.RMSCE(4, "equal-width"), caltest.RMSCE(rows_per_cell=7)],
+    caltest.RMSCE: lambda: [caltest.RMSCE(), caltest.RMSCE(4, "equal-width"), caltest.RMSCE(samples_per_cell=7)],
     caltest.ClassConditionalECE: lambda: [
         caltest.ClassConditionalECE(),
-        caltest.ClassConditionalECE(3, class_weight="rows"),
+        caltest.ClassConditionalECE(3, class_weight="observations"),
     ],
     caltest.UCE: lambda: [caltest.UCE(), caltest.UCE(4)],
     caltest.KDEError: lambda: [

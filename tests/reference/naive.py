@@ -646,7 +646,7 @@ def sce(statistic, prob, outcome, weight=None, expected=None):
 
 def cell_average(cells, cell_weight, n_cells):
     """Average over the cells in one of three ways."""
-    if cell_weight == "rows":
+    if cell_weight == "observations":
         return by_rows(cells)
     return sum(gap for _, gap in cells) / (n_cells if cell_weight == "cells" else len(cells) or 1)
 
@@ -672,8 +672,8 @@ def tace(statistic, prob, outcome, weight=None, expected=None):
 def rmsce(statistic, prob, outcome, weight=None, expected=None):
     """Root of the mean square over the cells of the top prediction."""
     n_cells = statistic.n_cells
-    if statistic.rows_per_cell is not None:
-        n_cells = max(1, round(len(prob) / statistic.rows_per_cell))
+    if statistic.samples_per_cell is not None:
+        n_cells = max(1, round(len(prob) / statistic.samples_per_cell))
     [group] = entry_groups(prob, outcome, weight, expected, top=True, apart=False)
     return by_rows(gaps(group, scheme_cut(statistic.scheme, n_cells)), 2) ** 0.5
 
