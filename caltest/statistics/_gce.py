@@ -142,7 +142,7 @@ class SCE(OverClasses):
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.SCE()), 10)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.SCE()), 10)
     0.008836746
     """
 
@@ -205,7 +205,7 @@ class ACE(OverClasses):
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.ACE()), 6)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.ACE()), 6)
     0.003896
     """
 
@@ -261,7 +261,7 @@ class TACE(OverClasses):
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.TACE()), 6)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.TACE()), 6)
     0.051757
     """
 
@@ -317,7 +317,7 @@ class RMSCE(OverClasses):
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.RMSCE(scheme="equal-width")), 10)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.RMSCE(scheme="equal-width")), 10)
     0.0652795247
     """
 
@@ -380,7 +380,7 @@ class ClassConditionalECE(OverClasses):
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.ClassConditionalECE()), 10)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.ClassConditionalECE()), 10)
     0.043162212
     """
 

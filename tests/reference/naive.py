@@ -1143,9 +1143,9 @@ def mmce(statistic, prob, outcome, weight=None, expected=None):
 
 
 STATISTICS = {
-    caltest.ACE: ace,
+    caltest.statistics.ACE: ace,
     caltest.Bridge: bridge,
-    caltest.ClassConditionalECE: class_conditional_ece,
+    caltest.statistics.ClassConditionalECE: class_conditional_ece,
     caltest.ClasswiseKS: classwise_ks,
     caltest.ConvexECE: convex_ece,
     caltest.CoxScore: cox_score,
@@ -1157,17 +1157,17 @@ STATISTICS = {
     caltest.KS: ks,
     caltest.Kuiper: kuiper,
     caltest.MCE: mce,
-    caltest.MMCE: mmce,
-    caltest.MonotonicSweepECE: monotonic_sweep,
-    caltest.RMSCE: rmsce,
-    caltest.SCE: sce,
+    caltest.statistics.MMCE: mmce,
+    caltest.statistics.MonotonicSweepECE: monotonic_sweep,
+    caltest.statistics.RMSCE: rmsce,
+    caltest.statistics.SCE: sce,
     caltest.SKCE: skce,
     caltest.SmoothECE: smooth_ece,
     caltest.Spiegelhalter: spiegelhalter,
     caltest.SquaredL2: squared_l2,
-    caltest.TACE: tace,
+    caltest.statistics.TACE: tace,
     caltest.TemperatureScore: temperature_score,
-    caltest.UCE: uce,
+    caltest.statistics.UCE: uce,
 }
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import caltest
-from caltest import ACE, GCE, RMSCE, SCE, TACE, UCE, ClassConditionalECE
 from caltest.hypothesis_tests._gce_table import gce_metrics
+from caltest.statistics import ACE, GCE, RMSCE, SCE, TACE, UCE, ClassConditionalECE
 from tests.reference import naive
 from tests.reference.cases import check_refused, failures
 from tests.reference.examples import draw_labels

@@ -672,7 +672,7 @@ def test_the_large_sample_estimate_is_that_of_2000_cells():
     ece = caltest.ECE(caltest.EqualWidth(2000))
     lenses = [Confidence(), *(ClassWise(k) for k in range(3))]
     expected = [caltest.calibration_error(y_true, y_prob, lens=lens, statistic=ece) for lens in lenses]
-    expected.append(caltest.calibration_error(y_true, y_prob, statistic=caltest.SCE(2000)))
+    expected.append(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.SCE(2000)))
     np.testing.assert_allclose([found.value for found in report.large_sample], expected, rtol=1e-9)
     assert report.lens_names == ("Confidence()", "ClassWise(0)", "ClassWise(1)", "ClassWise(2)", "mean over classes")
 

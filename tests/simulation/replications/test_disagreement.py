@@ -318,7 +318,7 @@ def test_label_noise_values_are_those_of_single_calls():
         return y_prob
 
     label_noise_study(keep, LABELS, LABELS % 2, shares=[0.1], n_resamples=99, rng=1)
-    assert row["statistic"] == caltest.calibration_error(LABELS % 2, y_prob, statistic=caltest.SCE())
+    assert row["statistic"] == caltest.calibration_error(LABELS % 2, y_prob, statistic=caltest.statistics.SCE())
     assert row["accuracy"] == caltest.estimation.accuracy(LABELS % 2, y_prob)
     assert row["mean_confidence"] == pytest.approx(y_prob.max())
     assert row["missed"] == pytest.approx(2 / 3)  # three important predictions of each row, one is seen

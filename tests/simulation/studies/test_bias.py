@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 
 import caltest
-from caltest import ECE, KS, ConvexECE, EqualMass, EqualWidth, MonotonicSweepECE, SquaredL2
+from caltest import ECE, KS, ConvexECE, EqualMass, EqualWidth, SquaredL2
 from caltest.simulation import DirichletModel, GaussianMixture1D, RandomMixture, TrainedClassifier, bias_study
 from caltest.simulation.studies import _bias
 from caltest.simulation.studies._run import replicate_rng
+from caltest.statistics import MonotonicSweepECE
 from tests.reference import naive
 
 PERFECT, CONSTANT, WRONG = GaussianMixture1D(0, -2), GaussianMixture1D(0, 0), GaussianMixture1D(1, 1)
