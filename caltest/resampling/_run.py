@@ -176,8 +176,7 @@ def settle(statistic: AnyStatistic, sample: Sample) -> AnyStatistic:
     parts: list[TestStatistic] = [statistic, *statistic.components]
     for part in parts:
         if part.n_outcomes not in {None, sample.n_outcomes}:
-            partition = getattr(part, "partition", None)
-            limited = partition if getattr(partition, "n_outcomes", None) == part.n_outcomes else part
+            limited = part.partition if getattr(part.partition, "n_outcomes", None) == part.n_outcomes else part
             needed = "two-outcome lens" if part.n_outcomes == 2 else f"lens with {part.n_outcomes} outcomes"
             such = " such as Confidence()" if part.n_outcomes == 2 else ""
             msg = f"`{type(limited).__name__}` needs a {needed}{such}, got {sample.n_outcomes} outcomes."

@@ -298,7 +298,7 @@ def _truths(
         for view, (lens, estimators) in by_lens(lenses, statistics, model.n_classes).items():
             known: dict[Any, float] = {}
             for estimator, statistic in estimators.items():
-                partition = getattr(statistic, "partition", None)
+                partition = statistic.partition
                 target = (type(statistic), getattr(statistic, "distance", None)) if truth is _truth else estimator
                 if target not in known:
                     known[target] = float(truth(model, lens, statistic))
