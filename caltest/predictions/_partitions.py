@@ -40,6 +40,8 @@ class Partition(Specification, ABC):
 
     n_outcomes: ClassVar[int | None] = None
     """The number of outcomes that it can cut; None if any."""
+    accepts_float32: ClassVar[bool] = False
+    """Whether `fit` and the cells take float32 predictions too, so that large ones need not be converted."""
 
     @abstractmethod
     def fit(self, prob: NDArray[np.float64]) -> Assignment:
@@ -49,6 +51,10 @@ class Partition(Specification, ABC):
     def depends_on_sample(self) -> bool:
         """Whether the cells depend on the predictions, so that it is fitted again to every resample; an attribute."""
         return True
+
+    def wanted_cells(self, n_samples: int) -> int:
+        """Return the number of cells that it aims at; 1 if it aims at none. Far fewer are reported (C402)."""
+        return 1
 
     @property
     def refits(self) -> bool:

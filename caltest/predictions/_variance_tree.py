@@ -82,6 +82,8 @@ class VarianceTree(Partition):
     min_split: int | None = None
     max_cells: int | None = None
 
+    accepts_float32 = True
+
     def __post_init__(self) -> None:
         validate_choice(self.split, "split", ("median", "mean"))
         for name in ("min_leaf", "min_split", "max_cells"):
