@@ -8,7 +8,7 @@ from . import resampling as resampling
 from . import results as results
 from . import simulation as simulation
 from . import statistics as statistics
-from .comparison._models import compare_models as compare_models
+from .comparison._compare_models import compare_models as compare_models
 from .comparison._paired import paired_test as paired_test
 from .comparison._paired import unpaired_test as unpaired_test
 from .comparison._training import track as track

@@ -17,7 +17,7 @@ from caltest.predictions._validation import SeedLike, validate_choice, validate_
 from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
 from caltest.resampling._distributions import Distribution, MonteCarloDistribution
-from caltest.resampling._run import METHODS, Question, draw_nulls, exact_distribution, settle
+from caltest.resampling._run import VALID_METHODS, Question, draw_nulls, exact_distribution, settle
 from caltest.resampling._schemes import validate_resampling
 from caltest.resampling._sparsity import sparsity_notes
 from caltest.results import Note, Result
@@ -208,7 +208,7 @@ def noise_floor(
     """
     chosen = validate_estimate(ECE() if statistic is None else statistic)
     null = validate_resampling(Consistency() if resampling is None else resampling)
-    validate_choice(method, "method", METHODS[:3])
+    validate_choice(method, "method", VALID_METHODS)
     levels = _validate_quantiles(quantiles)
     draws, prob = null.draws(n_resamples, rng), validate_prob(y_prob)
     look = default_lens(chosen, prob.shape[1]) if lens is None else lens

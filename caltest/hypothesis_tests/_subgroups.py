@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._calibration_table import inside_region
+from caltest.hypothesis_tests._calibration_table_result import CalibrationTable, short_direction
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, warn_before
-from caltest.hypothesis_tests._table import CalibrationTable, short_direction
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region

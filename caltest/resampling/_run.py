@@ -24,7 +24,9 @@ from caltest.resampling._pvalues import global_pvalue, rank_pvalues, tail_pvalue
 from caltest.resampling._schemes import Consistency
 from caltest.results._progress import Progress
 
-METHODS = ("auto", "exact", "monte-carlo", "asymptotic")
+VALID_METHODS = ("auto", "exact", "monte-carlo")
+"""How a null distribution may be found that is valid at every sample size."""
+METHODS = (*VALID_METHODS, "asymptotic")
 """How a null distribution may be found."""
 
 LARGEST_ERROR, FAR_TAIL = 0.05, 1e-8  # a less exact tail is replaced by draws, unless no draw would reach it
