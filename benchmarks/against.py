@@ -52,7 +52,7 @@ CALLS = {
     "SKCE, 2,000 observations, 199 draws": (
         "caltest.calibration_test(*some, statistic=caltest.SKCE(), n_resamples=199, rng=0)"
     ),
-    "SCE, 999 draws": "caltest.calibration_test(*images, statistic=caltest.SCE(), n_resamples=999, rng=0)",
+    "SCE, 999 draws": "caltest.calibration_test(*images, statistic=caltest.statistics.SCE(), n_resamples=999, rng=0)",
     "table of 12 lenses, 999 draws": "caltest.calibration_table(*images, n_resamples=999, rng=0)",
     "report, 2,000 observations, 199 draws": "caltest.calibration_report(*some, n_resamples=199, rng=0)",
     "subgroups by predicted class, 999 draws": (

@@ -52,7 +52,7 @@ def test_ratio(load, capsys):
     """Null distributions agree, and how long they take."""
     y_true, y_prob = load()
     y_prob = y_prob.astype(float)
-    options = {"statistic": caltest.SCE(N_CELLS), "n_resamples": B}
+    options = {"statistic": caltest.statistics.SCE(N_CELLS), "n_resamples": B}
     runs = {
         "calibration_test": (lambda seed: caltest.calibration_test(y_true, y_prob, rng=seed, **options), 1),
         "tuned NumPy loop": (lambda seed: tuned_loop(y_prob, B_LOOP, seed), B / B_LOOP),

@@ -47,10 +47,10 @@ WHOLE, TOP = caltest.Canonical(), caltest.Confidence()
 class Entry:
     """A test of the certificate.
 
-    ``null`` is how its null distribution is found: "Monte Carlo", "exact law" and "finite-sample bound" are valid at
-    every size, "asymptotic" and "rows resampled" are not. Up to ``full`` observations there are all data sets, up to
-    ``few`` a tenth of them, beyond none. ``lenses`` restricts the lenses; otherwise it is measured through every lens
-    that the test accepts.
+    ``null`` is how its null distribution is found: "Monte Carlo", "exact distribution" and "finite-sample bound" are
+    valid at every size, "asymptotic" and "observations resampled" are not. Up to ``full`` observations there are all
+    data sets, up to ``few`` a tenth of them, beyond none. ``lenses`` restricts the lenses; otherwise it is measured
+    through every lens that the test accepts.
     """
 
     name: str
@@ -73,10 +73,10 @@ class Entry:
 
 OPTIONS = {
     "Monte Carlo": {"n_resamples": N_RESAMPLES, "resampling": None, "method": "monte-carlo"},
-    "exact law": {"n_resamples": N_RESAMPLES, "resampling": None, "method": "exact"},
+    "exact distribution": {"n_resamples": N_RESAMPLES, "resampling": None, "method": "exact"},
     "asymptotic": {"n_resamples": N_RESAMPLES, "resampling": None, "method": "auto"},
     "finite-sample bound": {"n_resamples": N_RESAMPLES, "resampling": None, "method": "auto"},
-    "rows resampled": {
+    "observations resampled": {
         "n_resamples": N_RESAMPLES,
         "resampling": caltest.Consistency(resample_predictions=True),
         "method": "monte-carlo",
@@ -131,13 +131,13 @@ def entries() -> list[Entry]:
         *drawn,
         Entry("calibration_table, global", table_test, "Monte Carlo", 100, 2_000, (WHOLE,)),
         Entry("calibration_report, global", report_test, "Monte Carlo", 100, 2_000, (WHOLE,)),
-        Entry("ECE", caltest.ECE(), "exact law", 100, 2_000),
-        Entry("MCE", caltest.MCE(), "exact law", 2_000),
-        Entry("HosmerLemeshow", caltest.HosmerLemeshow(), "exact law", 100, 500),
+        Entry("ECE", caltest.ECE(), "exact distribution", 100, 2_000),
+        Entry("MCE", caltest.MCE(), "exact distribution", 2_000),
+        Entry("HosmerLemeshow", caltest.HosmerLemeshow(), "exact distribution", 100, 500),
         Entry("calibration_band", band_test, "finite-sample bound", 500, 2_000),
         *(Entry(name, test, "asymptotic", *reach) for name, (test, *reach) in asymptotic.items()),
-        Entry("ECE", caltest.ECE(), "rows resampled", 100, 10_000, (WHOLE, TOP)),
-        Entry("ECE, grid of 10 per axis", sparse, "rows resampled", 100, 2_000, (WHOLE,)),
+        Entry("ECE", caltest.ECE(), "observations resampled", 100, 10_000, (WHOLE, TOP)),
+        Entry("ECE, grid of 10 per axis", sparse, "observations resampled", 100, 2_000, (WHOLE,)),
     ]
 
 

@@ -14,11 +14,9 @@ ERROR = 0.001
 """Probability, at most, that any of the valid tests exceeds its limit by chance."""
 LEVELS = (0.01, 0.05, 0.1)
 COLUMNS = {level: f"rejected_{100 * level:.0f}pct" for level in LEVELS}
-VALID = ("Monte Carlo", "exact law", "finite-sample bound")
+VALID = ("Monte Carlo", "exact distribution", "finite-sample bound")
 DATA = ("validity.csv", "coverage.csv")
 """What the page is made from: rejection rates of tests, coverage of intervals."""
-SHOWN = {"exact law": "exact distribution", "rows resampled": "observations resampled"}
-"""How the page calls what the data call otherwise."""
 
 
 HEAD = """# How often are calibrated models rejected?
@@ -138,7 +136,7 @@ def _tables(frame: pd.DataFrame) -> Iterable[str]:
 
 
 def _named(test: str, null: str) -> str:
-    return test if null == "Monte Carlo" else f"{test} ({SHOWN.get(null, null)})"
+    return test if null == "Monte Carlo" else f"{test} ({null})"
 
 
 def _cell(row: object) -> str:

@@ -29,10 +29,10 @@ def panels(sizes: list[int], n_resamples: int, repeats: int) -> list[Panel]:
 
         return {name: _curve(timed(make), values) for name, make in calls.items()}
 
-    fixed = {name: make(n) for name, make in _by_rows().items()}
+    fixed = {name: make(n) for name, make in _by_samples().items()}
     grown = {name: _curve(lambda x, call=call: _timed(call, x, repeats), counts) for name, call in fixed.items()}
     return [
-        ("observations (10 classes)", curves(_by_rows(), sizes)),
+        ("observations (10 classes)", curves(_by_samples(), sizes)),
         (f"classes ({n:,} observations)", curves(_by_classes(n), classes)),
         (f"cells (confidence, {n:,} observations)", curves(_by_cells(n), cells)),
         (f"draws ({n:,} observations, 10 classes)", grown),
@@ -70,7 +70,7 @@ def _default(arrays: tuple) -> Call:
     return lambda n_resamples: caltest.calibration_test(*arrays, n_resamples=n_resamples, rng=0)
 
 
-def _by_rows() -> dict[str, Callable[[int], Call]]:
+def _by_samples() -> dict[str, Callable[[int], Call]]:
     return {
         "default test": lambda n: _default(problems.simplex(n)),
         "confidence ECE, exact": lambda n: _exact(problems.simplex(n), caltest.EqualWidth(15)),

@@ -18,9 +18,9 @@ class Scale:
     repeats: int = 7
     exact_sizes: tuple[int, ...] = (10_000, 1_000_000)
     growth_sizes: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
-    memory_rows: int = 1_000_000
+    memory_samples: int = 1_000_000
     memory_resamples: int = 9_999
-    worker_rows: int = 100_000
+    worker_samples: int = 100_000
 
 
 QUICK = Scale(320, 1, (10_000,), (500, 1_000), 20_000, 20, 5_000)
@@ -111,11 +111,11 @@ are from at most 99 draws.
 
 
 def _memory(scale: Scale, _: Path) -> str:
-    return "## Memory\n\n" + memory.section(scale.memory_rows, scale.memory_resamples)
+    return "## Memory\n\n" + memory.section(scale.memory_samples, scale.memory_resamples)
 
 
 def _workers(scale: Scale, _: Path) -> str:
-    return "## Threads\n\n" + workers.section(scale.worker_rows, scale.n_resamples, scale.repeats)
+    return "## Threads\n\n" + workers.section(scale.worker_samples, scale.n_resamples, scale.repeats)
 
 
 def _cold_start(scale: Scale, _: Path) -> str:
@@ -128,7 +128,7 @@ def _growth(scale: Scale, file: Path) -> str:
     growth.draw(found, scale.n_resamples, figure)
     return f"""## Growth
 
-![Time of a call against rows, classes, cells and resamples]({figure.name})
+![Time of a call against observations, classes, cells and resamples]({figure.name})
 
 A curve ends where a call would take too long to measure.
 """

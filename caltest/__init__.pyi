@@ -8,7 +8,7 @@ from . import resampling as resampling
 from . import results as results
 from . import simulation as simulation
 from . import statistics as statistics
-from .comparison._models import compare_models as compare_models
+from .comparison._compare_models import compare_models as compare_models
 from .comparison._paired import paired_test as paired_test
 from .comparison._paired import unpaired_test as unpaired_test
 from .comparison._training import track as track
@@ -55,23 +55,15 @@ from .statistics._cox import CoxScore as CoxScore
 from .statistics._cumulative import KS as KS
 from .statistics._cumulative import ClasswiseKS as ClasswiseKS
 from .statistics._cumulative import Kuiper as Kuiper
-from .statistics._entropy import UCE as UCE
-from .statistics._gce import ACE as ACE
 from .statistics._gce import GCE as GCE
-from .statistics._gce import RMSCE as RMSCE
-from .statistics._gce import SCE as SCE
-from .statistics._gce import TACE as TACE
-from .statistics._gce import ClassConditionalECE as ClassConditionalECE
 from .statistics._hosmer_lemeshow import HosmerLemeshow as HosmerLemeshow
 from .statistics._isotonic import IsotonicError as IsotonicError
 from .statistics._kde import KDEError as KDEError
-from .statistics._mmce import MMCE as MMCE
 from .statistics._omnibus import Omnibus as Omnibus
 from .statistics._skce import SKCE as SKCE
 from .statistics._smooth_ece import SmoothECE as SmoothECE
 from .statistics._spiegelhalter import Spiegelhalter as Spiegelhalter
 from .statistics._squared_l2 import SquaredL2 as SquaredL2
-from .statistics._sweep import MonotonicSweepECE as MonotonicSweepECE
 from .statistics._tcal import TCal as TCal
 from .statistics._temperature import TemperatureScore as TemperatureScore
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
-from caltest.comparison._compared import ComparedModel, ComparedPair
+from caltest.comparison._comparison_entries import ComparedModel, ComparedPair
 from caltest.predictions._lens import LensLike
 from caltest.resampling import correct_pvalues
 from caltest.resampling._distributions import alpha_of

@@ -51,8 +51,8 @@ class TrainingTrack(Result):
         Average of this estimate for a calibrated model with the predictions of the epoch.
     pvalue : array of shape (n_entries,)
         P-value of calibration.
-    statistic, test_statistic : Statistic
-        The estimate, and the statistic of the test.
+    error_statistic, test_statistic : Statistic
+        The statistics of the error and of the test, as objects.
     lens : lens
         The lens of both.
     lens_name : str
@@ -70,7 +70,7 @@ class TrainingTrack(Result):
     error: NDArray[np.float64]
     noise_floor: NDArray[np.float64]
     pvalue: NDArray[np.float64]
-    statistic: Statistic
+    error_statistic: Statistic
     test_statistic: Statistic
     lens: LensLike
     lens_name: str
@@ -153,7 +153,7 @@ class TrainingTrack(Result):
         ]
         head = ("run", "epoch", "accuracy", "log score", "error", "noise floor", "p-value", "")
         first = 1 if self.runs == ("",) else 0  # without the column of names
-        statistic, tested = describe(self.statistic), describe(self.test_statistic)
+        statistic, tested = describe(self.error_statistic), describe(self.test_statistic)
         count = f"{len(self.run)} epochs" + (f" of {len(self.runs)} runs" if len(self.runs) > 1 else "")
         return Description(
             f"Calibration during training ({statistic}, {self.lens_name}, {count})",
@@ -301,7 +301,7 @@ def track(
         error=errors,
         noise_floor=floors,
         pvalue=pvalues,
-        statistic=chosen,
+        error_statistic=chosen,
         test_statistic=tested,
         lens=look,
         lens_name=lens_name(look, classes),

@@ -39,8 +39,8 @@ class BootstrapInterval(Result):
 
     Attributes
     ----------
-    statistic : Statistic
-        The statistic.
+    test_statistic : Statistic
+        The statistic, as an object.
     estimate : float
         Its value on the observations.
     confidence_interval : ConfidenceInterval
@@ -65,7 +65,7 @@ class BootstrapInterval(Result):
         Cautions.
     """
 
-    statistic: Statistic
+    test_statistic: Statistic
     estimate: float
     confidence_interval: ConfidenceInterval
     confidence_level: float
@@ -90,7 +90,7 @@ class BootstrapInterval(Result):
     @property
     def conclusion(self) -> str:
         """The interval in words."""
-        found = f"{describe(self.statistic)} is {self.estimate:.4g}"
+        found = f"{describe(self.test_statistic)} is {self.estimate:.4g}"
         if not self.n_resamples:
             return f"{found}, so it has no bootstrap interval."
         return (
@@ -113,8 +113,9 @@ class BootstrapInterval(Result):
             remarks.append(f"{shifts}, so it need not contain the estimate.")
         if self.n_resamples:
             remarks.append(f"Bootstrap distribution: {self.n_resamples} samples of the observations with replacement.")
+        name = type(self.test_statistic).__name__
         return Description(
-            f"Bootstrap interval ({type(self.statistic).__name__}, {self.lens_name}, {self.n_samples} observations)",
+            f"Bootstrap interval ({name}, {self.lens_name}, {self.n_samples} observations)",
             [self.conclusion],
             remarks=remarks,
             notes=self.notes,
@@ -229,7 +230,7 @@ def bootstrap_interval(
     draws = BootstrapDraws.of(n_resamples, generator)
     estimate = float(chosen.evaluate(sample, sample.outcome))
     about: dict[str, Any] = {
-        "statistic": chosen,
+        "test_statistic": chosen,
         "estimate": estimate,
         "confidence_level": level,
         "kind": kind,

@@ -304,9 +304,9 @@ def _notes(
             "reads the estimate as its 16 % quantile.",
         ),
         (
-            isinstance(partition, VarianceTree) and 2 * len(count) < partition.wanted_cells(sample.n_samples),
+            isinstance(partition, Partition) and 2 * len(count) < partition.wanted_cells(sample.n_samples),
             "C402",
-            f"The tree has too few cells (bins), here {len(count)}, because half of the predictions in a cell are "
+            f"There are too few cells (bins), here {len(count)}, because half of the predictions in a cell are "
             "equal. Deviations of opposite sign within a cell cancel: pass `partition`.",
         ),
         (

@@ -17,7 +17,7 @@ from caltest.predictions._validation import SeedLike, validate_choice, validate_
 from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
 from caltest.resampling._distributions import Distribution, MonteCarloDistribution
-from caltest.resampling._run import METHODS, Question, draw_nulls, exact_distribution, settle
+from caltest.resampling._run import VALID_METHODS, Question, draw_nulls, exact_distribution, settle
 from caltest.resampling._schemes import validate_resampling
 from caltest.resampling._sparsity import sparsity_notes
 from caltest.results import Note, Result
@@ -35,8 +35,8 @@ class NoiseFloor(Result):
 
     Attributes
     ----------
-    statistic : Statistic
-        The statistic.
+    test_statistic : Statistic
+        The statistic, as an object.
     null : Distribution
         Its distribution if the model is calibrated; ``null.sf(x)`` is the probability of x or more.
     quantiles : dict of float to float
@@ -55,7 +55,7 @@ class NoiseFloor(Result):
         Cautions.
     """
 
-    statistic: Statistic
+    test_statistic: Statistic
     null: Distribution = field(repr=False)
     quantiles: dict[float, float]
     lens: LensLike
@@ -93,7 +93,7 @@ class NoiseFloor(Result):
     @property
     def conclusion(self) -> str:
         """The noise floor in words."""
-        name, top = describe(self.statistic), max(self.quantiles, default=None)
+        name, top = describe(self.test_statistic), max(self.quantiles, default=None)
         most = "" if top is None else f" and at most {self.quantiles[top]:.4g} in {percent(top)} of data sets"
         return f"For a calibrated model with these predictions {name} is {self.mean:.4g} on average{most}."
 
@@ -102,7 +102,7 @@ class NoiseFloor(Result):
         rows += [(f"{percent(q)} quantile", f"{value:.4g}") for q, value in self.quantiles.items()]
         error = f"; standard error of the mean {self.numerical_error:.1g}" if self.n_resamples else ""
         return Description(
-            f"Noise floor ({type(self.statistic).__name__}, {self.lens_name}, {self.n_samples} observations)",
+            f"Noise floor ({type(self.test_statistic).__name__}, {self.lens_name}, {self.n_samples} observations)",
             [
                 self.conclusion,
                 "A value of this size is no sign of miscalibration. A larger value is a reason to test; the excess "
@@ -208,7 +208,7 @@ def noise_floor(
     """
     chosen = validate_estimate(ECE() if statistic is None else statistic)
     null = validate_resampling(Consistency() if resampling is None else resampling)
-    validate_choice(method, "method", METHODS[:3])
+    validate_choice(method, "method", VALID_METHODS)
     levels = _validate_quantiles(quantiles)
     draws, prob = null.draws(n_resamples, rng), validate_prob(y_prob)
     look = default_lens(chosen, prob.shape[1]) if lens is None else lens
@@ -223,7 +223,7 @@ def noise_floor(
                 draw_nulls([Question(chosen, LensView(sample))], sample, draws, workers, report)[0][0]
             )
     return NoiseFloor(
-        statistic=chosen,
+        test_statistic=chosen,
         null=found,
         quantiles={q: found.quantile(q) for q in levels},
         lens=look,

@@ -56,8 +56,8 @@ class SmoothReliabilityCurve(Result):
         The lens.
     lens_name : str
         The lens in words.
-    statistic : KDEError
-        The kernel, its bandwidth and the grid.
+    test_statistic : KDEError
+        The statistic of the error: the kernel, its bandwidth and the grid.
     """
 
     point: NDArray[np.float64]
@@ -73,7 +73,7 @@ class SmoothReliabilityCurve(Result):
     n_resamples: int
     lens: LensLike
     lens_name: str
-    statistic: KDEError
+    test_statistic: KDEError
 
     _picture: ClassVar[str | None] = "plot_smooth_reliability"
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
@@ -118,7 +118,7 @@ class SmoothReliabilityCurve(Result):
             [self.conclusion],
             remarks=[
                 f"Curve: {len(self.point)} points from {self.point[0]:.4f} to {self.point[-1]:.4f}, "
-                f"{describe(self.statistic)}, bandwidth {self.bandwidth:.4g}.",
+                f"{describe(self.test_statistic)}, bandwidth {self.bandwidth:.4g}.",
                 f"Band: {self.n_resamples} bootstrap samples, pointwise. It shows how much the curve varies, including "
                 "the bias of smoothing, not where the calibration function is.",
             ],
@@ -230,7 +230,7 @@ def smooth_reliability_curve(
         n_resamples=n_curves,
         lens=look,
         lens_name=lens_name(look, classes),
-        statistic=chosen,
+        test_statistic=chosen,
     )
 
 

@@ -2,13 +2,13 @@ from ._calibration import calibration_test as calibration_test
 from ._calibration_report import CalibrationReport as CalibrationReport
 from ._calibration_report import calibration_report as calibration_report
 from ._calibration_table import calibration_table as calibration_table
+from ._calibration_table_result import CalibrationTable as CalibrationTable
 from ._equivalence import EquivalenceResult as EquivalenceResult
 from ._equivalence import equivalence_test as equivalence_test
 from ._gce_table import GCETable as GCETable
 from ._gce_table import gce_table as gce_table
 from ._subgroups import SubgroupTests as SubgroupTests
 from ._subgroups import subgroup_tests as subgroup_tests
-from ._table import CalibrationTable as CalibrationTable
 from ._tolerance import ToleranceResult as ToleranceResult
 from ._tolerance import tolerance_pvalue as tolerance_pvalue
 from ._tolerance import tolerance_test as tolerance_test

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration_table import inside_region, within
+from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, warn_before
-from caltest.hypothesis_tests._table import CalibrationTable
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._partitions import EqualWidth

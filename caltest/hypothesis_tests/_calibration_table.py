@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import describe_findings, enough_draws, few_draws_notes, warn_before
-from caltest.hypothesis_tests._table import CalibrationTable
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, ClassWise, Confidence
 from caltest.predictions._sample import induce

@@ -61,7 +61,7 @@ def describe_finding(
             statistic=float(value),
             pvalue=float(pvalue),
             null=distribution,
-            derived=part.derived(sample, float(value), distribution),  # type: ignore[attr-defined]
+            derived=part.derived(sample, float(value), distribution),
         )
         for part, value, pvalue, distribution in zip(
             parts, finding.component_values, finding.component_pvalues, finding.component_nulls, strict=True

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
+from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, warn_before
-from caltest.hypothesis_tests._table import CalibrationTable
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import make_sample
 from caltest.predictions._user_functions import Region

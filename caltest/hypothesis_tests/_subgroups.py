@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.hypothesis_tests._calibration_table import inside_region
+from caltest.hypothesis_tests._calibration_table_result import CalibrationTable, short_direction
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, warn_before
-from caltest.hypothesis_tests._table import CalibrationTable, short_direction
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
+from caltest.predictions._user_functions import Region
 from caltest.predictions._validation import (
     SeedLike,
     validate_choice,
@@ -119,6 +121,7 @@ def subgroup_tests(
     classes: Sequence[Any] | None = None,
     lens: LensLike | None = None,
     statistic: Statistic | None = None,
+    region: Region | None = None,
     correction: str = "holm",
     n_resamples: int = 9999,
     alpha: float = 0.05,
@@ -150,6 +153,9 @@ def subgroup_tests(
         What to look at. By default the whole prediction if the statistic can judge it, and the confidence otherwise.
     statistic : Statistic, optional
         ``Omnibus()`` by default.
+    region : callable, optional
+        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
+        left out, and so are subgroups that hold no others.
     correction : {"holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"}
         Over the subgroups, by ``statsmodels.stats.multitest``. Subgroups of one column share no observation and are
         independent given the predictions; those of several columns overlap, and only the first two are valid.
@@ -172,12 +178,14 @@ def subgroup_tests(
     Raises
     ------
     TypeError
-        If ``lens`` is no lens or ``statistic`` no statistic, or if ``subgroup`` holds what cannot be a label.
+        If ``lens`` is no lens, ``statistic`` no statistic or ``region`` no function, or if ``subgroup`` holds what
+        cannot be a label.
     ValueError
         If ``subgroup`` has another length than ``y_prob``, lacks a label or has two columns of the same name; if
         ``correction`` is unknown or needs independent subgroups and these overlap; if ``y_prob`` has values outside
-        [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the columns; if the statistic needs
-        two outcomes and the lens returns more; if ``n_resamples`` < 1, or ``alpha`` is not strictly between 0 and 1.
+        [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the columns; if ``region`` holds no
+        observation; if the statistic needs two outcomes and the lens returns more; if ``n_resamples`` < 1, or
+        ``alpha`` is not strictly between 0 and 1.
 
     Warns
     -----
@@ -215,10 +223,11 @@ def subgroup_tests(
     level, n_draws = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     look = default_lens(chosen, prob.shape[1]) if lens is None else lens
-    notes = [*_label_notes(members, outcome), *few_draws_notes(len(names), n_draws, level, correction)]
-    warn_before(notes)
     base, null = induce(prob, outcome), Consistency()
     whole = LensView.of(look, prob, outcome, base)
+    names, members = _inside(region, whole, names, members)
+    notes = [*_label_notes(members, outcome), *few_draws_notes(len(names), n_draws, level, correction)]
+    warn_before(notes)
     views = [whole.take(np.flatnonzero(inside[whole.sample.row])) for inside in members]
     with reporting(progress, "simulating labels") as report:
         found = run(
@@ -239,6 +248,19 @@ def subgroup_tests(
         notes=tuple(notes),
         subgroups=tuple(names),
     )
+
+
+def _inside(
+    region: Region | None, whole: LensView, names: list[str], members: list[NDArray[np.bool_]]
+) -> tuple[list[str], list[NDArray[np.bool_]]]:
+    """Return the subgroups that have observations in a region, without those outside."""
+    inside = inside_region(region, whole.sample.given)
+    if inside is None:
+        return names, members
+    kept = np.zeros(len(inside), dtype=bool)
+    kept[whole.sample.row[inside]] = True
+    found = [(name, held & kept) for name, held in zip(names, members, strict=True) if (held & kept).any()]
+    return [name for name, _ in found], [held for _, held in found]
 
 
 def _label_notes(members: Sequence[NDArray[np.bool_]], outcome: NDArray[np.int64]) -> list[Note]:

@@ -77,7 +77,7 @@ def plot_bias_study(
     if by == "n_cells" and frame["n_cells"].isna().any():
         msg = '`by` must be "n_samples": a statistic of the study has no number of cells.'
         raise ValueError(msg)
-    groups = frame.groupby("statistic" if by == "n_samples" else "n_samples", sort=False)
+    groups = frame.groupby("test_statistic" if by == "n_samples" else "n_samples", sort=False)
     panels = wrapped(axes, len(groups), 5, (2.4, 2.6), 0.9)
     for ax, (panel, group) in zip(panels.flat, groups, strict=True):
         _draw_boxes(ax, group, by)

@@ -59,10 +59,10 @@ def plot_label_noise(study: LabelNoiseStudy, axes: Sequence[Axes] | None = None)
     panels = several(axes, (1, 3), (13.5, 4.8))
     ratio, pvalue, model = panels.flat
     frame = study.to_frame()
-    colors = {name: COLORS[number % len(COLORS)] for number, name in enumerate(frame["statistic"].unique())}
-    for (labels, statistic), rows in frame.groupby(["labels", "statistic"], sort=False):
-        look = {"color": colors[statistic], "linestyle": _STYLES[labels], "linewidth": 1.4}
-        ratio.plot(rows["share"], rows["value"] / rows["noise_floor"], label=f"{statistic}, {labels} labels", **look)
+    colors = {name: COLORS[number % len(COLORS)] for number, name in enumerate(frame["test_statistic"].unique())}
+    for (labels, name), rows in frame.groupby(["labels", "test_statistic"], sort=False):
+        look = {"color": colors[name], "linestyle": _STYLES[labels], "linewidth": 1.4}
+        ratio.plot(rows["share"], rows["statistic"] / rows["noise_floor"], label=f"{name}, {labels} labels", **look)
         pvalue.plot(rows["share"], rows["pvalue"], **look)
     ratio.axhline(1, color=LINE, linewidth=1, zorder=0)
     pvalue.axhline(_ALPHA, color=LINE, linewidth=1, zorder=0)

@@ -65,7 +65,7 @@ def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDA
     grid = several(axes, (2, 2), (8.4, 6.4), sharex=True)
     panels: list[Any] = list(grid.flat)
     values = (track.log_score, track.accuracy, track.error, track.pvalue)
-    names = ("negative log-likelihood", "accuracy", describe(track.statistic), "p-value")
+    names = ("negative log-likelihood", "accuracy", describe(track.error_statistic), "p-value")
     best = track.best
     for run, color in zip(track.runs, _tones(len(track.runs)), strict=True):
         entries = track.entries(run)

@@ -1,4 +1,6 @@
 from ._against_rest import AgainstRest as AgainstRest
+from ._cells import CellSums as CellSums
+from ._distances import Distance as Distance
 from ._distances import chebyshev as chebyshev
 from ._distances import euclidean as euclidean
 from ._distances import squared_euclidean as squared_euclidean
@@ -7,6 +9,7 @@ from ._equal_mass import EqualMass as EqualMass
 from ._files import PredictionFile as PredictionFile
 from ._files import read_predictions as read_predictions
 from ._lens import Lens as Lens
+from ._lens import LensLike as LensLike
 from ._lenses import Canonical as Canonical
 from ._lenses import ClassWise as ClassWise
 from ._lenses import Confidence as Confidence
@@ -18,4 +21,5 @@ from ._partitions import Edges as Edges
 from ._partitions import EqualWidth as EqualWidth
 from ._partitions import Partition as Partition
 from ._sample import Sample as Sample
+from ._user_functions import Region as Region
 from ._variance_tree import VarianceTree as VarianceTree

@@ -53,9 +53,9 @@ class AgainstRest(Partition):
         validate_partition(self.partition)
 
     @property
-    def depends_on_rows(self) -> bool:
+    def depends_on_sample(self) -> bool:
         """Whether the cells of the pair depend on the predictions."""
-        return getattr(self.partition, "depends_on_rows", False)
+        return getattr(self.partition, "depends_on_sample", False)
 
     def fit(self, prob: NDArray[np.float64]) -> Assignment:
         """Return the function from probabilities to cell labels."""

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from caltest._compiled._cells import count_events, count_outcomes, weigh_outcomes
 from caltest.predictions._partitions import Assignment, fit_partition
-from caltest.predictions._variance_tree import VarianceTree
 
 if TYPE_CHECKING:
     from caltest.predictions._sample import Sample
@@ -47,7 +46,7 @@ class Cells:
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> Cells:
         """Fit a partition to the predictions of a sample."""
-        prob = sample.given if isinstance(partition, VarianceTree) else sample.prob  # a tree compares, and no more
+        prob = sample.given if getattr(partition, "accepts_float32", False) else sample.prob
         assign = fit_partition(partition, prob)
         labels = assign(prob)
         step = np.diff(labels)
@@ -72,13 +71,13 @@ class Cells:
         """Number of occupied cells."""
         return len(self.label)
 
-    def rows(self, cell: int) -> slice | NDArray[np.bool_]:
+    def members(self, cell: int) -> slice | NDArray[np.bool_]:
         """Return the index that selects the observations of a cell."""
         return self.index == cell if self.start is None else slice(self.start[cell], self.start[cell + 1])
 
     def split(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         """Return the values ``(n_samples,)`` of each cell."""
-        return [values[self.rows(cell)] for cell in range(self.n_cells)]
+        return [values[self.members(cell)] for cell in range(self.n_cells)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Distance = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+"""A function of predicted and observed probabilities ``(..., n_outcomes)`` that reduces the last axis."""
 
 
 def total_variation(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> NDArray[np.float64]:

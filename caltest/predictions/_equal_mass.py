@@ -32,11 +32,12 @@ class EqualMass(Partition):
     n_cells : int or "sqrt"
         Number of cells aimed at; "sqrt" makes the integer part of the square root of the number of observations
         (Posocco and Bonnefoy 2021, section 4.5.1; they find that it grows somewhat too fast).
-    cut : {"row", "halfway"}
-        "row" cuts the sorted observations where ``numpy.array_split`` cuts them, and a block of tied values belongs to
-        the cell of its first one. "halfway" (the adaptive binning of Posocco and Bonnefoy 2021, as released) cuts after
-        every ``n_samples // n_cells`` observations, halfway to the next value; a value equal to an edge belongs above
-        it, the last cell takes the remainder, and there are at most as many cells as observations.
+    cut : {"value", "halfway"}
+        "value" cuts the sorted observations where ``numpy.array_split`` cuts them, so that edges are predicted values;
+        a block of tied values belongs to the cell of its first one. "halfway" (the adaptive binning of Posocco and
+        Bonnefoy 2021, as released) cuts after every ``n_samples // n_cells`` observations, halfway to the next value; a
+        value equal to an edge belongs above it, the last cell takes the remainder, and there are at most as many cells
+        as observations.
 
     Raises
     ------
@@ -67,13 +68,13 @@ class EqualMass(Partition):
     """
 
     n_cells: int | str
-    cut: str = "row"
+    cut: str = "value"
 
     n_outcomes = 2
 
     def __post_init__(self) -> None:
         validate_n_cells(self.n_cells)
-        validate_choice(self.cut, "cut", ("row", "halfway"))
+        validate_choice(self.cut, "cut", ("value", "halfway"))
 
     def fit(self, prob: NDArray[np.float64]) -> Assignment:
         """Return the assignment to intervals between the cuts of the fitted observations."""
@@ -88,8 +89,8 @@ class EqualMass(Partition):
 
     @property
     def refits(self) -> bool:
-        """Whether `refit` is defined: for cuts at observations."""
-        return self.cut == "row"
+        """Whether `refit` is defined: for cuts at predicted values."""
+        return self.cut == "value"
 
     def refit(self, event: NDArray[np.float64], drawn: NDArray[np.uint16]) -> NDArray[np.int64]:
         """Cut every resample; a cell starts at the first block of ties that begins at or after its cut."""

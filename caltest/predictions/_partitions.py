@@ -40,15 +40,21 @@ class Partition(Specification, ABC):
 
     n_outcomes: ClassVar[int | None] = None
     """The number of outcomes that it can cut; None if any."""
+    accepts_float32: ClassVar[bool] = False
+    """Whether `fit` and the cells take float32 predictions too, so that large ones need not be converted."""
 
     @abstractmethod
     def fit(self, prob: NDArray[np.float64]) -> Assignment:
         """Return the function from probabilities ``(n_samples, n_outcomes)`` to cell labels ``(n_samples,)``."""
 
     @property
-    def depends_on_rows(self) -> bool:
+    def depends_on_sample(self) -> bool:
         """Whether the cells depend on the predictions, so that it is fitted again to every resample; an attribute."""
         return True
+
+    def wanted_cells(self, n_samples: int) -> int:
+        """Return the number of cells that it aims at; 1 if it aims at none. Far fewer are reported (C402)."""
+        return 1
 
     @property
     def refits(self) -> bool:
@@ -78,7 +84,7 @@ class Partition(Specification, ABC):
         raise NotImplementedError
 
     def refit_classes(
-        self, sample: Sample, rows: NDArray[np.int32], outcomes: NDArray[Any]
+        self, sample: Sample, positions: NDArray[np.int32], outcomes: NDArray[Any]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Return the sums over the cells of every resample of more than two outcomes; cells may be empty.
 
@@ -86,7 +92,7 @@ class Partition(Specification, ABC):
         ----------
         sample : Sample
             The sample that observations are drawn from.
-        rows, outcomes : arrays of shape (n_replicates, n_samples)
+        positions, outcomes : arrays of shape (n_replicates, n_samples)
             Positions of the observations drawn, and their outcomes.
 
         Returns
@@ -164,7 +170,7 @@ class EqualWidth(Partition):
     axes: str = "free"
     closed: str = "left"
 
-    depends_on_rows = False
+    depends_on_sample = False
 
     def __post_init__(self) -> None:
         validate_n_cells(self.n_cells)
@@ -252,7 +258,7 @@ class Edges(Partition):
     edges: tuple[float, ...]
     closed: str = "left"
 
-    depends_on_rows = False
+    depends_on_sample = False
     n_outcomes = 2
 
     def __init__(self, edges: Iterable[float], closed: str = "left") -> None:

@@ -17,6 +17,7 @@ from caltest.predictions._validation import SUM_TOLERANCE
 
 CalibrationFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Region = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+"""A function from induced probabilities ``(n_samples, n_outcomes)`` to whether each observation is looked at."""
 
 
 def call(name: str, function: Callable[..., Any], *arrays: NDArray[Any]) -> Any:

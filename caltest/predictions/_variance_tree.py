@@ -82,6 +82,8 @@ class VarianceTree(Partition):
     min_split: int | None = None
     max_cells: int | None = None
 
+    accepts_float32 = True
+
     def __post_init__(self) -> None:
         validate_choice(self.split, "split", ("median", "mean"))
         for name in ("min_leaf", "min_split", "max_cells"):
@@ -119,17 +121,17 @@ class VarianceTree(Partition):
         return self.split == "median"
 
     def refit_classes(
-        self, sample: Sample, rows: NDArray[np.int32], outcomes: NDArray[Any]
+        self, sample: Sample, positions: NDArray[np.int32], outcomes: NDArray[Any]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Grow the tree on every resample of more than two outcomes, and sum over its leaves."""
         ranks, null_prob = sample.once(_ranks), sample.null_prob
         limits = self._refit_limits(sample.n_samples)
-        min_rows, *_, cells = limits
-        capacity = min(cells, 4 * sample.n_samples // min_rows + 16)
+        min_samples, *_, cells = limits
+        capacity = min(cells, 4 * sample.n_samples // min_samples + 16)
         while True:
-            shape = len(rows), capacity
+            shape = len(positions), capacity
             sums = np.zeros(shape), np.zeros((*shape, sample.n_outcomes)), np.zeros((*shape, sample.n_outcomes))
-            used = fit_class_trees(ranks.prob, null_prob, ranks.rank, ranks.values, rows, outcomes, *limits, *sums)
+            used = fit_class_trees(ranks.prob, null_prob, ranks.rank, ranks.values, positions, outcomes, *limits, *sums)
             if used >= 0:
                 return sums[0][:, :used], sums[1][:, :used], sums[2][:, :used]
             capacity = min(cells, 2 * capacity)  # ties cut off small leaves
@@ -138,7 +140,7 @@ class VarianceTree(Partition):
         """Return what the kernels take: smallest node and leaf, whether medians are upper ones, and the most cells."""
         min_leaf, max_cells = self._limits(n_samples)
         cut = self._cut(min_leaf)
-        return cut.min_rows, cut.min_leaf, min_leaf is not None, max(1, min(max_cells, n_samples // cut.min_leaf))
+        return cut.min_samples, cut.min_leaf, min_leaf is not None, max(1, min(max_cells, n_samples // cut.min_leaf))
 
     def wanted_cells(self, n_samples: int) -> int:
         """Return the number of cells that the default rule aims at; 1 for the others, which aim at none."""
@@ -156,9 +158,9 @@ class VarianceTree(Partition):
 
     def _cut(self, min_leaf: int | None) -> _Cut:
         if min_leaf is not None:
-            return _Cut(min_rows=2 * min_leaf, min_leaf=min_leaf, middle=_upper_median)
+            return _Cut(min_samples=2 * min_leaf, min_leaf=min_leaf, middle=_upper_median)
         middle = _mean if self.split == "mean" else np.median
-        return _Cut(min_rows=self.min_split or 1, min_leaf=1, middle=middle)
+        return _Cut(min_samples=self.min_split or 1, min_leaf=1, middle=middle)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,14 +205,14 @@ def _upper_median(values: NDArray[np.float64]) -> Any:
 
 @dataclass(frozen=True)
 class _Cut:
-    """When and where a node is split: at least ``min_rows`` observations, at least ``min_leaf`` on either side."""
+    """When and where a node is split: at least ``min_samples`` observations, at least ``min_leaf`` on either side."""
 
-    min_rows: int
+    min_samples: int
     min_leaf: int
     middle: Callable[[NDArray[np.float64]], Any]
 
     def __call__(self, values: NDArray[np.float64]) -> float | None:
-        if len(values) < self.min_rows:
+        if len(values) < self.min_samples:
             return None
         threshold = float(self.middle(values))
         below = np.count_nonzero(values < threshold)
@@ -249,7 +251,7 @@ def _grow(feature: NDArray[Any], cut: _Cut, max_cells: int) -> _Tree:
     heap: list[tuple[float, int, int, NDArray[np.int64]]] = []
 
     def offer(node: int, row: NDArray[np.int64]) -> None:
-        if len(row) >= cut.min_rows:
+        if len(row) >= cut.min_samples:
             variance = _variances(feature, row)
             largest = float(f"{variance.max():.12g}")  # rounding depends on their order and must decide nothing
             heapq.heappush(heap, (-largest, node, int(np.argmax(variance >= largest * (1 - 1e-11))), row))

@@ -132,12 +132,18 @@ class MonteCarloDistribution(Distribution):
 class LimitDistribution(Distribution):
     """The limit of a null distribution as the sample grows, by SciPy.
 
-    Attributes
+    Parameters
     ----------
     frozen : frozen distribution of scipy.stats
         Such as ``scipy.stats.chi2(4)``.
     name : str
         Its name in words.
+
+    Examples
+    --------
+    >>> from scipy.stats import halfnorm
+    >>> LimitDistribution(halfnorm(), "half-normal").tail(1.96)
+    Tail(probability=0.04999579029644087, relative_error=nan, method='half-normal')
     """
 
     frozen: Any
@@ -187,7 +193,23 @@ class PointMassAtZero(Distribution):
 
 
 def chi_squared(degrees_of_freedom: int) -> Distribution:
-    """Return the chi-squared distribution; without a degree of freedom the statistic is 0."""
+    """Return the chi-squared distribution; without a degree of freedom the statistic is 0.
+
+    Parameters
+    ----------
+    degrees_of_freedom : int
+        Its degrees of freedom.
+
+    Returns
+    -------
+    Distribution
+        The distribution.
+
+    Examples
+    --------
+    >>> chi_squared(1).quantile(0.95)
+    3.841458820694124
+    """
     from scipy.stats import chi2
 
     if not degrees_of_freedom:

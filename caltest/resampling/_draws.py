@@ -44,7 +44,7 @@ class Draws(ABC):
     first: int
     n_resamples: int
 
-    resample_rows: ClassVar[bool] = False
+    resample_predictions: ClassVar[bool] = False
     """Whether observations are drawn too."""
 
     @classmethod

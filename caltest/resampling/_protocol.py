@@ -14,7 +14,18 @@ from caltest.resampling._summaries import Summary
 
 
 class TestStatistic(Protocol):
-    """A number for every set of labels, large where they contradict the predictions; see `statistics.Statistic`."""
+    """A number for every set of labels, large where they contradict the predictions; see `statistics.Statistic`.
+
+    `statistics.Statistic` defines all of it except `evaluate`.
+    """
+
+    @property
+    def measures_scatter(self) -> bool:
+        """Whether an unusually small value means that labels vary less than predicted."""
+
+    @property
+    def partition(self) -> Any:
+        """What makes the cells (bins) that the statistic is computed from; None if there are none."""
 
     @property
     def n_outcomes(self) -> int | None:
@@ -44,3 +55,9 @@ class TestStatistic(Protocol):
 
     def asymptotic_distribution(self, sample: Sample) -> Distribution | None:
         """Return the limit of the null distribution as the sample grows; None where it is not known."""
+
+    def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, float]:
+        """Return numbers besides the observed value, by name."""
+
+    def direction(self, sample: Sample, outcomes: NDArray[Any]) -> float | None:
+        """Return a number below 0 for over-confidence and above 0 for under-confidence; None if it shows neither."""

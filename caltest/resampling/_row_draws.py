@@ -34,7 +34,7 @@ def _observed_prob(sample: Sample) -> NDArray[np.float64]:
 class RowDraws(Draws):
     """Observations drawn with replacement, each with a label simulated from its null probabilities."""
 
-    resample_rows: ClassVar[bool] = True
+    resample_predictions: ClassVar[bool] = True
     _prob = staticmethod(_null_prob)
 
     def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
@@ -66,7 +66,7 @@ class RowDraws(Draws):
         if sample.weight is not None or isinstance(summary, EntryCounts):
             return None
         partition = summary.partition
-        if not getattr(partition, "depends_on_rows", False):
+        if not getattr(partition, "depends_on_sample", False):
             return self.sums_of_fixed_cells(sample, partition)
         if sample.n_outcomes == 2:
             return self._sums_of_intervals(sample, partition) if partition.refits else None

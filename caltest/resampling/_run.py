@@ -24,7 +24,9 @@ from caltest.resampling._pvalues import global_pvalue, rank_pvalues, tail_pvalue
 from caltest.resampling._schemes import Consistency
 from caltest.results._progress import Progress
 
-METHODS = ("auto", "exact", "monte-carlo", "asymptotic")
+VALID_METHODS = ("auto", "exact", "monte-carlo")
+"""How a null distribution may be found that is valid at every sample size."""
+METHODS = (*VALID_METHODS, "asymptotic")
 """How a null distribution may be found."""
 
 LARGEST_ERROR, FAR_TAIL = 0.05, 1e-8  # a less exact tail is replaced by draws, unless no draw would reach it
@@ -176,8 +178,7 @@ def settle(statistic: AnyStatistic, sample: Sample) -> AnyStatistic:
     parts: list[TestStatistic] = [statistic, *statistic.components]
     for part in parts:
         if part.n_outcomes not in {None, sample.n_outcomes}:
-            partition = getattr(part, "partition", None)
-            limited = partition if getattr(partition, "n_outcomes", None) == part.n_outcomes else part
+            limited = part.partition if getattr(part.partition, "n_outcomes", None) == part.n_outcomes else part
             needed = "two-outcome lens" if part.n_outcomes == 2 else f"lens with {part.n_outcomes} outcomes"
             such = " such as Confidence()" if part.n_outcomes == 2 else ""
             msg = f"`{type(limited).__name__}` needs a {needed}{such}, got {sample.n_outcomes} outcomes."

@@ -60,7 +60,7 @@ def sparsity_notes(
 
     The warning names the line that called the public function, ``stacklevel`` calls up from here.
     """
-    if not draws.resample_rows:
+    if not draws.resample_predictions:
         return []
     notes = []
     for statistic in statistics:
@@ -88,9 +88,9 @@ def sparsity_notes(
 
 def _sizes(statistic: TestStatistic, sample: Sample) -> NDArray[Any]:
     """Return the number of observations, or entries, in each occupied cell of a statistic; empty if it has no cells."""
-    partition, summary = getattr(statistic, "partition", None), statistic.summary(sample)
-    if partition is not None:
-        return np.bincount(sample.cells(partition).index)
+    if statistic.partition is not None:
+        return np.bincount(sample.cells(statistic.partition).index)
+    summary = statistic.summary(sample)
     if not isinstance(summary, EntryCounts):
         return np.empty(0)
     size = np.bincount(summary.cell.ravel(), minlength=summary.n_cells)[: summary.n_cells - 1]
@@ -99,8 +99,8 @@ def _sizes(statistic: TestStatistic, sample: Sample) -> NDArray[Any]:
 
 def _refitted(statistic: TestStatistic, sample: Sample, draws: Draws) -> float:
     """Return the average number of occupied cells on resampled observations, with cells fitted again each time."""
-    partition = getattr(statistic, "partition", None)
-    sums = None if partition is None else draws.summarise(sample, CellCounts(partition))
+    has_cells = statistic.partition is not None
+    sums = draws.summarise(sample, CellCounts(statistic.partition)) if has_cells else None
     if sums is not None:
         return float(np.concatenate([np.atleast_2d(part.count > 0).sum(axis=1) for part in sums]).mean())
     return float(np.mean([len(_sizes(statistic, drawn)) for drawn, _ in draws.blocks(sample)]))

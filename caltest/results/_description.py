@@ -1,4 +1,4 @@
-"""What a result says, once: a title, a conclusion, tables, remarks and notes; print and notebooks render it."""
+"""What a result shows, once: a title, a conclusion, tables, remarks and notes; print and notebooks render it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from caltest.results._note import Note
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts.
+    """A table of texts in a result.
 
-    Attributes
+    Parameters
     ----------
     head : sequence of str
         Names of the columns.
@@ -20,6 +20,11 @@ class Table:
         Cells. The first column is aligned to the left, others to the right.
     left : collection of str
         Names of other columns that are aligned to the left.
+
+    Examples
+    --------
+    >>> Table(("site", "bias"), [("north", "0.123"), ("south", "-0.067")]).is_left(0)
+    True
     """
 
     head: Sequence[str]
@@ -33,9 +38,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Description:
-    """What a result says.
+    """What a result shows, in print and in notebooks.
 
-    Attributes
+    Parameters
     ----------
     title : str
         What the result is, of what.
@@ -47,6 +52,11 @@ class Description:
         How the numbers were made and when they are valid, in whole sentences.
     notes : sequence of Note
         Cautions.
+
+    Examples
+    --------
+    >>> Description("Bias of sites", ["The largest bias is 0.123."]).title
+    'Bias of sites'
     """
 
     title: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from caltest.results._description import Description, Table
+from caltest.results._note import Note
 
 
 def to_html(description: Description) -> str:
@@ -15,9 +16,12 @@ def to_html(description: Description) -> str:
     parts += [_table(table) for table in description.tables]
     parts += [f"<p>{escape(words)}</p>" for words in description.remarks]
     if description.notes:
-        items = "".join(f"<li>{escape(note.text)} <code>{escape(note.code)}</code></li>" for note in description.notes)
-        parts.append(f"<ul>{items}</ul>")
+        parts.append(f"<ul>{''.join(map(_note, description.notes))}</ul>")
     return "\n".join(parts)
+
+
+def _note(note: Note) -> str:
+    return f'<li>{escape(note.text)} <a href="{escape(note.link)}"><code>{escape(note.code)}</code></a></li>'
 
 
 def _table(table: Table) -> str:

@@ -29,8 +29,8 @@ class Note:
         return f"{PAGE}#{self.code.lower()}"
 
     def to_dict(self) -> dict[str, str]:
-        """Return code and text, ready for JSON."""
-        return {"code": self.code, "text": self.text}
+        """Return code, text and link, ready for JSON."""
+        return {"code": self.code, "text": self.text, "link": self.link}
 
     def __str__(self) -> str:
         return f"{self.text} [{self.code}]"

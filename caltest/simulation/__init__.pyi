@@ -1,6 +1,6 @@
 from .models._base import Draw as Draw
 from .models._base import Model as Model
-from .models._base import Rows as Rows
+from .models._base import Unlabelled as Unlabelled
 from .models._dirichlet import DirichletModel as DirichletModel
 from .models._dirichlet import ResampledPredictions as ResampledPredictions
 from .models._estimate import MiscalibrationEstimate as MiscalibrationEstimate

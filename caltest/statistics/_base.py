@@ -25,15 +25,17 @@ class Statistic(Specification, ABC):
 
     measures_scatter: ClassVar[bool] = False
     """Whether an unusually small value means that labels vary less than predicted."""
+    partition: Any = None
+    """What makes the cells (bins) that the statistic is computed from, often a parameter; None if there are none."""
 
     @property
     def n_outcomes(self) -> int | None:
         """Number of outcomes that the statistic is defined for: 2 for statistics of one probability, None for any.
 
-        It is that of the ``partition``, if the statistic has one; a class attribute of this name overrides it. The
+        It is that of the partition, if there is one; a class attribute of this name overrides it. The
         engine refuses samples with another number of outcomes.
         """
-        return getattr(getattr(self, "partition", None), "n_outcomes", None)
+        return getattr(self.partition, "n_outcomes", None)
 
     @property
     def components(self) -> tuple[Statistic, ...]:

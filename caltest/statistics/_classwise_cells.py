@@ -105,9 +105,9 @@ class Layout:
         Separate cells for each class; with ``max_prob`` for each predicted class.
     threshold : float or None
         Drop entries of this value or below.
-    cell_weight : {"rows", "cells", "occupied"}
+    cell_weight : {"observations", "cells", "occupied"}
         Weight of a cell within a class: its share of the entries, 1 / n_cells, or the same for all occupied cells.
-    class_weight : {"equal", "sum", "rows"}
+    class_weight : {"equal", "sum", "observations"}
         Weight of a class: 1 / n_classes, 1, or its share of the entries that are used.
     """
 
@@ -115,7 +115,7 @@ class Layout:
     max_prob: bool
     class_conditional: bool
     threshold: float | None = None
-    cell_weight: str = "rows"
+    cell_weight: str = "observations"
     class_weight: str = "equal"
 
     def __call__(self, sample: Sample) -> EntryCells:
@@ -154,14 +154,14 @@ class Layout:
         total = np.bincount(group, weights=count, minlength=n_groups)
         occupied = np.bincount(group, weights=count > 0, minlength=n_groups)
         within = {
-            "rows": lambda: count / np.where(total > 0, total, 1.0)[group],
+            "observations": lambda: count / np.where(total > 0, total, 1.0)[group],
             "cells": lambda: (count > 0) / self.partition.n_cells,
             "occupied": lambda: (count > 0) / np.maximum(occupied, 1.0)[group],
         }[self.cell_weight]()
         between = {
             "equal": lambda: np.full(n_groups, 1 / n_groups),
             "sum": lambda: np.ones(n_groups),
-            "rows": lambda: total / (total.sum() or 1.0),
+            "observations": lambda: total / (total.sum() or 1.0),
         }[self.class_weight]()
         return within * between[group]
 

@@ -53,7 +53,7 @@ class UCE(EntryStatistic):
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> result = caltest.calibration_test(y_true, y_prob, statistic=caltest.UCE(), n_resamples=99, rng=0)
+    >>> result = caltest.calibration_test(y_true, y_prob, statistic=caltest.statistics.UCE(), n_resamples=99, rng=0)
     >>> round(result.statistic, 6), round(result.noise_floor, 2)
     (0.036385, 0.01)
     """

@@ -10,7 +10,7 @@ from caltest.predictions._validation import validate_bool, validate_choice, vali
 from caltest.statistics._classwise_cells import AuthorsCells, Layout, OverClasses
 
 SCHEMES = ("equal-width", "equal-mass")
-_CELL_WEIGHTS = ("cells", "rows", "occupied")
+_CELL_WEIGHTS = ("cells", "observations", "occupied")
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,7 +142,7 @@ class SCE(OverClasses):
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.SCE()), 10)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.SCE()), 10)
     0.008836746
     """
 
@@ -168,8 +168,8 @@ class ACE(OverClasses):
     .. math:: \frac1{KL} \sum_{k=1}^K \sum_{b=1}^L \bigl|\mathrm{acc}_{bk} - \mathrm{conf}_{bk}\bigr|
 
     Cells (bins) are those of `EqualMass` with ties together; cells that ties leave empty add 0. Three numbers have this
-    name: this one (the paper); the same with cells weighted by their observations, ``cell_weight="rows"`` (nearly the
-    authors' code); and the unweighted average over the occupied cells of equal width of the top prediction,
+    name: this one (the paper); the same with cells weighted by their observations, ``cell_weight="observations"``
+    (nearly the authors' code); and the unweighted average over the occupied cells of equal width of the top prediction,
     ``ACE(scheme="equal-width", max_prob=True, cell_weight="occupied")`` (Neumann et al. 2018, netcal). Most cells of
     sharp predictions lie near 0, so that a large miscalibration of the others has little weight.
 
@@ -181,7 +181,7 @@ class ACE(OverClasses):
         How cells are cut: as `EqualMass` or as `EqualWidth`.
     max_prob : bool
         Use the top prediction of each observation only, all classes in the same cells.
-    cell_weight : {"cells", "rows", "occupied"}
+    cell_weight : {"cells", "observations", "occupied"}
         Weight of a cell: 1 / n_cells, its share of the observations, or the same for all occupied cells.
 
     Raises
@@ -205,7 +205,7 @@ class ACE(OverClasses):
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.ACE()), 6)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.ACE()), 6)
     0.003896
     """
 
@@ -239,7 +239,7 @@ class TACE(OverClasses):
         Cells of each class.
     threshold : float
         Predictions at or below are dropped.
-    cell_weight : {"cells", "rows", "occupied"}
+    cell_weight : {"cells", "observations", "occupied"}
         As in `ACE`; a class with fewer predictions than cells leaves some of them empty, which add 0.
 
     Raises
@@ -261,7 +261,7 @@ class TACE(OverClasses):
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.TACE()), 6)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.TACE()), 6)
     0.051757
     """
 
@@ -294,15 +294,16 @@ class RMSCE(OverClasses):
         Number of cells.
     scheme : {"equal-mass", "equal-width"}
         How cells are cut: as `EqualMass` (Hendrycks, Nixon) or as `EqualWidth` (torchmetrics).
-    rows_per_cell : int, optional
+    samples_per_cell : int, optional
         Cells of equal mass of about this many observations, whatever ``n_cells``; 100 in Hendrycks' code.
 
     Raises
     ------
     TypeError
-        If ``n_cells`` or ``rows_per_cell`` is not an integer, or ``scheme`` is not a text.
+        If ``n_cells`` or ``samples_per_cell`` is not an integer, or ``scheme`` is not a text.
     ValueError
-        If ``n_cells`` or ``rows_per_cell`` < 1, ``scheme`` is unknown, or ``rows_per_cell`` comes with "equal-width".
+        If ``n_cells`` or ``samples_per_cell`` < 1, if ``scheme`` is unknown, or if ``samples_per_cell`` comes with
+        "equal-width".
 
     See Also
     --------
@@ -316,29 +317,29 @@ class RMSCE(OverClasses):
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.RMSCE(scheme="equal-width")), 10)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.RMSCE(scheme="equal-width")), 10)
     0.0652795247
     """
 
     n_cells: int = 15
     scheme: str = "equal-mass"
-    rows_per_cell: int | None = None
+    samples_per_cell: int | None = None
 
     power = 2
 
     def __post_init__(self) -> None:
         validate_count(self.n_cells, "n_cells")
         validate_choice(self.scheme, "scheme", SCHEMES)
-        if self.rows_per_cell is None:
+        if self.samples_per_cell is None:
             return
-        validate_count(self.rows_per_cell, "rows_per_cell")
+        validate_count(self.samples_per_cell, "samples_per_cell")
         if self.scheme != "equal-mass":
-            msg = f'`rows_per_cell` needs scheme="equal-mass", got {self.scheme!r}.'
+            msg = f'`samples_per_cell` needs scheme="equal-mass", got {self.scheme!r}.'
             raise ValueError(msg)
 
     def layout(self, n_samples: int) -> Layout:
         """Return the layout; the number of cells may depend on the number of observations."""
-        n_cells = self.n_cells if self.rows_per_cell is None else max(1, round(n_samples / self.rows_per_cell))
+        n_cells = self.n_cells if self.samples_per_cell is None else max(1, round(n_samples / self.samples_per_cell))
         return Layout(_cells(self.scheme, n_cells), True, False)
 
 
@@ -355,7 +356,7 @@ class ClassConditionalECE(OverClasses):
     ----------
     n_cells : int
         Cells of each class.
-    class_weight : {"equal", "rows"}
+    class_weight : {"equal", "observations"}
         :math:`v_k = 1 / K` as in Nixon et al., where classes that are rarely predicted add mostly noise; or
         :math:`v_k = n_k / n` (Gupta & Ramdas 2022).
 
@@ -379,7 +380,7 @@ class ClassConditionalECE(OverClasses):
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.ClassConditionalECE()), 10)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.ClassConditionalECE()), 10)
     0.043162212
     """
 
@@ -388,7 +389,7 @@ class ClassConditionalECE(OverClasses):
 
     def __post_init__(self) -> None:
         validate_count(self.n_cells, "n_cells")
-        validate_choice(self.class_weight, "class_weight", ("equal", "rows"))
+        validate_choice(self.class_weight, "class_weight", ("equal", "observations"))
 
     def layout(self, n_samples: int) -> Layout:
         """Return the layout."""

@@ -46,9 +46,9 @@ class HosmerLemeshow(Statistic):
         The groups. By default tenths of the observations in the order of the event's probability, for more than two
         outcomes in the order of 1 minus the probability of outcome 0 (Fagerland, Hosmer and Bofin 2008: the reference
         outcome). Tied probabilities stay together, so that the order of the observations never matters.
-    covariance : {"rows", "mean"}
-        "rows" is :math:`\Sigma_g` above. "mean" is the covariance of :math:`n_g` observations that all have the mean
-        prediction of the group, which is larger, as in textbooks:
+    covariance : {"observations", "mean"}
+        "observations" is :math:`\Sigma_g` above. "mean" is the covariance of :math:`n_g` observations that all have
+        the mean prediction of the group, which is larger, as in textbooks:
         :math:`\sum_g (O_g - E_g)^2 / (n_g \bar p_g (1 - \bar p_g)) = \sum_{gk} (O_{gk} - E_{gk})^2 / E_{gk}`.
 
     Raises
@@ -82,13 +82,13 @@ class HosmerLemeshow(Statistic):
     """
 
     partition: Partition | Any = AgainstRest()
-    covariance: str = "rows"
+    covariance: str = "observations"
 
     measures_scatter = True
 
     def __post_init__(self) -> None:
         validate_partition(self.partition)
-        validate_choice(self.covariance, "covariance", ("rows", "mean"))
+        validate_choice(self.covariance, "covariance", ("observations", "mean"))
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return C, ``(...)``, of outcomes ``(..., n_samples)``."""
@@ -127,7 +127,7 @@ class HosmerLemeshow(Statistic):
             return None
         cells, groups = sample.cells(self.partition), sample.once(self.groups)
         means = [
-            sample.expected[cells.rows(b)].prod(axis=1).sum() * np.square(groups.whitening[b] @ [-1.0, 1.0]).sum()
+            sample.expected[cells.members(b)].prod(axis=1).sum() * np.square(groups.whitening[b] @ [-1.0, 1.0]).sum()
             for b in range(cells.n_cells)
         ]
         return GroupsDistribution(partial(self._cut_off, sample), cells.n_cells, float(np.sum(means)))
@@ -139,7 +139,7 @@ class HosmerLemeshow(Statistic):
         def distributions(make: Any) -> list[CellDistribution]:
             found = []
             for b in range(cells.n_cells):
-                count = make(sample.expected[cells.rows(b), 1])
+                count = make(sample.expected[cells.members(b), 1])
                 possible = count.pmf > 0
                 residual = np.stack([-1.0, 1.0]) * (count.counts - groups.expected[b, 1])[:, None]
                 with np.errstate(over="ignore"):
@@ -241,7 +241,7 @@ class Groups:
         expected, whitening = np.empty(shape), np.empty((*shape, sample.n_outcomes))
         closed, group = [], []
         for b in range(cells.n_cells):
-            prob, w = sample.expected[cells.rows(b)], weight[cells.rows(b)]
+            prob, w = sample.expected[cells.members(b)], weight[cells.members(b)]
             expected[b] = (prob * w[:, None]).sum(axis=0)
             mean = expected[b] / w.sum() if w.any() else expected[b]
             joint = (prob * np.square(w)[:, None]).T @ prob

@@ -49,7 +49,7 @@ class MMCE(Statistic):
     Examples
     --------
     >>> import caltest
-    >>> caltest.calibration_error([0, 1, 1, 1], [0.5] * 4, statistic=caltest.MMCE())
+    >>> caltest.calibration_error([0, 1, 1, 1], [0.5] * 4, statistic=caltest.statistics.MMCE())
     0.25
     """
 

@@ -63,11 +63,11 @@ class SquaredL2Distribution:
         """Estimate the distribution from the residuals of a sample."""
         n, moments = sample.n_samples, sample.once(cell_moments, partition)
         largest = greatest_l2(sample.n_outcomes)
-        rows = np.array([cell.n_rows for cell in moments])
+        rows = np.array([cell.n_samples for cell in moments])
         surprises = np.array([round(cell.squares / largest) for cell in moments])
         noise = math.sqrt(2 * max(sum(cell.null_pairs for cell in moments), sum(cell.pairs for cell in moments))) / n
-        gap = math.fsum(cell.n_rows * cell.mean @ cell.mean for cell in moments)
-        along = math.fsum(cell.n_rows * cell.along for cell in moments)
+        gap = math.fsum(cell.n_samples * cell.mean @ cell.mean for cell in moments)
+        along = math.fsum(cell.n_samples * cell.along for cell in moments)
         kappa = max(along / gap if gap > 0 else 0.0, _null_scale(moments, n))
         spread = math.sqrt(noise**2 + 4 * along / n**2)
         return cls(
@@ -143,7 +143,7 @@ class CellMoments:
 
     Attributes
     ----------
-    n_rows : int
+    n_samples : int
         Number of observations.
     mean : array of shape (d,)
         Mean residual.
@@ -161,7 +161,7 @@ class CellMoments:
         :math:`\sum_{i \ne j} (e_i \cdot e_j)^2 / (n_b - 1)^2`, and its expected value if the model is calibrated.
     """
 
-    n_rows: int
+    n_samples: int
     mean: NDArray[np.float64]
     traces: tuple[float, float, float]
     along: float
@@ -173,7 +173,7 @@ class CellMoments:
 
     @classmethod
     def of(cls, error: NDArray[np.float64], prob: NDArray[np.float64]) -> CellMoments:
-        """Return the moments of residuals and predictions ``(n_rows, d)`` of at least two observations."""
+        """Return the moments of residuals and predictions ``(n_samples, d)`` of at least two observations."""
         n = len(error)
         square = np.square(error).sum(axis=1)
         joint = error @ error.T if n < error.shape[1] else error.T @ error  # either has the same norm
@@ -241,7 +241,7 @@ def _null_scale(cells: list[CellMoments], n_samples: int) -> float:
     if not cells:
         return 0.0
     if len(cells[0].mean) == 1:
-        return sum(cell.n_rows * cell.traces[0] for cell in cells) / n_samples
+        return sum(cell.n_samples * cell.traces[0] for cell in cells) / n_samples
     second, third = (sum(cell.traces[power] for cell in cells) for power in (1, 2))
     return third / second if second > 0 else 0.0
 

@@ -56,7 +56,7 @@ class MonotonicSweepECE(Statistic):
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> sweep = caltest.MonotonicSweepECE()
+    >>> sweep = caltest.statistics.MonotonicSweepECE()
     >>> round(caltest.calibration_error(y_true, y_prob, lens=caltest.Confidence(), statistic=sweep), 4)
     0.0397
     """

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from textwrap import fill
+
+from matplotlib.figure import Figure
 
 import caltest
-from caltest.plotting._reliability import save_reliability
+from caltest.plotting import plot_reliability
 
 IMAGE = Path(__file__).parents[1] / "images" / "cells.png"
 
@@ -18,7 +21,12 @@ def main(file: str | Path = IMAGE) -> None:
     """Write the picture of logistic regression on the bundled digits."""
     y_true, models = caltest.datasets.load_digits_predictions()
     curve = caltest.reliability_curve(y_true, models["logistic_regression"], partition=caltest.EqualWidth(10))
-    save_reliability(curve, Path(file))
+    figure = Figure(figsize=(11, 5.6), layout="constrained")
+    axes, tests = figure.subplots(1, 2, width_ratios=[1.25, 1]), curve.cell_tests()
+    for ax, style in zip(axes, ("deviation", "classical"), strict=True):
+        plot_reliability(curve, ax, style, tests=tests)
+    figure.supxlabel(fill(curve.conclusion, 150), fontsize="small")
+    figure.savefig(file, dpi=150)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def test_another_statistic_may_test():
     assert by_score.noise_floor == pytest.approx(by_error.noise_floor)
     assert by_score.pvalue[0] == 0.01
     assert by_error.pvalue[0] > 0.2
-    assert (by_score.statistic, by_score.test_statistic) == (ct.ECE(), ct.TemperatureScore())
+    assert (by_score.error_statistic, by_score.test_statistic) == (ct.ECE(), ct.TemperatureScore())
     assert "p-value: of calibration, by TemperatureScore() with 99 draws" in printed(by_score)
     omnibus = ct.track([(y_true, y_prob)], test_statistic=ct.Omnibus(), n_resamples=99, rng=0)
     assert omnibus.pvalue[0] <= 0.05

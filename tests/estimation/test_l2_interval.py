@@ -174,7 +174,7 @@ def test_a_tree_that_equal_predictions_stop_is_noted():
     (text,) = [note.text for note in interval.notes if note.code == "C402"]
     assert interval.n_cells == 1
     assert text.startswith(
-        "The tree has too few cells (bins), here 1, because half of the predictions in a cell are equal."
+        "There are too few cells (bins), here 1, because half of the predictions in a cell are equal."
     )
     for other in (ct.EqualWidth(10), ct.VarianceTree(min_split=100)):
         assert "C402" not in codes(ct.l2_interval(outcome, p, partition=other))

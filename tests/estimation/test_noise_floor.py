@@ -38,7 +38,7 @@ def test_it_is_the_null_distribution_of_the_test_for_every_statistic(problem, le
         np.testing.assert_allclose(floor.null.values, test.null_distribution, **close)
         found = floor.mean, floor.quantiles[0.05], floor.quantiles[0.95]
         np.testing.assert_allclose(found, (test.noise_floor, *test.noise_interval), **close)
-        names = (str(floor.statistic), floor.lens, floor.lens_name)
+        names = (str(floor.test_statistic), floor.lens, floor.lens_name)
         assert names == (str(test.test_statistic), test.lens, test.lens_name)
     assert (n_refused > 0) == (lens == ct.Canonical())
 

@@ -59,7 +59,7 @@ def test_it_is_repeatable_and_makes_a_frame(curve):
     frame = curve.to_frame()
     assert frame.columns.tolist() == ["point", "observed", "expected", "deviation", "density", "band_low", "band_high"]
     assert len(frame) == len(curve.point)
-    assert (curve.lens, curve.statistic) == (ct.Confidence(), ct.KDEError(bandwidth=0.05))
+    assert (curve.lens, curve.test_statistic) == (ct.Confidence(), ct.KDEError(bandwidth=0.05))
 
 
 def test_few_or_equal_predictions():

@@ -217,13 +217,6 @@ def test_links_of_pages_lead_somewhere():
     assert wrong == []
 
 
-def test_pages_use_public_names():
-    """Private modules may change; only the page about extensions names some."""
-    private = re.compile(r"caltest(?:\.\w+)*\._\w+")
-    found = {page.name: private.findall(page.read_text()) for page in PAGES}
-    assert {name for name, names in found.items() if names} == {"extending.md"}
-
-
 def test_every_code_of_a_note_is_explained():
     """A paragraph for each code of the package, and none besides."""
     package = against.ROOT / "caltest"

@@ -2,8 +2,10 @@
 
 import ast
 import importlib
+import inspect
 import re
 
+from tests.house.test_docstrings import PUBLIC
 from tests.house.test_rooms import FILES, PACKAGE, ROOT
 
 MAX_LINES = 400
@@ -43,6 +45,18 @@ def test_no_path_of_one_machine():
         if machine.search(line)
     ]
     assert wrong == []
+
+
+def test_documentation_uses_public_names_only():
+    """What a reader needs for an own statistic, lens, partition or result is in a room, never in a private module."""
+    private = re.compile(r"(?<!python -m )caltest(?:\.\w+)*\._[a-z]|from +caltest(?:\.\w+)* +import +(?:\w+, *)*_")
+    assert private.search("from caltest.results._note import Note")
+    assert private.search("from caltest.cli import a, _b")
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.py")]
+    texts = {str(page.relative_to(ROOT)): page.read_text() for page in pages}
+    texts |= {path: inspect.getdoc(thing) or "" for path, thing in PUBLIC.items()}
+    assert {"docs/extending.md", "docs/figures/cell_tests.py", "caltest.calibration_test"} <= set(texts)
+    assert [name for name, text in texts.items() if private.search(text)] == []
 
 
 def test_every_module_can_be_imported_alone():

@@ -38,7 +38,8 @@ for y_prob in kinds:
             caltest.calibration_test(y_true, y_prob, lens=lens, n_resamples=19, rng=0)
             for weight in (None, np.ones(120), np.ones(120, dtype=np.float32)):
                 caltest.calibration_error(y_true, y_prob, lens=lens, sample_weight=weight)
-                caltest.calibration_error(y_true, y_prob, lens=lens, sample_weight=weight, statistic=caltest.SCE())
+                options = {"lens": lens, "sample_weight": weight}
+                caltest.calibration_error(y_true, y_prob, **options, statistic=caltest.statistics.SCE())
     event = np.asarray(y_prob)[:, 1]
     for y_true in (label == 1, (label == 1).tolist(), (label == 1).astype(np.uint8)):
         caltest.calibration_test(y_true, event, n_resamples=300, rng=0, workers=2, region=lambda p: p[:, 1] > 0.1)
@@ -46,17 +47,17 @@ for y_prob in kinds:
         caltest.calibration_test(y_true, event, statistic=caltest.IsotonicError(), n_resamples=19, rng=0)
         caltest.score_decomposition(y_true, event, score="log")
         caltest.calibration_error(y_true, event, statistic=ECE(EqualWidth(15)))
-        for statistic in (caltest.ConvexECE(), caltest.MonotonicSweepECE(), caltest.SquaredL2()):
+        for statistic in (caltest.ConvexECE(), caltest.statistics.MonotonicSweepECE(), caltest.SquaredL2()):
             caltest.calibration_test(y_true, event, statistic=statistic, n_resamples=19, rng=0)
             caltest.calibration_error(y_true, event, statistic=statistic, sample_weight=np.ones(120))
     caltest.calibration_test(label, y_prob, statistic=caltest.SquaredL2(), n_resamples=19, rng=0)
     for statistic in (caltest.SKCE(), caltest.SKCE(caltest.statistics.gaussian_kernel)):
         caltest.calibration_test(label, y_prob, statistic=statistic, n_resamples=19, rng=0)
         caltest.skce_test(label, y_prob, statistic=statistic, n_resamples=19, rng=0)
-    caltest.calibration_test(label == 1, event, statistic=caltest.MMCE(), n_resamples=19, rng=0)
+    caltest.calibration_test(label == 1, event, statistic=caltest.statistics.MMCE(), n_resamples=19, rng=0)
     caltest.calibration_table(label, y_prob, n_resamples=99, rng=0)
     caltest.gce_table(label, y_prob, n_resamples=639, rng=0)
-    for statistic in (caltest.GCE(), caltest.TACE(), caltest.UCE()):
+    for statistic in (caltest.GCE(), caltest.statistics.TACE(), caltest.statistics.UCE()):
         for lens in (None, Confidence()):
             caltest.calibration_test(label, y_prob, lens=lens, statistic=statistic, n_resamples=300, workers=2)
     for partition in (EqualWidth(2), caltest.EqualMass(2), caltest.VarianceTree(min_leaf=40)):

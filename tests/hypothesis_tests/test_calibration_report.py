@@ -16,7 +16,7 @@ from tests.results.printed import printed
 TESTS = [
     (caltest.ECE(), None),
     (caltest.ECE(caltest.EqualWidth(15)), "top"),
-    (caltest.SCE(), None),
+    (caltest.statistics.SCE(), None),
     (caltest.KS(), "top"),
     (caltest.Kuiper(), "top"),
     (caltest.SKCE(), None),

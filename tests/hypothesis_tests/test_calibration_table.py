@@ -192,7 +192,7 @@ def test_frame_and_json(problem):
     assert content["conclusion"] == table.conclusion
     y_prob = np.array([[0.0, 0.5, 0.5], [0.2, 0.3, 0.5]] * 20)
     noted = ct.calibration_table([0, 1] + [1, 2] * 19, y_prob, n_resamples=119, rng=0)
-    assert noted.to_dict()["notes"] == [{"code": note.code, "text": note.text} for note in noted.all_notes] != []
+    assert noted.to_dict()["notes"] == [note.to_dict() for note in noted.all_notes] != []
     assert "<table>" in table._repr_html_()
 
 

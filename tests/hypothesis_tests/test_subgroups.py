@@ -213,6 +213,26 @@ def test_several_columns_are_overlapping_subgroups(problem):
         ct.subgroup_tests(y_true, y_prob, subgroup=frame, correction="sidak", **options)
 
 
+def test_region(problem):
+    """A region of the predictions behind the lens: the tests of the observations and of the subgroups inside."""
+    y_true, y_prob, subgroup = problem
+    for lens, inside in ((None, y_prob[:, 0] > 0.3), (ct.Confidence(), y_prob.max(axis=1) < 0.6)):
+        options = {"lens": lens, "statistic": PARTS[0], "n_resamples": 999}
+        region = (lambda p: p[:, 0] > 0.3) if lens is None else (lambda p: p[:, 1] < 0.6)
+        named = np.where(inside, subgroup, "outside")
+        found = ct.subgroup_tests(y_true, y_prob, subgroup=named, region=region, rng=0, **options)
+        alone = ct.subgroup_tests(y_true[inside], y_prob[inside], subgroup=subgroup[inside], rng=1, **options)
+        assert found.subgroups == alone.subgroups == ("a", "b", "c")
+        for a, b in zip(found, alone, strict=True):
+            assert (a.n_samples, a.statistic) == (b.n_samples, pytest.approx(b.statistic, rel=1e-12)), str(lens)
+            assert abs(a.noise_floor - b.noise_floor) < 4 * np.sqrt((a.null.std**2 + b.null.std**2) / 999), str(lens)
+        single = ct.subgroup_tests(y_true, y_prob, subgroup=["all"] * 120, region=region, rng=0, **options)
+        test = ct.calibration_test(y_true, y_prob, region=region, rng=0, **options)
+        assert single[0].statistic == pytest.approx(test.statistic, rel=1e-12), str(lens)
+    with pytest.raises(ValueError, match="`region` must hold at least one observation, got none"):
+        ct.subgroup_tests(y_true, y_prob, subgroup=subgroup, region=lambda p: p[:, 0] > 2, n_resamples=9)
+
+
 def test_subgroups_made_of_labels_are_noticed():
     rng = np.random.default_rng(0)
     y_prob = rng.random(60)

@@ -198,7 +198,7 @@ def test_what_the_contract_defaults_to():
 
     halves = Halves()
     assert halves.n_outcomes is None
-    assert (halves.depends_on_rows, halves.refits, halves.refits_classes) == (True, False, False)
+    assert (halves.depends_on_sample, halves.refits, halves.refits_classes) == (True, False, False)
     for refit in (halves.refit, halves.refit_classes):
         with pytest.raises(NotImplementedError):
             refit(*[None] * (2 if refit == halves.refit else 3))
@@ -231,7 +231,11 @@ REFUSED = {
         "`closed` must be one of 'left', 'right'",
     ),
     "equal mass 0": (ValueError, lambda: caltest.EqualMass(0), COUNTS + "0."),
-    "cut": (ValueError, lambda: caltest.EqualMass(5, cut="some"), "`cut` must be one of 'row', 'halfway', got 'some'."),
+    "cut": (
+        ValueError,
+        lambda: caltest.EqualMass(5, cut="some"),
+        "`cut` must be one of 'value', 'halfway', got 'some'.",
+    ),
     "no edges": (ValueError, lambda: caltest.Edges([]), EDGES + "()."),
     "equal edges": (ValueError, lambda: caltest.Edges([0.5, 0.5]), EDGES + "(0.5, 0.5)."),
     "decreasing edges": (ValueError, lambda: caltest.Edges([0.5, 0.2]), EDGES + "(0.5, 0.2)."),

@@ -15,6 +15,7 @@ import numpy as np
 
 import caltest
 import caltest.predictions._lenses
+from caltest import statistics
 from caltest.results._naming import describe
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -203,7 +204,10 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
         caltest.ConvexECE(caltest.EqualWidth(6), low=0.25),
         caltest.ConvexECE(caltest.EqualMass(6, cut="halfway"), share="swapped"),
     ],
-    caltest.MonotonicSweepECE: lambda: [caltest.MonotonicSweepECE(), caltest.MonotonicSweepECE(norm="l2")],
+    statistics.MonotonicSweepECE: lambda: [
+        statistics.MonotonicSweepECE(),
+        statistics.MonotonicSweepECE(norm="l2"),
+    ],
     caltest.SquaredL2: lambda: [
         *(caltest.SquaredL2(partition) for partition in [*flat(PARTITIONS), thirds]),
         *(caltest.SquaredL2(caltest.EqualWidth(4), estimator) for estimator in ("t-cal", "kumar")),
@@ -219,24 +223,32 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
         caltest.GCE("equal-mass", max_prob=True, norm="l2", n_cells=2),
         caltest.GCE("equal-mass", class_conditional=False, n_cells=7),
     ],
-    caltest.SCE: lambda: [caltest.SCE(), caltest.SCE(4, average="sum"), caltest.SCE(8, closed="right")],
-    caltest.ACE: lambda: [
-        caltest.ACE(),
-        caltest.ACE(4, cell_weight="rows"),
-        caltest.ACE(6, cell_weight="occupied"),
-        caltest.ACE(5, "equal-width", max_prob=True, cell_weight="occupied"),
+    statistics.SCE: lambda: [
+        statistics.SCE(),
+        statistics.SCE(4, average="sum"),
+        statistics.SCE(8, closed="right"),
     ],
-    caltest.TACE: lambda: [
-        caltest.TACE(),
-        caltest.TACE(3, threshold=0.25, cell_weight="rows"),
-        caltest.TACE(50, threshold=0.5, cell_weight="occupied"),
+    statistics.ACE: lambda: [
+        statistics.ACE(),
+        statistics.ACE(4, cell_weight="observations"),
+        statistics.ACE(6, cell_weight="occupied"),
+        statistics.ACE(5, "equal-width", max_prob=True, cell_weight="occupied"),
     ],
-    caltest.RMSCE: lambda: [caltest.RMSCE(), caltest.RMSCE(4, "equal-width"), caltest.RMSCE(rows_per_cell=7)],
-    caltest.ClassConditionalECE: lambda: [
-        caltest.ClassConditionalECE(),
-        caltest.ClassConditionalECE(3, class_weight="rows"),
+    statistics.TACE: lambda: [
+        statistics.TACE(),
+        statistics.TACE(3, threshold=0.25, cell_weight="observations"),
+        statistics.TACE(50, threshold=0.5, cell_weight="occupied"),
     ],
-    caltest.UCE: lambda: [caltest.UCE(), caltest.UCE(4)],
+    statistics.RMSCE: lambda: [
+        statistics.RMSCE(),
+        statistics.RMSCE(4, "equal-width"),
+        statistics.RMSCE(samples_per_cell=7),
+    ],
+    statistics.ClassConditionalECE: lambda: [
+        statistics.ClassConditionalECE(),
+        statistics.ClassConditionalECE(3, class_weight="observations"),
+    ],
+    statistics.UCE: lambda: [statistics.UCE(), statistics.UCE(4)],
     caltest.KDEError: lambda: [
         caltest.KDEError(),
         caltest.KDEError(0.1, reference="mean"),
@@ -262,7 +274,7 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
         caltest.SKCE(caltest.statistics.gaussian_kernel, bandwidth=0.25, estimator="biased"),
         caltest.SKCE(inner_product_kernel, bandwidth=2.0),
     ],
-    caltest.MMCE: lambda: [caltest.MMCE(), caltest.MMCE(bandwidth=0.01)],
+    statistics.MMCE: lambda: [statistics.MMCE(), statistics.MMCE(bandwidth=0.01)],
     caltest.Omnibus: list,  # a combination, without a value of its own
 }
 
@@ -341,9 +353,9 @@ def default_statistics() -> list[Any]:
     return [kind() for kind in subclasses(caltest.statistics.Statistic)]
 
 
-def components_of(statistics: list[Any]) -> list[Any]:
+def components_of(some: list[Any]) -> list[Any]:
     """Those that have a value of their own."""
-    return [statistic for statistic in statistics if statistic.components == (statistic,)]
+    return [statistic for statistic in some if statistic.components == (statistic,)]
 
 
 def plain_statistics() -> list[Any]:

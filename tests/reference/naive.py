@@ -646,7 +646,7 @@ def sce(statistic, prob, outcome, weight=None, expected=None):
 
 def cell_average(cells, cell_weight, n_cells):
     """Average over the cells in one of three ways."""
-    if cell_weight == "rows":
+    if cell_weight == "observations":
         return by_rows(cells)
     return sum(gap for _, gap in cells) / (n_cells if cell_weight == "cells" else len(cells) or 1)
 
@@ -672,8 +672,8 @@ def tace(statistic, prob, outcome, weight=None, expected=None):
 def rmsce(statistic, prob, outcome, weight=None, expected=None):
     """Root of the mean square over the cells of the top prediction."""
     n_cells = statistic.n_cells
-    if statistic.rows_per_cell is not None:
-        n_cells = max(1, round(len(prob) / statistic.rows_per_cell))
+    if statistic.samples_per_cell is not None:
+        n_cells = max(1, round(len(prob) / statistic.samples_per_cell))
     [group] = entry_groups(prob, outcome, weight, expected, top=True, apart=False)
     return by_rows(gaps(group, scheme_cut(statistic.scheme, n_cells)), 2) ** 0.5
 
@@ -1143,9 +1143,9 @@ def mmce(statistic, prob, outcome, weight=None, expected=None):
 
 
 STATISTICS = {
-    caltest.ACE: ace,
+    caltest.statistics.ACE: ace,
     caltest.Bridge: bridge,
-    caltest.ClassConditionalECE: class_conditional_ece,
+    caltest.statistics.ClassConditionalECE: class_conditional_ece,
     caltest.ClasswiseKS: classwise_ks,
     caltest.ConvexECE: convex_ece,
     caltest.CoxScore: cox_score,
@@ -1157,17 +1157,17 @@ STATISTICS = {
     caltest.KS: ks,
     caltest.Kuiper: kuiper,
     caltest.MCE: mce,
-    caltest.MMCE: mmce,
-    caltest.MonotonicSweepECE: monotonic_sweep,
-    caltest.RMSCE: rmsce,
-    caltest.SCE: sce,
+    caltest.statistics.MMCE: mmce,
+    caltest.statistics.MonotonicSweepECE: monotonic_sweep,
+    caltest.statistics.RMSCE: rmsce,
+    caltest.statistics.SCE: sce,
     caltest.SKCE: skce,
     caltest.SmoothECE: smooth_ece,
     caltest.Spiegelhalter: spiegelhalter,
     caltest.SquaredL2: squared_l2,
-    caltest.TACE: tace,
+    caltest.statistics.TACE: tace,
     caltest.TemperatureScore: temperature_score,
-    caltest.UCE: uce,
+    caltest.statistics.UCE: uce,
 }
 
 

@@ -269,7 +269,7 @@ def test_weights_and_two_outcomes():
     """Weighted samples have no summary; the counts of two outcomes are drawn from their own distributions."""
     y_true, y_prob = problem(60, 2)
     draws = LABELS.draws(4000, 1)
-    for statistic in (caltest.ECE(), caltest.SCE()):
+    for statistic in (caltest.ECE(), caltest.statistics.SCE()):
         weighted = make_sample(y_true, y_prob, sample_weight=np.arange(60.0))
         assert draws.summarise(weighted, statistic.summary(weighted)) is None
         expected = general_null(statistic, weighted, draws.slices(50)[0])

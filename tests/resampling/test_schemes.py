@@ -33,7 +33,7 @@ def test_in_words():
 def test_kinds_of_draws():
     assert type(LABELS.draws(9, 0)) is OutcomeDraws
     assert type(ROWS.draws(9, 0)) is RowDraws
-    assert (LABELS.draws(9, 0).resample_rows, ROWS.draws(9, 0).resample_rows) == (False, True)
+    assert (LABELS.draws(9, 0).resample_predictions, ROWS.draws(9, 0).resample_predictions) == (False, True)
     assert LABELS.draws(9, 0).seed == ROWS.draws(9, 0).seed
 
 

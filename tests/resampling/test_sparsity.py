@@ -38,7 +38,7 @@ def sizes(statistic, sample):
 def counts_are_drawn_otherwise(statistic):
     """Whether draws of observations are counted in cells that are not fitted again."""
     partition = getattr(statistic, "partition", None)
-    return partition is not None and not getattr(partition, "depends_on_rows", False)
+    return partition is not None and not getattr(partition, "depends_on_sample", False)
 
 
 def test_cells_are_counted_as_by_loops():

@@ -4,6 +4,7 @@ import ast
 import copy
 import json
 import pickle
+import re
 from dataclasses import FrozenInstanceError, fields, replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from caltest import comparison, estimation, hypothesis_tests, plotting, predicti
 from caltest.hypothesis_tests._named_result import NamedTestResult
 from caltest.results import Result
 from caltest.results._description import Description
+from caltest.simulation.studies._study import Study
 from tests.reference.examples import subclasses
 from tests.results.examples import EXAMPLES, example
 
@@ -50,7 +52,7 @@ def test_to_dict_holds_the_conclusion_and_the_notes():
         if hasattr(result, "conclusion"):
             assert content["conclusion"] == result.conclusion, kind
         for note in content.get("notes", []):
-            assert set(note) == {"code", "text"}, kind
+            assert set(note) == {"code", "text", "link"}, kind
 
 
 def test_to_frame_is_tidy():
@@ -93,6 +95,11 @@ def test_repr_is_code_of_a_line_or_two():
         assert "\n" not in shown, kind
         assert len(shown) <= 320, kind
         assert " at 0x" not in shown, kind
+        if issubclass(kind, Study):  # what it holds are frames: a line with their sizes
+            sizes = [value.shape for value in vars(result).values() if isinstance(value, pd.DataFrame)]
+            assert shown.startswith(f"<{kind.__name__}: "), kind
+            assert [f"{n} x {k}" for n, k in sizes] == re.findall(r"\d+ x \d+", shown), kind
+            continue
         call = ast.parse(shown, mode="eval").body
         assert call.func.id == kind.__name__
         assert {part.arg for part in call.keywords} <= {field.name for field in fields(kind)}, kind

@@ -93,3 +93,8 @@ def test_names_of_classes_models_subgroups_and_functions_are_escaped():
 def test_numbers_are_aligned_to_the_right_and_names_to_the_left():
     html = to_html(Description("T", (), [Table(("name", "value"), [("a", "1")])]))
     assert '<td style="text-align: left">a</td><td style="text-align: right">1</td>' in html
+
+
+def test_notes_link_to_their_paragraph():
+    html = to_html(Description("Title", ["Conclusion."], notes=[Note("C201", "Impossible & rare.")]))
+    assert 'Impossible &amp; rare. <a href="docs/notes.md#c201"><code>C201</code></a>' in html

@@ -41,6 +41,6 @@ def test_note():
     assert str(note) == "A label had been given probability 0. [C201]"
     assert note.link == "docs/notes.md#c201"
     assert (ROOT / note.link.partition("#")[0]).is_file()
-    assert note.to_dict() == {"code": "C201", "text": "A label had been given probability 0."}
+    assert note.to_dict() == {"code": "C201", "text": "A label had been given probability 0.", "link": note.link}
     assert note == Note("C201", "A label had been given probability 0.")
     assert len({note, Note("C201", "A label had been given probability 0.")}) == 1

@@ -32,7 +32,7 @@ def test_values():
         ({"a": np.arange(2), 0.95: 1.0}, {"a": [0, 1], "0.95": 1.0}),
         ({1 / 3: 0}, {"0.333333333333": 0}),
         (ConfidenceInterval(0.1, math.inf), {"low": 0.1, "high": None}),
-        (Note("C201", "x"), {"code": "C201", "text": "x"}),
+        (Note("C201", "x"), {"code": "C201", "text": "x", "link": "docs/notes.md#c201"}),
         (pd.DataFrame({"a": [1.0, np.nan], "b": ["x", None]}), [{"a": 1.0, "b": "x"}, {"a": None, "b": None}]),
         (ct.ECE(ct.EqualWidth(5)), "ECE(partition=EqualWidth(5))"),
         (ct.ECE, "ECE"),

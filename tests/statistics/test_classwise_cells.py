@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import caltest
-from caltest import ACE, GCE, RMSCE, SCE, UCE
 from caltest.predictions._sample import make_sample
 from caltest.resampling._run import null_values
+from caltest.statistics import ACE, GCE, RMSCE, SCE, UCE
 from tests.reference import naive
 from tests.reference.examples import draw_labels
 from tests.statistics.problems import error

@@ -152,7 +152,7 @@ def test_errors_under_a_known_calibration_function():
     """Cells and shares from the predictions, residuals centred on the function."""
     y_true, y_prob = make_data(100, 2)
     rho = caltest.Consistency(calibration_function=lambda p: 0.25 + p / 2)
-    statistics = (caltest.ConvexECE(caltest.EqualWidth(5)), caltest.MonotonicSweepECE(), caltest.SquaredL2())
+    statistics = (caltest.ConvexECE(caltest.EqualWidth(5)), caltest.statistics.MonotonicSweepECE(), caltest.SquaredL2())
     for statistic in statistics:
         value = caltest.calibration_test(y_true, y_prob, statistic=statistic, resampling=rho, n_resamples=9).statistic
         expected = naive.evaluate(statistic, y_prob, y_true, expected=(0.25 + y_prob / 2).tolist())

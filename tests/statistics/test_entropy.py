@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caltest
-from caltest import UCE
+from caltest.statistics import UCE
 from tests.reference.cases import check_refused
 from tests.statistics.problems import error
 

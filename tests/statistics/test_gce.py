@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import caltest
-from caltest import ACE, GCE, RMSCE, SCE, TACE, UCE, ClassConditionalECE
 from caltest.hypothesis_tests._gce_table import gce_metrics
+from caltest.statistics import ACE, GCE, RMSCE, SCE, TACE, UCE, ClassConditionalECE
 from tests.reference import naive
 from tests.reference.cases import check_refused, failures
 from tests.reference.examples import draw_labels
@@ -102,7 +102,7 @@ def test_adaptive_error_by_hand():
     by_class = [3 / 16 + 1 / 8, 1 / 8 + 1 / 4, 1 / 8 + 1 / 8]
     assert error(Y_TRUE, Y_PROB, ACE(2)) == pytest.approx(sum(by_class) / 6, rel=1e-14)
     by_class = [(3 / 16 + 1 / 8) / 2, (3 * 1 / 8 + 1 / 4) / 4, (1 / 8 + 1 / 8) / 2]
-    assert error(Y_TRUE, Y_PROB, ACE(2, cell_weight="rows")) == pytest.approx(sum(by_class) / 3, rel=1e-14)
+    assert error(Y_TRUE, Y_PROB, ACE(2, cell_weight="observations")) == pytest.approx(sum(by_class) / 3, rel=1e-14)
 
 
 def test_cells_that_ties_leave_empty():
@@ -136,8 +136,8 @@ def test_root_mean_square_by_hand():
     expected = ((0.5**2 + 0.25**2) / 2) ** 0.5
     assert error(Y_TRUE, Y_PROB, RMSCE(4, "equal-width")) == pytest.approx(expected, rel=1e-14)
     assert error(Y_TRUE, Y_PROB, RMSCE(2)) == pytest.approx(expected, rel=1e-14)
-    assert error(Y_TRUE, Y_PROB, RMSCE(rows_per_cell=2)) == error(Y_TRUE, Y_PROB, RMSCE(2))
-    assert error(Y_TRUE, Y_PROB, RMSCE(rows_per_cell=100)) == error(Y_TRUE, Y_PROB, RMSCE(1))
+    assert error(Y_TRUE, Y_PROB, RMSCE(samples_per_cell=2)) == error(Y_TRUE, Y_PROB, RMSCE(2))
+    assert error(Y_TRUE, Y_PROB, RMSCE(samples_per_cell=100)) == error(Y_TRUE, Y_PROB, RMSCE(1))
 
 
 def test_class_conditional_error_by_hand():
@@ -145,7 +145,9 @@ def test_class_conditional_error_by_hand():
     gaps = [0.125, 0.25, 0.5]
     assert error(Y_TRUE, Y_PROB, ClassConditionalECE(1)) == pytest.approx(sum(gaps) / 3, rel=1e-14)
     by_share = (2 * 0.125 + 0.25 + 0.5) / 4
-    assert error(Y_TRUE, Y_PROB, ClassConditionalECE(1, class_weight="rows")) == pytest.approx(by_share, rel=1e-14)
+    assert error(Y_TRUE, Y_PROB, ClassConditionalECE(1, class_weight="observations")) == pytest.approx(
+        by_share, rel=1e-14
+    )
 
 
 def test_certainties_have_a_separate_cell():
@@ -183,7 +185,7 @@ def test_static_and_adaptive_errors_are_averages_over_class_wise_lenses(problem,
     y_true, y_prob = problem
     for statistic, partition in [
         (SCE(n_cells), caltest.EqualWidth(n_cells)),
-        (ACE(n_cells, cell_weight="rows"), caltest.EqualMass(n_cells)),
+        (ACE(n_cells, cell_weight="observations"), caltest.EqualMass(n_cells)),
     ]:
         by_class = [
             error(y_true, y_prob, caltest.ECE(partition), lens=caltest.ClassWise(k)) for k in range(y_prob.shape[1])
@@ -213,7 +215,7 @@ def test_a_whole_weight_is_a_repeated_observation(problem, quarter, data):
     for statistic in [
         *wide[quarter],
         SCE(),
-        ClassConditionalECE(class_weight="rows"),
+        ClassConditionalECE(class_weight="observations"),
         RMSCE(scheme="equal-width"),
         UCE(),
     ]:
@@ -276,7 +278,7 @@ REFUSED = {
     "cell_weight": (
         lambda: ACE(cell_weight="none"),
         ValueError,
-        "`cell_weight` must be one of 'cells', 'rows', 'occupied', got 'none'.",
+        "`cell_weight` must be one of 'cells', 'observations', 'occupied', got 'none'.",
     ),
     "threshold of TACE": (
         lambda: TACE(threshold=-0.1),
@@ -284,20 +286,20 @@ REFUSED = {
         "`threshold` must be a number of at least 0 and below 1, got -0.1.",
     ),
     "n_cells of TACE": (lambda: TACE(2.5), TypeError, "`n_cells` must be an integer >= 1, got 2.5."),
-    "rows_per_cell": (
-        lambda: RMSCE(rows_per_cell=0),
+    "samples_per_cell": (
+        lambda: RMSCE(samples_per_cell=0),
         ValueError,
-        "`rows_per_cell` must be an integer >= 1, got 0.",
+        "`samples_per_cell` must be an integer >= 1, got 0.",
     ),
-    "rows_per_cell of equal width": (
-        lambda: RMSCE(scheme="equal-width", rows_per_cell=100),
+    "samples_per_cell of equal width": (
+        lambda: RMSCE(scheme="equal-width", samples_per_cell=100),
         ValueError,
-        "`rows_per_cell` needs scheme=\"equal-mass\", got 'equal-width'.",
+        "`samples_per_cell` needs scheme=\"equal-mass\", got 'equal-width'.",
     ),
     "class_weight": (
         lambda: ClassConditionalECE(class_weight="sum"),
         ValueError,
-        "`class_weight` must be one of 'equal', 'rows', got 'sum'.",
+        "`class_weight` must be one of 'equal', 'observations', got 'sum'.",
     ),
 }
 

@@ -154,7 +154,7 @@ def test_an_observation_without_weight_is_absent(problem, data):
     y_true, y_prob = problem
     weight = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(y_true), max_size=len(y_true)).filter(any)))
     kept = weight > 0
-    for statistic in (caltest.SKCE(), caltest.SKCE(estimator="biased"), caltest.MMCE()):
+    for statistic in (caltest.SKCE(), caltest.SKCE(estimator="biased"), caltest.statistics.MMCE()):
         one = error(y_true, y_prob, statistic, sample_weight=weight)
         other = error(y_true[kept], y_prob[kept], statistic, sample_weight=weight[kept])
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg=str(statistic))
@@ -243,7 +243,7 @@ def test_bad_parameters_are_refused():
 
 LEVEL_CASES = {
     "canonical": ((caltest.SKCE(), caltest.SKCE(estimator="biased"), caltest.SKCE(estimator="block")), 10, None),
-    "confidence": ((caltest.SKCE(), caltest.MMCE()), 10, caltest.Confidence()),
+    "confidence": ((caltest.SKCE(), caltest.statistics.MMCE()), 10, caltest.Confidence()),
 }
 
 
@@ -279,7 +279,7 @@ def test_labels_that_ignore_the_predictions_are_detected():
     assert asymptotic.pvalue < norm.sf(STANDARD_ERRORS)
     assert caltest.calibration_test(y_true, y_prob, statistic=block, n_resamples=19, rng=0).pvalue == 1 / 20
     y_true, y_prob = y_true[:500], y_prob[:500]
-    for statistic in (caltest.SKCE(), caltest.SKCE(estimator="biased"), caltest.MMCE()):
+    for statistic in (caltest.SKCE(), caltest.SKCE(estimator="biased"), caltest.statistics.MMCE()):
         result = caltest.calibration_test(y_true, y_prob, statistic=statistic, n_resamples=199, rng=0)
         assert result.pvalue == 1 / 200, statistic
     for method in ("monte-carlo", "asymptotic"):

@@ -258,8 +258,8 @@ TWO_OUTCOMES = (
     caltest.ConvexECE(caltest.EqualWidth(15)),
     caltest.ConvexECE(caltest.EqualMass(15, cut="halfway")),
     caltest.ECE(caltest.EqualMass("sqrt")),
-    caltest.MonotonicSweepECE(),
-    caltest.MonotonicSweepECE("l2"),
+    caltest.statistics.MonotonicSweepECE(),
+    caltest.statistics.MonotonicSweepECE("l2"),
     *(caltest.SquaredL2(caltest.EqualMass(15), estimator) for estimator in ESTIMATORS),
 )
 TEN_OUTCOMES = tuple(caltest.SquaredL2(estimator=estimator) for estimator in ESTIMATORS)

@@ -19,7 +19,7 @@ def error(y_true, y_prob, statistic, lens=None):
 
 def swept(y_true, y_prob, norm="l1"):
     """The number of cells and the error."""
-    statistic = caltest.MonotonicSweepECE(norm)
+    statistic = caltest.statistics.MonotonicSweepECE(norm)
     sample = make_sample(y_true, y_prob)
     return int(statistic.n_cells(sample, sample.outcome)), float(statistic.evaluate(sample, sample.outcome))
 
@@ -44,7 +44,7 @@ def authors_sweep(score, event, power):
 @pytest.mark.parametrize("power", [1, 2])
 def test_sweep_of_roelofs(power):
     """On the bundled confidences, 8 cells, and where the numbers of cells divide n = 5,040 and no scores are tied."""
-    sweep = caltest.MonotonicSweepECE(f"l{power}")
+    sweep = caltest.statistics.MonotonicSweepECE(f"l{power}")
     y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     expected = {1: 0.0397260302395, 2: 0.0756956122290}[power]
     assert error(y_true, y_prob, sweep, caltest.Confidence()) == pytest.approx(expected, abs=TOLERANCE)

@@ -90,7 +90,7 @@ def hosmer_lemeshow_test(
     region: Region | None = None,
     resampling: Consistency | None = None,
     partition: Partition | Any = AgainstRest(),
-    covariance: str = "rows",
+    covariance: str = "observations",
     method: str = "auto",
     n_resamples: int = 9999,
     alpha: float = 0.05,
@@ -127,7 +127,7 @@ def hosmer_lemeshow_test(
     partition : Partition or callable
         The groups: tenths of the observations in the order of the event's probability; for more than two outcomes in
         the order of 1 minus the probability of outcome 0.
-    covariance : {"rows", "mean"}
+    covariance : {"observations", "mean"}
         Covariance of a group's residual: the sum of the covariances of its observations, or, as in textbooks, that of
         the group's mean prediction.
     method : {"auto", "exact", "monte-carlo", "asymptotic"}

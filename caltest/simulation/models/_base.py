@@ -39,8 +39,8 @@ class Draw(NamedTuple):
     y_prob: NDArray[np.float64]
 
 
-class Rows(NamedTuple):
-    r"""Observations before their classes are drawn: features ``x``, predictions ``y_prob`` and true probabilities.
+class Unlabelled(NamedTuple):
+    r"""Observations before their labels are drawn: features ``x``, predictions ``y_prob`` and true probabilities.
 
     ``class_prob (n_samples, n_classes)`` are the probabilities :math:`P(Y = \cdot \mid X = x)`; the calibration
     function is their mean over observations with equal predictions.
@@ -55,7 +55,7 @@ class Model(Specification, ABC):
     """A model whose calibration is known.
 
     A subclass is a frozen dataclass, hashable and picklable, whose fields name it; it defines `n_classes` and
-    `draw_rows`, and overrides `calibration_function` and `expected_miscalibration` where they are known.
+    `draw_unlabelled`, and overrides `calibration_function` and `expected_miscalibration` where they are known.
 
     Attributes
     ----------
@@ -66,8 +66,8 @@ class Model(Specification, ABC):
     n_classes: int
 
     @abstractmethod
-    def draw_rows(self, n_samples: int, rng: np.random.Generator) -> Rows:
-        """Return ``n_samples`` independent observations: features, predictions and true class probabilities."""
+    def draw_unlabelled(self, n_samples: int, rng: np.random.Generator) -> Unlabelled:
+        """Return ``n_samples`` independent observations without labels: features, predictions, true probabilities."""
 
     def draw(self, n_samples: int, rng: SeedLike = None) -> Draw:
         """Draw a data set of independent observations.
@@ -85,7 +85,7 @@ class Model(Specification, ABC):
             Unpacks as ``x, y_true, y_prob``.
         """
         generator = validate_rng(rng)
-        x, y_prob, class_prob = self.draw_rows(validate_count(n_samples, "n_samples"), generator)
+        x, y_prob, class_prob = self.draw_unlabelled(validate_count(n_samples, "n_samples"), generator)
         return Draw(x, draw_classes(class_prob, generator), y_prob)
 
     def calibration_function(self, y_prob: ArrayLike) -> NDArray[np.float64]:
@@ -192,11 +192,11 @@ class Model(Specification, ABC):
             return mean_distance_estimate(np.concatenate(predicted), np.concatenate(true), distance)
         return level_set_estimate(np.concatenate(predicted), np.concatenate(true), lens, distance)
 
-    def draw_blocks(self, n_samples: int, rng: np.random.Generator) -> Iterator[Rows]:
+    def draw_blocks(self, n_samples: int, rng: np.random.Generator) -> Iterator[Unlabelled]:
         """Yield ``n_samples`` observations, at least 20, in blocks, so that temporary arrays take little memory."""
         left = validate_count(n_samples, "n_samples", minimum=FOLDS)
         while left:
-            yield self.draw_rows(min(left, _BLOCK_SIZE), rng)
+            yield self.draw_unlabelled(min(left, _BLOCK_SIZE), rng)
             left -= min(left, _BLOCK_SIZE)
 
     def _validated(self, y_prob: ArrayLike) -> NDArray[np.float64]:

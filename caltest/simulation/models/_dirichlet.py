@@ -17,7 +17,7 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import apply_calibration_function
 from caltest.predictions._validation import validate_count, validate_positive, validate_prob
 from caltest.results._naming import describe
-from caltest.simulation.models._base import Model, Rows
+from caltest.simulation.models._base import Model, Unlabelled
 from caltest.simulation.models._exact import finite_miscalibration, integrate, path_miscalibration, two_classes
 from caltest.simulation.models._maps import Identity, Map
 
@@ -39,10 +39,10 @@ class MappedModel(Model):
     def draw_predictions(self, n_samples: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Return features and predictions of independent observations."""
 
-    def draw_rows(self, n_samples: int, rng: np.random.Generator) -> Rows:
+    def draw_unlabelled(self, n_samples: int, rng: np.random.Generator) -> Unlabelled:
         """Return features, predictions and true class probabilities."""
         x, y_prob = self.draw_predictions(n_samples, rng)
-        return Rows(x, y_prob, apply_calibration_function(self.truth, y_prob, "truth"))
+        return Unlabelled(x, y_prob, apply_calibration_function(self.truth, y_prob, "truth"))
 
     def calibration_function(self, y_prob: ArrayLike) -> NDArray[np.float64]:
         """Return true class probabilities at predictions ``(n_samples, n_classes)``, an array of the same shape."""
@@ -190,7 +190,7 @@ class ResampledPredictions(MappedModel):
 
     Parameters
     ----------
-    y_prob : array of shape (n_rows, n_classes)
+    y_prob : array of shape (n_predictions, n_classes)
         The predictions, drawn with replacement; each is divided by its sum.
     truth : callable
         The calibration function, from predictions to true class probabilities; a calibrated model by default.

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._validation import validate_number
-from caltest.simulation.models._base import Model, Rows
+from caltest.simulation.models._base import Model, Unlabelled
 from caltest.simulation.models._exact import finite_miscalibration, path_miscalibration, two_classes
 
 _REACH = 11.0  # of the features: less than 1e-22 of the mass lies beyond
@@ -69,10 +69,10 @@ class GaussianMixture1D(Model):
         for name in ("beta0", "beta1"):
             object.__setattr__(self, name, validate_number(getattr(self, name), name))
 
-    def draw_rows(self, n_samples: int, rng: np.random.Generator) -> Rows:
+    def draw_unlabelled(self, n_samples: int, rng: np.random.Generator) -> Unlabelled:
         """Return features, predictions and posteriors."""
         x = rng.standard_normal(n_samples) + (2.0 * rng.integers(2, size=n_samples) - 1.0)
-        return Rows(x, self.predict(x), self.posterior(x))
+        return Unlabelled(x, self.predict(x), self.posterior(x))
 
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return the predictions ``(n_samples, 2)`` at features ``x (n_samples,)``."""

@@ -19,7 +19,7 @@ from caltest.predictions._validation import SeedLike, validate_choice, validate_
 from caltest.results import Result
 from caltest.results._description import Description, Table
 from caltest.results._naming import describe
-from caltest.simulation.models._base import Model, Rows, draw_classes
+from caltest.simulation.models._base import Model, Unlabelled, draw_classes
 from caltest.simulation.models._estimate import (
     MiscalibrationEstimate,
     cell_estimate,
@@ -98,10 +98,10 @@ class TrainedClassifier(Model):
         validate_count(self.seed, "seed", minimum=0)
         object.__setattr__(self, "n_classes", self.distribution.n_classes)
 
-    def draw_rows(self, n_samples: int, rng: np.random.Generator) -> Rows:
+    def draw_unlabelled(self, n_samples: int, rng: np.random.Generator) -> Unlabelled:
         """Return features, predictions and posteriors."""
         x = self.distribution.draw_features(n_samples, rng)
-        return Rows(x, self.predict(x), self.distribution.posterior(x))
+        return Unlabelled(x, self.predict(x), self.distribution.posterior(x))
 
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return the predictions ``(n_samples, n_classes)`` at features ``(n_samples, n_features)``."""

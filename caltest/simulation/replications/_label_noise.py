@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Predict = Callable[[NDArray[Any]], ArrayLike]
-_DESIGN = ["share", "labels", "statistic"]
+_DESIGN = ["share", "labels", "test_statistic"]
 _ALPHA = 0.05
 
 
@@ -38,7 +38,7 @@ class LabelNoiseStudy(Study):
     ----------
     replicates : pandas.DataFrame
         One row for each share, replicate, kind of held-out labels ("clean": as they are, "noisy": the same share of
-        them is random) and statistic, with ``value``, ``noise_floor`` (its mean if the model were calibrated),
+        them is random) and ``test_statistic`` (its name), with its value ``statistic``, its ``noise_floor`` and its
         ``pvalue``, and of the model ``accuracy``, ``mean_confidence`` and ``missed``, the share of the predictions
         above the threshold that are not the top one of their observation, so that they do not enter ECE.
     """
@@ -54,11 +54,11 @@ class LabelNoiseStudy(Study):
         Returns
         -------
         pandas.DataFrame
-            One row for each share, kind of held-out labels and statistic; ``value_se`` is the standard error.
+            One row for each share, kind of held-out labels and statistic; ``statistic_se`` is the standard error.
         """
         groups = self.replicates.drop(columns="replicate").groupby(_DESIGN, sort=False)
         frame = groups.mean().reset_index()
-        frame.insert(_DESIGN.index("statistic") + 2, "value_se", groups["value"].sem().to_numpy())
+        frame.insert(len(_DESIGN) + 1, "statistic_se", groups["statistic"].sem().to_numpy())
         return frame
 
     @property
@@ -75,8 +75,8 @@ class LabelNoiseStudy(Study):
         names = (
             "share",
             "labels",
+            "test_statistic",
             "statistic",
-            "value",
             "noise_floor",
             "pvalue",
             "accuracy",
@@ -180,12 +180,12 @@ def label_noise_study(
     ...     return np.tile(np.bincount(labels, minlength=2) / len(labels), (200, 1))
     >>> labels = np.zeros(200, dtype=int)
     >>> study = label_noise_study(predict, labels, labels, classes=[0, 1], shares=[0, 1], n_resamples=99, rng=0)
-    >>> study.to_frame().query("statistic == 'ECE'")[["share", "labels", "value", "pvalue"]].round(2)
-       share labels  value  pvalue
-    0    0.0  clean   0.00    1.00
-    3    0.0  noisy   0.00    1.00
-    6    1.0  clean   0.44    0.01
-    9    1.0  noisy   0.06    0.17
+    >>> study.to_frame().query("test_statistic == 'ECE'")[["share", "labels", "statistic", "pvalue"]].round(2)
+       share labels  statistic  pvalue
+    0    0.0  clean       0.00    1.00
+    3    0.0  noisy       0.00    1.00
+    6    1.0  clean       0.44    0.01
+    9    1.0  noisy       0.06    0.17
     """
     if not callable(predict):
         msg = f"`predict` must be a function of training labels, got {predict!r}."
@@ -255,8 +255,8 @@ class _Design:
                 found = calibration_test(
                     outcome, prob, statistic=statistic, n_resamples=self.n_resamples, rng=draw_seed
                 )
-                test = {"value": found.statistic, "noise_floor": found.noise_floor, "pvalue": found.pvalue}
-                rows.append(design | {"statistic": name} | test | model)
+                test = {"statistic": found.statistic, "noise_floor": found.noise_floor, "pvalue": found.pvalue}
+                rows.append(design | {"test_statistic": name} | test | model)
         return pd.DataFrame(rows)
 
     def _replace(self, labels: NDArray[Any], share: float, rng: np.random.Generator) -> NDArray[Any]:

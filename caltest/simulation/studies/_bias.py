@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 Truth = Callable[[Model, LensLike, Statistic], float]
 _REPLICATES = 100  # of a part: some seconds of work, so that little is lost when a study is stopped
-_DESIGN = ["model", "lens", "n_samples", "statistic"]
+_DESIGN = ["model", "lens", "n_samples", "test_statistic"]
 _ROUNDING = 1e-12  # of a quadrature: the truth of a calibrated model is 0
 _CLEAR = 4.0  # standard errors
 
@@ -86,7 +86,7 @@ class BiasStudy(Study):
         """
         import pandas as pd
 
-        joined = self.replicates.merge(self.truth, on=["model", "lens", "statistic"], how="left", sort=False)
+        joined = self.replicates.merge(self.truth, on=["model", "lens", "test_statistic"], how="left", sort=False)
         groups = joined.groupby(_DESIGN, sort=False)
         rows = [dict(zip(_DESIGN, key, strict=True)) | _summary(group, quantiles) for key, group in groups]
         return pd.DataFrame(rows)
@@ -102,7 +102,7 @@ class BiasStudy(Study):
         worst, clear = known.loc[size.idxmax()], int((size > _CLEAR * known["mean_se"]).sum())
         return (
             f"In {clear} of {len(known)} cases the mean estimate differs from the truth by more than {_CLEAR:g} Monte "
-            f"Carlo standard errors. The largest bias is {worst['bias']:.4g}, that of {worst['statistic']} with "
+            f"Carlo standard errors. The largest bias is {worst['bias']:.4g}, that of {worst['test_statistic']} with "
             f"{worst['n_samples']:,} observations of {worst['model']}."
         )
 
@@ -110,7 +110,7 @@ class BiasStudy(Study):
         frame = self.to_frame(quantiles=())
         coverage = [name for name in frame if name.endswith(" coverage")]
         names = {name: name for name in varying(frame, ("model", "lens"))} | {"n_samples": "observations"}
-        names |= {name: name for name in ("statistic", "truth", "mean", "bias", "std", "rmse", *coverage)}
+        names |= {name: name for name in ("test_statistic", "truth", "mean", "bias", "std", "rmse", *coverage)}
         sets = frame["n_replicates"].iloc[0]
         return Description(
             f"Bias study ({', '.join(filter(None, [subject(frame, ('model', 'lens')), f'{sets:,} data sets each']))})",
@@ -298,7 +298,7 @@ def _truths(
         for view, (lens, estimators) in by_lens(lenses, statistics, model.n_classes).items():
             known: dict[Any, float] = {}
             for estimator, statistic in estimators.items():
-                partition = getattr(statistic, "partition", None)
+                partition = statistic.partition
                 target = (type(statistic), getattr(statistic, "distance", None)) if truth is _truth else estimator
                 if target not in known:
                     known[target] = float(truth(model, lens, statistic))
@@ -306,7 +306,7 @@ def _truths(
                     {
                         "model": name,
                         "lens": view,
-                        "statistic": estimator,
+                        "test_statistic": estimator,
                         "partition": None if partition is None else type(partition).__name__,
                         "n_cells": getattr(partition, "n_cells", None),
                         "truth": known[target],

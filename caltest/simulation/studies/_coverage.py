@@ -220,7 +220,7 @@ def _cover(
     rows: list[dict[str, Any]] = []
     for replicate in replicates:
         rng = replicate_rng(seed, f"{name}/{n_samples}", replicate)
-        _, y_prob, class_prob = model.draw_rows(n_samples, rng)
+        _, y_prob, class_prob = model.draw_unlabelled(n_samples, rng)
         y_true = draw_classes(class_prob, rng)
         for view, lens in lenses.items():
             for interval, (build, target) in intervals.items():

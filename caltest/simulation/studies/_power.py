@@ -230,7 +230,7 @@ def _miscalibration(model: Model, lens: LensLike) -> float:
 
 def _direction(model: Model) -> str:
     """Return whether the confidence is above or below the accuracy on average, by simulation."""
-    _, y_prob, class_prob = model.draw_rows(_SAMPLES, np.random.default_rng(0))
+    _, y_prob, class_prob = model.draw_unlabelled(_SAMPLES, np.random.default_rng(0))
     row = np.arange(len(y_prob))
     top = y_prob.argmax(axis=1)
     gap = y_prob[row, top] - class_prob[row, top]

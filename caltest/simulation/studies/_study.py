@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from caltest.results import Result
@@ -20,6 +20,12 @@ class Study(Result):
 
     _derived: ClassVar[tuple[str, ...]] = ("summary", "conclusion")
 
+    def __repr__(self) -> str:
+        """Return a line about the frames, which are too large for the code that makes a study."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        frames = [f"{name} {len(value)} x {len(value.columns)}" for name, value in values.items() if _is_frame(value)]
+        return f"<{type(self).__name__}: {', '.join(frames)}>"
+
     @property
     @abstractmethod
     def conclusion(self) -> str:
@@ -29,6 +35,10 @@ class Study(Result):
     def summary(self) -> pd.DataFrame:
         """The frame that `to_frame` returns by default."""
         return self.to_frame()
+
+
+def _is_frame(value: Any) -> bool:
+    return hasattr(value, "columns")
 
 
 def frame_table(frame: pd.DataFrame, names: Mapping[str, str], right: Collection[str] = ()) -> Table:

@@ -114,7 +114,7 @@ def test_groups_are_printed():
 def test_mean_under_calibration_is_printed():
     """With the default covariance it is the degrees of freedom, with the textbook's it is less."""
     y_true, y_prob = calibrated(200, 2)
-    for covariance, mean in [("rows", "10"), ("mean", "9.919")]:
+    for covariance, mean in [("observations", "10"), ("mean", "9.919")]:
         result = groups_test(y_true, y_prob, covariance=covariance)
         assert result.degrees_of_freedom == 10, covariance
         assert f"a calibrated model with these predictions has {mean} on average" in words(result), covariance
@@ -143,7 +143,7 @@ def test_one_group_is_one_line_of_the_frame():
 def test_exact_pvalue_by_enumeration():
     """All labels of 10 observations in 3 groups."""
     labels = list(itertools.product([0, 1], repeat=10))
-    for seed, covariance in itertools.product(range(4), ("rows", "mean")):
+    for seed, covariance in itertools.product(range(4), ("observations", "mean")):
         case = f"seed {seed}, {covariance}"
         rng = np.random.default_rng(seed)
         prob, y_true = rng.random(10), rng.integers(2, size=10)
@@ -156,7 +156,7 @@ def test_exact_pvalue_by_enumeration():
         expected = mass[values >= result.statistic * (1 - 1e-9)].sum()
         assert result.pvalue == pytest.approx(expected, rel=1e-9), case
         assert result.noise_floor == pytest.approx((mass * values).sum(), rel=1e-9), case
-        if covariance == "rows":
+        if covariance == "observations":
             assert (mass * values).sum() == pytest.approx(result.degrees_of_freedom, rel=1e-9), case
 
 
@@ -164,7 +164,9 @@ def test_mean_of_the_exact_distribution():
     """The number of groups, also where a few labels hold most of it; less for the textbook's larger variances."""
     for concentration in (0.05, 1.0):
         sample = make_sample(*calibrated(200, 2, concentration=concentration))
-        rows, mean = (caltest.HosmerLemeshow(covariance=c).exact_distribution(sample).mean for c in ("rows", "mean"))
+        rows, mean = (
+            caltest.HosmerLemeshow(covariance=c).exact_distribution(sample).mean for c in ("observations", "mean")
+        )
         assert rows == pytest.approx(10, rel=1e-12), concentration
         assert 0 < mean < 10, concentration
 
@@ -242,8 +244,8 @@ def test_ranks_of_classes_that_exclude_each_other():
 def test_bad_arguments_are_refused():
     problem = calibrated(20, 3)
     for options, kind, message in [
-        ({"covariance": "pooled"}, ValueError, "`covariance` must be one of 'rows', 'mean', got 'pooled'"),
-        ({"covariance": 1}, TypeError, "`covariance` must be one of 'rows', 'mean', got 1"),
+        ({"covariance": "pooled"}, ValueError, "`covariance` must be one of 'observations', 'mean', got 'pooled'"),
+        ({"covariance": 1}, TypeError, "`covariance` must be one of 'observations', 'mean', got 1"),
         ({"partition": "ten"}, TypeError, "`partition` must be a partition such as .*, got 'ten'"),
         ({"partition": caltest.AgainstRest(3)}, ValueError, "`k` must be less than the number of outcomes, 3, got 3"),
         ({"method": "exact"}, ValueError, 'method="exact" needs .* with 3 outcomes'),

@@ -184,7 +184,7 @@ def test_classes_follow_the_true_probabilities():
     """Residuals in cells of the features' own truth and of the predictions."""
     n = 20_000
     for model in EVERY_MODEL:
-        rows = model.draw_rows(n, np.random.default_rng(0))
+        rows = model.draw_unlabelled(n, np.random.default_rng(0))
         _, y_true, y_prob = model.draw(n, rng=0)
         np.testing.assert_array_equal(rows.y_prob, y_prob, err_msg=str(model))
         for k in range(model.n_classes):
@@ -198,7 +198,7 @@ def test_classes_follow_the_true_probabilities():
 
 def test_the_calibration_function_is_the_mean_truth_of_equal_predictions():
     for model in KNOWN:
-        rows = model.draw_rows(20_000, np.random.default_rng(1))
+        rows = model.draw_unlabelled(20_000, np.random.default_rng(1))
         said = model.calibration_function(rows.y_prob)
         np.testing.assert_allclose(model.deviation(rows.y_prob), said - rows.y_prob, atol=1e-15, err_msg=str(model))
         np.testing.assert_allclose(said.sum(axis=1), 1, rtol=1e-12, err_msg=str(model))
@@ -667,12 +667,12 @@ def test_the_large_sample_estimate_is_that_of_2000_cells():
     model = MODELS[TrainedClassifier][1]
     report = model.truth(n_samples=5000, rng=0)
     rng = np.random.default_rng(0)
-    _, y_prob, class_prob = model.draw_rows(5000, rng)
+    _, y_prob, class_prob = model.draw_unlabelled(5000, rng)
     y_true = trained.draw_classes(class_prob, rng)
     ece = caltest.ECE(caltest.EqualWidth(2000))
     lenses = [Confidence(), *(ClassWise(k) for k in range(3))]
     expected = [caltest.calibration_error(y_true, y_prob, lens=lens, statistic=ece) for lens in lenses]
-    expected.append(caltest.calibration_error(y_true, y_prob, statistic=caltest.SCE(2000)))
+    expected.append(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.SCE(2000)))
     np.testing.assert_allclose([found.value for found in report.large_sample], expected, rtol=1e-9)
     assert report.lens_names == ("Confidence()", "ClassWise(0)", "ClassWise(1)", "ClassWise(2)", "mean over classes")
 

@@ -34,7 +34,7 @@ def test_every_number_is_that_of_plain_loops():
     study = approximation_study(MODEL, TWO, **SMALL)
     found = study.models.set_index(["setting", "estimator", "n_samples", "truth"]).sort_index()
     rng = replicate_rng(3, str(MODEL), 0)
-    rows = MODEL.draw_rows(1000, rng)
+    rows = MODEL.draw_unlabelled(1000, rng)
     y_true = draw_classes(rows.class_prob, rng)
     sets = [rng.integers(1000, size=(7, n)) for n in (20, 40)]
     top = rows.y_prob.argmax(axis=1)
@@ -82,7 +82,7 @@ def test_three_classes_and_the_range_of_their_scores():
     study = approximation_study(model, {"kde": KDEError(0.1)}, 50, 1, n_holdout=1000, rng=0)
     assert study.models["distribution"].unique().tolist() == ["RandomMixture(3, 2, 1)"]
     rng = replicate_rng(0, str(model), 0)
-    rows = model.draw_rows(1000, rng)
+    rows = model.draw_unlabelled(1000, rng)
     y_true = draw_classes(rows.class_prob, rng)
     chosen = rng.integers(1000, size=(1, 50))[0]
 

@@ -282,12 +282,12 @@ def test_label_noise_replaces_the_share():
     """A model that repeats its labels is right where they were not replaced, or replaced by themselves."""
     shares = [0.0, 0.3, 0.6]
     study = label_noise_study(copied, LABELS, LABELS, shares=shares, n_replicates=40, n_resamples=19, rng=0)
-    clean = study.to_frame().query("labels == 'clean' and statistic == 'ECE'")
+    clean = study.to_frame().query("labels == 'clean' and test_statistic == 'ECE'")
     for share, right in zip(shares, clean["accuracy"], strict=True):
         expected = 1 - share * 2 / 3
         assert abs(right - expected) <= 4 * (expected * (1 - expected) / (40 * 120)) ** 0.5
-    np.testing.assert_allclose(clean["value"], 1 - clean["accuracy"], atol=1e-12)
-    noisy = study.to_frame().query("labels == 'noisy' and statistic == 'ECE'")
+    np.testing.assert_allclose(clean["statistic"], 1 - clean["accuracy"], atol=1e-12)
+    noisy = study.to_frame().query("labels == 'noisy' and test_statistic == 'ECE'")
     for share, right in zip(shares, noisy["accuracy"], strict=True):  # training and held-out noise are independent
         expected = (1 - share) ** 2 + (1 - (1 - share) ** 2) / 3
         assert abs(right - expected) <= 4 * (expected * (1 - expected) / (40 * 120)) ** 0.5
@@ -309,7 +309,7 @@ def test_labels_replaced_at_one_share_are_replaced_at_higher_shares():
 
 def test_label_noise_values_are_those_of_single_calls():
     study = label_noise_study(counted, LABELS, LABELS % 2, shares=[0.1], n_resamples=99, rng=1, threshold=0.2)
-    row = study.replicates.query("labels == 'clean' and statistic == 'SCE'").iloc[0]
+    row = study.replicates.query("labels == 'clean' and test_statistic == 'SCE'").iloc[0]
     y_prob = None
 
     def keep(labels):
@@ -318,7 +318,7 @@ def test_label_noise_values_are_those_of_single_calls():
         return y_prob
 
     label_noise_study(keep, LABELS, LABELS % 2, shares=[0.1], n_resamples=99, rng=1)
-    assert row["value"] == caltest.calibration_error(LABELS % 2, y_prob, statistic=caltest.SCE())
+    assert row["statistic"] == caltest.calibration_error(LABELS % 2, y_prob, statistic=caltest.statistics.SCE())
     assert row["accuracy"] == caltest.estimation.accuracy(LABELS % 2, y_prob)
     assert row["mean_confidence"] == pytest.approx(y_prob.max())
     assert row["missed"] == pytest.approx(2 / 3)  # three important predictions of each row, one is seen
@@ -352,7 +352,7 @@ def test_a_calibrated_model_of_noise_is_rejected_for_clean_labels_only():
 
     train = held_out = np.repeat("a", 400)
     study = label_noise_study(predict, train, held_out, classes=names, shares=[1.0], n_resamples=199, rng=0)
-    pvalues = study.replicates.query("statistic == 'SCE'").set_index("labels")["pvalue"]
+    pvalues = study.replicates.query("test_statistic == 'SCE'").set_index("labels")["pvalue"]
     assert pvalues["clean"] == 1 / 200
     assert pvalues["noisy"] > 0.001
 
@@ -366,9 +366,9 @@ def test_label_noise_prints_and_draws():
     assert list(json.loads(json.dumps(study.to_dict(), allow_nan=False))) == ["summary", "conclusion"]
     ratio, pvalue, model = study.plot()
     frame = study.to_frame()
-    rows = frame.query("labels == 'noisy' and statistic == 'ACE'")
+    rows = frame.query("labels == 'noisy' and test_statistic == 'ACE'")
     line = next(line for line in ratio.lines if line.get_label() == "ACE, noisy labels")
-    np.testing.assert_array_equal(line.get_ydata(), rows["value"] / rows["noise_floor"])
+    np.testing.assert_array_equal(line.get_ydata(), rows["statistic"] / rows["noise_floor"])
     assert pvalue.get_yscale() == "log"
     assert len(model.lines) == 4
     mpl.pyplot.close("all")

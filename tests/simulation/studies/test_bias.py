@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 
 import caltest
-from caltest import ECE, KS, ConvexECE, EqualMass, EqualWidth, MonotonicSweepECE, SquaredL2
+from caltest import ECE, KS, ConvexECE, EqualMass, EqualWidth, SquaredL2
 from caltest.simulation import DirichletModel, GaussianMixture1D, RandomMixture, TrainedClassifier, bias_study
 from caltest.simulation.studies import _bias
 from caltest.simulation.studies._run import replicate_rng
+from caltest.statistics import MonotonicSweepECE
 from tests.reference import naive
 
 PERFECT, CONSTANT, WRONG = GaussianMixture1D(0, -2), GaussianMixture1D(0, 0), GaussianMixture1D(1, 1)
@@ -29,7 +30,7 @@ def test_the_shape_of_a_study(study):
     frame = study.to_frame()
     assert len(frame) == 8
     assert (frame["n_replicates"] == 250).all()
-    assert not frame.drop(columns=["model", "lens", "statistic", "partition"]).isna().any().any()
+    assert not frame.drop(columns=["model", "lens", "test_statistic", "partition"]).isna().any().any()
     assert len(str(study).split("\n\n")[1].splitlines()) == 1 + 8, "a table with a line for each case"
 
 
@@ -39,7 +40,7 @@ def test_a_study_prints_and_serialises(study):
     assert study.conclusion.startswith(first)
     frame = study.to_frame(quantiles=())
     worst = frame.loc[frame["bias"].abs().idxmax()]
-    assert f"The largest bias is {worst['bias']:.4g}, that of {worst['statistic']} with" in study.conclusion
+    assert f"The largest bias is {worst['bias']:.4g}, that of {worst['test_statistic']} with" in study.conclusion
     found = json.loads(json.dumps(study.to_dict(), allow_nan=False))
     assert list(found) == ["truth", "summary", "conclusion"]
     assert [row["mean"] for row in found["summary"]] == frame["mean"].tolist()
@@ -48,7 +49,9 @@ def test_a_study_prints_and_serialises(study):
 
 def test_the_summary_is_what_its_names_say(study):
     row = study.to_frame().iloc[0]
-    values = study.replicates.query("model == 'perfect' and n_samples == 50 and statistic == '5'")["value"].to_numpy()
+    values = study.replicates.query("model == 'perfect' and n_samples == 50 and test_statistic == '5'")[
+        "value"
+    ].to_numpy()
     assert row["mean"] == pytest.approx(values.mean())
     assert row["bias"] == pytest.approx(values.mean() - row["truth"])
     assert row["std"] == pytest.approx(values.std(ddof=1))
@@ -84,7 +87,7 @@ def test_data_sets_do_not_depend_on_what_is_done_with_them():
     alone = bias_study(WRONG, CELLS[5], 60, 120, rng=4)
     among = bias_study([PERFECT, WRONG], [CELLS[20], CELLS[5]], [30, 60], 150, rng=4, workers=2)
     picked = among.replicates.query(
-        f"model == '{WRONG}' and n_samples == 60 and statistic == '{CELLS[5]}' and replicate < 120"
+        f"model == '{WRONG}' and n_samples == 60 and test_statistic == '{CELLS[5]}' and replicate < 120"
     )
     np.testing.assert_array_equal(picked["value"], alone.replicates["value"])
 
@@ -122,20 +125,20 @@ def test_statistics_have_their_default_lenses():
     """KS judges one probability: of three classes it gets the confidence, of two the whole prediction."""
     models = {"two": DirichletModel(2), "three": DirichletModel(3)}
     study = bias_study(models, {"ece": ECE(), "ks": KS()}, 40, 3, rng=6)
-    used = study.replicates.groupby(["model", "statistic"])["lens"].agg(set).to_dict()
+    used = study.replicates.groupby(["model", "test_statistic"])["lens"].agg(set).to_dict()
     assert used == {
         **{("two", name): {"Canonical()"} for name in ("ece", "ks")},
         ("three", "ece"): {"Canonical()"},
         ("three", "ks"): {"Confidence()"},
     }
-    kept = study.replicates.set_index(["model", "statistic", "replicate"])["value"]
+    kept = study.replicates.set_index(["model", "test_statistic", "replicate"])["value"]
     for name, model in models.items():
         for replicate in range(3):
             _, y_true, y_prob = model.draw(40, replicate_rng(6, f"{name}/40", replicate))
             for key, statistic in (("ece", ECE()), ("ks", KS())):
                 value = caltest.calibration_error(y_true, y_prob, statistic=statistic)
                 assert kept[name, key, replicate] == value, (name, key, replicate)
-    assert study.truth[["model", "lens", "statistic"]].values.tolist() == [
+    assert study.truth[["model", "lens", "test_statistic"]].values.tolist() == [
         ["two", "Canonical()", "ece"],
         ["two", "Canonical()", "ks"],
         ["three", "Canonical()", "ece"],
@@ -167,7 +170,11 @@ def test_intervals_are_counted_against_the_truth():
 def test_the_study_of_the_paper():
     """Section 5.1: estimates of calibrated models almost always lie above 0; the wrong model's on both sides."""
     models = {"perfect": PERFECT, "constant": CONSTANT, "wrong": WRONG}
-    frame = bias_study(models, CELLS, [100, 1000], 200, rng=0).to_frame().set_index(["model", "n_samples", "statistic"])
+    frame = (
+        bias_study(models, CELLS, [100, 1000], 200, rng=0)
+        .to_frame()
+        .set_index(["model", "n_samples", "test_statistic"])
+    )
     assert (frame.loc[["perfect", "constant"], "bias"] > 4 * frame.loc[["perfect", "constant"], "mean_se"]).all()
     wrong = frame.loc["wrong"]
     assert (wrong["q05"] < wrong["truth"]).all()

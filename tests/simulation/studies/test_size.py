@@ -25,8 +25,8 @@ from caltest.simulation import (
     Identity,
     Model,
     RejectionStudy,
-    Rows,
     Temperature,
+    Unlabelled,
     power_study,
     sample_size,
     size_study,
@@ -52,9 +52,9 @@ class Coin(Model):
     def n_classes(self):
         return 2
 
-    def draw_rows(self, n_samples, rng):
+    def draw_unlabelled(self, n_samples, rng):
         prob = np.full((n_samples, 2), 0.5)
-        return Rows(prob, prob, np.tile([1 - self.truth, self.truth], (n_samples, 1)))
+        return Unlabelled(prob, prob, np.tile([1 - self.truth, self.truth], (n_samples, 1)))
 
 
 def flattened(prob):

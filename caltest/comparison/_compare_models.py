@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.comparison._compared import ComparedModel, ComparedPair
+from caltest.comparison._comparison_entries import ComparedModel, ComparedPair
 from caltest.comparison._difference import difference_result
 from caltest.comparison._model_comparison import ModelComparison, few_draws_note, smallest_adjusted
 from caltest.comparison._paired import METHODS, validate_models

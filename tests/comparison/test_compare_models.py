@@ -177,9 +177,9 @@ def test_workers_the_generator_and_progress(digits):
 
 def test_other_statistics_and_corrections():
     found = ct.compare_models(
-        MODELS, Y_TRUE, statistic=ct.SCE(), correction="fdr_by", n_resamples=199, rng=0, lens=ct.TopK(2)
+        MODELS, Y_TRUE, statistic=ct.statistics.SCE(), correction="fdr_by", n_resamples=199, rng=0, lens=ct.TopK(2)
     )
-    assert found.models[0].plain.test_statistic == ct.SCE()
+    assert found.models[0].plain.test_statistic == ct.statistics.SCE()
     single = [model.test.pvalue for model in found.models]
     adjusted = multipletests(single, method="fdr_by")[1]
     assert [model.pvalue_adjusted for model in found.models] == pytest.approx(adjusted)
