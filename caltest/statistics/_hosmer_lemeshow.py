@@ -192,7 +192,7 @@ class GroupsDistribution(Distribution):
 
     def cdf(self, x: float) -> float:
         """Return P(T <= x), ties counted."""
-        return self._usual.cdf(x)
+        return self.cut_off(2 * max(x, 0.0) or self.expected).cdf(x)
 
     def tail(self, x: float) -> Tail:
         """Return P(T >= x), ties counted, with its method and error."""
@@ -200,7 +200,7 @@ class GroupsDistribution(Distribution):
         return self.cut_off(scale).tail(min(x, scale))
 
     def quantile(self, q: float) -> float:
-        """Return the q-quantile, to within the step of a grid of 2**14 points."""
+        """Return the q-quantile, to within 1/256 of it or the step of a grid of 2**14 points."""
         return self._usual.quantile(q)
 
 
