@@ -113,9 +113,16 @@ class HosmerLemeshow(Statistic):
         """Return the sum of the ranks of the covariances."""
         return int(np.count_nonzero(sample.once(self.groups).whitening.any(axis=-1)))
 
-    def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, float]:
-        """Return the degrees of freedom."""
-        return {"degrees_of_freedom": self.degrees_of_freedom(sample)}
+    def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, Any]:
+        """Return the degrees of freedom, and count, observed and expected outcomes of the groups."""
+        groups = sample.once(self.groups)
+        sums = CellSums.of(sample, sample.cells(self.partition), sample.outcome)
+        return {
+            "degrees_of_freedom": self.degrees_of_freedom(sample),
+            "count": groups.count,
+            "observed": sums.observed_count,
+            "expected": groups.expected,
+        }
 
     def asymptotic_distribution(self, sample: Sample) -> Distribution:
         """Return chi-squared with `degrees_of_freedom`."""
