@@ -233,7 +233,7 @@ def noise_floor(
         method="monte-carlo" if drawn else "exact",
         hypothesis=null.hypothesis,
         origin=null.origin(draws.n_resamples) if drawn else "computed, predictions fixed (no Monte Carlo error)",
-        notes=tuple(sparsity_notes([chosen], sample, draws, stacklevel=3)),
+        notes=tuple(sparsity_notes([chosen], sample, draws)),
     )
 
 

@@ -3,6 +3,7 @@ from ._calibration_report import CalibrationReport as CalibrationReport
 from ._calibration_report import calibration_report as calibration_report
 from ._calibration_table import calibration_table as calibration_table
 from ._calibration_table_result import CalibrationTable as CalibrationTable
+from ._classical_result import ClassicalTestResult as ClassicalTestResult
 from ._equivalence import EquivalenceResult as EquivalenceResult
 from ._equivalence import equivalence_test as equivalence_test
 from ._gce_table import GCETable as GCETable
@@ -12,15 +13,10 @@ from ._subgroups import subgroup_tests as subgroup_tests
 from ._tolerance import ToleranceResult as ToleranceResult
 from ._tolerance import tolerance_pvalue as tolerance_pvalue
 from ._tolerance import tolerance_test as tolerance_test
-from .classical._bridge import BridgeResult as BridgeResult
 from .classical._bridge import bridge_test as bridge_test
-from .classical._cox import CoxResult as CoxResult
+from .classical._cox import CoxLikelihoodRatio as CoxLikelihoodRatio
 from .classical._cox import cox_test as cox_test
-from .classical._hosmer_lemeshow import HosmerLemeshowResult as HosmerLemeshowResult
 from .classical._hosmer_lemeshow import hosmer_lemeshow_test as hosmer_lemeshow_test
-from .classical._skce import KernelTestResult as KernelTestResult
 from .classical._skce import skce_test as skce_test
-from .classical._spiegelhalter import SpiegelhalterResult as SpiegelhalterResult
 from .classical._spiegelhalter import spiegelhalter_test as spiegelhalter_test
-from .classical._tcal import TCalResult as TCalResult
 from .classical._tcal import tcal_test as tcal_test

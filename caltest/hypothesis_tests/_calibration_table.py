@@ -178,5 +178,5 @@ def _chosen_lenses(
     else:
         chosen = [Canonical() if lens is None else lens for lens in lenses]
     notes += few_draws_notes(len(chosen), n_resamples, alpha)
-    warn_before(notes, stacklevel=4)
+    warn_before(notes)
     return chosen, notes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
@@ -16,8 +15,9 @@ from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, correct_p
 from caltest.resampling._run import Finding, monte_carlo_error
 from caltest.resampling._schemes import Consistency
 from caltest.resampling._sparsity import sparsity_notes
-from caltest.results import CalibrationWarning, ComponentResult, Note, TestResult
+from caltest.results import ComponentResult, Note, TestResult
 from caltest.results._test_result import percent
+from caltest.results._warnings import warn_user
 
 DIRECTION_LEVEL = 0.05
 """A direction is named only if the statistic that has it is significant itself."""
@@ -214,7 +214,7 @@ def enough_draws(n_tests: int, alpha: float) -> int:
     return math.ceil(n_tests / alpha * (1 - TIE_TOLERANCE))
 
 
-def warn_before(notes: Sequence[Note], stacklevel: int = 3) -> None:
-    """Warn of something before the work starts; the place is that of the call ``stacklevel`` calls up."""
+def warn_before(notes: Sequence[Note]) -> None:
+    """Warn of something before the work starts."""
     for note in notes:
-        warnings.warn(str(note), CalibrationWarning, stacklevel=stacklevel)
+        warn_user(str(note))

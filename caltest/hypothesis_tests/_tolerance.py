@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.hypothesis_tests._diagnostics import describe_finding, impossible_notes
-from caltest.hypothesis_tests._named_result import NamedTestResult
 from caltest.predictions._against_rest import AgainstRest
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
@@ -123,8 +123,8 @@ def _numbers(values: ArrayLike, name: str, *, positive: bool = False) -> NDArray
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ToleranceResult(NamedTestResult):
-    """Result of `tolerance_test`: a `TestResult` with the margin.
+class ToleranceResult(ClassicalTestResult):
+    """Result of `tolerance_test`: a `ClassicalTestResult` with the margin.
 
     Attributes
     ----------
@@ -145,16 +145,6 @@ class ToleranceResult(NamedTestResult):
             f"It {proven} proven at the {percent(self.alpha)} level that the standardised miscalibration exceeds "
             f"{self.margin:.4g} (p = {self.pvalue:.4g}). The debiased estimate is {self.miscalibration:.4g}."
         )
-
-    def _sizes(self) -> list[str]:
-        return self._size()
-
-    def _tables(self) -> list[Table]:
-        low, high = self.noise_interval
-        under_null = f"{self.noise_floor:.4g} ({low:.4g} to {high:.4g})"
-        head = ("statistic", "value", "at the margin (5 % to 95 %)", "p-value")
-        row = (str(self.test_statistic), f"{self.statistic:.4g}", under_null, f"{self.pvalue:.4g}")
-        return [Table(head, [row])]
 
 
 def tolerance_test(
@@ -261,6 +251,8 @@ def tolerance_test(
     hypothesis = f"the standardised miscalibration within groups is at most {tolerated:.4g}"
     return replace(result, hypothesis=hypothesis, notes=tuple(impossible_notes(sample))).extend(
         ToleranceResult,
+        sentences=(),
+        table=Table(("statistic", "value", "at the margin (5 % to 95 %)", "p-value"), [result._row()]),
         margin=tolerated,
         miscalibration=math.sqrt(max(value - freedom, 0.0) / sample.n_samples),
     )

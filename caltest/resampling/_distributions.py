@@ -256,6 +256,10 @@ class CellDistribution:
         kept = self.mass > negligible
         return CellDistribution(self.values[kept], self.mass[kept])
 
+    def cut_off(self, scale: float) -> CellDistribution:
+        """Return the distribution of the contribution or ``scale``, whichever is smaller."""
+        return CellDistribution.of(np.minimum(self.values, scale), self.mass)
+
     def plus(self, other: CellDistribution) -> CellDistribution:
         """Return the distribution of the sum of two independent contributions, its atoms not sorted."""
         values = np.add.outer(self.values, other.values).ravel()

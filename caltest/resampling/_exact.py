@@ -17,19 +17,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.resampling._distributions import TIE_TOLERANCE, CellDistribution, Distribution, Tail
+from caltest.resampling._grid import (
+    NEGLIGIBLE,
+    SMALLEST_GRID,
+    convolve,
+    end_of_grid,
+    quantile_of_sum,
+    split,
+    tilt,
+    tilted_mass,
+)
 
-_NEGLIGIBLE = 1e-19  # atoms of less mass are dropped; a million of them lose 1e-13
 _MOST_ATOMS = 10**6
 _HOPELESS = 100  # estimates of their number are rough
 _FOURIER_FLOOR = 1e-8
 _LOG_SMALLEST = 80.0  # terms below exp(-80) of the largest are dropped
-_SMALLEST_GRID, _LARGEST_GRID, _LARGEST_LATTICE = 2**14, 2**18, 2**20
+_LARGEST_GRID, _LARGEST_LATTICE = 2**18, 2**20
 _AGREEMENT, _FAR_AGREEMENT = 2e-4, 1e-2
 _ALIGNED = 1e-6
 _PRODUCT = "product of the cells' distribution functions"
 _LARGEST_ERROR = 0.1
-
-_Atoms = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +172,7 @@ class SumDistribution(Distribution):
         contributions = self.observed if known else None
         if floor <= sum(cell.values[0] for cell in self.cells):
             return Tail(1.0, 0.0, "the whole distribution")
-        if floor > self.mean and _tilt(self.cells, floor)[1] < math.log(_FOURIER_FLOOR):
+        if floor > self.mean and tilt(self.cells, floor)[1] < math.log(_FOURIER_FLOOR):
             return self._far_tail(floor, contributions)
         if self._has_lattice:
             tail = _on_lattice(self.cells, self.unit, floor)
@@ -180,27 +187,19 @@ class SumDistribution(Distribution):
 
         They are absolute: below 1e-12 the upper one is rounding noise.
         """
-        floor, top = x - self._slack, _top(self.cells)
+        floor, top = x - self._slack, end_of_grid(self.cells)
         step = top / _LARGEST_GRID
         above = []
         for moved in (np.floor, np.ceil):
-            pmf = _convolve(
+            pmf = convolve(
                 [(moved(cell.values / step).astype(np.int64), cell.mass) for cell in self.cells], _LARGEST_GRID
             )
             above.append(float(pmf[min(math.ceil(floor / step), _LARGEST_GRID) :].sum()))
         return above[0], min(above[1], 1.0)
 
     def quantile(self, q: float) -> float:
-        """Return the q-quantile, to within the step of a grid of 2**14 points."""
-        values, below = self._grid
-        return float(np.interp(q, below, values))
-
-    @cached_property
-    def _grid(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        top = _top(self.cells)
-        step = top / _SMALLEST_GRID
-        pmf = _convolve([_split(cell.values, cell.mass, step) for cell in self.cells], _SMALLEST_GRID)
-        return np.arange(_SMALLEST_GRID) * step, np.cumsum(pmf)
+        """Return the q-quantile, to within 1/256 of it or the step of a grid of 2**14 points."""
+        return quantile_of_sum(self.cells, q)
 
     @property
     def _has_lattice(self) -> bool:
@@ -218,9 +217,9 @@ class SumDistribution(Distribution):
         if floor > largest * (1 - 1e-9):
             probability = math.prod(float(cell.mass[-1]) for cell in cells)
             return Tail(max(probability, 5e-324), 1e-9, "the largest possible value")
-        theta, log_bound = _tilt(cells, floor)
+        theta, log_bound = tilt(cells, floor)
         bound = Tail(math.exp(log_bound) or 5e-324, math.inf, "Chernoff's inequality")
-        tilted = [CellDistribution(cell.values, _tilted(cell, theta)).heavier_than(_NEGLIGIBLE) for cell in cells]
+        tilted = [CellDistribution(cell.values, tilted_mass(cell, theta)).heavier_than(NEGLIGIBLE) for cell in cells]
         halves = None if self._has_lattice else _meet_in_the_middle(tilted)
         if self._has_lattice:
             tail = _on_lattice(tilted, self.unit, floor, theta)
@@ -237,14 +236,14 @@ class SumDistribution(Distribution):
 def _meet_in_the_middle(cells: Sequence[CellDistribution]) -> tuple[CellDistribution, CellDistribution] | None:
     """Return two distributions whose sum is T, the second one sorted; None if they would have too many atoms."""
     halves = [CellDistribution(np.zeros(1), np.ones(1)), CellDistribution(np.zeros(1), np.ones(1))]
-    cells = sorted((cell.heavier_than(_NEGLIGIBLE) for cell in cells), key=lambda cell: -len(cell.values))
+    cells = sorted((cell.heavier_than(NEGLIGIBLE) for cell in cells), key=lambda cell: -len(cell.values))
     if min(_n_atoms(cells[::2]), _n_atoms(cells[1::2])) > _HOPELESS * _MOST_ATOMS:
         return None
     for cell in cells:
         halves.sort(key=lambda half: len(half.values))
         if len(halves[0].values) * len(cell.values) > 4 * _MOST_ATOMS:
             return None
-        halves[0] = halves[0].plus(cell).heavier_than(_NEGLIGIBLE)
+        halves[0] = halves[0].plus(cell).heavier_than(NEGLIGIBLE)
     if max(len(half.values) for half in halves) > _MOST_ATOMS:
         return None
     order = np.argsort(halves[1].values)
@@ -265,43 +264,14 @@ def _from_atoms(halves: tuple[CellDistribution, CellDistribution], floor: float,
     weighted = other.mass * np.exp(-theta * (other.values - middle))
     above = np.append(np.cumsum(weighted[::-1])[::-1], 0.0)[np.searchsorted(other.values, floor - one.values)]
     probability = float((one.mass * np.exp(-theta * (one.values + middle - floor))) @ above)
-    lost = _NEGLIGIBLE * (len(one.values) + len(other.values))
+    lost = NEGLIGIBLE * (len(one.values) + len(other.values))
     return Tail(probability, max(1e-12, lost / max(probability, 1e-300)), "cells convolved atom by atom")
-
-
-def _split(values: NDArray[np.float64], mass: NDArray[np.float64], step: float) -> _Atoms:
-    """Split atoms linearly over the two grid points beside them: the mean stays exact."""
-    position = values / step
-    point = position.astype(np.int64)
-    upper = mass * (position - point)
-    return np.concatenate([point, point + 1]), np.concatenate([mass - upper, upper])
-
-
-def _convolve(cells: Sequence[_Atoms], size: int) -> NDArray[np.float64]:
-    """Return the distribution of the sum on grid points ``0 .. size - 1``; mass above them must be negligible."""
-    spectra = (np.fft.rfft(np.bincount(np.minimum(point, size - 1), mass, minlength=size)) for point, mass in cells)
-    return np.clip(np.fft.irfft(reduce(np.multiply, spectra), size), 0.0, None)
-
-
-def _top(cells: Sequence[CellDistribution]) -> float:
-    """Return where a grid may end: the largest possible sum, or what is exceeded with probability below 1e-18.
-
-    Splitting may move an atom up by one step per cell; the grid has room for that, as what leaves it would wrap.
-    """
-    cells = [cell.heavier_than(_NEGLIGIBLE) for cell in cells]
-    mean, std = sum(cell.mean for cell in cells), math.sqrt(sum(cell.variance for cell in cells))
-    top = largest = sum(cell.values[-1] for cell in cells)
-    for width in (14, 20, 30, 50, 80, 120):
-        if mean + width * std < largest and _tilt(cells, mean + width * std)[1] < math.log(1e-18):
-            top = mean + width * std
-            break
-    return top * (1 + 2 * (len(cells) + 2) / _SMALLEST_GRID) + 1e-300
 
 
 def _on_lattice(cells: Sequence[CellDistribution], unit: Any, floor: float, theta: float = 0.0) -> Tail:
     atoms = [(np.rint(cell.values / unit).astype(np.int64), cell.mass) for cell in cells]
     size = 1 << sum(int(point[-1]) for point, _ in atoms).bit_length()
-    pmf = _convolve(atoms, size)
+    pmf = convolve(atoms, size)
     first = math.ceil(floor / unit - 1e-6)
     probability = float(pmf[first:] @ np.exp(-theta * (unit * np.arange(first, size) - floor)))
     return Tail(
@@ -318,12 +288,12 @@ def _on_grid(
     spacing: float,
 ) -> Tail:
     """Halve the step until the tail settles; with ``theta`` cells are tilted and the tail is tilted back."""
-    top = _top(cells)
+    top = end_of_grid(cells)
     atom = 0.0 if contributions is None else _observed_mass(cells, contributions, spacing)
-    size, previous = _SMALLEST_GRID // 2, math.nan
+    size, previous = SMALLEST_GRID // 2, math.nan
     while True:
         step = top / size
-        pmf = _convolve([_split(cell.values, cell.mass, step) for cell in cells], size)
+        pmf = convolve([split(cell.values, cell.mass, step) for cell in cells], size)
         probability = float(pmf @ _share_above(np.arange(size), floor, step, theta))
         if contributions is not None:
             probability += atom * (1 - _share_counted(contributions, floor, step, theta))
@@ -370,26 +340,3 @@ def _share_counted(observed: NDArray[np.float64], floor: float, step: float, the
     spread = reduce(np.convolve, [np.array([1 - upper, upper]) for upper in position % 1])
     point = int(np.floor(position).sum()) + np.arange(len(spread))
     return float(spread @ _share_above(point, floor, step, theta))
-
-
-def _tilted(cell: CellDistribution, theta: float) -> NDArray[np.float64]:
-    weight = np.exp(theta * (cell.values - cell.values[-1]) + np.log(cell.mass))
-    return weight / weight.sum()
-
-
-def _tilt(cells: Sequence[CellDistribution], x: float) -> tuple[float, float]:
-    """Return theta that moves the mean to x, and the log of Chernoff's bound E exp(theta (T - x))."""
-    low, high, theta = 0.0, math.inf, 0.0
-    for _ in range(200):
-        tilted = [CellDistribution(cell.values, _tilted(cell, theta)) for cell in cells]
-        mean, variance = sum(cell.mean for cell in tilted), sum(cell.variance for cell in tilted)
-        if abs(mean - x) <= 1e-3 * math.sqrt(variance):
-            break
-        low, high = (theta, high) if mean < x else (low, theta)
-        newton = theta + (x - mean) / variance if variance > 0 else math.nan  # NaN bisects
-        theta = newton if low < newton < high else (low + high) / 2 if math.isfinite(high) else 2 * theta + 1
-    log_moments = [
-        theta * cell.values[-1] + math.log(np.exp(theta * (cell.values - cell.values[-1]) + np.log(cell.mass)).sum())
-        for cell in cells
-    ]
-    return theta, sum(log_moments) - theta * x

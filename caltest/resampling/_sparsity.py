@@ -5,7 +5,6 @@ Copies of an observation share a cell, so that the null distribution has too sma
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,8 @@ from caltest.predictions._sample import Sample
 from caltest.resampling._draws import Draws
 from caltest.resampling._protocol import TestStatistic
 from caltest.resampling._summaries import CellCounts, EntryCounts
-from caltest.results import CalibrationWarning, Note
+from caltest.results import Note
+from caltest.results._warnings import warn_user
 
 SPARSE_ROWS = 10
 """Cells of fewer observations are sparse."""
@@ -53,13 +53,8 @@ class Sparsity:
         return cls(float(size[size < SPARSE_ROWS].sum() / size.sum()), len(size), refitted)
 
 
-def sparsity_notes(
-    statistics: Sequence[TestStatistic], sample: Sample, draws: Draws, stacklevel: int = 5
-) -> list[Note]:
-    """Return notes on cells that are too small for resampled observations, and warn.
-
-    The warning names the line that called the public function, ``stacklevel`` calls up from here.
-    """
+def sparsity_notes(statistics: Sequence[TestStatistic], sample: Sample, draws: Draws) -> list[Note]:
+    """Return notes on cells that are too small for resampled observations, and warn."""
     if not draws.resample_predictions:
         return []
     notes = []
@@ -82,7 +77,7 @@ def sparsity_notes(
             )
             notes.append(Note("C302", text))
     for note in notes:
-        warnings.warn(str(note), CalibrationWarning, stacklevel=stacklevel)
+        warn_user(str(note))
     return notes
 
 

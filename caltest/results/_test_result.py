@@ -56,15 +56,15 @@ class ComponentResult(Result):
         other components.
     null : Distribution
         Its null distribution: ``mean``, ``std``, ``quantile(q)``, ``sf(x)`` and ``cdf(x)``.
-    derived : dict of str to float
-        Numbers besides the observed value, by name; empty for most statistics.
+    derived : dict
+        Further numbers by name; empty for most statistics. Some are arrays, with an entry for each group.
     """
 
     test_statistic: Any
     statistic: float
     pvalue: float
     null: NullDistribution = field(repr=False)
-    derived: Mapping[str, float] = field(default_factory=dict)
+    derived: Mapping[str, Any] = field(default_factory=dict)
 
     _derived: ClassVar[tuple[str, ...]] = ("noise_floor", "noise_interval")
     _left_out: ClassVar[frozenset[str]] = frozenset({"null"})
@@ -122,8 +122,8 @@ class TestResult(Decision, ComponentResult):
         Number of observations, and of outcomes behind the lens.
     components : tuple of ComponentResult
         The combined statistics; for a single statistic the one itself.
-    method : {"monte-carlo", "exact", "asymptotic"}
-        How the null distribution was found.
+    method : {"monte-carlo", "exact", "asymptotic", "distribution-free"}
+        How the null distribution was found; it is not known if "distribution-free", and ``pvalue`` is an upper bound.
     numerical_error : float
         Standard error of the p-value due to the number of draws, or error of a computed p-value; NaN for a limit
         distribution, whose error is not known.
@@ -167,7 +167,7 @@ class TestResult(Decision, ComponentResult):
 
     _derived: ClassVar[tuple[str, ...]] = ("noise_floor", "noise_interval", "n_resamples", "conclusion", "l2_error")
 
-    def __getattr__(self, name: str) -> float:
+    def __getattr__(self, name: str) -> Any:
         """Return a derived number, such as ``result.slope`` of a Cox test."""
         derived = self.__dict__.get("derived", {})
         if name in derived:
@@ -189,12 +189,12 @@ class TestResult(Decision, ComponentResult):
         if not self.rejected:
             proved = "that the model is calibrated" if self._of_calibration else "it"
             return (
-                f"{self._subject} is not rejected (p = {self.pvalue:.4g}, {self.n_samples} observations). This does "
+                f"{self._subject} is not rejected ({self._p}, {self.n_samples} observations). This does "
                 f"not prove {proved}."
             )
         towards = f" The model is {self.direction}." if self.direction else ""
         level = percent(self.alpha)
-        return f"{self._subject} is rejected at the {level} level (p = {self.pvalue:.4g}{self._smallest}).{towards}"
+        return f"{self._subject} is rejected at the {level} level ({self._p}{self._smallest}).{towards}"
 
     @cached_property
     def l2_error(self) -> Any:
@@ -218,6 +218,10 @@ class TestResult(Decision, ComponentResult):
     @property
     def _subject(self) -> str:
         return "Calibration" if self._of_calibration else "The hypothesis"
+
+    @property
+    def _p(self) -> str:
+        return f"p {'is at most' if self.method == 'distribution-free' else '='} {self.pvalue:.4g}"
 
     @property
     def _smallest(self) -> str:
@@ -245,35 +249,44 @@ class TestResult(Decision, ComponentResult):
         )
 
     def _sizes(self) -> list[str]:
-        """Say how large the miscalibration is, and what chance makes of the first statistic."""
-        first, said = self.components[0], [] if self.l2_error is None else [self.l2_error.conclusion]
-        if math.isfinite(first.noise_floor):
-            name = str(first.test_statistic).partition("(")[0]
-            kind = "a calibrated model" if self._of_calibration else "a model as in the hypothesis"
-            said.append(
-                f"{name} {first.statistic:.4g}; {kind} with these predictions has {first.noise_floor:.4g} on average "
-                f"and at most {first.null.quantile(0.95):.4g} in 95 % of data sets."
-            )
-        return said
+        """Say how large the miscalibration is."""
+        return [*([] if self.l2_error is None else [self.l2_error.conclusion]), *self._usual_size()]
+
+    def _usual_size(self) -> list[str]:
+        """Say what chance makes of the first statistic."""
+        first = self.components[0]
+        if not math.isfinite(first.noise_floor):
+            return []
+        name = str(first.test_statistic).partition("(")[0]
+        kind = "a calibrated model" if self._of_calibration else "a model as in the hypothesis"
+        return [
+            f"{name} {first.statistic:.4g}; {kind} with these predictions has {first.noise_floor:.4g} on average "
+            f"and at most {first.null.quantile(0.95):.4g} in 95 % of data sets."
+        ]
 
     def _tables(self) -> list[Table]:
         return [components_table(self.components)]
 
     def _remarks(self) -> list[str]:
-        numbers = [
-            f"{component.test_statistic}: "
-            + ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in component.derived.items())
-            + "."
-            for component in self.components
-            if component.derived
-        ]
         error = "" if math.isnan(self.numerical_error) else f"; numerical error of p {self.numerical_error:.1g}"
         return [
-            *numbers,
+            *self._numbers(),
             f"Hypothesis: {self.hypothesis}.",
             f"Null distribution: {self.origin}{error}.",
             *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.conditions),
         ]
+
+    def _numbers(self) -> list[str]:
+        """Name the derived numbers of each statistic."""
+        return [line for part in self.components if (line := numbers_line(part.test_statistic, part.derived))]
+
+
+def numbers_line(statistic: Any, derived: Mapping[str, Any]) -> str:
+    """Return derived numbers as a line of a report, arrays left out; empty where there are none."""
+    numbers = [
+        f"{name.replace('_', ' ')} {value:.4g}" for name, value in derived.items() if isinstance(value, float | int)
+    ]
+    return f"{statistic}: {', '.join(numbers)}." if numbers else ""
 
 
 def _known(value: Any) -> Any:

@@ -70,8 +70,8 @@ class Statistic(Specification, ABC):
         """Return the limit of the null distribution as the sample grows; None where it is not known."""
         return None
 
-    def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, float]:
-        """Return numbers besides the observed value, by name; results carry and print them."""
+    def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, Any]:
+        """Return numbers and arrays besides the observed value, by name; results carry both and print the numbers."""
         return {}
 
     def direction(self, sample: Sample, outcomes: NDArray[Any]) -> float | None:

@@ -113,9 +113,16 @@ class HosmerLemeshow(Statistic):
         """Return the sum of the ranks of the covariances."""
         return int(np.count_nonzero(sample.once(self.groups).whitening.any(axis=-1)))
 
-    def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, float]:
-        """Return the degrees of freedom."""
-        return {"degrees_of_freedom": self.degrees_of_freedom(sample)}
+    def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, Any]:
+        """Return the degrees of freedom, and count, observed and expected outcomes of the groups."""
+        groups = sample.once(self.groups)
+        sums = CellSums.of(sample, sample.cells(self.partition), sample.outcome)
+        return {
+            "degrees_of_freedom": self.degrees_of_freedom(sample),
+            "count": groups.count,
+            "observed": sums.observed_count,
+            "expected": groups.expected,
+        }
 
     def asymptotic_distribution(self, sample: Sample) -> Distribution:
         """Return chi-squared with `degrees_of_freedom`."""
@@ -192,7 +199,7 @@ class GroupsDistribution(Distribution):
 
     def cdf(self, x: float) -> float:
         """Return P(T <= x), ties counted."""
-        return self._usual.cdf(x)
+        return self.cut_off(2 * max(x, 0.0) or self.expected).cdf(x)
 
     def tail(self, x: float) -> Tail:
         """Return P(T >= x), ties counted, with its method and error."""
@@ -200,7 +207,7 @@ class GroupsDistribution(Distribution):
         return self.cut_off(scale).tail(min(x, scale))
 
     def quantile(self, q: float) -> float:
-        """Return the q-quantile, to within the step of a grid of 2**14 points."""
+        """Return the q-quantile, to within 1/256 of it or the step of a grid of 2**14 points."""
         return self._usual.quantile(q)
 
 

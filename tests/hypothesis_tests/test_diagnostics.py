@@ -141,12 +141,13 @@ def test_sparse_cells_with_resampled_observations_warn():
 
 
 def test_the_classical_tests_warn_at_the_line_of_the_user():
-    partition = caltest.EqualMass(50)
-    with pytest.warns(CalibrationWarning) as told:
-        caltest.hosmer_lemeshow_test(
-            *calibrated(200, 2), partition=partition, resampling=ROWS, method="monte-carlo", n_resamples=19, rng=0
-        )
-    assert {warning.filename for warning in told} == {__file__}
+    for test, options in [
+        (caltest.hosmer_lemeshow_test, {"partition": caltest.EqualMass(50), "method": "monte-carlo"}),
+        (caltest.tcal_test, {}),
+    ]:
+        with pytest.warns(CalibrationWarning) as told:
+            test(*calibrated(200, 2), resampling=ROWS, n_resamples=19, rng=0, **options)
+        assert {warning.filename for warning in told} == {__file__}, test.__name__
 
 
 def test_a_tree_at_its_limit_warns_when_observations_are_resampled():

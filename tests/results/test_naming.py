@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import caltest as ct
-from caltest import predictions, resampling, simulation, statistics
+from caltest import hypothesis_tests, predictions, resampling, simulation, statistics
 from caltest.results import ConfidenceInterval, Note
 from caltest.results._naming import Specification, describe
 from tests.reference import examples
 from tests.reference.examples import ALL_PARTITIONS, LENSES, default_statistics, simple_statistics, subclasses
 
-NAMES = {
-    name: getattr(room, name) for room in (predictions, resampling, statistics, simulation) for name in room.__all__
-}
+ROOMS = (predictions, resampling, statistics, hypothesis_tests, simulation)
+NAMES = {name: getattr(room, name) for room in ROOMS for name in room.__all__}
 USERS = {name: getattr(examples, name) for name in ("thirds", "hellinger", "reverse", "inner_product_kernel")}
 
 
@@ -49,6 +48,7 @@ def specifications():
     """Examples of every class that names itself, with other parameters than the defaults too."""
     lenses = [lens for make in LENSES.values() for lens in make(4)]
     found = [*ALL_PARTITIONS, *lenses, *simple_statistics(), *default_statistics(), *MODELS, *SCHEMES]
+    found += [hypothesis_tests.CoxLikelihoodRatio(part) for part in ("joint", "slope")]
     return [thing for thing in found if isinstance(thing, Specification)]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.hypothesis_tests import CoxResult
+from caltest.hypothesis_tests import ClassicalTestResult
 from caltest.results import ComponentResult, Note, TestResult
 from caltest.results._test_result import percent
 from tests.hypothesis_tests.problems import words
@@ -26,7 +26,7 @@ def test_unpacks(result):
 
 
 def test_derived_numbers_are_attributes():
-    result = example(CoxResult)
+    result = example(ClassicalTestResult)
     for name, value in result.derived.items():
         assert getattr(result, name) is value
         assert name in dir(result)

@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration import calibration_test
-from caltest.hypothesis_tests._named_result import NamedTestResult
+from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.predictions._lens import LensLike
 from caltest.predictions._user_functions import Region
 from caltest.predictions._validation import SeedLike, validate_choice
 from caltest.resampling import Consistency
+from caltest.results import TestResult
 from caltest.results._description import Table
 from caltest.results._progress import Progress
 from caltest.statistics import Bridge
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class BridgeResult(NamedTestResult):
-    """Result of `bridge_test`: a `TestResult` with the two parts as further attributes.
-
-    ``mean`` is the standardised end of the cumulative residual, positive where events are too frequent, and ``shape``
-    the largest distance of the bridge from 0; ``mean_pvalue`` and ``shape_pvalue`` are their p-values by the limits of
-    their distributions.
-    """
-
-    def _tables(self) -> list[Table]:
-        found = self.derived
-        rows = [(part, f"{found[part]:.4g}", f"{found[f'{part}_pvalue']:.4g}") for part in ("mean", "shape")]
-        return [*super()._tables(), Table(("part", "value", "p-value (limit)"), rows)]
 
 
 def bridge_test(
@@ -48,7 +33,7 @@ def bridge_test(
     workers: int = 1,
     rng: SeedLike = None,
     progress: bool | Progress = False,
-) -> BridgeResult:
+) -> ClassicalTestResult:
     r"""Perform the bridge test of the cumulative residual (Sadatsafavi and Petkau 2024).
 
     .. math:: T = -2 \log P(|N| \ge |S_n|) - 2 \log P(K \ge \max_k |S_k - t_k S_n|)
@@ -92,8 +77,10 @@ def bridge_test(
 
     Returns
     -------
-    BridgeResult
-        Prints as a report; unpacks as ``statistic, pvalue``.
+    ClassicalTestResult
+        Prints as a report; unpacks as ``statistic, pvalue``. Its two parts are attributes: ``mean``, the standardised
+        end of the cumulative residual, positive where events are too frequent, and ``shape``, the largest distance of
+        the bridge from 0; ``mean_pvalue`` and ``shape_pvalue`` are their p-values by the limits of their distributions.
 
     Raises
     ------
@@ -139,4 +126,10 @@ def bridge_test(
         rng=rng,
         progress=progress,
     )
-    return result.extend(BridgeResult, title="Bridge test")
+    return result.extend(ClassicalTestResult, title="Bridge test", further_tables=(_parts_table(result),))
+
+
+def _parts_table(result: TestResult) -> Table:
+    found = result.derived
+    rows = [(part, f"{found[part]:.4g}", f"{found[f'{part}_pvalue']:.4g}") for part in ("mean", "shape")]
+    return Table(("part", "value", "p-value (limit)"), rows)

@@ -6,25 +6,26 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._calibration import look_at
+from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.hypothesis_tests._diagnostics import DIRECTION_LEVEL, describe_finding
-from caltest.hypothesis_tests._named_result import NamedTestResult
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import Region
 from caltest.predictions._validation import SeedLike, validate_choice, validate_level
 from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
-from caltest.resampling._distributions import chi_squared
+from caltest.resampling._distributions import Distribution, chi_squared
 from caltest.resampling._pvalues import tail_pvalue
-from caltest.resampling._run import Question, run, settle
+from caltest.resampling._run import Finding, Question, run, settle
 from caltest.results import Note, TestResult
 from caltest.results._description import Table
+from caltest.results._naming import Specification
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import CoxScore
 from caltest.statistics._cox import logits
@@ -33,56 +34,53 @@ _NAN = float("nan")
 _PARTS = ("joint", "intercept", "slope")
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class CoxResult(NamedTestResult):
-    """Result of `cox_test`: a `TestResult` of intercept 0 and slope 1, with estimates and tests of its parts.
+@dataclass(frozen=True, repr=False)
+class CoxLikelihoodRatio(Specification):
+    r"""Statistic of ``cox_test(kind="likelihood-ratio")``: twice the logarithm of the likelihood ratio.
 
-    The numbers besides those of a `TestResult` are entries of ``derived`` and attributes too:
+    It stands in the results of that test. `calibration_test` does not take it, because a logistic regression of
+    simulated labels need not have a maximum; it takes `CoxScore`, whose limit is the same.
 
-    * ``intercept``, ``slope``, ``intercept_error``, ``slope_error``: estimates of a and b, and their standard errors;
-    * ``in_the_large``, ``in_the_large_error``: estimate of a with b fixed at 1 (calibration in the large);
-    * ``in_the_large_statistic``, ``in_the_large_pvalue``: test of a = 0 with b = 1, by the same method;
-    * ``slope_statistic``, ``slope_pvalue``: test of b = 1 with a free, by the same method;
-    * ``degrees_of_freedom``: 2; 1 if the predictions are constant, 0 if all of them are 0 or 1.
-
-    Estimates are NaN where they do not exist, and a note gives the reason. The two statistics sum to the joint one. The
-    direction is that of the slope, if the slope itself is significant at the 5 % level: below 1 the predictions are too
-    extreme.
-
-    Attributes
+    Parameters
     ----------
-    kind : {"score", "likelihood-ratio"}
-        The statistic.
+    part : {"joint", "intercept", "slope"}
+        What is tested: :math:`2 (\ell(\hat a, \hat b) - \ell(0, 1))`, or one of the two parts that sum to it, a = 0
+        with b fixed at 1 and b = 1 with a free.
+
+    Raises
+    ------
+    TypeError
+        If ``part`` is not a text.
+    ValueError
+        If ``part`` is unknown.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = [1, 0, 0, 0] * 10 + [1, 1, 1, 0] * 10, [0.1] * 40 + [0.9] * 40
+    >>> caltest.cox_test(y_true, y_prob, kind="likelihood-ratio", method="asymptotic").test_statistic
+    CoxLikelihoodRatio()
     """
 
-    kind: str
+    part: str = "joint"
 
-    def _sizes(self) -> list[str]:
-        if math.isnan(self.slope):
-            return self._size()
-        estimates = (
-            f"Estimated slope {self.slope:.3g} (standard error {self.slope_error:.2g}) and intercept "
-            f"{self.intercept:.3g} (standard error {self.intercept_error:.2g}); a calibrated model has slope 1 and "
-            "intercept 0."
-        )
-        return [*self._size(), estimates]
+    measures_scatter: ClassVar[bool] = False
 
-    def _tables(self) -> list[Table]:
-        rows = [
-            ("a = 0 and b = 1", "", "", *_shown(self.statistic, self.pvalue)),
-            ("slope b (a free)", *_shown(self.slope, self.slope_error, self.slope_statistic, self.slope_pvalue)),
-            ("intercept a (b free)", *_shown(self.intercept, self.intercept_error), "", ""),
-            (
-                "in the large: a (b = 1)",
-                *_shown(self.in_the_large, self.in_the_large_error),
-                *_shown(self.in_the_large_statistic, self.in_the_large_pvalue),
-            ),
-        ]
-        return [Table((f"{self.kind} test", "estimate", "std. error", "statistic", "p-value"), rows)]
+    def __post_init__(self) -> None:
+        validate_choice(self.part, "part", _PARTS)
 
+    @property
+    def components(self) -> tuple[CoxLikelihoodRatio, ...]:
+        """The statistic itself."""
+        return (self,)
 
-def _shown(*numbers: float) -> list[str]:
-    return ["" if math.isnan(number) else f"{number:.4g}" for number in numbers]
+    def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, float]:
+        """Return no further numbers: those of `cox_test` belong to all parts together."""
+        return {}
+
+    def direction(self, sample: Sample, outcomes: NDArray[Any]) -> float | None:
+        """Return that of the score statistic."""
+        return CoxScore(self.part).direction(sample, outcomes)
 
 
 def cox_test(
@@ -99,7 +97,7 @@ def cox_test(
     workers: int = 1,
     rng: SeedLike = None,
     progress: bool | Progress = False,
-) -> CoxResult:
+) -> ClassicalTestResult:
     r"""Perform Cox's test of calibration intercept and slope, and estimate both (Cox 1958).
 
     The model is :math:`\operatorname{logit} P(Y = 1 \mid p) = a + b \operatorname{logit} p` with the hypothesis
@@ -151,8 +149,20 @@ def cox_test(
 
     Returns
     -------
-    CoxResult
-        Prints as a report; unpacks as ``statistic, pvalue``.
+    ClassicalTestResult
+        Prints as a report; unpacks as ``statistic, pvalue``. It has the attributes
+
+        * ``kind``, as above;
+        * ``intercept``, ``slope``, ``intercept_error``, ``slope_error``: estimates of a and b, and their standard
+          errors;
+        * ``in_the_large``, ``in_the_large_error``: estimate of a with b fixed at 1 (calibration in the large);
+        * ``in_the_large_statistic``, ``in_the_large_pvalue``: test of a = 0 with b = 1, by the same method;
+        * ``slope_statistic``, ``slope_pvalue``: test of b = 1 with a free, by the same method;
+        * ``degrees_of_freedom``: 2; 1 if the predictions are constant, 0 if all of them are 0 or 1.
+
+        Estimates are NaN where they do not exist, and a note gives the reason. The statistics of the two parts sum to
+        the joint one. ``direction`` is that of the slope, if the slope itself is significant at the 5 % level: below 1
+        the predictions are too extreme.
 
     Raises
     ------
@@ -211,11 +221,11 @@ def cox_test(
             found = [run([question], sample, null, method=method, **options).findings[0] for question in questions]
         else:
             found = list(run(questions, sample, null, progress=report, **options).findings)
+    if kind == "likelihood-ratio":  # the score tests have refused bad options
+        found = [fit.likelihood_ratio(part, sample) for part in _PARTS]
     joint, large, slope = (
         describe_finding(finding, null, lens=look, classes=classes, alpha=level, title="Cox test") for finding in found
     )
-    if kind == "likelihood-ratio":
-        joint, large, slope = fit.likelihood_ratio_tests((joint, large, slope), sample)
     estimate = fit.estimates["slope"]
     direction = None
     own_pvalue = slope.null.sf(slope.statistic)  # not the one that an impossible label forces
@@ -229,8 +239,36 @@ def cox_test(
         "slope_pvalue": slope.pvalue,
         "degrees_of_freedom": fit.rank,
     }
-    notes = (*joint.notes, *fit.notes)
-    return joint.extend(CoxResult, kind=kind, derived=derived, score=slope.score, direction=direction, notes=notes)
+    tested = replace(joint, derived=derived, score=slope.score, direction=direction, notes=(*joint.notes, *fit.notes))
+    return tested.extend(ClassicalTestResult, kind=kind, sentences=_estimates(tested), table=_parts_table(tested, kind))
+
+
+def _estimates(result: TestResult) -> tuple[str, ...]:
+    if math.isnan(result.slope):
+        return ()
+    return (
+        f"Estimated slope {result.slope:.3g} (standard error {result.slope_error:.2g}) and intercept "
+        f"{result.intercept:.3g} (standard error {result.intercept_error:.2g}); a calibrated model has slope 1 and "
+        "intercept 0.",
+    )
+
+
+def _parts_table(result: TestResult, kind: str) -> Table:
+    rows = [
+        ("a = 0 and b = 1", "", "", *_shown(result.statistic, result.pvalue)),
+        ("slope b (a free)", *_shown(result.slope, result.slope_error, result.slope_statistic, result.slope_pvalue)),
+        ("intercept a (b free)", *_shown(result.intercept, result.intercept_error), "", ""),
+        (
+            "in the large: a (b = 1)",
+            *_shown(result.in_the_large, result.in_the_large_error),
+            *_shown(result.in_the_large_statistic, result.in_the_large_pvalue),
+        ),
+    ]
+    return Table((f"{kind} test", "estimate", "std. error", "statistic", "p-value"), rows)
+
+
+def _shown(*numbers: float) -> list[str]:
+    return ["" if math.isnan(number) else f"{number:.4g}" for number in numbers]
 
 
 _ONE_LEFT_OUT = "1 prediction of exactly 0 or 1, whose logit is infinite, is left out of the estimates."
@@ -281,16 +319,15 @@ class _Fit:
         separated = bool(x.size) and (one_class or (varies and not crossed))
         return cls(int(x.size > 0) + varies, separated, bool(one_class), estimates, ratio, tuple(notes))
 
-    def likelihood_ratio_tests(self, scores: Sequence[TestResult], sample: Sample) -> list[TestResult]:
-        """Return the joint test and those of its parts with likelihood ratios in the place of scores."""
-        freedom = (self.rank, min(self.rank, 1), max(self.rank - 1, 0))
-        tests = []
-        for score, part, free in zip(scores, _PARTS, freedom, strict=True):
-            null, value = chi_squared(free), self.ratio[part]
-            pvalue = tail_pvalue(sample, null.sf(value))
-            component = replace(score.components[0], statistic=value, pvalue=pvalue, null=null)
-            tests.append(replace(score, statistic=value, pvalue=pvalue, null=null, components=(component,)))
-        return tests
+    def likelihood_ratio(self, part: str, sample: Sample) -> Finding:
+        """Return the numbers of the likelihood ratio test of a part."""
+        freedom = {"joint": self.rank, "intercept": min(self.rank, 1), "slope": max(self.rank - 1, 0)}
+        null, value = chi_squared(freedom[part]), self.ratio[part]
+        tail = null.tail(value)
+        pvalue = tail_pvalue(sample, tail.probability)
+        statistic: Any = CoxLikelihoodRatio(part)
+        one = np.array([value]), np.array([pvalue])
+        return Finding(statistic, sample, value, null, pvalue, *one, (null,), "asymptotic", tail=tail)
 
 
 def _overlap(x: NDArray[np.float64], y: NDArray[np.float64]) -> bool:

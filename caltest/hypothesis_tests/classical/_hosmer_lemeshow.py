@@ -3,82 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from caltest.hypothesis_tests._calibration import look_at, run_test
-from caltest.hypothesis_tests._named_result import NamedTestResult
+from caltest.hypothesis_tests._calibration import calibration_test
+from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.predictions._against_rest import AgainstRest
-from caltest.predictions._cells import CellSums
 from caltest.predictions._lens import LensLike
 from caltest.predictions._partitions import Partition
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import SeedLike, validate_choice, validate_level
+from caltest.predictions._validation import SeedLike
 from caltest.resampling import Consistency
-from caltest.resampling._run import METHODS
-from caltest.resampling._schemes import validate_resampling
+from caltest.results import TestResult
 from caltest.results._description import Table
-from caltest.results._progress import Progress, reporting
+from caltest.results._progress import Progress
 from caltest.statistics import HosmerLemeshow
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _SHOWN = 3  # outcomes of a printed table of groups
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class HosmerLemeshowResult(NamedTestResult):
-    """Result of `hosmer_lemeshow_test`: a `TestResult` with the groups, and with ``degrees_of_freedom``.
-
-    Attributes
-    ----------
-    count : array of shape (n_groups,)
-        Observations in each group.
-    expected, observed : arrays of shape (n_groups, n_outcomes)
-        Expected and observed number of each outcome.
-    """
-
-    count: NDArray[np.float64]
-    expected: NDArray[np.float64]
-    observed: NDArray[np.float64]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each group as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Number of observations, and observed and expected number of each outcome.
-        """
-        import pandas as pd
-
-        numbers: dict[str, Any] = {"group": np.arange(1, len(self.count) + 1), "count": self.count}
-        for k in range(self.n_outcomes):
-            numbers |= {f"observed_{k}": self.observed[:, k], f"expected_{k}": self.expected[:, k]}
-        return pd.DataFrame(numbers)
-
-    def _tables(self) -> list[Table]:
-        if self.n_outcomes > _SHOWN:
-            return super()._tables()
-        if self.n_outcomes == 2:
-            names: list[str] = ["observed", "expected"]
-            cells = [[f"{o:.0f}", f"{e:.4g}"] for o, e in zip(self.observed[:, 1], self.expected[:, 1], strict=True)]
-        else:
-            names = [f"outcome {k}" for k in range(self.n_outcomes)]
-            cells = [
-                [f"{o:.0f} ({e:.4g})" for o, e in zip(group, expected, strict=True)]
-                for group, expected in zip(self.observed, self.expected, strict=True)
-            ]
-        rows = [(f"{g}", f"{n:.0f}", *texts) for g, (n, texts) in enumerate(zip(self.count, cells, strict=True), 1)]
-        return [*super()._tables(), Table(("group", "observations", *names), rows)]
-
-    def _remarks(self) -> list[str]:
-        shown = 2 < self.n_outcomes <= _SHOWN
-        return [*(["Outcomes of a group: observed number (expected number)."] if shown else []), *super()._remarks()]
 
 
 def hosmer_lemeshow_test(
@@ -97,7 +40,7 @@ def hosmer_lemeshow_test(
     workers: int = 1,
     rng: SeedLike = None,
     progress: bool | Progress = False,
-) -> HosmerLemeshowResult:
+) -> ClassicalTestResult:
     r"""Perform the Hosmer-Lemeshow goodness-of-fit test for two or more classes.
 
     .. math:: C = \sum_g S_g^\top \Sigma_g^{+} S_g,
@@ -148,8 +91,10 @@ def hosmer_lemeshow_test(
 
     Returns
     -------
-    HosmerLemeshowResult
-        Prints as a report with the table of groups; unpacks as ``statistic, pvalue``.
+    ClassicalTestResult
+        Prints as a report with the table of groups; unpacks as ``statistic, pvalue``. ``degrees_of_freedom`` is an
+        attribute, as are ``count``, the number of observations in each group, ``(n_groups,)``, and ``observed`` and
+        ``expected``, the numbers of each outcome, ``(n_groups, n_outcomes)``. ``to_frame()`` has a row for each group.
 
     Raises
     ------
@@ -182,26 +127,48 @@ def hosmer_lemeshow_test(
     >>> round(result.statistic, 4), round(result.pvalue, 6), result.degrees_of_freedom
     (6.6667, 0.059433, 2)
     """
-    validate_choice(method, "method", METHODS)
-    null = validate_resampling(Consistency() if resampling is None else resampling)
-    level, statistic = validate_level(alpha, "alpha"), HosmerLemeshow(partition, covariance)
-    sample, look = look_at(statistic, y_true, y_prob, classes=classes, lens=lens, region=region)
-    with reporting(progress, "simulating labels") as report:
-        result = run_test(
-            statistic,
-            sample,
-            null,
-            lens=look,
-            classes=classes,
-            alpha=level,
-            title="Hosmer-Lemeshow test",
-            n_resamples=n_resamples,
-            method=method,
-            workers=workers,
-            rng=rng,
-            progress=report,
-        )
-    sample = null.under_null(sample)
-    sums = CellSums.of(sample, sample.cells(partition), sample.outcome)
-    expected = sample.once(statistic.groups).expected
-    return result.extend(HosmerLemeshowResult, count=sums.count, expected=expected, observed=sums.observed_count)
+    result = calibration_test(
+        y_true,
+        y_prob,
+        classes=classes,
+        lens=lens,
+        statistic=HosmerLemeshow(partition, covariance),
+        region=region,
+        resampling=resampling,
+        n_resamples=n_resamples,
+        method=method,
+        alpha=alpha,
+        workers=workers,
+        rng=rng,
+        progress=progress,
+    )
+    shown = result.n_outcomes <= _SHOWN
+    return result.extend(
+        ClassicalTestResult,
+        title="Hosmer-Lemeshow test",
+        further_tables=(_groups_table(result),) if shown else (),
+        remarks=("Outcomes of a group: observed number (expected number).",) if shown and result.n_outcomes > 2 else (),
+        columns=_columns(result),
+    )
+
+
+def _groups_table(result: TestResult) -> Table:
+    """Return the table of groups: events of two outcomes, or every outcome of more."""
+    if result.n_outcomes == 2:
+        names = ["observed", "expected"]
+        cells = [[f"{o:.0f}", f"{e:.4g}"] for o, e in zip(result.observed[:, 1], result.expected[:, 1], strict=True)]
+    else:
+        names = [f"outcome {k}" for k in range(result.n_outcomes)]
+        cells = [
+            [f"{o:.0f} ({e:.4g})" for o, e in zip(group, expected, strict=True)]
+            for group, expected in zip(result.observed, result.expected, strict=True)
+        ]
+    rows = [(f"{g}", f"{n:.0f}", *texts) for g, (n, texts) in enumerate(zip(result.count, cells, strict=True), 1)]
+    return Table(("group", "observations", *names), rows)
+
+
+def _columns(result: TestResult) -> dict[str, Any]:
+    numbers: dict[str, Any] = {"group": np.arange(1, len(result.count) + 1), "count": result.count}
+    for k in range(result.n_outcomes):
+        numbers |= {f"observed_{k}": result.observed[:, k], f"expected_{k}": result.expected[:, k]}
+    return numbers

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._calibration import run_test
+from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.hypothesis_tests._diagnostics import describe_finding
-from caltest.hypothesis_tests._named_result import NamedTestResult
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample, induce
@@ -25,50 +25,20 @@ from caltest.predictions._validation import (
     validate_problem,
 )
 from caltest.resampling import Consistency
-from caltest.resampling._distributions import (
-    SMALLEST_PVALUE,
-    Distribution,
-    LimitDistribution,
-    MonteCarloDistribution,
-    Tail,
-)
+from caltest.resampling._distributions import Distribution, LimitDistribution, MonteCarloDistribution, Tail
 from caltest.resampling._pvalues import tail_pvalue, tail_pvalues
 from caltest.resampling._row_draws import BootstrapDraws
 from caltest.resampling._run import Finding
-from caltest.results import Note
+from caltest.results import Note, TestResult
 from caltest.results._description import Table
 from caltest.results._progress import Progress, reporting
+from caltest.results._test_result import numbers_line
 from caltest.statistics._similarity import Similarity, is_bounded_by_one
 from caltest.statistics._skce import SKCE, residuals
 
 _PANEL_VALUES = 2**24  # multiplicities of a block of bootstrap samples: 128 MB
 _LARGEST_TERM = 2.0  # of |h| for kernels of at most 1
 _FEWEST = 4
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class KernelTestResult(NamedTestResult):
-    """Result of `skce_test`: a `TestResult` with the ``bandwidth`` of the kernel.
-
-    The block estimator with ``method="asymptotic"`` has ``z`` too, the estimate over its standard error. With
-    ``method="distribution-free"`` the p-value is an upper bound and the null distribution is not known.
-    """
-
-    @property
-    def conclusion(self) -> str:
-        """The decision in words."""
-        said = super().conclusion
-        return said.replace("(p = ", "(p is at most ", 1) if self.method == "distribution-free" else said
-
-    def _tables(self) -> list[Table]:
-        if self.method != "distribution-free":
-            return super()._tables()
-        row = (str(self.test_statistic), f"{self.statistic:.4g}", f"{self.pvalue:.4g}")
-        return [Table(("statistic", "value", "upper bound of p"), [row])]
-
-    def _remarks(self) -> list[str]:
-        numbers = ", ".join(f"{name} {value:.4g}" for name, value in self.derived.items())
-        return [f"{self.test_statistic}: {numbers}.", *super()._remarks()]
 
 
 def skce_test(
@@ -85,7 +55,7 @@ def skce_test(
     workers: int = 1,
     rng: SeedLike = None,
     progress: bool | Progress = False,
-) -> KernelTestResult:
+) -> ClassicalTestResult:
     r"""Test calibration by the squared kernel calibration error (Widmann et al. 2019).
 
     * "monte-carlo", the default, simulates labels, predictions fixed, as `calibration_test` with ``statistic=SKCE()``.
@@ -134,8 +104,10 @@ def skce_test(
 
     Returns
     -------
-    KernelTestResult
-        Prints as a report; unpacks as ``statistic, pvalue``.
+    ClassicalTestResult
+        Prints as a report; unpacks as ``statistic, pvalue``. The ``bandwidth`` of the kernel is an attribute. The block
+        estimator with ``method="asymptotic"`` has ``z`` too, the estimate over its standard error. With
+        ``method="distribution-free"`` the p-value is an upper bound and the null distribution is not known.
 
     Raises
     ------
@@ -185,9 +157,22 @@ def skce_test(
         finding = Finding(chosen, sample, value, distribution, pvalue, *one, (distribution,), method, tail=tail)
         conditions = (_IDENTICAL,) if method == "distribution-free" else (_IDENTICAL, _MANY)
         found = describe_finding(finding, null, **words)
-        result = replace(found, origin=tail.method, numerical_error=math.nan, conditions=conditions)
+        notes = (*found.notes, _EQUAL_TERMS) if isinstance(distribution, WithoutSpread) else found.notes
+        result = replace(found, origin=tail.method, numerical_error=math.nan, conditions=conditions, notes=notes)
     derived = {"bandwidth": chosen.similarity(sample).bandwidth, **more}
-    return replace(result, derived=derived).extend(KernelTestResult)
+    return result.extend(
+        ClassicalTestResult,
+        derived=derived,
+        table=_without_range(result) if math.isnan(result.noise_floor) else None,
+        remarks=(numbers_line(chosen, derived),),
+    )
+
+
+def _without_range(result: TestResult) -> Table:
+    """Return the table of a statistic whose null distribution is not known."""
+    p = "upper bound of p" if result.method == "distribution-free" else "p-value"
+    row = (str(result.test_statistic), f"{result.statistic:.4g}", f"{result.pvalue:.4g}")
+    return Table(("statistic", "value", p), [row])
 
 
 _IDENTICAL = Note(
@@ -195,6 +180,11 @@ _IDENTICAL = Note(
     "observations are independent and identically distributed, and no label was used to make the predictions.",
 )
 _MANY = Note("C103", "there are many observations.")
+_EQUAL_TERMS = Note(
+    "C504",
+    "All terms of the block estimator are equal, so that its standard error cannot be estimated and the p-value is not "
+    'valid. Simulate labels: method="monte-carlo".',
+)
 
 
 def _validate_statistic(statistic: Any) -> SKCE:
@@ -220,7 +210,7 @@ def _without_simulated_labels(
         error = math.sqrt(float(np.square(terms - value).sum())) / len(terms)
         z = value / error if error > 0 else math.copysign(math.inf, value) if value else 0.0
         said = "normal limit of the block estimator (not exact in small samples)"
-        limit = LimitDistribution(norm(0, max(error, SMALLEST_PVALUE)), said)
+        limit = LimitDistribution(norm(0, error), said) if error > 0 else WithoutSpread()
         return value, limit, Tail(float(norm.sf(z)), math.nan, said), {"z": z}
     if statistic.estimator == "unbiased":
         value, values = _bootstrap(statistic.similarity(sample), sample, n_resamples, rng)
@@ -229,6 +219,24 @@ def _without_simulated_labels(
         return value, MonteCarloDistribution(values), Tail(pvalue, math.nan, said), {}
     msg = '`method` must be "monte-carlo" or "distribution-free" for the biased estimator, got "asymptotic".'
     raise ValueError(msg)
+
+
+@dataclass(frozen=True)
+class WithoutSpread(Distribution):
+    """Limit of a block estimator whose terms are equal: all that it gives is the side of 0 on which the estimate lies.
+
+    The estimated standard error is 0. The distribution under the null hypothesis is not, and is not known.
+    """
+
+    mean = std = math.nan
+
+    def sf(self, x: float) -> float:
+        """Return P(T >= x) as the standard error tends to 0."""
+        return 0.5 if x == 0 else float(x < 0)
+
+    def quantile(self, q: float) -> float:
+        """Return NaN: the distribution is not known."""
+        return math.nan
 
 
 @dataclass(frozen=True)

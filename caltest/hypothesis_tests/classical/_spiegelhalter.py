@@ -4,35 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration import calibration_test
-from caltest.hypothesis_tests._named_result import NamedTestResult
+from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.predictions._lens import LensLike
 from caltest.predictions._user_functions import Region
 from caltest.predictions._validation import SeedLike, validate_choice
 from caltest.resampling import Consistency
 from caltest.results._progress import Progress
 from caltest.statistics import Spiegelhalter
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class SpiegelhalterResult(NamedTestResult):
-    """Result of `spiegelhalter_test`: a `TestResult` whose ``statistic`` is Z, with its sign.
-
-    Z is positive where the Brier score is worse than the predictions expect (over-confident), and negative where it is
-    better (under-confident). The null distribution and ``components`` are those of its absolute value.
-    """
-
-    def _sizes(self) -> list[str]:
-        z, than = self.statistic, "better" if self.statistic < 0 else "worse"
-        said = f"the Brier score is {abs(z):.3g} standard deviations {than} than expected"
-        if math.isinf(z):
-            said = f"the Brier score is {than} than expected, although the predictions leave it no variance"
-        return [*self._size(), f"Z = {z:.4g}: {said if z else 'the Brier score is as expected'}."]
 
 
 def spiegelhalter_test(
@@ -49,7 +32,7 @@ def spiegelhalter_test(
     workers: int = 1,
     rng: SeedLike = None,
     progress: bool | Progress = False,
-) -> SpiegelhalterResult:
+) -> ClassicalTestResult:
     r"""Perform Spiegelhalter's two-sided test of the Brier score against its expectation (Spiegelhalter 1986).
 
     .. math:: Z = \frac{\sum_i (y_i - p_i)(1 - 2 p_i)}{\bigl(\sum_i (1 - 2 p_i)^2 p_i (1 - p_i)\bigr)^{1/2}},
@@ -98,8 +81,10 @@ def spiegelhalter_test(
 
     Returns
     -------
-    SpiegelhalterResult
-        Prints as a report; unpacks as ``statistic, pvalue``.
+    ClassicalTestResult
+        Prints as a report; unpacks as ``statistic, pvalue``. ``statistic`` is Z with its sign: positive where the Brier
+        score is worse than the predictions expect (over-confident), negative where it is better (under-confident).
+        ``null`` and ``components`` are those of its absolute value.
 
     Raises
     ------
@@ -145,4 +130,11 @@ def spiegelhalter_test(
         progress=progress,
     )
     z = 0.0 if result.score is None else 0.0 - result.score  # never -0
-    return result.extend(SpiegelhalterResult, title="Spiegelhalter test", statistic=z)
+    return result.extend(ClassicalTestResult, title="Spiegelhalter test", statistic=z, sentences=(_in_words(z),))
+
+
+def _in_words(z: float) -> str:
+    than = "better" if z < 0 else "worse"
+    if math.isinf(z):
+        return f"The Brier score is {than} than expected, although the predictions leave it no variance."
+    return f"The Brier score is {f'{abs(z):.4g} standard deviations {than} than' if z else 'as'} expected."

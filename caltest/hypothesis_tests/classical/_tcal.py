@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration import calibration_test
-from caltest.hypothesis_tests._named_result import NamedTestResult
+from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.predictions._lens import LensLike
 from caltest.predictions._user_functions import Region
 from caltest.predictions._validation import SeedLike
@@ -17,45 +16,6 @@ from caltest.resampling import Consistency
 from caltest.results._description import Table
 from caltest.results._progress import Progress
 from caltest.statistics import TCal
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class TCalResult(NamedTestResult):
-    """Result of `tcal_test`: a `TestResult` with a component for each number of cells (bins).
-
-    ``statistic`` is -log10 of the smallest p-value of the components.
-    """
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each number of cells (bins) as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Number of cells, debiased squared error, its mean under calibration and its p-value, which is not adjusted
-            for the other numbers of cells.
-        """
-        import pandas as pd
-
-        return pd.DataFrame(
-            {
-                "n_cells": part.test_statistic.partition.n_cells,
-                "statistic": part.statistic,
-                "noise_floor": part.noise_floor,
-                "pvalue": part.pvalue,
-            }
-            for part in self.components
-        )
-
-    def _sizes(self) -> list[str]:
-        return self._size()
-
-    def _tables(self) -> list[Table]:
-        rows = [(f"{part.test_statistic.partition.n_cells}", *part._row()[1:]) for part in self.components]
-        return [Table(("cells (bins)", "squared error", "under calibration (5 % to 95 %)", "p-value"), rows)]
 
 
 def tcal_test(
@@ -71,7 +31,7 @@ def tcal_test(
     workers: int = 1,
     rng: SeedLike = None,
     progress: bool | Progress = False,
-) -> TCalResult:
+) -> ClassicalTestResult:
     r"""Perform the adaptive T-Cal test: debiased squared errors over 2, 4, 8, ... cells (Lee et al. 2023).
 
     .. math:: T_m = \frac1n \sum_{b=1}^m \frac{S_b^2 - \sum_{i \in b} e_i^2}{n_b}, \qquad m = 2, 4, \dots, 2^{\lfloor
@@ -111,8 +71,11 @@ def tcal_test(
 
     Returns
     -------
-    TCalResult
-        Prints as a report with a row for each number of cells; unpacks as ``statistic, pvalue``.
+    ClassicalTestResult
+        Prints as a report with a row for each number of cells; unpacks as ``statistic, pvalue``. ``statistic`` is
+        -log10 of the smallest p-value of the ``components``, one for each number of cells. ``to_frame()`` has a row for
+        each: number of cells, debiased squared error, its mean under calibration, and its p-value, which is not
+        adjusted for the other numbers of cells.
 
     Raises
     ------
@@ -158,4 +121,18 @@ def tcal_test(
         rng=rng,
         progress=progress,
     )
-    return result.extend(TCalResult, title="Adaptive T-Cal test")
+    parts = result.components
+    n_cells = [part.test_statistic.partition.n_cells for part in parts]
+    rows = [(f"{m}", *part._row()[1:]) for m, part in zip(n_cells, parts, strict=True)]
+    return result.extend(
+        ClassicalTestResult,
+        title="Adaptive T-Cal test",
+        sentences=(),
+        table=Table(("cells (bins)", "squared error", "under calibration (5 % to 95 %)", "p-value"), rows),
+        columns={
+            "n_cells": n_cells,
+            "statistic": [part.statistic for part in parts],
+            "noise_floor": [part.noise_floor for part in parts],
+            "pvalue": [part.pvalue for part in parts],
+        },
+    )

@@ -10,6 +10,7 @@ from scipy import special, stats
 from statsmodels.discrete.discrete_model import Logit
 
 import caltest
+from caltest.hypothesis_tests import CoxLikelihoodRatio
 from caltest.predictions._sample import make_sample
 from caltest.resampling._run import null_values
 from caltest.statistics._cox import logits
@@ -117,6 +118,21 @@ def test_estimates_are_printed():
     assert (result.kind, fitted.kind) == ("score", "likelihood-ratio")
     assert "likelihood-ratio test" in str(fitted)
     assert fitted.to_dict()["kind"] == "likelihood-ratio"
+
+
+def test_the_likelihood_ratio_is_named():
+    """In the statistic, its component and the dictionary; the score is not mentioned, in notes neither."""
+    for y_true, y_prob in [(*calibrated(100, 2),), ([0, 1, 0, 1], [0.0, 1.0, 0.0, 1.0])]:
+        result = likelihood_ratio_test(y_true, y_prob)
+        assert result.test_statistic == result.components[0].test_statistic == CoxLikelihoodRatio()
+        assert result.to_dict()["test_statistic"] == "CoxLikelihoodRatio()"
+        for text in (str(result), str(result.components[0]), json.dumps(result.to_dict()), repr(result)):
+            assert "CoxScore" not in text
+        assert "CoxLikelihoodRatio()" in str(result.components[0])
+    assert "CoxLikelihoodRatio() is constant under the null hypothesis" in words(result)
+    assert score_test(y_true, y_prob).test_statistic == caltest.CoxScore()
+    with pytest.raises(ValueError, match="`part` must be one of 'joint', 'intercept', 'slope', got 'both'"):
+        CoxLikelihoodRatio("both")
 
 
 # Estimates.

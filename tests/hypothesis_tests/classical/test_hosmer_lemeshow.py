@@ -194,6 +194,53 @@ def test_exact_and_simulated_pvalues_agree():
         assert abs(exact.pvalue - drawn.pvalue) < STANDARD_ERRORS * error + 1 / 10_000, case
 
 
+def quantile_problems():
+    y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    yield "CIFAR-10", make_sample(y_true, y_prob, lens=caltest.Confidence())
+    for n, concentration in [(100, 0.05), (100, 1.0), (400, 0.3), (2000, 0.05)]:
+        yield f"n = {n}, {concentration}", make_sample(*calibrated(n, 2, concentration=concentration))
+    rare = rare_events(np.random.default_rng(0), 100)
+    yield "rare events", make_sample(np.zeros(100, dtype=int), rare)
+    yield "two groups", make_sample(*TWO_GROUPS)
+
+
+def test_exact_quantiles_agree_with_draws():
+    """Of sharp predictions too, whose rare large values make a grid over all of them coarse."""
+    n_draws, resolution = 20_000, 0.01
+    partitions = [caltest.AgainstRest(), caltest.EqualMass(2)]
+    for (name, sample), partition in itertools.product(quantile_problems(), partitions):
+        statistic = caltest.HosmerLemeshow(partition)
+        null = statistic.exact_distribution(sample)
+        drawn = null_values(statistic, sample, caltest.Consistency().draws(n_draws, rng=0))
+        for q in (0.01, 0.05, 0.5, 0.95):
+            case, x = f"{name}, {partition}, {q}", null.quantile(q)
+            slack = STANDARD_ERRORS * math.sqrt(q * (1 - q) / n_draws)
+            assert np.mean(drawn < x * (1 - resolution)) <= q + slack, case
+            assert np.mean(drawn <= x * (1 + resolution)) >= q - slack, case
+            x = np.quantile(drawn, q, method="inverted_cdf")
+            share = np.mean(drawn <= x * (1 + 1e-9))
+            slack = STANDARD_ERRORS * math.sqrt(share * (1 - share) / n_draws)
+            assert abs(null.cdf(x) - share) <= slack, case
+
+
+def test_exact_range_is_printed():
+    """The 5 % quantile of sharp predictions was 0."""
+    y_true, y_prob = calibrated(100, 2, concentration=0.05)
+    exact = groups_test(y_true, y_prob, "exact")
+    low, high = exact.noise_interval
+    assert 0.1 < low < high
+    assert f"({low:.4g} to {high:.4g})" in str(exact)
+
+
+def test_exact_quantile_at_the_smallest_value():
+    """P(C = 0) = 0.178 for two groups of 4 at 1/4 and 3/4."""
+    null = caltest.HosmerLemeshow(caltest.EqualMass(2)).exact_distribution(make_sample(*TWO_GROUPS))
+    zero = stats.binom.pmf(1, 4, 0.25) ** 2
+    assert null.quantile(0.99 * zero) == 0
+    assert null.quantile(1.01 * zero) == pytest.approx(4 / 3, rel=1 / 256)
+    assert null.cdf(0.0) == pytest.approx(zero, rel=1e-9)
+
+
 def test_where_the_limit_fails():
     """The figure of the docstring."""
     check_size(caltest.HosmerLemeshow(), rare_events, 100, alpha=0.05, documented="0.13")

@@ -192,6 +192,22 @@ def test_normal_limit_without_variance():
         result = asymptotic_test(y_true, [0.5] * 4, statistic=block())
         assert (result.z, result.pvalue) == (z, pvalue)
         assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["derived"]["z"] is None
+        assert codes(result.notes) == ["C504"]
+        assert result.null.sf(result.statistic) == (0.0 if z > 0 else 1.0)
+        assert math.isnan(result.noise_floor)
+        assert "a calibrated model" not in words(result)
+
+
+def test_normal_limit_without_variance_is_printed():
+    skce = block(bandwidth=0.5)
+    text = printed(asymptotic_test([1, 1, 0, 0], [0.5] * 4, statistic=skce))
+    table = """
+ statistic                               value     p-value
+ SKCE(bandwidth=0.5, estimator='block')    0.5  2.225e-308
+"""
+    assert table in text
+    assert text.count("e-308") == 2  # in the conclusion and in the table
+    assert "constant" not in text
 
 
 def test_certain_and_right():
@@ -200,6 +216,7 @@ def test_certain_and_right():
         result = asymptotic_test([0, 1, 0, 1], np.eye(2)[[0, 1, 0, 1]], statistic=caltest.SKCE(estimator=estimator))
         assert result.statistic == 0, estimator
         assert result.pvalue >= 0.5, estimator
+        assert "e-308" not in str(result), estimator
 
 
 # By the bounds.

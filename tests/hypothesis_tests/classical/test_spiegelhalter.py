@@ -79,8 +79,8 @@ def test_the_statistic_has_a_sign_and_its_null_distribution_none():
         assert (result.statistic < 0) == (word == "better")
         assert result.components[0].statistic == abs(result.statistic)
         assert result.pvalue == pytest.approx(result.null.sf(abs(result.statistic)), rel=1e-12)
-        size = f"{abs(result.statistic):.3g}"
-        assert f"the Brier score is {size} standard deviations {word} than expected." in words(result)
+        size = f"{abs(result.statistic):.4g}"
+        assert f"The Brier score is {size} standard deviations {word} than expected." in words(result)
 
 
 def test_directions():
@@ -106,8 +106,8 @@ def test_an_impossible_label_does_not_give_a_direction():
 
 def test_without_variance_z_is_0_or_infinite():
     for y_true, z, said in [
-        ([0, 1], 0.0, "Z = 0: the Brier score is as expected."),
-        ([0, 0], np.inf, "Z = inf: the Brier score is worse than expected, although the predictions leave it no"),
+        ([0, 1], 0.0, "The Brier score is as expected."),
+        ([0, 0], np.inf, "The Brier score is worse than expected, although the predictions leave it no variance."),
     ]:
         result = brier_test(y_true, [0.0, 1.0])
         assert result.statistic == z

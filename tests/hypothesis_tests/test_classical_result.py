@@ -1,4 +1,4 @@
-"""What the tests that are known by a name have in common: results, edges, refusals, and their level."""
+"""What the classical tests have in common: results, edges, refusals, and their level."""
 
 import json
 from dataclasses import FrozenInstanceError
@@ -8,6 +8,7 @@ import pytest
 from scipy import special
 
 import caltest
+from caltest.hypothesis_tests import ClassicalTestResult
 from caltest.predictions._sample import make_sample
 from tests.hypothesis_tests.problems import calibrated, codes, most_rejections, words
 from tests.reference import naive
@@ -55,6 +56,7 @@ def test_result(test):
     for options in TESTS[test]:
         case = str(options)
         result = run(test, y_true, y_prob, lens=caltest.Confidence(), **options)
+        assert type(result) is ClassicalTestResult, case
         statistic, pvalue = result
         assert (statistic, pvalue) == (result.statistic, result.pvalue), case
         with pytest.raises(FrozenInstanceError):
@@ -74,8 +76,23 @@ def test_result(test):
         assert TITLES[test] in html, case
         assert "<table>" in html, case
         for name, value in result.derived.items():
-            assert getattr(result, name) == value or np.isnan(value), (case, name)
+            np.testing.assert_equal(getattr(result, name), value, err_msg=f"{case}, {name}")
             assert name in dir(result), (case, name)
+
+
+def test_texts_and_columns_are_not_in_the_dictionary():
+    """They show numbers that are there already."""
+    y_true, y_prob = calibrated(60, 2)
+    for test in TESTS:
+        found = set(run(test, y_true, y_prob).to_dict())
+        assert found.isdisjoint({"sentences", "table", "further_tables", "remarks", "columns"}), test.__name__
+
+
+def test_frames_have_a_row_for_each_group_or_scale():
+    y_true, y_prob = calibrated(60, 2)
+    rows = {test: len(run(test, y_true, y_prob).to_frame()) for test in TESTS}
+    several = {caltest.hosmer_lemeshow_test: 10, caltest.tcal_test: 5}
+    assert rows == {test: several.get(test, 1) for test in TESTS}
 
 
 @EVERY
