@@ -218,7 +218,7 @@ numbers of models and of pairs.
 
  model     l2 error (95 % interval)     ECE  noise floor  adjusted p
  forest   0.2946 (0.2718 to 0.3178)  0.2512       0.0424        0.02
- network  0.0000 (0.0000 to 0.0343)  0.0049       0.0089        0.97
+ network  0.0000 (0.0000 to 0.0341)  0.0049       0.0089        0.97
 
  first - second    difference (95 % interval)  adjusted p  better
  forest - network       0.087 (0.068 to 0.11)        0.01  second

@@ -146,7 +146,7 @@ def test_printed_where_rejected():
 Calibration test (Omnibus, whole prediction, 300 observations, 3 outcomes)
 Calibration is rejected at the 5 % level (p = 0.001, the smallest p-value
 possible with 999 draws). The model is over-confident.
-The l2 calibration error is 0.2148 (95 % confidence interval 0.1476 to 0.2861).
+The l2 calibration error is 0.2148 (95 % confidence interval 0.1477 to 0.2861).
 ECE 0.1672; a calibrated model with these predictions has 0.0462 on average and
 at most 0.06802 in 95 % of data sets.
 
@@ -170,7 +170,7 @@ def test_printed_where_not_rejected():
 Calibration test (Omnibus, whole prediction, 300 observations, 3 outcomes)
 Calibration is not rejected (p = 0.642, 300 observations). This does not prove
 that the model is calibrated.
-The l2 calibration error is 0.0000 (95 % confidence interval 0.0000 to 0.0685).
+The l2 calibration error is 0.0000 (95 % confidence interval 0.0000 to 0.0683).
 ECE 0.0329; a calibrated model with these predictions has 0.05004 on average and
 at most 0.07379 in 95 % of data sets.
 
@@ -194,7 +194,7 @@ def test_printed_where_exact():
 Calibration test (ECE, whole prediction, 300 observations, 2 outcomes)
 Calibration is not rejected (p = 0.9364, 300 observations). This does not prove
 that the model is calibrated.
-The l2 calibration error is 0.0000 (95 % confidence interval 0.0000 to 0.0640).
+The l2 calibration error is 0.0000 (95 % confidence interval 0.0000 to 0.0639).
 ECE 0.01916; a calibrated model with these predictions has 0.03594 on average
 and at most 0.05727 in 95 % of data sets.
 
@@ -216,7 +216,7 @@ def test_printed_where_asymptotic():
 Calibration test (KS, whole prediction, 300 observations, 2 outcomes)
 Calibration is not rejected (p = 0.6246, 300 observations). This does not prove
 that the model is calibrated.
-The l2 calibration error is 0.0000 (95 % confidence interval 0.0000 to 0.0640).
+The l2 calibration error is 0.0000 (95 % confidence interval 0.0000 to 0.0639).
 KS 0.0204; a calibrated model with these predictions has 0.02544 on average and
 at most 0.0455 in 95 % of data sets.
 

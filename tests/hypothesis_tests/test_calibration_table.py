@@ -233,8 +233,8 @@ at most 0.08452 in 95 % of data sets.
  lens               l2 error (95 % interval)  p-value  p (Holm)  direction
  whole prediction  0.0896 (0.0000 to 0.1604)    0.001     0.005  over
  confidence        0.0755 (0.0087 to 0.1308)    0.001     0.005  over
- class 0           0.0728 (0.0155 to 0.1248)    0.001     0.005  over
- class 1           0.0259 (0.0000 to 0.0884)    0.003     0.005  over
+ class 0           0.0728 (0.0155 to 0.1249)    0.001     0.005  over
+ class 1           0.0259 (0.0000 to 0.0883)    0.003     0.005  over
  class 2           0.0575 (0.0000 to 0.1120)    0.002     0.005  over
 
  statistic            value  under calibration (5 % to 95 %)  p-value
@@ -260,12 +260,12 @@ def test_printed_of_a_single_lens():
 Calibration table (ECE(partition=EqualMass(5)), 1 lens, 300 observations)
 Calibration is not rejected (p = 0.6247, 300 observations). This does not prove
 that the model is calibrated.
-The l2 calibration error is 0.0000 (95 % confidence interval 0.0000 to 0.0657).
+The l2 calibration error is 0.0000 (95 % confidence interval 0.0000 to 0.0653).
 ECE 0.03679; a calibrated model with these predictions has 0.0426 on average and
 at most 0.06865 in 95 % of data sets.
 
  lens         l2 error (95 % interval)  p-value  p (Holm)  direction
- confidence  0.0000 (0.0000 to 0.0657)   0.6247    0.6247
+ confidence  0.0000 (0.0000 to 0.0653)   0.6247    0.6247
 
   Null distribution: computed exactly, predictions fixed (valid at every sample
     size): cells convolved atom by atom.

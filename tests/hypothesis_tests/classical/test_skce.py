@@ -299,7 +299,7 @@ def test_printed():
 Kernel test of calibration (whole prediction, 60 observations, 4 outcomes)
 Calibration is not rejected (p is at most 1, 60 observations). This does not
 prove that the model is calibrated.
-The l2 calibration error is 0.1434 (95 % confidence interval 0.0000 to 0.3116).
+The l2 calibration error is 0.1434 (95 % confidence interval 0.0000 to 0.3117).
 
  statistic                   value  upper bound of p
  SKCE(estimator='biased')  0.00897                 1
