@@ -3,6 +3,7 @@
 import os
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as many tests run at once as there are processors
 
 import inspect
 from pathlib import Path

@@ -297,7 +297,8 @@ def largest_excursions_of_many(outcomes, rank, score, total, block, extremes):
 @kernel
 def _grow(values, used, more):
     grown = np.empty(2 * (used + more), np.int64)
-    grown[:used] = values[:used]
+    for i in range(used):  # a slice takes seconds to compile
+        grown[i] = values[i]
     return grown
 
 

@@ -229,7 +229,8 @@ def fit_class_trees(
             small = first if left - a <= b - left else first + 1
             large = 2 * first + 1 - small
             if max(below, count[node] - below) >= min_rows:
-                centre[:] = mean[node]
+                for k in range(n_outcomes):  # a slice takes seconds to compile
+                    centre[k] = mean[node, k]
                 chosen = slice(begin[small], end[small])
                 _add_moments(prob, row[chosen], times[chosen], centre, total, square)
                 n = count[small]

@@ -30,7 +30,7 @@ def problem(n_samples, n_classes, *, decimals=None, seed=0):
 
 
 PROBLEMS = {
-    "many classes": problem(1500, 300),
+    "many classes": problem(1100, 260),
     "several classes": problem(777, 12),
     "one decimal": problem(500, 5, decimals=1),
     "two words": problem(128, 3, decimals=2),

@@ -1,5 +1,7 @@
 """Cells of fitted partitions and sums over them, against their loops."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,20 +17,28 @@ from tests.reference.examples import VIEWS
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
 
+@cache
+def sample_of(view, weighted):
+    """The sample behind a view serves all partitions."""
+    weight = view.problem.weight if weighted else None
+    return make_sample(view.y_true, view.y_prob, lens=view.lens, sample_weight=weight)
+
+
 def test_cell_sums_equal_the_loops(any_partition):
     for view in VIEWS:
         if not fits(any_partition, view.induced[0]):
             continue
         for weight in (None, view.problem.weight):
             case = f"{view}, {'weighted' if weight is not None else 'not weighted'}"
-            sample = make_sample(view.y_true, view.y_prob, lens=view.lens, sample_weight=weight)
+            sample = sample_of(view, weight is not None)
             cells = sample.cells(any_partition)
             assert cells is sample.cells(any_partition), case  # fitted once
             outcomes = np.stack([sample.outcome, (sample.outcome + 1) % sample.n_outcomes])[:, None].astype(np.uint8)
             sums = CellSums.of(sample, cells, outcomes)
             assert sums.observed_count.shape == (2, 1, cells.n_cells, sample.n_outcomes), case
+            prob = sample.prob.tolist()
             for r in range(2):
-                expected = naive.cell_sums(cells.index.tolist(), sample.prob, outcomes[r, 0].tolist(), sample.weight)
+                expected = naive.cell_sums(cells.index.tolist(), prob, outcomes[r, 0].tolist(), sample.weight)
                 count, predicted, observed = zip(*(expected[label] for label in range(cells.n_cells)), strict=True)
                 np.testing.assert_allclose(sums.count, count, **EXACT, err_msg=case)
                 np.testing.assert_allclose(sums.predicted_sum, predicted, **EXACT, err_msg=case)

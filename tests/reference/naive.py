@@ -1,13 +1,14 @@
 """Slow and obvious twins of the package: every definition as loops over plain lists, to be read beside the papers.
 
-Rows are lists of floats, outcomes are ints, weights are lists or None. NumPy serves as logarithm and to hand arrays
-to a user's functions, nothing else. Variances and means are exact fractions, so that ties are ties.
+Rows are lists of floats, outcomes are ints, weights are lists or None. NumPy serves as logarithm, to hand arrays to a
+user's functions, and to write down all pairs of rows or all points of a grid at once, nothing else. Variances and means
+are exact fractions, so that ties are ties.
 """
 
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, product
-from math import exp, pi
+from math import pi
 
 import numpy as np
 from scipy.integrate import quad
@@ -347,12 +348,13 @@ def cell_sums(labels, expected, outcome, weight=None):
     sums = {}
     for i, label in enumerate(labels):
         n_outcomes = len(expected[i])
-        count, predicted, observed = sums.get(label, (0.0, [0.0] * n_outcomes, [0.0] * n_outcomes))
+        count, predicted, observed = sums.setdefault(label, ([0.0], [0.0] * n_outcomes, [0.0] * n_outcomes))
         w = 1.0 if weight is None else float(weight[i])
-        predicted = [total + w * float(p) for total, p in zip(predicted, expected[i], strict=True)]
-        observed = [total + w * (outcome[i] == k) for k, total in enumerate(observed)]
-        sums[label] = count + w, predicted, observed
-    return sums
+        count[0] += w
+        for k, p in enumerate(expected[i]):
+            predicted[k] += w * float(p)
+        observed[outcome[i]] += w
+    return {label: (count, predicted, observed) for label, ([count], predicted, observed) in sums.items()}
 
 
 def cell_errors(statistic, prob, outcome, weight=None, expected=None):
@@ -545,9 +547,11 @@ def squared_l2(statistic, prob, outcome, weight=None, expected=None):
         if len(rows) < 2:
             continue
         mass = sum(w[i] for i in rows)
-        pairs = [(i, j) for i in rows for j in rows if i < j]  # each twice
-        weight_of_pairs = 2 * sum(w[i] * w[j] for i, j in pairs)
-        products = 2 * sum(w[i] * w[j] * sum(map(float.__mul__, residual[i], residual[j])) for i, j in pairs)
+        pairs = np.outer([w[i] for i in rows], [w[i] for i in rows])
+        np.fill_diagonal(pairs, 0.0)  # what is left is every pair of different rows, twice
+        error = np.array([residual[i] for i in rows], dtype=float)
+        weight_of_pairs = float(pairs.sum())
+        products = float((pairs * (error @ error.T)).sum())
         if statistic.estimator == "unbiased":
             squared = products / weight_of_pairs
         elif statistic.estimator == "t-cal":
@@ -711,8 +715,9 @@ def kde_error(statistic, prob, outcome, weight=None, expected=None):
         bandwidth = max(silverman(position), 8 * (high - low) / 2**17)
     start, step, n_points = grid_of(statistic, bandwidth)
     half = int(np.ceil(KERNEL_ENDS[statistic.kernel] * bandwidth / step))
-    taps = [kernel_shape(statistic.kernel, distance * step / bandwidth) for distance in range(half + 1)]
-    gap, density = [0.0] * n_points, 0.0
+    taps = np.array([kernel_shape(statistic.kernel, distance * step / bandwidth) for distance in range(half + 1)])
+    grid = start + step * np.arange(n_points)
+    gap, density = np.zeros(n_points), 0.0
     for i, x in enumerate(position):
         w = 1.0 if weight is None else float(weight[i])
         p, y = prob[i][1], outcome[i]
@@ -721,13 +726,12 @@ def kde_error(statistic, prob, outcome, weight=None, expected=None):
             below = int(np.floor((image - start) / step))
             share = (image - start) / step - below
             for node, part in ((below, 1 - share), (below + 1, share)):
-                for point in range(max(node - half, 0), min(node + half + 1, n_points)):
-                    g = start + point * step
-                    if low < g <= high:
-                        k = w * part * taps[abs(point - node)]
-                        density += k
-                        gap[point] += k * (y - q if statistic.reference == "mean" else y - g - (q - p))
-    return sum(abs(value) for value in gap) / density
+                points = np.arange(max(node - half, 0), min(node + half + 1, n_points))
+                points = points[(low < grid[points]) & (grid[points] <= high)]
+                k = w * part * taps[abs(points - node)]
+                density += k.sum()
+                gap[points] += k * (y - q if statistic.reference == "mean" else y - grid[points] - (q - p))
+    return float(abs(gap).sum() / density)
 
 
 KERNEL_ENDS = {"triweight": 3.0, "gaussian": 8.5}
@@ -792,11 +796,8 @@ def smooth_ece(statistic, prob, outcome, weight=None, expected=None):
         residual[x] = residual.get(x, 0.0) + w * (outcome[i] - q) / total
 
     def error(sigma):
-        value = 0.0
-        for j in range(statistic.n_points):
-            t = (j + 0.5) / statistic.n_points
-            value += abs(sum(r * reflected(t, x, sigma) for x, r in residual.items())) / statistic.n_points
-        return value
+        t = (np.arange(statistic.n_points) + 0.5) / statistic.n_points
+        return float(np.mean(abs(sum(r * reflected(t, x, sigma) for x, r in residual.items()))))
 
     if statistic.bandwidth is not None:
         return error(statistic.bandwidth)
@@ -808,14 +809,13 @@ def smooth_ece(statistic, prob, outcome, weight=None, expected=None):
 
 
 def reflected(t, x, sigma):
-    """The Gaussian density around x at t, reflected at 0 and 1."""
-    value, turn = 0.0, 0
+    """The Gaussian density around x at the points t, reflected at 0 and 1."""
+    value, turn = np.zeros_like(t), 0
     while 2 * turn <= 2 + 9 * sigma:
         for shift in {2 * turn, -2 * turn}:
             for image in (x + shift, -x + shift):
                 z = (t - image) / sigma
-                if abs(z) < 9:
-                    value += exp(-z * z / 2)
+                value += np.where(abs(z) < 9, np.exp(-z * z / 2), 0.0)
         turn += 1
     return value / (sigma * (2 * pi) ** 0.5)
 
@@ -1073,54 +1073,48 @@ def skce(statistic, prob, outcome, weight=None, expected=None):
     bandwidth = statistic.bandwidth
     if bandwidth == "median":
         bandwidth = median_distance(statistic.kernel, tuple(tuple(p) for p, x in zip(prob, w, strict=True) if x > 0))
-    pairs = {
-        "biased": [(i, j) for i in range(n) for j in range(n)],
-        "unbiased": [(i, j) for i in range(n) for j in range(n) if i != j],
-        "block": [(i, i + 1) for i in range(0, n - 1, 2)],
+    looked_at = {
+        "biased": np.ones((n, n)),
+        "unbiased": 1 - np.eye(n),
+        "block": [[float(i % 2 == 0 and j == i + 1) for j in range(n)] for i in range(n)],
     }[statistic.estimator]
-    residual = tuple(
-        tuple((y == k) - float(q) for k, q in enumerate(row)) for y, row in zip(outcome, expected, strict=True)
+    residual = np.array(
+        [[(y == k) - float(q) for k, q in enumerate(row)] for y, row in zip(outcome, expected, strict=True)]
     )
+    pairs = np.outer(w, w) * looked_at
     similar = similarities(statistic.kernel, tuple(map(tuple, prob)), float(bandwidth))
-    inner = inner_products(residual)
-    total, counted = 0.0, 0.0
-    for i, j in pairs:
-        later, earlier = max(i, j), min(i, j)
-        total += w[i] * w[j] * similar[later][earlier] * inner[later][earlier]
-        counted += w[i] * w[j]
-    return total / counted if counted > 0 else 0.0
+    products = pairs * similar * (residual @ residual.T)
+    return float(products.sum() / pairs.sum()) if pairs.sum() > 0 else 0.0
 
 
 @cache
 def similarities(kernel, rows, bandwidth):
-    """The kernel of every row and the rows up to it, found once for all estimators and weights."""
-    return [[kernel_between(kernel, p, q, bandwidth) for q in rows[: i + 1]] for i, p in enumerate(rows)]
-
-
-@cache
-def inner_products(vectors):
-    """The inner product of every vector and the vectors up to it."""
-    return [[sum(r * s for r, s in zip(a, b, strict=True)) for b in vectors[: i + 1]] for i, a in enumerate(vectors)]
-
-
-def kernel_between(kernel, p, q, bandwidth):
-    """A kernel of two rows; a user's function receives arrays."""
-    if kernel is caltest.statistics.total_variation_kernel:
-        return exp(-total_variation(p, q) / bandwidth)
-    if kernel is caltest.statistics.euclidean_kernel:
-        return exp(-euclidean(p, q) / bandwidth)
+    """The kernel of every two rows, found once for all estimators and weights."""
     if kernel is caltest.statistics.gaussian_kernel:
-        return exp(-((euclidean(p, q) / bandwidth) ** 2) / 2)
-    return float(kernel(np.array(p), np.array(q), bandwidth))
+        return np.exp(-np.square(distances_of_pairs(kernel, rows) / bandwidth) / 2)
+    if kernel in (caltest.statistics.total_variation_kernel, caltest.statistics.euclidean_kernel):
+        return np.exp(-distances_of_pairs(kernel, rows) / bandwidth)
+    return mirrored(
+        [[float(kernel(np.array(p), np.array(q), bandwidth)) for q in rows[: i + 1]] for i, p in enumerate(rows)]
+    )
 
 
 @cache
-def median_distance(kernel, rows):
-    """The middle of all n * n distances, or the average of the two middle ones; 1e-150 instead of 0."""
+def distances_of_pairs(kernel, rows):
+    """The distance of every two rows that a kernel of the package looks at; total variation for any other kernel."""
     euclidean_kernels = {caltest.statistics.euclidean_kernel, caltest.statistics.gaussian_kernel}
     distance = euclidean if kernel in euclidean_kernels else total_variation
-    different = [distance(p, q) for i, p in enumerate(rows) for q in rows[:i]]
-    return max(middle(sorted([0.0] * len(rows) + different + different), "median"), 1e-150)
+    return mirrored([[distance(p, q) for q in rows[: i + 1]] for i, p in enumerate(rows)])
+
+
+def mirrored(triangle):
+    """The symmetric matrix of which the rows hold what is left of the diagonal and on it."""
+    return np.array([[triangle[max(i, j)][min(i, j)] for j in range(len(triangle))] for i in range(len(triangle))])
+
+
+def median_distance(kernel, rows):
+    """The middle of all n * n distances, or the average of the two middle ones; 1e-150 instead of 0."""
+    return max(middle(sorted(distances_of_pairs(kernel, rows).ravel().tolist()), "median"), 1e-150)
 
 
 def mmce(statistic, prob, outcome, weight=None, expected=None):
