@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,7 +86,10 @@ def line_of(room: str) -> int:
     return next(i for i, rooms in enumerate(ROOMS) if room in rooms)
 
 
-IMPORTS = [found for file in FILES for found in imports_of(file)]
+@cache
+def imports() -> list[Import]:
+    """All imports of the package."""
+    return [found for file in FILES for found in imports_of(file)]
 
 
 def test_the_reader_of_imports_reads():
@@ -97,7 +101,7 @@ def test_the_reader_of_imports_reads():
     found = [(m, inside) for node, inside in statements(ast.parse(source)) for m in modules_of(node)]
     assert found == [("numba", False), ("rich", False), ("scipy.stats", True)]
     assert {"caltest.predictions._validation", "numba", "numpy", "statsmodels.stats.proportion"} <= {
-        i.module for i in IMPORTS
+        i.module for i in imports()
     }
 
 
@@ -110,7 +114,7 @@ def test_every_module_stands_in_a_room():
 
 def test_imports_stay_in_their_room_or_point_to_an_earlier_one():
     wrong = []
-    for found in IMPORTS:
+    for found in imports():
         room, parts = room_of(found.file), found.module.split(".")
         if found.head != "caltest" or room in {"__init__", "cli"}:
             continue
@@ -122,17 +126,17 @@ def test_imports_stay_in_their_room_or_point_to_an_earlier_one():
 def test_kernel_files_stand_alone():
     """Numba's cache does not see an edit in another file and would return stale results."""
     compiling = "imports caltest._compiled._jit"  # the decorator, which is never compiled itself
-    imports = [str(i) for i in IMPORTS if room_of(i.file) == "_compiled" and i.head == "caltest"]
-    assert [line for line in imports if not line.endswith(compiling)] == []
+    found = [str(i) for i in imports() if room_of(i.file) == "_compiled" and i.head == "caltest"]
+    assert [line for line in found if not line.endswith(compiling)] == []
 
 
 @pytest.mark.parametrize("library", ONLY_IN)
 def test_a_library_has_one_home(library):
-    assert [str(i) for i in IMPORTS if i.head == library and room_of(i.file) != ONLY_IN[library]] == []
+    assert [str(i) for i in imports() if i.head == library and room_of(i.file) != ONLY_IN[library]] == []
 
 
 def test_heavy_libraries_are_imported_inside_functions():
-    assert [str(i) for i in IMPORTS if i.head in LAZY and not i.in_function] == []
+    assert [str(i) for i in imports() if i.head in LAZY and not i.in_function] == []
 
 
 @pytest.mark.parametrize("file", sorted((PACKAGE / "_compiled").glob("*.py")), ids=lambda file: file.stem)

@@ -252,8 +252,8 @@ def test_every_statistic_on_every_problem(kind):
             assert result.components[0].pvalue == result.pvalue, case
             rank = naive.pvalue(result.statistic, result.null_distribution)
             assert result.pvalue == (1 / 200 if result.impossible_samples.size else rank), case
-    for problem in PROBLEMS:
-        assert_json(run(problem.y_true, problem.y_prob, kind(), lens=lens_for(kind())), problem.name)
+            if statistic == kind():
+                assert_json(result, problem.name)
 
 
 def assert_json(result, case):
