@@ -1,7 +1,8 @@
 """ECE over the median-variance tree, fitted again to every resample of the rows; 10 classes (canonical) and 2.
 
-The tree: a node of at least ``2 * min_leaf`` rows is cut at the upper median of the class that varies most in it, if
-both sides keep ``min_leaf`` rows.
+The tree: a node of at least ``2 * min_leaf`` rows is cut at the upper median of the class that varies most in it,
+before or beyond the rows that are equal to it, if both sides keep ``min_leaf`` rows. The loops try no other class, as
+`caltest.VarianceTree` does where many predictions are equal.
 """
 
 import numpy as np
@@ -61,8 +62,13 @@ class _LevelwiseTree:
             start = np.cumsum(size) - size
             splits = size >= 2 * self._min_leaf
             if splits.any():
-                below = self._below_median(row, size, start, sums)
+                value, median = self._medians(row, size, start, sums)
+                below = value < np.repeat(median, size)
                 n_below = np.add.reduceat(below.view(np.uint8), start, dtype=np.intp)
+                stuck = splits & (n_below < self._min_leaf)
+                if stuck.any():
+                    below |= (value == np.repeat(median, size)) & np.repeat(stuck, size)
+                    n_below = np.add.reduceat(below.view(np.uint8), start, dtype=np.intp)
                 splits &= np.minimum(n_below, size - n_below) >= self._min_leaf
             if not splits.all():
                 node = np.repeat(np.arange(len(size)), size)
@@ -82,8 +88,8 @@ class _LevelwiseTree:
             sums = np.concatenate([left_sums, sums - left_sums])
         return total / (2 * n)
 
-    def _below_median(self, row, size, start, sums):
-        """Return whether each row lies below the upper median of its node, on the class that varies most there."""
+    def _medians(self, row, size, start, sums):
+        """Return the values of the rows and the upper median of each node, on the class that varies most there."""
         k = self._k
         widest = (sums[:, k:] - sums[:, :k] ** 2 / size[:, None]).argmax(axis=1)
         at = row * k
@@ -92,7 +98,7 @@ class _LevelwiseTree:
         partitioned = value.copy()
         for first, count in zip(start.tolist(), size.tolist(), strict=True):
             partitioned[first : first + count].partition(count // 2)
-        return value < np.repeat(partitioned[start + size // 2], size)
+        return value, partitioned[start + size // 2]
 
 
 def plain_classes(y_true, y_prob, n_resamples, seed, min_leaf=MIN_LEAF):
@@ -140,7 +146,7 @@ def tuned_events(y_true, y_prob, n_resamples, seed, min_leaf=MIN_LEAF):
 class _SortedTree:
     def __init__(self, p, min_leaf):
         self._p = p
-        self._tie = np.searchsorted(p, p)  # first row of each row's block of ties
+        self._tie, self._beyond = np.searchsorted(p, p), np.searchsorted(p, p, side="right")  # the block of ties
         self._min_leaf = min_leaf
 
     def errors(self, rows, events):
@@ -156,6 +162,11 @@ class _SortedTree:
             median = drawn.searchsorted(before + size // 2, side="right") - 1
             cut = np.maximum(median - median % n + self._tie[median % n], start)
             below = drawn[cut] - before
+            beyond = np.minimum(median - median % n + self._beyond[median % n], stop)
+            up_to = drawn[beyond] - before
+            lead = np.abs(2 * below - size) - np.abs(2 * up_to - size)
+            better = (lead > 0) | ((lead == 0) & (self._p[median % n] < 0.5))
+            cut, below = np.where(better, beyond, cut), np.where(better, up_to, below)
             splits = np.minimum(below, size - below) >= self._min_leaf
             if not splits.all():
                 leaves.append(start[~splits])
@@ -198,9 +209,19 @@ def _grow(prob, min_leaf):
         if len(row) >= 2 * min_leaf:
             widest = prob[row].var(axis=0).argmax() if prob.shape[1] > 1 else 0
             value = prob[row, widest]
-            below = value < np.partition(value, len(row) // 2)[len(row) // 2]
+            median = np.partition(value, len(row) // 2)[len(row) // 2]
+            below = _below(value, median, min_leaf, is_event=prob.shape[1] == 1)
             if min(below.sum(), (~below).sum()) >= min_leaf:
                 stack += [row[below], row[~below]]
                 continue
         leaves.append(row)
     return leaves
+
+
+def _below(value, median, min_leaf, *, is_event):
+    """Return which rows are cut off below: before the ties of the median, or with them."""
+    before, beyond = value < median, value <= median
+    if is_event:
+        lead = abs(2 * before.sum() - len(value)) - abs(2 * beyond.sum() - len(value))
+        return beyond if lead > 0 or (lead == 0 and median < 0.5) else before
+    return beyond if before.sum() < min_leaf else before

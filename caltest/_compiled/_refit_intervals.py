@@ -98,7 +98,7 @@ def _variance(values, drawn, start, stop):
 
 @kernel
 def _grow(
-    values, block_start, drawn, before, min_rows, min_leaf, upper, max_cells, by_variance, nodes, variance, starts
+    values, block_start, drawn, before, min_rows, min_leaf, balanced, max_cells, by_variance, nodes, variance, starts
 ):
     """Fill ``starts`` with the first rows of the leaves, and return their number, or -1 if it exceeds ``max_cells``.
 
@@ -142,15 +142,20 @@ def _grow(
         middle = first + (last - first) // 2
         row = _locate(drawn, before, middle, low, high)
         cut = max(a, block_start[row])
-        if not upper and (last - first) % 2 == 0:
-            lower = _locate(drawn, before, middle - 1, low, high)
-            if (values[row] + values[lower]) / 2 <= values[lower]:
-                cut = max(a, block_start[lower])
-            else:
-                cut = lower + 1  # rows between the two were not drawn, but for their place they might have been
-                while cut < b and values[cut] < (values[row] + values[lower]) / 2:
-                    cut += 1
         below = _rank(drawn, before, cut)
+        size = last - first
+        if 2 * (below - first) < size:  # perhaps a cut beyond the ties of the median is better
+            beyond = row + 1
+            while beyond < b and block_start[beyond] != beyond:
+                beyond += 1
+            up_to = _rank(drawn, before, beyond) if beyond < b else last
+            lead = abs(2 * (below - first) - size) - abs(2 * (up_to - first) - size)
+            better = below - first < min_leaf
+            if balanced:
+                better = lead > 0 or (lead == 0 and values[row] < 0.5)
+            if better:
+                cut = beyond
+                below = up_to
         if min(below - first, last - below) < min_leaf:
             continue
         if n_cells == max_cells:
@@ -173,12 +178,13 @@ def _grow(
 
 
 @kernel
-def fit_trees(values, block_start, drawn, min_rows, min_leaf, upper, max_cells):
+def fit_trees(values, block_start, drawn, min_rows, min_leaf, balanced, max_cells):
     """Return ``(n_replicates, max_cells + 1)``: where the cells of every resample start; the rest is n_samples.
 
-    ``values (n_samples,)`` increase. A node of at least ``min_rows`` rows is cut at its upper median or its median, if
-    either side keeps ``min_leaf`` rows. Only where that makes more than ``max_cells`` leaves does their order matter:
-    then the node of largest variance is cut first.
+    ``values (n_samples,)`` increase. A node of at least ``min_rows`` rows is cut before or beyond the ties of its
+    median, if either side keeps ``min_leaf`` rows. If ``balanced``, whichever is more balanced, and beyond them if both
+    are as balanced and the median is below 1/2; else beyond them only where too few rows lie before. Only where that
+    makes more than ``max_cells`` leaves does their order matter: then the node of largest variance is cut first.
     """
     n_replicates, n_samples = drawn.shape
     starts = np.empty((n_replicates, max_cells + 1), np.int64)
@@ -192,7 +198,7 @@ def fit_trees(values, block_start, drawn, min_rows, min_leaf, upper, max_cells):
         for by_variance in (False, True):
             if n_cells < 0:
                 n_cells = _grow(
-                    values, block_start, row, before, min_rows, min_leaf, upper, max_cells, by_variance, nodes,
+                    values, block_start, row, before, min_rows, min_leaf, balanced, max_cells, by_variance, nodes,
                     variance, starts[r],
                 )  # fmt: skip
         for b in range(n_cells, max_cells + 1):

@@ -66,18 +66,19 @@ def _measure(prob, row, times, count, mean, scatter, centre, total, square):
 
 
 @njit(inline="always")
-def _widest(scatter):
-    # The first class whose variance is largest, rounding apart, and the lead over the classes before and after it.
+def _widest(scatter, tried):
+    # The first untried class whose variance is largest, rounding apart, and the lead over the untried ones about it.
     largest = 0.0
     for k in range(scatter.size):
-        largest = max(largest, scatter[k])
+        if not tried[k]:
+            largest = max(largest, scatter[k])
     axis = -1
     for k in range(scatter.size):
-        if axis < 0 and scatter[k] >= largest * (1 - 1e-11):
+        if axis < 0 and not tried[k] and scatter[k] >= largest * (1 - 1e-11):
             axis = k
     lead = np.inf
     for k in range(scatter.size):
-        if k != axis:
+        if k != axis and not tried[k]:
             lead = min(lead, abs(largest * (1 - 1e-11) - scatter[k]))
     return axis, largest, lead
 
@@ -87,12 +88,10 @@ def fit_class_trees(
     prob,
     null_prob,
     rank,
-    sorted_values,
     rows,
     outcomes,
     min_rows,
     min_leaf,
-    upper,
     max_cells,
     counts,
     predicted,
@@ -103,9 +102,9 @@ def fit_class_trees(
     Adds to ``counts (n_replicates, capacity)``, ``predicted`` and ``observed (n_replicates, capacity, n_outcomes)`` and
     returns the largest number of leaves, or -1 where one tree has more than fit. ``rows`` and ``outcomes
     (n_replicates, n_samples)`` are what was drawn, ``rank (n_outcomes, n_samples) int32`` the place of each probability
-    among the distinct ones of its class, ``sorted_values``. A node of at least ``min_rows`` rows is cut, on the class
-    of largest variance, at its upper median or its median, if either side keeps ``min_leaf`` rows; the node of largest
-    variance first.
+    among the distinct ones of its class. A node of at least ``min_rows`` rows is cut before the ties of its median or,
+    where fewer than ``min_leaf`` rows lie there, beyond them, if either side keeps that many; on the class of largest
+    variance that allows it; the node of largest variance first.
     """
     n_replicates, n_drawn = rows.shape
     n_samples, n_outcomes = prob.shape
@@ -131,6 +130,7 @@ def fit_class_trees(
     centre = np.empty(n_outcomes)
     total = np.empty(n_outcomes)
     square = np.empty(n_outcomes)
+    tried = np.zeros(n_outcomes, np.bool_)
     for r in range(n_replicates):
         drawn[:] = 0
         for i in range(n_drawn):
@@ -153,12 +153,12 @@ def fit_class_trees(
                 is_leaf[k] = True
                 variance[k] = -1.0
                 if count[k] >= min_rows:
-                    axis[k], largest, lead = _widest(scatter[k])
+                    axis[k], largest, lead = _widest(scatter[k], tried)
                     if not (lead > 4 * doubt[k] and doubt[k] < 1e-12 * largest):
                         chosen = slice(begin[k], end[k])
                         _measure(prob, row[chosen], times[chosen], count[k], mean[k], scatter[k], centre, total, square)
                         doubt[k] = 0.0
-                        axis[k], largest, lead = _widest(scatter[k])
+                        axis[k], largest, lead = _widest(scatter[k], tried)
                     variance[k] = largest / count[k]
             n_seen = n_nodes
             node = -1
@@ -174,38 +174,41 @@ def fit_class_trees(
             variance[node] = -1.0
             a = begin[node]
             b = end[node]
-            ranks = rank[axis[node]]
-            for i in range(b - a):
-                key[i] = ranks[uint64(row[a + i])]
-            keys = key[: b - a]
             weights = times[a:b]
+            keys = key[: b - a]
             middle = count[node] // 2
             below = 0
             cut = 0
-            high = sorted_values.shape[1] - 1
-            while cut < high:  # the largest rank with no more than `middle` rows below it
-                at = (cut + high + 1) // 2
-                rows_below = _below(keys, weights, at)
-                if rows_below <= middle:
-                    cut = at
-                    below = rows_below
-                else:
-                    high = at - 1
-            if not upper and count[node] % 2 == 0 and below == middle:
-                at_middle = cut
-                lower = 0
-                times_lower = 0
+            while axis[node] >= 0:
+                ranks = rank[axis[node]]
                 for i in range(b - a):
-                    if lower < keys[i] < cut:
-                        lower = np.int64(keys[i])
-                for i in range(b - a):
-                    times_lower += weights[i] if keys[i] == lower else 0
-                values = sorted_values[axis[node]]
-                cut = lower + 1
-                if (values[lower] + values[at_middle]) / 2 <= values[lower]:
-                    cut = lower
-                    below -= times_lower
-            if min(below, count[node] - below) < min_leaf:
+                    key[i] = ranks[uint64(row[a + i])]
+                below = 0
+                cut = 0
+                high = n_samples - 1
+                while cut < high:  # the largest rank with no more than `middle` rows below it: that of the median
+                    at = (cut + high + 1) // 2
+                    rows_below = _below(keys, weights, at)
+                    if rows_below <= middle:
+                        cut = at
+                        below = rows_below
+                    else:
+                        high = at - 1
+                if below < min_leaf:
+                    cut += 1
+                    below = _below(keys, weights, cut)
+                if min(below, count[node] - below) >= min_leaf:
+                    break
+                if doubt[node] > 0.0:  # the order of the other classes must not depend on rounding
+                    chosen = slice(a, b)
+                    _measure(prob, row[chosen], weights, count[node], mean[node], scatter[node], centre, total, square)
+                    doubt[node] = 0.0
+                tried[axis[node]] = True
+                axis[node], largest, lead = _widest(scatter[node], tried)
+                if not largest > 0.0:
+                    axis[node] = -1
+            tried[:] = False
+            if axis[node] < 0:
                 continue
             left = a
             right = 0

@@ -154,7 +154,7 @@ def compare_models(
     >>> comparison.ranking
     ('neural_network', 'logistic_regression', 'random_forest', 'naive_bayes')
     >>> print(comparison.pairs[1].conclusion)
-    logistic_regression is better calibrated than random_forest (adjusted p = 0.042).
+    logistic_regression is better calibrated than random_forest (adjusted p = 0.043).
     """
     validate_choice(correction, "correction", CORRECTIONS)
     validate_choice(method, "method", METHODS)

@@ -134,6 +134,8 @@ def difference_result(
     differences: Differences,
     pair: tuple[int, int],
     deviation: NDArray[np.float64] | None,
+    *,
+    notes: tuple[Note, ...] = (),
     **context: Any,
 ) -> DifferenceResult:
     """Return the result for a pair of models; bootstrap deviations ``(n_resamples,)`` replace the normal limit."""
@@ -145,15 +147,14 @@ def difference_result(
     z = difference / error if error > 0 else 0.0
     level = context["confidence_level"]
     origin, pvalue, reach = _NORMAL, float(2 * ndtr(-abs(z))), float(ndtri((1 + level) / 2)) * error
-    notes: tuple[Note, ...] = ()
     if deviation is not None:
         origin = f"{len(deviation)} {_BOOTSTRAP}"
         drawn = critical_value(np.abs(deviation), abs(difference), level)
-        notes = () if math.isfinite(drawn[1]) else (_too_few_draws(len(deviation), level),)
+        notes = notes if math.isfinite(drawn[1]) else (*notes, _too_few_draws(len(deviation), level))
         # Observations that show no variance show none when they are resampled.
         pvalue, reach = np.maximum(drawn, (pvalue, reach)).tolist() if differences.unreliable[pair] else drawn
     if not differences.informative[pair]:
-        reach, notes = math.inf, (_NO_VARIANCE,)
+        reach, notes = math.inf, (*notes, _NO_VARIANCE)
     return DifferenceResult(
         difference=difference,
         standard_error=error,

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.comparison._difference import DifferenceResult, difference_result
 from caltest.comparison._u_statistics import Differences, PairTerms, resample
+from caltest.predictions._cells import few_cells_notes
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._partitions import Partition
@@ -126,7 +127,7 @@ def paired_test(
     >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
     >>> result = caltest.paired_test(y_true, y_prob["naive_bayes"], y_prob["neural_network"])
     >>> round(result.difference, 4), round(result.statistic, 1)
-    (0.0231, 3.7)
+    (0.024, 3.9)
     >>> caltest.paired_test(y_true, y_prob["random_forest"], y_prob["random_forest"]).pvalue
     1.0
     """
@@ -307,4 +308,5 @@ def _compare(
         lens=look,
         lens_name=lens_name(look, classes),
         n_samples=(samples[0].n_samples, samples[1].n_samples),
+        notes=tuple(dict.fromkeys(note for sample in samples for note in few_cells_notes(sample, partition))),
     )

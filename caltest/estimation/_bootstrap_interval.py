@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._cells import few_cells_notes
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._user_functions import Region
@@ -266,7 +267,7 @@ def bootstrap_interval(
         bootstrap_distribution=values,
         bias_correction=correction,
         acceleration=acceleration,
-        notes=_notes(estimate, values),
+        notes=(*few_cells_notes(sample, chosen.partition), *_notes(estimate, values)),
     )
 
 

@@ -7,11 +7,13 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from caltest.predictions._cells import few_cells_notes
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
 from caltest.predictions._validation import validate_problem, validate_weight
 from caltest.resampling._run import settle
+from caltest.results._warnings import warn_user
 from caltest.statistics import ECE, Statistic
 from caltest.statistics._base import default_lens, validate_estimate
 
@@ -66,6 +68,11 @@ def calibration_error(
         negative or all 0; if the statistic is a combination of tests (`Omnibus`), or needs two outcomes and the lens
         returns more; if no observation lies in the region.
 
+    Warns
+    -----
+    CalibrationWarning
+        If ties leave a tree fewer than half of the cells that it aims at, so that errors may cancel (note C402).
+
     See Also
     --------
     l2_interval : Estimate and confidence interval for the l2 calibration error.
@@ -87,4 +94,6 @@ def calibration_error(
     prob, outcome = validate_problem(y_true, y_prob, classes)
     look = default_lens(chosen, prob.shape[1]) if lens is None else lens
     sample = induce(prob, outcome, lens=look, region=region, weight=validate_weight(sample_weight, len(prob)))
+    for note in few_cells_notes(sample, chosen.partition):
+        warn_user(str(note))
     return float(settle(chosen, sample).evaluate(sample, sample.outcome))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.predictions._cells import Cells, CellSums
+from caltest.predictions._cells import Cells, CellSums, few_cells_notes
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
@@ -18,7 +18,7 @@ from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region, apply_distance, apply_lens, apply_region
 from caltest.predictions._validation import validate_prob, validate_problem
 from caltest.predictions._variance_tree import VarianceTree
-from caltest.results import Result
+from caltest.results import Note, Result
 from caltest.results._description import Description, Table
 from caltest.results._naming import describe
 
@@ -46,6 +46,8 @@ class HistogramRegression(Result):
         The lens in words.
     partition : Partition or callable
         The cells (bins).
+    notes : tuple of Note
+        Cautions.
     """
 
     count: NDArray[np.float64]
@@ -55,6 +57,7 @@ class HistogramRegression(Result):
     lens: LensLike
     lens_name: str
     partition: Any
+    notes: tuple[Note, ...]
     _cells: Cells = field(repr=False)
     _region: Region | None = field(repr=False)
     _n_classes: int = field(repr=False)
@@ -155,6 +158,7 @@ class HistogramRegression(Result):
             [self.conclusion],
             [Table(("observations", "average prediction", "frequencies"), rows)],
             shown,
+            self.notes,
         )
 
 
@@ -228,6 +232,7 @@ def histogram_regression(
         lens=look,
         lens_name=lens_name(look, classes),
         partition=cut,
+        notes=few_cells_notes(sample, cut),
         _cells=cells,
         _region=region,
         _n_classes=prob.shape[1],

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._cells import few_cells_notes
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._partitions import Partition
@@ -304,12 +305,6 @@ def _notes(
             "reads the estimate as its 16 % quantile.",
         ),
         (
-            isinstance(partition, Partition) and 2 * len(count) < partition.wanted_cells(sample.n_samples),
-            "C402",
-            f"There are too few cells (bins), here {len(count)}, because half of the predictions in a cell are "
-            "equal. Deviations of opposite sign within a cell cancel: pass `partition`.",
-        ),
-        (
             distribution.evidence > 0,
             "C403",
             "Fewer than 5 errors (labels other than the most probable one) were expected, so the chi-squared "
@@ -343,7 +338,7 @@ def _notes(
             "could have left undetected.",
         ),
     ]
-    return tuple(Note(code, text) for holds, code, text in found if holds)
+    return (*few_cells_notes(sample, partition), *(Note(code, text) for holds, code, text in found if holds))
 
 
 def _sparse_share(count: NDArray[np.float64]) -> float:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from caltest.predictions._cells import few_cells_notes
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
@@ -233,7 +234,7 @@ def noise_floor(
         method="monte-carlo" if drawn else "exact",
         hypothesis=null.hypothesis,
         origin=null.origin(draws.n_resamples) if drawn else "computed, predictions fixed (no Monte Carlo error)",
-        notes=tuple(sparsity_notes([chosen], sample, draws)),
+        notes=(*few_cells_notes(sample, chosen.partition), *sparsity_notes([chosen], sample, draws)),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.estimation._cell_tests import CellTests, cell_pvalue
-from caltest.predictions._cells import Cells, CellSums
+from caltest.predictions._cells import Cells, CellSums, few_cells_notes
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._partitions import EqualWidth, Intervals, Partition
 from caltest.predictions._sample import Sample, make_event_sample
@@ -21,7 +21,7 @@ from caltest.resampling._distributions import SMALLEST_PVALUE
 from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.resampling._row_draws import RowDraws
 from caltest.resampling._schemes import validate_resampling
-from caltest.results import Result
+from caltest.results import Note, Result
 from caltest.results._description import Description, Table
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
@@ -63,6 +63,8 @@ class ReliabilityCurve(Result):
         The lens in words.
     partition : Partition or callable
         The cells (bins).
+    notes : tuple of Note
+        Cautions.
     density_edges, density : arrays of shape (n_bins + 1,) and (n_bins,)
         Distribution of the predictions: share of the observations in bins of equal width.
     pvalue : array of shape (n_cells,)
@@ -84,6 +86,7 @@ class ReliabilityCurve(Result):
     lens: LensLike
     lens_name: str
     partition: Any
+    notes: tuple[Note, ...]
     density_edges: NDArray[np.float64]
     density: NDArray[np.float64]
     pvalue: NDArray[np.float64]
@@ -220,6 +223,7 @@ class ReliabilityCurve(Result):
             f"Reliability curve ({self.lens_name}, {int(self.count.sum())} observations, {describe(self.partition)})",
             [self.conclusion],
             [Table(("cell (bin)", "observations", "predicted", "observed", bar, "outside"), rows)],
+            notes=self.notes,
         )
 
 
@@ -337,6 +341,7 @@ def reliability_curve(
         lens=look,
         lens_name=lens_name(look, classes),
         partition=cut,
+        notes=few_cells_notes(sample, cut),
         density_edges=edges,
         density=density / sample.n_samples,
         pvalue=_cell_pvalues(sample, cells, counts)[order],

@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 from caltest.estimation._l2_interval import L2Interval, interval_of_sample
+from caltest.predictions._cells import few_cells_notes
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._sample import Sample
 from caltest.resampling._distributions import TIE_TOLERANCE
@@ -70,6 +71,7 @@ def describe_finding(
     score, direction = _direction(components, sample)
     notes = (
         *(sparsity_notes(parts, sample, finding.draws) if finding.draws is not None else ()),
+        *dict.fromkeys(note for part in parts for note in few_cells_notes(sample, getattr(part, "partition", None))),
         *_constant_notes(components),
         *_scatter_notes(components),
         *impossible_notes(sample),

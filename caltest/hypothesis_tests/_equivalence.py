@@ -93,10 +93,11 @@ class EquivalenceResult(Decision, Result):
     @property
     def conclusion(self) -> str:
         """The decision in words."""
-        verdict = "is" if self.rejected else "is not"
+        verdict, number = "is" if self.rejected else "is not", self.interval.n_cells
+        cells = "1 cell" if number == 1 else f"{number} cells"
         said = (
-            f"It {verdict} shown at the {percent(self.alpha)} level that the l2 calibration error is below "
-            f"{self.margin:.4g} (p = {self.pvalue:.4g})."
+            f"It {verdict} shown at the {percent(self.alpha)} level that the l2 calibration error within "
+            f"{cells} is below {self.margin:.4g} (p = {self.pvalue:.4g})."
         )
         if self.interval.confidence_interval.high >= greatest_l2(self.interval.n_outcomes):
             return f"{said} These observations certify no margin."

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._cells import count_events, count_outcomes, weigh_outcomes
-from caltest.predictions._partitions import Assignment, fit_partition
+from caltest.predictions._partitions import Assignment, Partition, fit_partition
+from caltest.results import Note
 
 if TYPE_CHECKING:
     from caltest.predictions._sample import Sample
@@ -78,6 +79,27 @@ class Cells:
     def split(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         """Return the values ``(n_samples,)`` of each cell."""
         return [values[self.members(cell)] for cell in range(self.n_cells)]
+
+
+def few_cells_notes(sample: Sample, partition: Any) -> tuple[Note, ...]:
+    """Return a note where ties left a partition fewer than half of the cells that it aims at, so that errors cancel.
+
+    Cells whose predictions are all equal hide nothing, however few they are.
+    """
+    wanted = partition.wanted_cells(sample.n_samples) if isinstance(partition, Partition) else 1
+    if wanted == 1:
+        return ()
+    cells = sample.cells(partition)
+    if 2 * cells.n_cells >= wanted or not any(np.ptp(part, axis=0).any() for part in cells.split(sample.given)):
+        return ()
+    number = "1 cell (bin)" if cells.n_cells == 1 else f"{cells.n_cells} cells (bins)"
+    return (
+        Note(
+            "C402",
+            f"{partition} has only {number} instead of {wanted}, because many predictions are equal. Deviations of "
+            "opposite sign within a cell cancel and are not detected; another partition may have more cells.",
+        ),
+    )
 
 
 @dataclass(frozen=True, eq=False)

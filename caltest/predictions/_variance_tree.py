@@ -28,18 +28,20 @@ class VarianceTree(Partition):
     r"""Tree whose nodes are split on the class with the largest variance of its probability.
 
     The data-dependent partition of Vaicenavicius et al. (2019, appendix B; Nobel 1996), with both stopping rules found
-    in practice. The left child takes the observations with probability below the threshold t.
+    in practice. A node is cut at its median.
 
-    * ``min_leaf`` given: t is the upper median ``sorted(x)[n // 2]``; a node is split if both children keep at least
-      ``min_leaf`` observations, else it is a leaf; no other class is tried (CalibrationErrors.jl).
-    * ``min_split`` given: every node of at least that many observations is split, at its mean or median (the average
-      of the two middle values for even n), unless one side would be empty (uu-sml/calibration).
+    * ``min_leaf`` given: a node is split if both children keep at least ``min_leaf`` observations
+      (CalibrationErrors.jl).
+    * ``min_split`` given: every node of at least that many observations is split, at its median or mean, unless one
+      side would be empty (uu-sml/calibration).
     * neither given: ``max_cells`` = 2 ** round(0.3 log2 n) unless given, and ``min_leaf`` = max(1, int(0.7 n /
       max_cells)).
 
-    A node in which half the observations share the smallest value of that class is a leaf by the first and third rule,
-    because no value is below its median. Rounded or one-hot predictions may therefore share one cell, in which errors
-    cancel; then choose `EqualWidth` or ``min_split``.
+    Observations that are equal to the median m stay together: the cut is ``x < m | x >= m`` or, where the lower side is
+    too small, ``x <= m | x > m``. If that is none either, the class of next largest variance is tried, until no class
+    is left; the two programs stop there. Two outcomes are cut where the sides are more equal, and where both cuts are
+    as good, by the second if m < 1/2, so that an event and its complement have the same cells; not with ``min_split``.
+    Predictions with few different values have few cells, in which errors may cancel; results report it (note C402).
 
     Parameters
     ----------
@@ -124,23 +126,24 @@ class VarianceTree(Partition):
         self, sample: Sample, positions: NDArray[np.int32], outcomes: NDArray[Any]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Grow the tree on every resample of more than two outcomes, and sum over its leaves."""
-        ranks, null_prob = sample.once(_ranks), sample.null_prob
-        limits = self._refit_limits(sample.n_samples)
-        min_samples, *_, cells = limits
+        prob, null_prob = np.ascontiguousarray(sample.prob), sample.null_prob
+        rank = sample.once(_ranks)
+        min_samples, min_leaf, _, cells = self._refit_limits(sample.n_samples)
+        limits = min_samples, min_leaf, cells
         capacity = min(cells, 4 * sample.n_samples // min_samples + 16)
         while True:
             shape = len(positions), capacity
             sums = np.zeros(shape), np.zeros((*shape, sample.n_outcomes)), np.zeros((*shape, sample.n_outcomes))
-            used = fit_class_trees(ranks.prob, null_prob, ranks.rank, ranks.values, positions, outcomes, *limits, *sums)
+            used = fit_class_trees(prob, null_prob, rank, positions, outcomes, *limits, *sums)
             if used >= 0:
                 return sums[0][:, :used], sums[1][:, :used], sums[2][:, :used]
             capacity = min(cells, 2 * capacity)  # ties cut off small leaves
 
     def _refit_limits(self, n_samples: int) -> tuple[int, int, bool, int]:
-        """Return what the kernels take: smallest node and leaf, whether medians are upper ones, and the most cells."""
+        """Return what the kernels take: smallest node and leaf, whether events mirror, and the most cells."""
         min_leaf, max_cells = self._limits(n_samples)
         cut = self._cut(min_leaf)
-        return cut.min_samples, cut.min_leaf, min_leaf is not None, max(1, min(max_cells, n_samples // cut.min_leaf))
+        return cut.min_samples, cut.min_leaf, cut.mirrors, max(1, min(max_cells, n_samples // cut.min_leaf))
 
     def wanted_cells(self, n_samples: int) -> int:
         """Return the number of cells that the default rule aims at; 1 for the others, which aim at none."""
@@ -158,49 +161,33 @@ class VarianceTree(Partition):
 
     def _cut(self, min_leaf: int | None) -> _Cut:
         if min_leaf is not None:
-            return _Cut(min_samples=2 * min_leaf, min_leaf=min_leaf, middle=_upper_median)
-        middle = _mean if self.split == "mean" else np.median
-        return _Cut(min_samples=self.min_split or 1, min_leaf=1, middle=middle)
+            return _Cut(min_samples=2 * min_leaf, min_leaf=min_leaf, middle=_upper_median, mirrors=True)
+        middle = _mean if self.split == "mean" else _median
+        return _Cut(min_samples=self.min_split or 1, min_leaf=1, middle=middle, mirrors=False)
 
 
-@dataclass(frozen=True, eq=False)
-class Ranks:
-    """Predictions with their order, computed once for all resamples.
-
-    Attributes
-    ----------
-    prob : array of shape (n_samples, n_outcomes)
-        Predictions.
-    rank : array of shape (n_outcomes, n_samples)
-        Rank of each prediction among the distinct values of its class.
-    values : array of shape (n_outcomes, n_samples)
-        Distinct values of each class, increasing; the rest is 0.
-    """
-
-    prob: NDArray[np.float64]
-    rank: NDArray[np.int32]
-    values: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, prob: NDArray[np.float64]) -> Ranks:
-        """Return the ranks of ``prob (n_samples, n_outcomes)``."""
-        rank, values = np.empty(prob.T.shape, dtype=np.int32), np.zeros(prob.T.shape)
-        for k, column in enumerate(prob.T):
-            distinct, rank[k] = np.unique(column, return_inverse=True)
-            values[k, : len(distinct)] = distinct
-        return cls(np.ascontiguousarray(prob), rank, values)
-
-
-def _ranks(sample: Sample) -> Ranks:
-    return Ranks.of(sample.prob)
+def _ranks(sample: Sample) -> NDArray[np.int32]:
+    """Return the rank of each prediction among the distinct values of its class, ``(n_outcomes, n_samples)``."""
+    rank = np.empty(sample.prob.T.shape, dtype=np.int32)
+    for k, column in enumerate(sample.prob.T):
+        rank[k] = np.unique(column, return_inverse=True)[1]
+    return rank
 
 
 def _mean(values: NDArray[np.float64]) -> float:
     return math.fsum(values) / len(values)  # rounded once, so that the order of the observations does not matter
 
 
-def _upper_median(values: NDArray[np.float64]) -> Any:
-    return np.partition(values, len(values) // 2)[len(values) // 2]
+def _median(values: NDArray[np.float64]) -> float:
+    lower, upper = np.partition(values, [(len(values) - 1) // 2, len(values) // 2])[
+        [(len(values) - 1) // 2, len(values) // 2]
+    ]
+    between = (lower + upper) / 2
+    return float(between if between > lower else upper)  # it may round down to the lower one
+
+
+def _upper_median(values: NDArray[np.float64]) -> float:
+    return float(np.partition(values, len(values) // 2)[len(values) // 2])
 
 
 @dataclass(frozen=True)
@@ -209,14 +196,23 @@ class _Cut:
 
     min_samples: int
     min_leaf: int
-    middle: Callable[[NDArray[np.float64]], Any]
+    middle: Callable[[NDArray[np.float64]], float]
+    mirrors: bool
 
-    def __call__(self, values: NDArray[np.float64]) -> float | None:
-        if len(values) < self.min_samples:
-            return None
-        threshold = float(self.middle(values))
-        below = np.count_nonzero(values < threshold)
-        return threshold if min(below, len(values) - below) >= self.min_leaf else None
+    def __call__(self, values: NDArray[np.float64], is_event: bool) -> float | None:
+        """Return the threshold, from which on values go to the right, or None for a leaf.
+
+        If ``mirrors``, the probabilities of an event and of its complement are cut at the same place.
+        """
+        middle = self.middle(values)
+        n_below, n_up_to = int(np.count_nonzero(values < middle)), int(np.count_nonzero(values <= middle))
+        lead = abs(2 * n_below - len(values)) - abs(2 * n_up_to - len(values))
+        better = n_below < self.min_leaf
+        if self.mirrors and is_event:
+            better = lead > 0 or (lead == 0 and n_below < n_up_to and middle < 0.5)
+        if better:
+            n_below, middle = n_up_to, float(values[values > middle].min(initial=math.inf))
+        return middle if min(n_below, len(values) - n_below) >= self.min_leaf else None
 
 
 @dataclass
@@ -245,6 +241,26 @@ def _variances(feature: NDArray[Any], row: NDArray[np.int64]) -> NDArray[np.floa
     return np.concatenate([block.var(axis=0) for block in blocks])
 
 
+def _widest(variance: NDArray[np.float64]) -> tuple[float, int]:
+    """Return the largest variance and its first class; rounding depends on their order and must decide nothing."""
+    largest = float(f"{variance.max():.12g}")
+    return largest, int(np.argmax(variance >= largest * (1 - 1e-11)))
+
+
+def _place(feature: NDArray[Any], row: NDArray[np.int64], axis: int, cut: _Cut) -> tuple[int, float] | None:
+    """Return the class and the threshold at which a node is cut, from its class ``axis`` of largest variance on."""
+    variance: NDArray[np.float64] | None = None
+    while True:
+        threshold = cut(feature[row, axis].astype(np.float64, copy=False), feature.shape[1] == 1)
+        if threshold is not None:
+            return axis, threshold
+        variance = _variances(feature, row) if variance is None else variance
+        variance[axis] = -1.0
+        largest, axis = _widest(variance)
+        if largest <= 0:
+            return None
+
+
 def _grow(feature: NDArray[Any], cut: _Cut, max_cells: int) -> _Tree:
     """Split the node of largest variance until no node can be split or there are ``max_cells`` leaves."""
     axis, threshold, left = [0], [0.0], [-1]
@@ -252,23 +268,22 @@ def _grow(feature: NDArray[Any], cut: _Cut, max_cells: int) -> _Tree:
 
     def offer(node: int, row: NDArray[np.int64]) -> None:
         if len(row) >= cut.min_samples:
-            variance = _variances(feature, row)
-            largest = float(f"{variance.max():.12g}")  # rounding depends on their order and must decide nothing
-            heapq.heappush(heap, (-largest, node, int(np.argmax(variance >= largest * (1 - 1e-11))), row))
+            largest, widest = _widest(_variances(feature, row))
+            heapq.heappush(heap, (-largest, node, widest, row))
 
     offer(0, np.arange(len(feature)))
     n_cells = 1
     while heap and n_cells < max_cells:
-        _, node, split_axis, row = heapq.heappop(heap)
-        values = feature[row, split_axis].astype(np.float64, copy=False)
-        at = cut(values)
-        if at is None:
+        _, node, widest, row = heapq.heappop(heap)
+        place = _place(feature, row, widest, cut)
+        if place is None:
             continue
-        axis[node], threshold[node], left[node] = split_axis, at, len(left)
+        axis[node], threshold[node], left[node] = *place, len(left)
         axis += [0, 0]
         threshold += [0.0, 0.0]
         left += [-1, -1]
-        offer(left[node], row[values < at])
-        offer(left[node] + 1, row[values >= at])
+        below = feature[row, axis[node]].astype(np.float64, copy=False) < threshold[node]
+        offer(left[node], row[below])
+        offer(left[node] + 1, row[~below])
         n_cells += 1
     return _Tree(np.array(axis), np.array(threshold), np.array(left))

@@ -8,16 +8,16 @@ from tests.results.printed import printed
 
 PRINTED = """
 Calibration of two models (whole prediction, 899 observations)
-Model B is better calibrated than model A at the 5 % level (p = 0.0001837).
+Model B is better calibrated than model A at the 5 % level (p = 0.0001127).
 
                  squared l2 error       95 % interval
- model A                  0.02322
+ model A                  0.02418
  model B                0.0001503
- first - second           0.02307  0.01098 to 0.03516
+ first - second           0.02403  0.01184 to 0.03623
 
   Target: the difference of the squared l2 calibration errors, each within the
     cells (bins) of the model's own partition (the same observations).
-  Statistic: z = 3.74, with standard error 0.00617.
+  Statistic: z = 3.862, with standard error 0.00622.
   Null distribution: normal, variance from Hoeffding's decomposition
     (asymptotic, conservative near calibration).
   Valid if observations are independent and no label was used to make the
@@ -29,13 +29,13 @@ No difference in calibration is shown at the 5 % level (p = 0.1). This does not
 prove that the models are equally calibrated.
 
                  squared l2 error  95 % interval
- model A                  0.01376
- model B                0.0004083
- first - second           0.01335    -inf to inf
+ model A                  0.01462
+ model B                0.0002507
+ first - second           0.01437    -inf to inf
 
   Target: the difference of the squared l2 calibration errors, each within the
     cells (bins) of the model's own partition (different observations).
-  Statistic: z = 3.089, with standard error 0.00432.
+  Statistic: z = 3.174, with standard error 0.00453.
   Null distribution: 9 bootstrap samples of the observations (asymptotic,
     conservative near calibration).
   Valid if observations are independent and no label was used to make the

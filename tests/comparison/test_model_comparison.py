@@ -140,13 +140,13 @@ level, adjusted for the numbers of models and of pairs.
 
  model      l2 error (95 % interval)     ECE  noise floor  adjusted p
  logistic  0.0438 (0.0270 to 0.0599)  0.0480       0.0461        0.03
- bayes     0.1524 (0.1192 to 0.1873)  0.1128       0.0097       0.015
+ bayes     0.1555 (0.1225 to 0.1902)  0.1171       0.0098       0.015
  network   0.0123 (0.0000 to 0.0289)  0.0228       0.0209        0.51
 
  first - second       difference (95 % interval)  adjusted p  better
- logistic - bayes     -0.021 (-0.037 to -0.0056)        0.01  first
- logistic - network  0.0018 (-8.8e-05 to 0.0036)       0.065
- bayes - network         0.023 (0.0075 to 0.039)        0.01  second
+ logistic - bayes     -0.022 (-0.038 to -0.0063)        0.01  first
+ logistic - network  0.0018 (-0.00011 to 0.0036)       0.065
+ bayes - network          0.024 (0.0082 to 0.04)        0.01  second
 
  model     accuracy   Brier     MCB     DSC     log     MCB     DSC
  logistic    0.9600  0.0421  0.0153  0.0116  0.1598  0.0724  0.0807
@@ -199,12 +199,12 @@ logistic is better calibrated than bayes (adjusted p = 0.01).
 
                  squared l2 error          95 % interval
  logistic                0.001915
- bayes                    0.02322
- first - second          -0.02131  -0.03701 to -0.005601
+ bayes                    0.02418
+ first - second          -0.02227  -0.03826 to -0.006276
 
   Target: the difference of the squared l2 calibration errors, each within the
     cells (bins) of the model's own partition (the same observations).
-  Statistic: z = -3.416, with standard error 0.00624.
+  Statistic: z = -3.543, with standard error 0.00628.
   Null distribution: normal, variance from Hoeffding's decomposition
     (asymptotic, conservative near calibration).
   Valid if observations are independent and no label was used to make the
@@ -217,7 +217,7 @@ calibrated than forest. Decisions are made at the 5 % level, adjusted for the
 numbers of models and of pairs.
 
  model     l2 error (95 % interval)     ECE  noise floor  adjusted p
- forest   0.2946 (0.2718 to 0.3178)  0.2512       0.0424        0.02
+ forest   0.2946 (0.2718 to 0.3178)  0.2512       0.0425        0.02
  network  0.0000 (0.0000 to 0.0341)  0.0049       0.0089        0.97
 
  first - second    difference (95 % interval)  adjusted p  better

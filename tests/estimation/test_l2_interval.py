@@ -166,19 +166,20 @@ def test_notes_name_where_the_coverage_is_not_proven():
 
 
 def test_a_tree_that_equal_predictions_stop_is_noted():
-    """More than half of the observations share the smallest prediction: the tree cannot split, and errors cancel."""
+    """97 % of the observations share the smallest prediction: no cut leaves enough on the other side."""
     rng = np.random.default_rng(0)
-    p = np.where(rng.random(2000) < 0.6, 0.02, np.round(rng.uniform(0.1, 0.9, 2000), 3))
+    p = np.where(rng.random(2000) < 0.97, 0.02, np.round(rng.uniform(0.1, 0.9, 2000), 3))
     outcome = rng.random(2000) < p
     interval = ct.l2_interval(outcome, p)
     (text,) = [note.text for note in interval.notes if note.code == "C402"]
     assert interval.n_cells == 1
-    assert text.startswith(
-        "There are too few cells (bins), here 1, because half of the predictions in a cell are equal."
-    )
+    assert text.startswith("VarianceTree() has only 1 cell (bin) instead of 8, because many predictions are equal.")
     for other in (ct.EqualWidth(10), ct.VarianceTree(min_split=100)):
         assert "C402" not in codes(ct.l2_interval(outcome, p, partition=other))
     assert "C402" not in codes(ct.l2_interval(outcome, rng.random(2000)))
+    assert "C402" not in codes(
+        ct.l2_interval(outcome, np.where(rng.random(2000) < 0.3, 0.9, 0.02))
+    )  # two values, two cells
 
 
 def test_few_expected_errors_are_noted():

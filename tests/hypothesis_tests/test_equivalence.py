@@ -83,8 +83,9 @@ def test_printed():
     result = ct.equivalence_test(y, models["neural_network"], 0.1)
     expected = """\
 Equivalence test (whole prediction, 899 observations, 8 cells (bins))
-It is shown at the 5 % level that the l2 calibration error is below 0.1 (p =
-3.882e-10). The smallest margin that these observations certify is 0.02658.
+It is shown at the 5 % level that the l2 calibration error within 8 cells is
+below 0.1 (p = 3.882e-10). The smallest margin that these observations certify
+is 0.02658.
 The l2 calibration error is 0.0123, and at most 0.0266 with 95 % confidence.
 
   Hypothesis: the l2 calibration error within the cells of VarianceTree() is at
@@ -103,9 +104,11 @@ The l2 calibration error is 0.0123, and at most 0.0266 with 95 % confidence.
 def test_result():
     y, prob = shifted(1000, 0.05, np.random.default_rng(1))
     hidden, shown = ct.equivalence_test(y, prob, 0.02), ct.equivalence_test(y, prob, 0.2)
-    said = "It is not shown at the 5 % level that the l2 calibration error is below 0.02 (p = "
+    said = "It is not shown at the 5 % level that the l2 calibration error within 8 cells is below 0.02 (p = "
     assert hidden.conclusion.startswith(said)
-    assert "It is shown at the 5 % level that the l2 calibration error is below 0.2 (p = " in words(shown)
+    assert "It is shown at the 5 % level that the l2 calibration error within 8 cells is below 0.2 (p = " in words(
+        shown
+    )
     assert f"The smallest margin that these observations certify is {shown.smallest_margin:.4g}." in words(shown)
     assert "and at most" in words(shown), "the interval has an upper end only"
     assert shown.to_dict()["rejected"] is True

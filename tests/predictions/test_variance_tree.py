@@ -6,6 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+import caltest
 from caltest import VarianceTree
 from tests.predictions.test_partitions import assert_same_cells, event, labels
 from tests.reference import naive
@@ -17,26 +18,66 @@ def sizes(partition, prob):
     return np.unique(labels(partition, prob), return_counts=True)[1].tolist()
 
 
-def test_leaf_rule_cuts_at_the_upper_middle_value():
+def test_leaf_rule_cuts_at_the_median():
     tree = VarianceTree(min_leaf=2)
     assert sizes(tree, event([0.1, 0.2, 0.3, 0.4])) == [2, 2]
-    assert sizes(tree, event([0.1, 0.2, 0.3, 0.4, 0.5])) == [2, 3]
+    assert sizes(tree, event([0.5, 0.6, 0.7, 0.8, 0.9])) == [2, 3]
+    assert sizes(tree, event([0.1, 0.2, 0.3, 0.4, 0.5])) == [3, 2]  # the complement of the case above
     assert sizes(tree, event([0.1, 0.2, 0.3])) == [3]
     assert sizes(tree, event([0.1, 0.3, 0.3, 0.3])) == [4]
     assert sizes(tree, event([0.1, 0.2, 0.3, 0.3])) == [2, 2]
 
 
-def test_leaf_rule_tries_no_other_class():
-    # Class 0 varies most and cannot be cut, class 1 could.
+def test_ties_of_the_median_stay_together_on_the_side_that_is_more_balanced():
+    tree = VarianceTree(min_leaf=1, max_cells=2)
+    assert sizes(tree, event([0.0, 0.0, 0.0, 0.6, 0.7])) == [3, 2]  # nothing lies below the median
+    assert sizes(tree, event([0.1, 0.2, 0.3, 0.3, 0.3, 0.3, 0.9])) == [2, 5]
+    assert sizes(tree, event([0.1, 0.3, 0.3, 0.3, 0.3, 0.8, 0.9])) == [5, 2]
+    assert sizes(tree, event([0.1, 0.7, 0.7, 0.9])) == [1, 3]  # as balanced; 0.7 lies above one half
+    assert sizes(tree, event([0.1, 0.3, 0.3, 0.9])) == [3, 1]
+
+
+def test_the_class_of_next_largest_variance_is_tried():
+    # Class 0 varies most and cannot be cut into two and two; class 2 is next and can.
     prob = np.array([[1.0, 0, 0], [0, 0.4, 0.6], [0, 0.5, 0.5], [0, 0.45, 0.55]])
-    assert sizes(VarianceTree(min_leaf=1), prob)[0] == 4
-    assert sizes(VarianceTree(min_leaf=2), prob) == [4]
+    assert sizes(VarianceTree(min_leaf=1), prob) == [1, 1, 1, 1]
+    assert_same_cells(labels(VarianceTree(min_leaf=2), prob), [0, 1, 0, 1], "class 2")
+    blocked = np.array([[1.0, 0, 0], [0, 0.5, 0.5], [0, 0.5, 0.5], [0, 0.5, 0.5]])
+    assert sizes(VarianceTree(min_leaf=2), blocked) == [4]
+
+
+def test_an_event_and_its_complement_have_the_same_cells():
+    """Of 2,001 observations more than half are 0; odd nodes; ties of two decimals; 1 - p is exact on this grid."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        fine = rng.integers(0, 2**20, 2_001) / 2**20
+        for name, values in {
+            "untied": fine,
+            "half zeros": np.where(rng.random(2_001) < 0.55, 0.0, fine),
+            "lattice": np.round(fine * 64) / 64,
+            "few values": np.round(fine * 4) / 4,
+        }.items():
+            for tree in (VarianceTree(), VarianceTree(min_leaf=7), VarianceTree(min_leaf=1, max_cells=30)):
+                found = labels(tree, event(values))
+                assert_same_cells(labels(tree, event(1 - values)), found, f"{name}, {tree}, {seed}")
+
+
+def test_predictions_rounded_as_in_files_keep_their_cells():
+    """The bundled network has 16 cells; with 4 decimals more than half of the predictions of a class are 0."""
+    y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    rounded = np.round(y_prob, 4)
+    rounded /= rounded.sum(axis=1, keepdims=True)
+    assert len(sizes(VarianceTree(), y_prob)) == 16
+    assert len(sizes(VarianceTree(), rounded)) == 15
+    low, high = caltest.l2_interval(y_true, rounded).root_interval
+    assert (round(low, 4), round(high, 4)) == (0.0195, 0.0331)
+    assert caltest.equivalence_test(y_true, rounded, margin=0.012).pvalue > 0.99
 
 
 @pytest.mark.parametrize(
     ("values", "split", "expected"),
     [
-        ([0.0, 0.0, 0.0, 1.0], "median", [4]),  # the median is 0: nothing lies below
+        ([0.0, 0.0, 0.0, 1.0], "median", [3, 1]),  # the median is 0, and nothing lies below
         ([0.0, 0.0, 0.0, 1.0], "mean", [3, 1]),
         ([0.0, 0.0, 0.5, 1.0], "median", [2, 2]),  # the average 0.25 of the middle values
         ([0.0, 1.0, 1.0, 1.0], "mean", [1, 3]),

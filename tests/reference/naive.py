@@ -216,17 +216,35 @@ def settle(partition, n):
 
 
 def find_cut(rows, prob, rule):
-    """The largest variance of a node, and (class, threshold) if the node may be split there, else None."""
+    """The largest variance of a node, and the (class, threshold) where it is split, or None if no class allows it."""
     columns = list(zip(*(feature(prob[i]) for i in rows), strict=True))
     variances = [variance(column) for column in columns]
-    axis = variances.index(max(variances))
-    values, n = sorted(columns[axis]), len(rows)
+    fewest, smallest = 1, rule["min_split"]
     if rule["min_leaf"] is not None:
-        threshold, fewest, allowed = values[n // 2], rule["min_leaf"], n >= 2 * rule["min_leaf"]
-    else:
-        threshold, fewest, allowed = middle(values, rule["split"]), 1, n >= rule["min_split"]
-    below = sum(value < threshold for value in values)
-    return variances[axis], (axis, threshold) if allowed and min(below, n - below) >= fewest else None
+        fewest, smallest = rule["min_leaf"], 2 * rule["min_leaf"]
+    if len(rows) >= smallest:
+        for axis in sorted(range(len(columns)), key=lambda k: -variances[k]):
+            threshold = cut_values(sorted(columns[axis]), rule, binary=len(columns) == 1)
+            below = sum(value < threshold for value in columns[axis])
+            if min(below, len(rows) - below) >= fewest:
+                return max(variances), (axis, threshold)
+    return max(variances), None
+
+
+def cut_values(values, rule, binary):
+    """Where sorted values are cut: at the mean, or before or after all values that are equal to the median."""
+    n = len(values)
+    if rule["split"] == "mean":
+        return middle(values, "mean")
+    if values[(n - 1) // 2] < values[n // 2]:
+        between = middle(values, "median")
+        return values[n // 2] if rule["min_leaf"] is not None or between == values[(n - 1) // 2] else between
+    median = values[n // 2]
+    above = min([value for value in values if value > median], default=float("inf"))
+    if binary and rule["min_leaf"] is not None:
+        less, more = (abs(n - 2 * sum(value < t for value in values)) for t in (median, above))
+        return above if less > more or (less == more and median < 0.5) else median
+    return median if sum(value < median for value in values) >= (rule["min_leaf"] or 1) else above
 
 
 def middle(values, split):
