@@ -55,7 +55,8 @@ def calibration_test(
     y_true : array-like of shape (n_samples,)
         Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
+        Predicted probabilities; one dimension is the probability of the positive class. A row may miss the sum 1 by
+        5e-5 for each class, as in files with 4 decimals; it is then divided by its sum, with a warning.
     classes : sequence, optional
         The label of each column of ``y_prob``.
     lens : lens, optional

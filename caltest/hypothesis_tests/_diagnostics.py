@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
+
 from caltest.estimation._l2_interval import L2Interval, interval_of_sample
 from caltest.predictions._cells import few_cells_notes
 from caltest.predictions._lens import LensLike, lens_name
@@ -113,15 +115,30 @@ def _l2_error(sample: Sample, lens: LensLike, classes: Sequence[Any] | None) -> 
 
 
 def _direction(components: Sequence[ComponentResult], sample: Sample) -> tuple[float | None, str | None]:
-    """Return the score of the first component that has a direction, and the direction if it is significant."""
+    """Return the score of the first component that has a direction, and the direction if there is no doubt of it.
+
+    The score must be significant, and confidence and accuracy must differ in the same direction: a score also reacts to
+    shifts, of single classes or of rare events.
+    """
     for component in components:
         score = component.test_statistic.direction(sample, sample.outcome)
         if score is None:
             continue
-        word = "over-confident" if score < 0 else "under-confident"
         own_pvalue = component.null.sf(component.statistic)  # not the one that an impossible label forces
-        return score, word if own_pvalue <= DIRECTION_LEVEL and score != 0 and not math.isnan(score) else None
+        if own_pvalue > DIRECTION_LEVEL or not -score * sample.once(_confidence_gap) > 0:
+            return score, None
+        return score, "over-confident" if score < 0 else "under-confident"
     return None, None
+
+
+def _confidence_gap(sample: Sample) -> float:
+    """Return average confidence minus accuracy; of m most probable outcomes each is right with 1/m."""
+    largest = sample.given.max(axis=1)
+    hit = sample.given[np.arange(sample.n_samples), sample.outcome] == largest
+    n_largest = np.zeros(sample.n_samples)
+    for column in sample.given.T:  # one at a time: there may be a thousand
+        n_largest += column == largest
+    return float(largest.mean(dtype=np.float64) - (hit / n_largest).mean())
 
 
 def _origin(finding: Finding, null: Consistency) -> str:

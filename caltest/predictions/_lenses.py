@@ -8,8 +8,9 @@ Every lens is a function ``lens(prob, outcome) -> (prob, outcome)`` from ``(n_sa
 ``(n_samples,)`` class indices to ``(n_samples, n_outcomes)`` probabilities and indices of outcomes; user functions of
 this form are lenses too. The lenses of the package also return the outcome of each class in closed form
 (`Lens.outcomes`). The induced probabilities may depend on the predictions, never on the labels, and a lens keeps every
-observation. A two-outcome lens returns two columns, of which column 1 is the event. "The rest" is 1 minus the others.
-Ties in a ranking go to the smaller class index.
+observation. A two-outcome lens returns two columns, of which column 1 is the event. "The rest" is 1 minus the others,
+or its most probable class where rounding leaves nothing, so that no possible label becomes impossible. Ties in a
+ranking go to the smaller class index.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._lens import Lens, Problem, outcome_dtype
+from caltest.predictions._ranking import ranking, top_and_rest
 from caltest.predictions._validation import validate_count
 
 
@@ -106,7 +108,7 @@ class TopRank(Lens):
         return (np.arange(prob.shape[1]) == self._chosen(prob)).view(np.uint8)
 
     def _chosen(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
-        return _ranking(prob, self.rank, "rank")[:, self.rank - 1 :]
+        return ranking(prob, self.rank, "rank")[:, self.rank - 1 :]
 
 
 @dataclass(frozen=True, repr=False)
@@ -181,8 +183,8 @@ class TopK(Lens):
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
         if self.k == 1:
             return Confidence().induced(prob)
-        top = np.take_along_axis(prob, self._top(prob), axis=1).astype(np.float64)
-        return np.column_stack([top, 1.0 - top.sum(axis=1)])
+        top, rest = top_and_rest(prob, self._top(prob, 1))
+        return np.column_stack([top, rest])
 
     def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
         """Return the outcome of each class, ``(n_samples, n_classes)``."""
@@ -192,11 +194,11 @@ class TopK(Lens):
         np.put_along_axis(table, self._top(prob), np.arange(self.k, dtype=table.dtype)[None], axis=1)
         return table
 
-    def _top(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _top(self, prob: NDArray[np.float64], more: int = 0) -> NDArray[np.int64]:
         if self.k >= prob.shape[1]:
             msg = f"`k` must be less than the number of classes, {prob.shape[1]}, got {self.k}."
             raise ValueError(msg)
-        return _ranking(prob, self.k, "k")
+        return ranking(prob, self.k + more, "k")
 
 
 @dataclass(frozen=True, repr=False)
@@ -240,7 +242,8 @@ class WithinTop(Lens):
 
     def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
-        return _event(np.take_along_axis(prob, self._top(prob), axis=1).astype(np.float64).sum(axis=1))
+        top, rest = top_and_rest(prob, self._top(prob, 1))
+        return np.column_stack([rest, top.sum(axis=1)])
 
     def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
         """Return the outcome of each class, ``(n_samples, n_classes)``."""
@@ -248,11 +251,11 @@ class WithinTop(Lens):
         np.put_along_axis(table, self._top(prob), 1, axis=1)
         return table
 
-    def _top(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _top(self, prob: NDArray[np.float64], more: int = 0) -> NDArray[np.int64]:
         if self.rank >= prob.shape[1]:
             msg = f"`rank` must be less than the number of classes, {prob.shape[1]}, got {self.rank}."
             raise ValueError(msg)
-        return _ranking(prob, self.rank, "rank")
+        return ranking(prob, self.rank + more, "rank")
 
 
 @dataclass(frozen=True, repr=False)
@@ -388,10 +391,3 @@ def _event(prob: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the columns of a two-outcome problem, the event in column 1."""
     event = prob.astype(np.float64, copy=False)
     return np.column_stack([1.0 - event, event])
-
-
-def _ranking(prob: NDArray[np.float64], size: int, name: str) -> NDArray[np.int64]:
-    if size > prob.shape[1]:
-        msg = f"`{name}` must be at most the number of classes, {prob.shape[1]}, got {size}."
-        raise ValueError(msg)
-    return np.argsort(-prob, axis=1, kind="stable")[:, :size]

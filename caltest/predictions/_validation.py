@@ -12,8 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.results._warnings import warn_user
+
 SUM_TOLERANCE = 1e-4
-"""Probabilities of an observation may miss the sum 1 by this: float32 softmax passes, a forgotten class does not."""
+"""Probabilities that a function returns may miss the sum 1 by this."""
+
+ROUNDING = 0.5e-4
+"""Probabilities of an observation may miss the sum 1 by this for each class: those of files with 4 decimals pass."""
+
+FLOAT32_ROUNDING = 2.0**-24
+"""Sums that miss 1 by no more than this for each class are left as they are: softmax in float32."""
 
 SeedLike = int | np.random.Generator | None
 
@@ -25,8 +33,8 @@ MANY, LARGE = 256, 2**24
 def validate_prob(y_prob: ArrayLike) -> NDArray[np.float64]:
     """Return probabilities of shape ``(n_samples, n_classes)``; ``(n_samples,)`` is read as the positive class.
 
-    The values are those of the caller: small deviations of a sum from 1 are kept. The array may be the caller's too, so
-    that nothing may write to it: functions of users get read-only views.
+    Where a sum misses 1 by more than float32 does, its row is divided by it, with a warning. The array may be the
+    caller's, so that nothing may write to it: functions of users get read-only views.
     """
     return np.require(validate_given_prob(y_prob), np.float64, ["C", "W"])
 
@@ -62,15 +70,30 @@ def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
     prob = np.require(prob, np.float32 if kept else np.float64, ["C", "W"])  # copied if need be: nothing writes to it
     if prob.ndim == 1:
         return np.column_stack([1.0 - prob, prob])
+    return _normalised(prob)
+
+
+def _normalised(prob: NDArray[Any]) -> NDArray[Any]:
+    """Return probabilities whose rows sum to 1 up to rounding of float32; refuse rows that files do not explain."""
+    n_classes = prob.shape[1]
     total = np.einsum("ik->i", prob, dtype=np.float64)
-    wrong = np.flatnonzero(np.abs(total - 1.0) > SUM_TOLERANCE)
+    missing = np.abs(total - 1.0)
+    allowed = ROUNDING * n_classes
+    wrong = np.flatnonzero(missing > allowed * (1 + 1e-9))  # 0.9999 is not a double
     if wrong.size:
         row = wrong[0]
         msg = (
-            f"rows of `y_prob` must sum to 1 within {SUM_TOLERANCE:g}, got {total[row]:.9g} in row {row} "
+            f"rows of `y_prob` must sum to 1 within {allowed:g}, got {total[row]:.9g} in row {row} "
             f"({wrong.size} such rows); if this is rounding, divide each row by its sum."
         )
         raise ValueError(msg)
+    off = np.flatnonzero(missing > FLOAT32_ROUNDING * n_classes)
+    if off.size:
+        row = int(np.argmax(missing))
+        rows = "1 row of `y_prob` does" if off.size == 1 else f"{off.size} rows of `y_prob` do"
+        warn_user(f"{rows} not sum to 1, as after rounding (row {row}: {total[row]:.9g}); each was divided by its sum.")
+        prob = prob.copy()
+        prob[off] /= total[off, None]
     return prob
 
 

@@ -138,7 +138,8 @@ class TestResult(Decision, ComponentResult):
     score : float or None
         Signed value of the statistic that shows the direction: negative means over-confident.
     direction : str or None
-        "over-confident" or "under-confident", where that is significant itself.
+        "over-confident" or "under-confident", if the score is significant itself and the average confidence lies
+        above or below the accuracy accordingly; else None.
     impossible_samples : array of int
         Observations whose label had been given probability 0; if there are any, the p-value is the smallest possible.
     notes : tuple of Note

@@ -460,11 +460,11 @@ def test_impossible_with_resampled_observations():
 
 
 def test_impossible_where_predictions_sum_to_a_little_more_than_one():
-    """A drift of 1e-5 everywhere, a class that is excluded everywhere, and one label in it."""
+    """A sum of 1 + 1e-7 everywhere, a class that is excluded everywhere, and one label in it."""
     for statistic in default_statistics():
         lenses = [caltest.WithinTop(2), *([] if isinstance(statistic, TWO_OUTCOMES) else [caltest.TopK(2)])]
         n = 4000 if isinstance(statistic, caltest.SKCE) else 30_000  # quadratic time
-        y_prob = np.tile([0.6, 0.40001, 0.0], (n, 1))
+        y_prob = np.tile([0.6, 0.4000001, 0.0], (n, 1))
         y_true = np.resize([0, 0, 0, 1, 1], n)
         y_true[5] = 2
         for lens in lenses:

@@ -75,8 +75,9 @@ def test_no_direction_without_evidence_or_without_a_score():
 
 def test_direction_of_an_infinite_score():
     """A contradicted certainty is over-confidence; the p-value that it forces is not evidence for a direction."""
-    y_true, y_prob = calibrated(40, 3, seed=1, concentration=2.0)
+    y_true, y_prob = calibrated(40, 3, seed=2, concentration=2.0)
     y_prob[23], y_true[23] = [0.0, 0.75, 0.25], 0
+    assert (y_prob.argmax(axis=1) == y_true).mean() < y_prob.max(axis=1).mean()
     result = run(y_true, y_prob)
     assert (result.score, result.direction) == (-np.inf, "over-confident")
     assert result.to_dict()["score"] is None
@@ -188,3 +189,33 @@ def test_few_draws():
     )
     assert few_draws_notes(6, enough_draws(6, 0.05), 0.05) == []
     assert few_draws_notes(1, 9, 0.05) == [], "a single test is not adjusted"
+
+
+def test_no_direction_that_confidence_and_accuracy_contradict():
+    """The temperature score is far below 0, as of an over-confident model, but accuracy exceeds confidence."""
+    rng = np.random.default_rng(0)
+    order = rng.permuted(np.tile(np.arange(3), (5_000, 1)), axis=1)
+    y_prob = np.array([0.6, 0.39, 0.01])[order]
+    truth = np.array([0.65, 0.30, 0.05])[order]
+    y_true = (rng.random((5_000, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
+    assert (y_prob.argmax(axis=1) == y_true).mean() > 0.63
+    result = caltest.calibration_test(y_true, y_prob, n_resamples=199, rng=0)
+    assert (result.pvalue, result.direction) == (0.005, None)
+    assert result.score < 0
+    assert "confident" not in result.conclusion
+
+
+def test_functions_do_not_contradict_each_other_about_the_direction():
+    """Rare events whose logits are a shifted multiple of the predicted ones."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        logit = rng.normal(-4, 1, size=20_000)
+        y_prob = 1 / (1 + np.exp(-logit))
+        y_true = (rng.random(20_000) < 1 / (1 + np.exp(-(1.27 * logit + 1.5)))).astype(int)
+        options = {"n_resamples": 199, "rng": 0}
+        found = {
+            caltest.calibration_test(y_true, y_prob, **options).direction,
+            caltest.cox_test(y_true, y_prob, **options).direction,
+            caltest.spiegelhalter_test(y_true, y_prob, **options).direction,
+        }
+        assert len(found - {None}) <= 1, (seed, found)

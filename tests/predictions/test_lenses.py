@@ -85,12 +85,18 @@ def test_ties_go_to_the_smaller_class():
     assert outcome.tolist() == [2, 0, 2, 1]
 
 
-def test_rest_is_one_minus_the_others_and_may_lie_below_zero():
-    prob = np.array([[0.75, 0.25 + 1e-8, 0.0]])
-    induced, _ = caltest.TopK(2)(prob, np.array([0]))
-    assert induced[0, 2] == 1 - (0.75 + (0.25 + 1e-8)) < 0
-    induced, _ = caltest.WithinTop(2)(prob, np.array([0]))
-    assert induced[0, 0] < 0
+def test_rest_is_one_minus_the_others_or_its_most_probable_class():
+    """Rounding of the others leaves nothing, or less than nothing, for a class that is possible."""
+    for largest, rest in (
+        ([0.75, 0.125, 0.0625], 0.125),
+        ([0.75, 0.25 + 1e-8, 1e-12], 1e-12),
+        ([0.75, 0.25, 0.0], 0.0),
+    ):
+        prob = np.array([largest])
+        induced, _ = caltest.TopK(2)(prob, np.array([0]))
+        assert induced[0].tolist() == [*largest[:2], rest]
+        induced, _ = caltest.WithinTop(2)(prob, np.array([0]))
+        assert induced[0].tolist() == [rest, sum(largest[:2])]
 
 
 def test_lenses_are_frozen_and_comparable():

@@ -51,7 +51,14 @@ def top_rank(p, y, rank):
 def within_top(p, y, rank):
     """Is the outcome among the rank most probable classes?"""
     chosen = ranking(p)[:rank]
-    return event(sum(p[k] for k in chosen), y in chosen)
+    return [the_rest(p, rank), sum(p[c] for c in chosen)], int(y in chosen)
+
+
+def the_rest(p, rank):
+    """1 minus the largest probabilities; the next one where rounding leaves nothing."""
+    chosen = ranking(p)
+    rest = 1 - sum(p[c] for c in chosen[:rank])
+    return rest if rest > 0 else p[chosen[rank]]
 
 
 def top_k(p, y, k):
@@ -60,7 +67,7 @@ def top_k(p, y, k):
         return top_rank(p, y, 1)
     chosen = ranking(p)[:k]
     top = [p[c] for c in chosen]
-    return [*top, 1 - sum(top)], chosen.index(y) if y in chosen else k
+    return [*top, the_rest(p, k)], chosen.index(y) if y in chosen else k
 
 
 def groups(p, y, parts):

@@ -171,9 +171,9 @@ def test_probability_one_is_always_drawn():
 
 
 def test_certain_by_rounding():
-    """Rows that miss 1, and a rest below 0, are normalised and clipped where labels are simulated."""
-    drift = np.tile([0.6, 0.40001, 0.0], (500, 1))
-    sample = make_sample(np.zeros(500, dtype=int), drift, lens=caltest.TopK(2))
+    """What a user's lens returns may miss 1 and lie below 0: it is clipped and normalised to simulate labels."""
+    drift = np.tile([0.6, 0.40001, -1e-5], (500, 1))
+    sample = make_sample(np.zeros(500, dtype=int), np.full((500, 3), 1 / 3), lens=lambda _, outcome: (drift, outcome))
     assert np.all(sample.prob[:, 2] < 0)
     outcomes = np.concatenate([block for _, block in LABELS.draws(200, 1).blocks(sample)])
     assert not np.any(outcomes == 2)

@@ -354,7 +354,7 @@ def test_observations_of_large_cells_are_drawn_in_strata(n_classes):
     assert_close(residual.var(), variance, variance * np.sqrt(2 / n_resamples))
 
 
-@pytest.mark.parametrize("drift", [0.0, 1e-6])
+@pytest.mark.parametrize("drift", [0.0, 1e-7])
 def test_probability_zero_is_never_drawn_in_a_stratum(drift):
     """With drift the two probabilities do not sum to 1, and both outcomes are drawn as classes."""
     event = np.repeat([0.0, 0.5, 1.0], 200)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._calibration import look_at
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
-from caltest.hypothesis_tests._diagnostics import DIRECTION_LEVEL, describe_finding
+from caltest.hypothesis_tests._diagnostics import describe_finding
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import Region
@@ -226,11 +226,7 @@ def cox_test(
     joint, large, slope = (
         describe_finding(finding, null, lens=look, classes=classes, alpha=level, title="Cox test") for finding in found
     )
-    estimate = fit.estimates["slope"]
-    direction = None
-    own_pvalue = slope.null.sf(slope.statistic)  # not the one that an impossible label forces
-    if own_pvalue <= DIRECTION_LEVEL and not math.isnan(estimate):
-        direction = "over-confident" if estimate < 1 else "under-confident"
+    direction = None if math.isnan(fit.estimates["slope"]) else slope.direction
     derived = {
         **fit.estimates,
         "in_the_large_statistic": large.statistic,
