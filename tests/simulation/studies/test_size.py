@@ -306,6 +306,7 @@ def whole():
     return size_study(**STUDY)
 
 
+@pytest.mark.slow  # that of all studies is in test_runs
 @pytest.mark.usefixtures("small_parts")
 def test_the_backend_changes_nothing(whole):
     for backend in ("threading", "loky"):
