@@ -153,6 +153,11 @@ def _grow(
             better = below - first < min_leaf
             if balanced:
                 better = lead > 0 or (lead == 0 and values[row] < 0.5)
+                if lead == 0 and values[row] == 0.5:
+                    total = 0.0
+                    for i in range(a, b):
+                        total += (drawn[i] & np.uint16(255)) * values[i]
+                    better = total / size < 0.5 - 1e-9
             if better:
                 cut = beyond
                 below = up_to

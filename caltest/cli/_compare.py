@@ -92,7 +92,10 @@ def _run(options: argparse.Namespace) -> int:
     first = next(iter(files.values()))
     for name, file in files.items():
         if file.classes != first.classes:
-            msg = f"{name}: the classes are {file.classes}, in other files {first.classes}; name them with `classes`"
+            msg = (
+                f"{name}: the classes are {file.classes}, in other files {first.classes}; choose the same columns in "
+                "the same order with `prob`, or name the labels with `classes`"
+            )
             raise ValueError(msg)
         if not options.unpaired:
             _check_same_labels(name, file, first)

@@ -175,7 +175,17 @@ def read_file(path: Path, options: argparse.Namespace) -> PredictionFile:
     from caltest.predictions import read_predictions
 
     data = read_predictions(path, options.label, options.prob)
-    return data if options.classes is None else replace(data, classes=_as_labels(options.classes))
+    if options.classes is None:
+        return data
+    classes = _as_labels(options.classes)
+    names = list(map(str, classes))
+    if names != list(data.prob) and sorted(names) == sorted(data.prob):
+        msg = (
+            f"{path}: the probability columns are {', '.join(data.prob)}, and `classes` names them in another order; "
+            f"--prob {','.join(names)} takes them in that order"
+        )
+        raise ValueError(msg)
+    return replace(data, classes=classes)
 
 
 def lens_for(given: Lens | str | None, data: PredictionFile) -> Lens | None:

@@ -26,6 +26,7 @@ DIRECTION_LEVEL = 0.05
 """A direction is named only if the statistic that has it is significant itself."""
 
 _UNUSUALLY_SMALL = 0.01
+_ROUNDING = 1e-9  # of an average of probabilities
 _SHOWN = 5  # observations that a note names
 
 
@@ -125,7 +126,8 @@ def _direction(components: Sequence[ComponentResult], sample: Sample) -> tuple[f
         if score is None:
             continue
         own_pvalue = component.null.sf(component.statistic)  # not the one that an impossible label forces
-        if own_pvalue > DIRECTION_LEVEL or not -score * sample.once(_confidence_gap) > 0:
+        gap = sample.once(_confidence_gap)
+        if own_pvalue > DIRECTION_LEVEL or abs(gap) <= _ROUNDING or not -score * gap > 0:
             return score, None
         return score, "over-confident" if score < 0 else "under-confident"
     return None, None
@@ -168,7 +170,8 @@ def _scatter_notes(components: Sequence[ComponentResult]) -> list[Note]:
         Note(
             "C203",
             f"{component.test_statistic} is below the 1 % quantile of its null distribution. The labels vary less than "
-            "predicted: the model is under-confident, or the observations are not independent.",
+            "predicted: the model is under-confident, the observations are not independent, or it is chance (1 in "
+            "100).",
         )
         for component in components
         if component.test_statistic.measures_scatter

@@ -66,8 +66,12 @@ class SubgroupTests(CalibrationTable):
     def conclusion(self) -> str:
         """The decision in words."""
         found = [label for label, rejects in zip(self.subgroups, self.rejected, strict=True) if rejects]
-        after = f"after {self.correction.title()}'s correction for {self._number}"
-        single = f"Rejected {after}: {join(found)}." if found else f"No single subgroup is rejected {after}."
+        after = f"after {self.correction.title()}'s correction"
+        single = f"No single subgroup is rejected {after} for {self._number}."
+        if found:
+            share = "All" if len(found) == len(self.tests) > 1 else f"{len(found)} of"
+            verb = "is" if len(found) == 1 else "are"
+            single = f"{share} {self._number} {verb} rejected {after}: {join(found)}."
         if not rejects(self.pvalue, self.alpha):
             return (
                 f"Calibration within the subgroups is not rejected (global p = {self.pvalue:.4g}). This does not prove "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,11 +60,21 @@ class AgainstRest(Partition):
 
     def fit(self, prob: NDArray[np.float64]) -> Assignment:
         """Return the function from probabilities to cell labels."""
-        assign = fit_partition(self.partition, self._pair(prob))
-        return lambda new: assign(self._pair(new))
+        return _OfPair(self._pair, fit_partition(self.partition, self._pair(prob)))
 
     def _pair(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.k >= prob.shape[1]:
             msg = f"`k` must be less than the number of outcomes, {prob.shape[1]}, got {self.k}."
             raise ValueError(msg)
         return prob if prob.shape[1] == 2 else np.column_stack([prob[:, self.k], 1 - prob[:, self.k]])
+
+
+@dataclass(frozen=True)
+class _OfPair:
+    """Assignment of a pair of outcomes, which a function makes of all of them."""
+
+    pair: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    assign: Assignment
+
+    def __call__(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+        return self.assign(self.pair(prob))

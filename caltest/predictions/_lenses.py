@@ -8,9 +8,8 @@ Every lens is a function ``lens(prob, outcome) -> (prob, outcome)`` from ``(n_sa
 ``(n_samples,)`` class indices to ``(n_samples, n_outcomes)`` probabilities and indices of outcomes; user functions of
 this form are lenses too. The lenses of the package also return the outcome of each class in closed form
 (`Lens.outcomes`). The induced probabilities may depend on the predictions, never on the labels, and a lens keeps every
-observation. A two-outcome lens returns two columns, of which column 1 is the event. "The rest" is 1 minus the others,
-or its most probable class where rounding leaves nothing, so that no possible label becomes impossible. Ties in a
-ranking go to the smaller class index.
+observation. A two-outcome lens returns two columns, of which column 1 is the event. "The rest" is the sum of the
+classes that are not named. Ties in a ranking go to the smaller class index.
 """
 
 from __future__ import annotations
@@ -183,7 +182,7 @@ class TopK(Lens):
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
         if self.k == 1:
             return Confidence().induced(prob)
-        top, rest = top_and_rest(prob, self._top(prob, 1))
+        top, rest = top_and_rest(prob, self._top(prob))
         return np.column_stack([top, rest])
 
     def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
@@ -194,11 +193,11 @@ class TopK(Lens):
         np.put_along_axis(table, self._top(prob), np.arange(self.k, dtype=table.dtype)[None], axis=1)
         return table
 
-    def _top(self, prob: NDArray[np.float64], more: int = 0) -> NDArray[np.int64]:
+    def _top(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
         if self.k >= prob.shape[1]:
             msg = f"`k` must be less than the number of classes, {prob.shape[1]}, got {self.k}."
             raise ValueError(msg)
-        return ranking(prob, self.k + more, "k")
+        return ranking(prob, self.k, "k")
 
 
 @dataclass(frozen=True, repr=False)
@@ -242,7 +241,7 @@ class WithinTop(Lens):
 
     def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
-        top, rest = top_and_rest(prob, self._top(prob, 1))
+        top, rest = top_and_rest(prob, self._top(prob))
         return np.column_stack([rest, top.sum(axis=1)])
 
     def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
@@ -251,11 +250,11 @@ class WithinTop(Lens):
         np.put_along_axis(table, self._top(prob), 1, axis=1)
         return table
 
-    def _top(self, prob: NDArray[np.float64], more: int = 0) -> NDArray[np.int64]:
+    def _top(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
         if self.rank >= prob.shape[1]:
             msg = f"`rank` must be less than the number of classes, {prob.shape[1]}, got {self.rank}."
             raise ValueError(msg)
-        return ranking(prob, self.rank + more, "rank")
+        return ranking(prob, self.rank, "rank")
 
 
 @dataclass(frozen=True, repr=False)

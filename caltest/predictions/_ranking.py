@@ -5,15 +5,24 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+_BLOCK_VALUES = 2**19
+
 
 def top_and_rest(
     prob: NDArray[np.float64], ranked: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the probabilities of all ranked classes but the last, and of the rest, which begins with the last."""
-    largest = np.take_along_axis(prob, ranked, axis=1).astype(np.float64)
-    top = largest[:, :-1]
-    rest = 1.0 - top.sum(axis=1)
-    return top, np.where(rest > 0, rest, largest[:, -1])
+    """Return the probabilities of the ranked classes, and the sum of all others.
+
+    1 minus the ranked ones would be rounding error where little is left.
+    """
+    top = np.take_along_axis(prob, ranked, axis=1).astype(np.float64)
+    rest = np.empty(len(prob))
+    step = max(1, _BLOCK_VALUES // prob.shape[1])
+    for start in range(0, len(prob), step):
+        others = prob[start : start + step].astype(np.float64)
+        np.put_along_axis(others, ranked[start : start + step], 0.0, axis=1)
+        rest[start : start + step] = others.sum(axis=1)
+    return top, rest
 
 
 def ranking(prob: NDArray[np.float64], size: int, name: str) -> NDArray[np.int64]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _BLOCK_VALUES = 2**19
+_ROUNDING = 1e-9  # of a mean
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,8 +41,10 @@ class VarianceTree(Partition):
     Observations that are equal to the median m stay together: the cut is ``x < m | x >= m`` or, where the lower side is
     too small, ``x <= m | x > m``. If that is none either, the class of next largest variance is tried, until no class
     is left; the two programs stop there. Two outcomes are cut where the sides are more equal, and where both cuts are
-    as good, by the second if m < 1/2, so that an event and its complement have the same cells; not with ``min_split``.
-    Predictions with few different values have few cells, in which errors may cancel; results report it (note C402).
+    as good, by the second if m < 1/2, or if m = 1/2 and the mean is smaller. An event and its complement then have the
+    same cells, unless predictions of 1/2 stand in the middle of a node that is symmetric about them. With ``min_split``
+    two outcomes are cut like more. Predictions with few different values have few cells, in which errors may cancel;
+    results report it (note C402).
 
     Parameters
     ----------
@@ -190,6 +193,11 @@ def _upper_median(values: NDArray[np.float64]) -> float:
     return float(np.partition(values, len(values) // 2)[len(values) // 2])
 
 
+def _leans_down(values: NDArray[np.float64], median: float) -> bool:
+    """Return whether a median lies below 1/2, or equals 1/2 with a mean below it: false of the complements."""
+    return median < 0.5 or (median == 0.5 and _mean(values) < 0.5 - _ROUNDING)
+
+
 @dataclass(frozen=True)
 class _Cut:
     """When and where a node is split: at least ``min_samples`` observations, at least ``min_leaf`` on either side."""
@@ -209,7 +217,7 @@ class _Cut:
         lead = abs(2 * n_below - len(values)) - abs(2 * n_up_to - len(values))
         better = n_below < self.min_leaf
         if self.mirrors and is_event:
-            better = lead > 0 or (lead == 0 and n_below < n_up_to and middle < 0.5)
+            better = lead > 0 or (lead == 0 and n_below < n_up_to and _leans_down(values, middle))
         if better:
             n_below, middle = n_up_to, float(values[values > middle].min(initial=math.inf))
         return middle if min(n_below, len(values) - n_below) >= self.min_leaf else None

@@ -137,25 +137,33 @@ class HosmerLemeshow(Statistic):
             sample.expected[cells.members(b)].prod(axis=1).sum() * np.square(groups.whitening[b] @ [-1.0, 1.0]).sum()
             for b in range(cells.n_cells)
         ]
-        return GroupsDistribution(partial(self._cut_off, sample), cells.n_cells, float(np.sum(means)))
+        made_of = _EventGroups(cells.split(sample.expected[:, 1]), groups.expected[:, 1], groups.whitening)
+        return GroupsDistribution(made_of, cells.n_cells, float(np.sum(means)))
 
-    def _cut_off(self, sample: Sample, scale: float) -> SumDistribution:
-        """Return the null distribution for two outcomes, with the value of each group cut off at ``scale``."""
-        cells, groups = sample.cells(self.partition), sample.once(self.groups)
 
-        def distributions(make: Any) -> list[CellDistribution]:
-            found = []
-            for b in range(cells.n_cells):
-                count = make(sample.expected[cells.members(b), 1])
-                possible = count.pmf > 0
-                residual = np.stack([-1.0, 1.0]) * (count.counts - groups.expected[b, 1])[:, None]
-                with np.errstate(over="ignore"):
-                    values = np.square(residual[possible] @ groups.whitening[b].T).sum(axis=1)
-                found.append(CellDistribution.of(np.minimum(values, scale), count.pmf[possible]))
-            return found
+@dataclass(frozen=True, eq=False)
+class _EventGroups:
+    """What the null distribution of each group is made of, for two outcomes; without the rest of the sample."""
 
-        with_tails = partial(distributions, PoissonBinomial.with_tails)
-        return SumDistribution(distributions(PoissonBinomial.of), with_tails, np.nan)
+    prob: list[NDArray[np.float64]]
+    expected: NDArray[np.float64]
+    whitening: NDArray[np.float64]
+
+    def __call__(self, scale: float) -> SumDistribution:
+        """Return the null distribution with the value of each group cut off at ``scale``."""
+        with_tails = partial(self._distributions, PoissonBinomial.with_tails, scale)
+        return SumDistribution(self._distributions(PoissonBinomial.of, scale), with_tails, np.nan)
+
+    def _distributions(self, make: Any, scale: float) -> list[CellDistribution]:
+        found = []
+        for prob, expected, whitening in zip(self.prob, self.expected, self.whitening, strict=True):
+            count = make(prob)
+            possible = count.pmf > 0
+            residual = np.stack([-1.0, 1.0]) * (count.counts - expected)[:, None]
+            with np.errstate(over="ignore"):
+                values = np.square(residual[possible] @ whitening.T).sum(axis=1)
+            found.append(CellDistribution.of(np.minimum(values, scale), count.pmf[possible]))
+        return found
 
 
 @dataclass(frozen=True, eq=False)

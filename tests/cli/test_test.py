@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import caltest as ct
+from caltest.cli import main
 from tests.cli.conftest import FAST
 
 
@@ -342,3 +343,14 @@ def test_json_has_stable_names(path, answer):
         "l2_error",
     } <= set(found["tests"][0])
     assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_classes_that_contradict_the_names_of_the_columns_are_refused(tmp_path, capsys):
+    """The labels would be given the probabilities of other columns."""
+    rows = "severe,0.2,0.5,0.3\nmild,0.5,0.25,0.25\nmoderate,0.25,0.5,0.25\n"
+    (tmp_path / "file.csv").write_text(f"label,severe,mild,moderate\n{rows}")
+    options = [str(tmp_path / "file.csv"), "--resamples", "19"]
+    assert main(["test", *options, "--classes", "mild,moderate,severe"]) == 2
+    message = capsys.readouterr().err
+    assert "--classes names them in another order; --prob mild,moderate,severe takes them in that order" in message
+    assert main(["test", *options, "--prob", "mild,moderate,severe", "--classes", "mild,moderate,severe"]) == 0

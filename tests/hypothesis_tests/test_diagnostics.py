@@ -116,7 +116,10 @@ def test_too_little_scatter():
         (note,) = result.notes
         assert note.code == "C203", str(statistic)
         assert f"{statistic} is below the 1 % quantile of its null distribution." in note.text
-        assert "the model is under-confident, or the observations are not independent." in words(result)
+        assert (
+            "the model is under-confident, the observations are not independent, or it is chance (1 in 100)."
+            in words(result)
+        )
     assert run(y_true, y_prob, caltest.TemperatureScore()).notes == ()
     assert run(*calibrated(200, 2)).notes == ()
 
@@ -219,3 +222,11 @@ def test_functions_do_not_contradict_each_other_about_the_direction():
             caltest.spiegelhalter_test(y_true, y_prob, **options).direction,
         }
         assert len(found - {None}) <= 1, (seed, found)
+
+
+def test_no_direction_of_rounding_errors():
+    """Confidence and accuracy are both 0.75: their difference is rounding, whatever the score says."""
+    event = np.tile([0.55, 0.95], 500)
+    outcome = np.tile([0, 1], 500)
+    outcome[np.arange(0, 1000, 2)[:250]] = 1
+    assert caltest.calibration_test(outcome, event, n_resamples=199, rng=0).direction is None

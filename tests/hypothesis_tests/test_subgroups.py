@@ -263,7 +263,7 @@ def test_printed():
     expected = """\
 Calibration within 2 subgroups (Omnibus, whole prediction)
 Calibration within the subgroups is rejected at the 5 % level (global p =
-0.005). Rejected after Holm's correction for 2 subgroups: east and west.
+0.005). All 2 subgroups are rejected after Holm's correction: east and west.
 
  subgroup    n   l2 error (95 % interval)  p-value  p (Holm)  direction
  east      200  0.0994 (0.0258 to 0.1741)    0.005      0.01
@@ -302,8 +302,11 @@ def test_conclusion():
     assert "Calibration within the subgroups is not rejected (global p = " in fine.conclusion
     assert "This does not prove that the model is calibrated in each of them." in fine.conclusion
     rejected = ct.subgroup_tests(y, p, subgroup=site, n_resamples=199, alpha=0.1, rng=0)
-    assert "rejected at the 10 % level (global p = 0.005). Rejected after Holm's" in rejected.conclusion
-    assert "for 2 subgroups: east and west." in rejected.conclusion
+    assert (
+        "rejected at the 10 % level (global p = 0.005). All 2 subgroups are rejected after Holm's"
+        in rejected.conclusion
+    )
+    assert "All 2 subgroups are rejected after Holm's correction: east and west." in rejected.conclusion
 
 
 # Refusals.

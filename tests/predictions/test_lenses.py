@@ -85,18 +85,13 @@ def test_ties_go_to_the_smaller_class():
     assert outcome.tolist() == [2, 0, 2, 1]
 
 
-def test_rest_is_one_minus_the_others_or_its_most_probable_class():
-    """Rounding of the others leaves nothing, or less than nothing, for a class that is possible."""
-    for largest, rest in (
-        ([0.75, 0.125, 0.0625], 0.125),
-        ([0.75, 0.25 + 1e-8, 1e-12], 1e-12),
-        ([0.75, 0.25, 0.0], 0.0),
-    ):
-        prob = np.array([largest])
-        induced, _ = caltest.TopK(2)(prob, np.array([0]))
-        assert induced[0].tolist() == [*largest[:2], rest]
-        induced, _ = caltest.WithinTop(2)(prob, np.array([0]))
-        assert induced[0].tolist() == [rest, sum(largest[:2])]
+def test_rest_is_the_sum_of_the_others():
+    """1 minus the largest would be rounding error where they round to 1, and not 0 where the others are."""
+    for largest in ([0.75, 0.125, 0.0625, 0.0625], [0.75, 0.25 + 1e-8, 1e-12, 0.0], [0.7, 0.2, 0.1, 0.0]):
+        prob, outcome = np.array([largest]), np.array([0])
+        assert caltest.TopK(2)(prob, outcome)[0].tolist() == [[*largest[:2], largest[2] + largest[3]]]
+        assert caltest.TopK(3)(prob, outcome)[0].tolist() == [largest]
+        assert caltest.WithinTop(2)(prob, outcome)[0].tolist() == [[largest[2] + largest[3], largest[0] + largest[1]]]
 
 
 def test_lenses_are_frozen_and_comparable():

@@ -293,6 +293,14 @@ def test_files_with_four_decimals_pass_and_their_rows_are_divided_by_their_sums(
             validate_prob([pair])
 
 
+def test_no_number_of_classes_excuses_a_sum_far_from_1():
+    for n_classes, total in ((1_000, 0.98), (20_000, 0.5), (20_000, 0.0)):
+        prob = np.zeros((2, n_classes))
+        prob[:, 0] = total
+        with pytest.raises(ValueError, match=f"must sum to 1 within 0.01, got {total:g} in row 0"):
+            validate_prob(prob)
+
+
 def test_sums_of_float32_and_double_are_left_as_they_are():
     score = np.exp(np.random.default_rng(0).normal(0, 4, size=(500, 10)))
     for kind in (np.float32, np.float64):

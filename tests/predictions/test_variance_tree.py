@@ -56,6 +56,9 @@ def test_an_event_and_its_complement_have_the_same_cells():
             "half zeros": np.where(rng.random(2_001) < 0.55, 0.0, fine),
             "lattice": np.round(fine * 64) / 64,
             "few values": np.round(fine * 4) / 4,
+            "half in the middle": np.array(
+                [*rng.choice([0, 0.125, 0.25], 50), *[0.5] * 20, *rng.choice([0.75, 1], 50)]
+            ),
         }.items():
             for tree in (VarianceTree(), VarianceTree(min_leaf=7), VarianceTree(min_leaf=1, max_cells=30)):
                 found = labels(tree, event(values))

@@ -8,7 +8,7 @@ are exact fractions, so that ties are ties.
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, product
-from math import pi
+from math import fsum, pi
 
 import numpy as np
 from scipy.integrate import quad
@@ -55,10 +55,8 @@ def within_top(p, y, rank):
 
 
 def the_rest(p, rank):
-    """1 minus the largest probabilities; the next one where rounding leaves nothing."""
-    chosen = ranking(p)
-    rest = 1 - sum(p[c] for c in chosen[:rank])
-    return rest if rest > 0 else p[chosen[rank]]
+    """The sum of all but the largest probabilities."""
+    return fsum(p[c] for c in ranking(p)[rank:])
 
 
 def top_k(p, y, k):
@@ -250,7 +248,8 @@ def cut_values(values, rule, binary):
     above = min([value for value in values if value > median], default=float("inf"))
     if binary and rule["min_leaf"] is not None:
         less, more = (abs(n - 2 * sum(value < t for value in values)) for t in (median, above))
-        return above if less > more or (less == more and median < 0.5) else median
+        down = median < 0.5 or (median == 0.5 and middle(values, "mean") < 0.5 - 1e-9)
+        return above if less > more or (less == more and down) else median
     return median if sum(value < median for value in values) >= (rule["min_leaf"] or 1) else above
 
 

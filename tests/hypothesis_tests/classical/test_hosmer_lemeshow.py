@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -310,3 +311,9 @@ def test_bad_arguments_are_refused():
     ]:
         with pytest.raises(kind, match=message):
             make()
+
+
+def test_results_of_two_outcomes_can_be_pickled():
+    y_true, y_prob = calibrated(200, 2)
+    result = caltest.hosmer_lemeshow_test(y_true, y_prob)
+    assert str(pickle.loads(pickle.dumps(result))) == str(result)
