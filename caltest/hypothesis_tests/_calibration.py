@@ -11,7 +11,13 @@ from caltest.hypothesis_tests._diagnostics import describe_finding
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import SeedLike, validate_choice, validate_given_problem, validate_level
+from caltest.predictions._validation import (
+    SeedLike,
+    validate_choice,
+    validate_design,
+    validate_given_problem,
+    validate_level,
+)
 from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
 from caltest.resampling._run import METHODS, Question, run
@@ -30,6 +36,8 @@ def calibration_test(
     lens: LensLike | None = None,
     statistic: Statistic | None = None,
     region: Region | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     resampling: Consistency | None = None,
     n_resamples: int = 9999,
     method: str = "auto",
@@ -66,6 +74,10 @@ def calibration_test(
     region : callable, optional
         From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
         left out.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation: how much it counts. Labels are not repeated.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation, such as its patient, if observations of a group may depend on each other.
     resampling : Consistency, optional
         The null hypothesis, and what is simulated. ``Consistency()`` by default: predictions fixed, labels simulated.
     n_resamples : int
@@ -131,7 +143,9 @@ def calibration_test(
     null = validate_resampling(Consistency() if resampling is None else resampling)
     validate_choice(method, "method", METHODS)
     level = validate_level(alpha, "alpha")
-    sample, look = look_at(chosen, y_true, y_prob, classes=classes, lens=lens, region=region)
+    sample, look = look_at(
+        chosen, y_true, y_prob, classes=classes, lens=lens, region=region, sample_weight=sample_weight, groups=groups
+    )
     with reporting(progress, "simulating labels") as report:
         return run_test(
             chosen,
@@ -156,11 +170,14 @@ def look_at(
     classes: Sequence[Any] | None,
     lens: LensLike | None,
     region: Region | None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> tuple[Sample, LensLike]:
     """Validate a problem and return what a statistic looks at, with the lens, which may be the default one."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     look = default_lens(statistic, prob.shape[1]) if lens is None else lens
-    return induce(prob, outcome, lens=look, region=region), look
+    design = validate_design(sample_weight, groups, len(prob))
+    return induce(prob, outcome, lens=look, region=region, **design), look
 
 
 def run_test(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -59,6 +60,7 @@ def describe_finding(
 ) -> TestResult:
     """Return the result of a test; ``measure`` computes the l2 error, by default from the sample of the test."""
     sample, parts = finding.sample, finding.statistic.components
+    null = null.for_sample(sample)
     components = tuple(
         ComponentResult(
             test_statistic=part,
@@ -73,6 +75,7 @@ def describe_finding(
     )
     score, direction = _direction(components, sample)
     notes = (
+        *null.notes,
         *(sparsity_notes(parts, sample, finding.draws) if finding.draws is not None else ()),
         *dict.fromkeys(note for part in parts for note in few_cells_notes(sample, getattr(part, "partition", None))),
         *_constant_notes(components),
@@ -111,7 +114,7 @@ def describe_finding(
 
 def _l2_error(sample: Sample, lens: LensLike, classes: Sequence[Any] | None) -> Callable[[], L2Interval]:
     """Return a function that computes the l2 error of a sample when it is first called, whatever the hypothesis is."""
-    model = Sample(sample.given, sample.outcome, sample.given, sample.row, sample.weight)
+    model = replace(sample, given_null=sample.given)
     return cache(partial(interval_of_sample, model, lens=lens, lens_name=lens_name(lens, classes)))
 
 

@@ -22,6 +22,7 @@ from caltest.resampling._draws import Draws
 from caltest.resampling._protocol import TestStatistic
 from caltest.resampling._pvalues import global_pvalue, rank_pvalues, tail_pvalue
 from caltest.resampling._schemes import Consistency
+from caltest.resampling._signs import SignDraws, n_groups
 from caltest.results._progress import Progress
 
 VALID_METHODS = ("auto", "exact", "monte-carlo")
@@ -159,8 +160,10 @@ def run(
     if any(question.view.is_base and question.sample is not base for question in asked):
         msg = "a view without a lens must be a view of `base`, the sample that labels are simulated for."
         raise ValueError(msg)
-    draws = null.draws(n_resamples, rng)
+    draws = null.for_sample(base).draws(n_resamples, rng)
     validate_workers(workers)
+    if isinstance(draws, SignDraws):
+        _refuse_others(asked)
     if len(asked) == 1 and method != "monte-carlo":
         computed = _compute(asked[0], null, method)
         if computed is not None:
@@ -214,6 +217,11 @@ def _compute(question: Question, null: Consistency, method: str) -> Finding | No
     """Return the finding of a computed distribution; None where labels must be simulated."""
     statistic, sample = question.statistic, question.sample
     asymptotic = method == "asymptotic"
+    if sample.group is not None:
+        if method == "auto":
+            return None
+        msg = f'method="{method}" is for independent observations; with `groups` use "auto" or "monte-carlo".'
+        raise ValueError(msg)
     found: Distribution | None
     if asymptotic:
         found = asymptotic_distribution(statistic, sample, null)
@@ -237,13 +245,18 @@ def draw_nulls(
 ) -> list[NDArray[np.float64]]:
     """Return the components of every question on shared draws, ``(n_components, n_resamples)`` each."""
     statistic = questions[0].statistic
-    if len(questions) == 1 and statistic.components == (statistic,) and questions[0].view.is_base:
+    signed = isinstance(draws, SignDraws)
+    if not signed and len(questions) == 1 and statistic.components == (statistic,) and questions[0].view.is_base:
         return [draws.map(lambda some: null_values(statistic, base, some)[None], workers, progress)]
     views = list(dict.fromkeys(question.view for question in questions))
 
     def evaluate(some: Draws) -> NDArray[np.float64]:
         blocks = []
         for sample, drawn in some.blocks(base):
+            if signed:
+                values = [_signed_components(question.statistic, question.sample, drawn) for question in questions]
+                blocks.append(np.concatenate(values))
+                continue
             seen = {view: (sample, drawn) if view.is_base else (view.sample, view.outcomes(drawn)) for view in views}
             values = [_components(question.statistic, *seen[question.view]) for question in questions]
             blocks.append(np.concatenate(values))
@@ -276,6 +289,24 @@ def _components(statistic: TestStatistic, sample: Sample, outcomes: NDArray[Any]
         msg = f"`{type(statistic).__name__}.evaluate` must return numbers, got nan."
         raise ValueError(msg)
     return values
+
+
+def _signed_components(statistic: TestStatistic, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+    """Return every component ``(n_components, n_replicates)`` of residuals whose groups have random signs."""
+    return np.stack([part.evaluate_signs(sample, signs) for part in statistic.components])  # type: ignore[misc]
+
+
+def _refuse_others(questions: Sequence[Question]) -> None:
+    """Raise ValueError if a statistic is not a function of the residuals."""
+    for question in questions:
+        one = np.ones((1, n_groups(question.sample)), dtype=np.int8)
+        for part in question.statistic.components:
+            if part.evaluate_signs(question.sample, one) is None:
+                msg = (
+                    "`groups` needs a statistic of the residuals, such as ECE, KS, Kuiper, ClasswiseKS, SquaredL2, "
+                    f"TemperatureScore, SCE, SKCE, MMCE or Omnibus of these; got {part}."
+                )
+                raise ValueError(msg)
 
 
 def _conclude(question: Question, observed: NDArray[np.float64], null: NDArray[np.float64], draws: Draws) -> Finding:

@@ -9,11 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from caltest.predictions._sample import Sample, with_calibration_function
 from caltest.predictions._user_functions import CalibrationFunction
 from caltest.predictions._validation import SeedLike, validate_bool
 from caltest.resampling._draws import Draws, OutcomeDraws
 from caltest.resampling._row_draws import RowDraws
+from caltest.resampling._signs import SignDraws
 from caltest.results import Note
 from caltest.results._naming import Specification, describe
 from caltest.results._test_result import CALIBRATION
@@ -87,6 +90,11 @@ class Consistency(Specification):
             "C102", "cells hold many observations: this p-value is asymptotic; prefer fixed predictions."
         )
 
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Cautions that concern the null distribution."""
+        return ()
+
     def origin(self, n_resamples: int) -> str:
         """Return the source of a simulated null distribution in words."""
         if self.resample_predictions:
@@ -99,10 +107,66 @@ class Consistency(Specification):
             return sample
         return with_calibration_function(sample, self.calibration_function)
 
+    def for_sample(self, sample: Sample) -> Consistency:
+        """Return the null hypothesis for a sample: with random signs if its observations come in groups."""
+        if sample.group is None:
+            return self
+        if self.resample_predictions:
+            msg = f"`groups` needs fixed predictions, Consistency(); got {self}."
+            raise ValueError(msg)
+        return SignedGroups(calibration_function=self.calibration_function, n_groups=len(np.unique(sample.group)))
+
     def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
         """Return ``n_resamples`` draws under this null hypothesis."""
         kind = RowDraws if self.resample_predictions else OutcomeDraws
         return kind.of(n_resamples, rng)
+
+
+@dataclass(frozen=True, repr=False)
+class SignedGroups(Consistency):
+    """The null hypothesis for groups of observations that may depend on each other, by random signs of whole groups.
+
+    Parameters
+    ----------
+    n_groups : int
+        Number of groups.
+    """
+
+    n_groups: int = 0
+
+    @property
+    def conditions(self) -> tuple[Note, ...]:
+        """When the p-value is valid."""
+        (sound,) = super().conditions
+        text = sound.text.replace("observations are independent", "groups of observations are independent")
+        many = Note("C104", "there are many groups; the p-value is exact only if sums over a group are symmetric.")
+        return Note(sound.code, text), many
+
+    def origin(self, n_resamples: int) -> str:
+        """Return the source of the null distribution in words."""
+        return f"{n_resamples} random signs of the residuals of {self.n_groups} groups, predictions fixed (asymptotic)"
+
+    def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
+        """Return ``n_resamples`` draws of signs."""
+        return SignDraws.of(n_resamples, rng)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """A caution if there are few groups."""
+        if self.n_groups >= MANY_GROUPS:
+            return ()
+        smallest = f"{2.0 ** (1 - self.n_groups):.2g}"
+        return (
+            Note(
+                "C303",
+                f"There are only {self.n_groups} groups. The p-value from random signs of the groups is unreliable "
+                f"with fewer than {MANY_GROUPS} groups, and it can hardly be below {smallest}.",
+            ),
+        )
+
+
+MANY_GROUPS = 10
+"""With fewer groups the p-value from random signs is unreliable."""
 
 
 def validate_resampling(resampling: Any) -> Consistency:

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from caltest.predictions._sample import Sample
 from caltest.resampling._poisson_binomial import PoissonBinomial
+from caltest.statistics._group_terms import GroupTerms
 from caltest.statistics._skce import residuals
 from caltest.statistics._squared_l2 import SquaredL2
 
 _FEW_SURPRISES = 5  # expected ones, as a variance: with fewer the chi-squared approximation is unreliable
 _PSEUDO_ROWS = 4
+_NONE_QUIET = np.empty((0, 3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,8 @@ class SquaredL2Distribution:
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> SquaredL2Distribution:
         """Estimate the distribution from the residuals of a sample."""
+        if sample.group is not None or sample.weight is not None:
+            return cls._of_groups(sample, partition)
         n, moments = sample.n_samples, sample.once(cell_moments, partition)
         largest = greatest_l2(sample.n_outcomes)
         rows = np.array([cell.n_samples for cell in moments])
@@ -78,6 +82,25 @@ class SquaredL2Distribution:
             np.column_stack([rows, rows / n, surprises])[(surprises <= 1) | (noise == 0)],
             largest,
             _surprise_pvalue(sample) if sum(cell.predicted_variance for cell in moments) < _FEW_SURPRISES else 0.0,
+        )
+
+    @classmethod
+    def _of_groups(cls, sample: Sample, partition: Any) -> SquaredL2Distribution:
+        r"""Estimate the distribution from the sums of the residuals of groups, or of weighted observations.
+
+        The noise is at least that of independent observations that follow the predictions.
+        """
+        terms = sample.once(GroupTerms.of, partition)
+        moments, total = sample.once(cell_moments, partition), terms.total_weight
+        pairs = max(terms.inner(terms), 0.0)
+        independent = sum(cell.null_pairs for cell in moments) / sample.n_samples**2
+        noise = math.sqrt(2 * max(pairs / total**2, independent))
+        linear = 4 * max(float(np.square(terms.term_sum).sum()) - pairs, 0.0) / total**2
+        estimate = terms.estimate
+        unit = max(terms.third_moment / total, linear / (4 * estimate) if estimate > 0 else 0.0)
+        spread = math.sqrt(noise**2 + linear)
+        return cls(
+            estimate, noise, unit, spread if spread > 0 else None, _NONE_QUIET, greatest_l2(sample.n_outcomes), 0.0
         )
 
     @property

@@ -1,0 +1,75 @@
+r"""Random signs for whole groups of observations, the null distribution where observations of a group may be dependent.
+
+Under calibration the residuals of a group (outcome minus predicted probability) have mean 0, however the observations
+of the group depend on each other, and groups are independent. So the residuals :math:`s_g e_i` with independent random
+signs :math:`s_g` have the same mean and, within and between groups, the same covariances as the residuals themselves.
+A statistic of these residuals approximates the null distribution: exactly if the sums of a group have a symmetric
+distribution, and as the number of groups grows otherwise (the wild cluster bootstrap with the null hypothesis imposed:
+Cameron, Gelbach and Miller 2008; Canay, Santos and Shaikh 2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._draws import draw_outcomes
+from caltest._compiled._signs import sum_signed
+from caltest.predictions._cells import Cells
+from caltest.predictions._sample import Sample
+from caltest.resampling._draws import Draws
+
+_HALF = 2**31  # of 2**32: a fair coin
+_BYTES_OF_SUMS = 256  # of an outcome, in some cells
+
+
+@dataclass(frozen=True)
+class SignDraws(Draws):
+    """Random signs of the groups of a sample, predictions and labels fixed."""
+
+    def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
+        """Yield the sample with signs ``(n_replicates, n_groups)``, -1 or 1."""
+        threshold = np.full((1, n_groups(sample)), _HALF, dtype=np.uint32)
+        for part in self.blocks_of(threshold.size + _BYTES_OF_SUMS * sample.n_outcomes):
+            coin = np.empty((part.n_resamples, threshold.size), dtype=np.uint8)
+            draw_outcomes(threshold, self.seed, part.first, coin)
+            yield sample, 2 * coin.astype(np.int8) - 1
+
+
+def n_groups(sample: Sample) -> int:
+    """Return one more than the largest number of a group; regions and lenses keep the numbers."""
+    return int(group_of(sample).max()) + 1
+
+
+def group_of(sample: Sample) -> NDArray[np.int64]:
+    """Return the group of each observation, ``(n_samples,)``; every observation is its own if there are none."""
+    return np.arange(sample.n_samples) if sample.group is None else sample.group
+
+
+def sum_signed_terms(sample: Sample, signs: NDArray[np.int8], terms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the signed sum ``(n_replicates,)`` of what each observation adds, ``(n_samples,)``.
+
+    An infinite term belongs to an impossible label, which decides the p-value without it.
+    """
+    finite = np.where(np.isfinite(terms), terms, 0.0)
+    return sum_signed(signs, np.bincount(group_of(sample), finite, signs.shape[1])[:, None])[:, 0]
+
+
+def sum_signed_cells(
+    sample: Sample, signs: NDArray[np.int8], cell: NDArray[Any], n_cells: int, terms: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the signed sums ``(n_replicates, n_cells)`` of terms ``(n_samples,)`` over cells ``(n_samples,)``."""
+    place = group_of(sample) * n_cells + cell
+    sums = np.bincount(place, terms, signs.shape[1] * n_cells)
+    return sum_signed(signs, sums.reshape(signs.shape[1], n_cells))
+
+
+def residual_sums(sample: Sample, signs: NDArray[np.int8], cells: Cells) -> NDArray[np.float64]:
+    """Return the signed sums of the residuals of every outcome, ``(n_replicates, n_cells, n_outcomes)``."""
+    outcomes = range(sample.n_outcomes)
+    sums = (sum_signed_cells(sample, signs, cells.index, cells.n_cells, sample.residual(k)) for k in outcomes)
+    return np.stack(list(sums), axis=-1)
