@@ -195,7 +195,9 @@ def terms_of(sample: Sample, partition: Any) -> Terms:
     if sample.group is None and sample.weight is None:
         return terms
     found = GroupTerms.of(sample, partition)
-    return GroupedPairTerms(found.total_weight, found.vector, found.centred, terms.predicted_deviation, terms.minority)
+    return GroupedPairTerms(
+        found.total_weight, found.vector, found.centred, found.effective, terms.predicted_deviation, terms.minority
+    )
 
 
 @dataclass(frozen=True, eq=False)

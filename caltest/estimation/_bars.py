@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from caltest.estimation._cell_tests import cell_pvalue
 from caltest.predictions._cells import Cells, CellSums
 from caltest.predictions._sample import Sample
+from caltest.predictions._validation import SeedLike, validate_rng
 from caltest.resampling._distributions import SMALLEST_PVALUE
 from caltest.resampling._draws import Draws
 from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.resampling._pvalues import tail_pvalues
 from caltest.resampling._row_draws import RowDraws
+from caltest.resampling._schemes import Consistency, SignedGroups
 from caltest.resampling._signs import SignDraws, group_of, residual_sums
 
 Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -58,11 +60,31 @@ def confidence_bars(sums: CellSums, level: float) -> Ends:
     return np.asarray(low), np.asarray(high)
 
 
-def drawn_deviations(sample: Sample, cells: Cells, draws: Draws) -> NDArray[np.float64]:
+def drawn_deviations(
+    sample: Sample, cells: Cells, null: Consistency, n_resamples: int, rng: SeedLike
+) -> list[NDArray[np.float64]]:
     """Return observed minus expected frequency of the event in each cell under calibration, ``(B + 1, n_cells)``.
 
-    The first row is that of the data.
+    One array for simulated labels, and one for random signs of the groups if there are groups. The first row of each is
+    that of the data.
     """
+    generator = validate_rng(rng)
+    schemes = dict.fromkeys([null, null.for_sample(sample)])
+    return [_of_draws(sample, cells, scheme.draws(n_resamples, generator)) for scheme in schemes]
+
+
+def drawn_origin(sample: Sample, null: Consistency, n_resamples: int) -> str:
+    """Return where these deviations come from, in words."""
+    grouped = null.for_sample(sample)
+    if not isinstance(grouped, SignedGroups):
+        return null.origin(n_resamples)
+    return (
+        f"{n_resamples} Monte Carlo draws of the labels and {n_resamples} random signs of {grouped.n_groups} groups, "
+        "predictions fixed: the larger p-value and the wider bar (asymptotic in the number of groups)"
+    )
+
+
+def _of_draws(sample: Sample, cells: Cells, draws: Draws) -> NDArray[np.float64]:
     weight = np.where(cells.count > 0, cells.count, 1.0)
     found = [_deviations(sample, cells, sample.outcome[None])]
     for _, drawn in draws.blocks(sample):
@@ -78,19 +100,24 @@ def _deviations(sample: Sample, cells: Cells, outcomes: NDArray[Any]) -> NDArray
     return sums.observed[..., 1] - sums.predicted[..., 1]
 
 
-def quantile_bars(expected: NDArray[np.float64], deviations: NDArray[np.float64], level: float) -> Ends:
+def quantile_bars(expected: NDArray[np.float64], deviations: list[NDArray[np.float64]], level: float) -> Ends:
     """Return bars around the expected frequencies with at most half of 1 - level of the draws on either side."""
-    drawn = np.sort(deviations[1:], axis=0)
-    outside = int((len(drawn) + 1) * (1 - level) / 2)
-    if not outside:
-        return np.zeros(len(expected)), np.ones(len(expected))
-    return np.clip(expected + drawn[outside - 1], 0.0, 1.0), np.clip(expected + drawn[-outside], 0.0, 1.0)
+    ends = []
+    for found in deviations:
+        drawn = np.sort(found[1:], axis=0)
+        outside = int((len(drawn) + 1) * (1 - level) / 2)
+        if not outside:
+            return np.zeros(len(expected)), np.ones(len(expected))
+        ends.append((expected + drawn[outside - 1], expected + drawn[-outside]))
+    low, high = np.array(ends).transpose(1, 0, 2)
+    return np.clip(low.min(axis=0), 0.0, 1.0), np.clip(high.max(axis=0), 0.0, 1.0)
 
 
-def drawn_pvalues(sample: Sample, cells: Cells, deviations: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return two-sided p-values ``(n_cells,)``: twice the smaller tail of the first row among all."""
-    upper, lower = tail_pvalues(deviations.T)[:, 0], tail_pvalues(-deviations.T)[:, 0]
-    return np.where(_contradicted(sample, cells), 1 / len(deviations), np.minimum(2 * np.minimum(upper, lower), 1.0))
+def drawn_pvalues(sample: Sample, cells: Cells, deviations: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return two-sided p-values ``(n_cells,)``: twice the smaller tail of the first row among all; the largest."""
+    tails = [[tail_pvalues(sign * found.T)[:, 0] for sign in (1, -1)] for found in deviations]
+    pvalues = np.minimum(2 * np.min(tails, axis=1), 1.0).max(axis=0)
+    return np.where(_contradicted(sample, cells), 1 / len(deviations[0]), pvalues)
 
 
 def _contradicted(sample: Sample, cells: Cells) -> NDArray[np.bool_]:

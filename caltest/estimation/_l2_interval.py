@@ -166,6 +166,13 @@ def l2_interval(
     below the 16 % quantile of its null distribution counts as that quantile, and cells with almost no wrong label
     exclude only error rates at which that many observations would have had more of them.
 
+    With ``groups`` or ``sample_weight``, T is the sum over pairs of observations of different groups (or of different
+    weighted observations), normalised so that it is unbiased if all observations of a cell have the same expected
+    residual. Its variance is that of Hoeffding's decomposition over groups, at least that of independent observations
+    that follow the predictions; a is at least :math:`\operatorname{tr} M^3 / (W \operatorname{tr} M^2)`, M being the
+    sum over the groups of the outer products of their centred residual sums; and cells with at most one wrong label
+    count as many observations as they have groups.
+
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)

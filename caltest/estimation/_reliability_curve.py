@@ -13,6 +13,7 @@ from caltest.estimation._bars import (
     confidence_bars,
     consistency_bars,
     drawn_deviations,
+    drawn_origin,
     drawn_pvalues,
     exact_pvalues,
     quantile_bars,
@@ -200,8 +201,9 @@ class ReliabilityCurve(Result):
             return f"With {level} confidence a bar contains the mean of the calibration function in its cell."
         known = np.array_equal(self.expected, self.predicted)
         calibrated = "the model is calibrated" if known else "the given calibration function is the true one"
-        source = "resampled observations" if self.origin == EXACT else self.origin
-        made = "" if self.exact else f" The bars come from {source} and are approximate."
+        made = "" if self.exact else " The bars come from resampled observations and are approximate."
+        if self.origin != EXACT:
+            made = f" The bars come from {self.origin}."
         if self.simultaneous:
             return f"If {calibrated}, all frequencies are inside their bars in at least {level} of data sets.{made}"
         chance = percent(round(1 - self.confidence_level, 12))
@@ -264,8 +266,9 @@ def reliability_curve(
     the null hypothesis. The consistency bar of level :math:`\gamma` is the closed interval of frequencies with
     :math:`P(K_b / n_b < \text{low}) \le (1 - \gamma) / 2` and :math:`P(K_b / n_b > \text{high}) \le (1 - \gamma) / 2`.
     Cells are independent given the predictions, so simultaneous bars of L cells have level :math:`\gamma^{1/L}` each.
-    With ``sample_weight`` the distribution comes from simulated labels, and with ``groups`` from random signs of the
-    residuals of whole groups (see `calibration_test`); simultaneous bars then have level :math:`1 - (1 - \gamma) / L`.
+    With ``sample_weight`` or ``groups`` the distribution comes from simulated labels, and with ``groups`` also from
+    random signs of the residuals of whole groups (see `calibration_test`): the wider bar and the larger p-value count,
+    and simultaneous bars have level :math:`1 - (1 - \gamma) / L`.
 
     Parameters
     ----------
@@ -337,9 +340,8 @@ def reliability_curve(
     )
     sample = scheme.under_null(sample)
     drawn = sample.weight is not None or sample.group is not None
-    scheme = scheme.for_sample(sample)
     if drawn and scheme.resample_predictions:
-        msg = f"`sample_weight` needs fixed predictions, Consistency(); got {scheme}."
+        msg = f"`sample_weight` and `groups` need fixed predictions, Consistency(); got {scheme}."
         raise ValueError(msg)
     cut = EqualWidth(15) if partition is None else partition
     cells = sample.cells(cut)
@@ -349,12 +351,11 @@ def reliability_curve(
     cell_level = level ** (1 / cells.n_cells) if simultaneous else level
     if drawn:
         cell_level = 1 - (1 - level) / cells.n_cells if simultaneous else level  # cells share groups
-        deviations = drawn_deviations(sample, cells, scheme.draws(n_resamples, rng))
-        consistent = bars == "consistency"
+        deviations = drawn_deviations(sample, cells, scheme, n_resamples, rng)
         low, high = (
-            quantile_bars(sums.predicted[:, 1], deviations, cell_level)
-            if consistent
-            else robust_bars(sample, cells, cell_level)
+            robust_bars(sample, cells, cell_level)
+            if bars == "confidence"
+            else quantile_bars(sums.predicted[:, 1], deviations, cell_level)
         )
     elif bars == "confidence":
         low, high = confidence_bars(sums, cell_level)
@@ -380,11 +381,11 @@ def reliability_curve(
         lens=look,
         lens_name=lens_name(look, classes),
         partition=cut,
-        notes=(*scheme.notes, *few_cells_notes(sample, cut)),
+        notes=(*scheme.for_sample(sample).notes, *few_cells_notes(sample, cut)),
         density_edges=edges,
         density=density / sample.n_samples,
         pvalue=(drawn_pvalues(sample, cells, deviations) if drawn else exact_pvalues(sample, cells, counts))[order],
-        origin=scheme.origin(n_resamples) if drawn else EXACT,
+        origin=drawn_origin(sample, scheme, n_resamples) if drawn else EXACT,
     )
 
 

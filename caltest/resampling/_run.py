@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._sample import Sample
-from caltest.predictions._validation import SeedLike, validate_workers
+from caltest.predictions._validation import SeedLike, validate_rng, validate_workers
 from caltest.predictions._view import LensView
 from caltest.resampling._distributions import Distribution, MonteCarloDistribution, Tail
 from caltest.resampling._draws import Draws
@@ -102,13 +102,24 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """The numbers of several tests on the same draws, in the order of the questions."""
+    """The numbers of several tests on the same draws, in the order of the questions.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        The numbers of each test.
+    larger : float or None
+        The global p-value, if the findings come from two null distributions.
+    """
 
     findings: tuple[Finding, ...]
+    larger: float | None = None
 
     @cached_property
     def pvalue(self) -> float:
         """Global p-value of "all hypotheses are true": exact min-p over the tests, or that of a single test."""
+        if self.larger is not None:
+            return self.larger
         if len(self.findings) == 1:
             return self.findings[0].pvalue
         ranked = [finding.ranked for finding in self.findings if finding.ranked is not None]
@@ -160,20 +171,38 @@ def run(
     if any(question.view.is_base and question.sample is not base for question in asked):
         msg = "a view without a lens must be a view of `base`, the sample that labels are simulated for."
         raise ValueError(msg)
-    draws = null.for_sample(base).draws(n_resamples, rng)
+    generator = validate_rng(rng)
+    draws = null.draws(n_resamples, generator)
     validate_workers(workers)
-    if isinstance(draws, SignDraws):
+    scheme = null.for_sample(base)
+    if scheme is not null:
         _refuse_others(asked)
+    observed = [_components(question.statistic, question.sample, question.sample.outcome) for question in asked]
+
+    def conclude(some: Draws) -> Findings:
+        drawn = draw_nulls(asked, base, some, workers, progress)
+        return Findings(tuple(_conclude(*found, some) for found in zip(asked, observed, drawn, strict=True)))
+
+    found = None
     if len(asked) == 1 and method != "monte-carlo":
         computed = _compute(asked[0], null, method)
-        if computed is not None:
-            return Findings((computed,))
+        found = None if computed is None else Findings((computed,))
     elif method in {"exact", "asymptotic"}:
         msg = f'method="{method}" answers one question, several share their draws; got {len(asked)} questions.'
         raise ValueError(msg)
-    observed = [_components(question.statistic, question.sample, question.sample.outcome) for question in asked]
-    drawn = draw_nulls(asked, base, draws, workers, progress)
-    return Findings(tuple(_conclude(*found, draws) for found in zip(asked, observed, drawn, strict=True)))
+    found = conclude(draws) if found is None else found
+    return found if scheme is null else _larger(found, conclude(scheme.draws(n_resamples, generator)))
+
+
+def _larger(independent: Findings, signed: Findings) -> Findings:
+    """Return for every question the finding with the larger p-value.
+
+    Random signs know how observations of a group depend on each other, but not how few rare labels there could have
+    been; simulated labels know the second only.
+    """
+    pairs = zip(independent.findings, signed.findings, strict=True)
+    larger = (one if one.pvalue > other.pvalue else other for one, other in pairs)
+    return Findings(tuple(larger), max(independent.pvalue, signed.pvalue))
 
 
 def settle(statistic: AnyStatistic, sample: Sample) -> AnyStatistic:
@@ -217,9 +246,7 @@ def _compute(question: Question, null: Consistency, method: str) -> Finding | No
     """Return the finding of a computed distribution; None where labels must be simulated."""
     statistic, sample = question.statistic, question.sample
     asymptotic = method == "asymptotic"
-    if sample.group is not None:
-        if method == "auto":
-            return None
+    if sample.group is not None and method != "auto":
         msg = f'method="{method}" is for independent observations; with `groups` use "auto" or "monte-carlo".'
         raise ValueError(msg)
     found: Distribution | None

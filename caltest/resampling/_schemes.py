@@ -9,14 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from caltest.predictions._sample import Sample, with_calibration_function
 from caltest.predictions._user_functions import CalibrationFunction
 from caltest.predictions._validation import SeedLike, validate_bool
 from caltest.resampling._draws import Draws, OutcomeDraws
 from caltest.resampling._row_draws import RowDraws
-from caltest.resampling._signs import SignDraws
+from caltest.resampling._signs import NO_GROUPS, GroupsWithSurprise, SignDraws
 from caltest.results import Note
 from caltest.results._naming import Specification, describe
 from caltest.results._test_result import CALIBRATION
@@ -114,7 +112,7 @@ class Consistency(Specification):
         if self.resample_predictions:
             msg = f"`groups` needs fixed predictions, Consistency(); got {self}."
             raise ValueError(msg)
-        return SignedGroups(calibration_function=self.calibration_function, n_groups=len(np.unique(sample.group)))
+        return SignedGroups(calibration_function=self.calibration_function, surprises=GroupsWithSurprise.of(sample))
 
     def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
         """Return ``n_resamples`` draws under this null hypothesis."""
@@ -128,45 +126,42 @@ class SignedGroups(Consistency):
 
     Parameters
     ----------
-    n_groups : int
-        Number of groups.
+    surprises : GroupsWithSurprise
+        The groups of the sample.
     """
 
-    n_groups: int = 0
+    surprises: GroupsWithSurprise = NO_GROUPS
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return self.surprises.n_groups
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """A caution if there are too few groups."""
+        return self.surprises.notes
 
     @property
     def conditions(self) -> tuple[Note, ...]:
         """When the p-value is valid."""
         (sound,) = super().conditions
         text = sound.text.replace("observations are independent", "groups of observations are independent")
-        many = Note("C104", "there are many groups; the p-value is exact only if sums over a group are symmetric.")
+        many = Note("C104", "there are many groups, and many of them have a label other than the most probable one.")
         return Note(sound.code, text), many
 
     def origin(self, n_resamples: int) -> str:
         """Return the source of the null distribution in words."""
-        return f"{n_resamples} random signs of the residuals of {self.n_groups} groups, predictions fixed (asymptotic)"
+        signs = f"{n_resamples} random signs of the residuals of {self.n_groups} groups, predictions fixed (asymptotic)"
+        return f"{signs}; independent labels have a smaller p-value"
+
+    def origin_of_independent(self, origin: str) -> str:
+        """Return the source of the null distribution of independent labels, whose p-value is the larger one."""
+        return f"{origin}; random signs of the {self.n_groups} groups have a smaller p-value"
 
     def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
         """Return ``n_resamples`` draws of signs."""
         return SignDraws.of(n_resamples, rng)
-
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        """A caution if there are few groups."""
-        if self.n_groups >= MANY_GROUPS:
-            return ()
-        smallest = f"{2.0 ** (1 - self.n_groups):.2g}"
-        return (
-            Note(
-                "C303",
-                f"There are only {self.n_groups} groups. The p-value from random signs of the groups is unreliable "
-                f"with fewer than {MANY_GROUPS} groups, and it can hardly be below {smallest}.",
-            ),
-        )
-
-
-MANY_GROUPS = 10
-"""With fewer groups the p-value from random signs is unreliable."""
 
 
 def validate_resampling(resampling: Any) -> Consistency:

@@ -22,6 +22,8 @@ from caltest._compiled._signs import sum_signed
 from caltest.predictions._cells import Cells
 from caltest.predictions._sample import Sample
 from caltest.resampling._draws import Draws
+from caltest.resampling._poisson_binomial import PoissonBinomial
+from caltest.results import Note
 
 _HALF = 2**31  # of 2**32: a fair coin
 _BYTES_OF_SUMS = 256  # of an outcome, in some cells
@@ -73,3 +75,65 @@ def residual_sums(sample: Sample, signs: NDArray[np.int8], cells: Cells) -> NDAr
     outcomes = range(sample.n_outcomes)
     sums = (sum_signed_cells(sample, signs, cells.index, cells.n_cells, sample.residual(k)) for k in outcomes)
     return np.stack(list(sums), axis=-1)
+
+
+@dataclass(frozen=True)
+class GroupsWithSurprise:
+    """How many groups have a surprise, a label other than the most probable one.
+
+    Attributes
+    ----------
+    n_groups, number : int
+        Number of groups, and of those with a surprise.
+    expected : float
+        How many there would be on average if labels were independent and followed the predictions.
+    pvalue : float
+        Probability of so few, or fewer, in that case.
+    """
+
+    n_groups: int
+    number: int
+    expected: float
+    pvalue: float
+
+    @classmethod
+    def of(cls, sample: Sample) -> GroupsWithSurprise:
+        """Count the groups of a sample."""
+        _, group = np.unique(group_of(sample), return_inverse=True)
+        surprise = sample.outcome != sample.given.argmax(axis=1)
+        with np.errstate(divide="ignore"):
+            none = np.exp(np.bincount(group, np.log(sample.given.max(axis=1).astype(np.float64))))
+        probability = np.clip(1 - none, 0.0, 1.0)
+        number = len(np.unique(group[surprise]))
+        count = PoissonBinomial.of(probability)
+        fewer = float(count.pmf[count.counts <= number].sum())
+        return cls(len(none), number, float(probability.sum()), fewer)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """A caution if there are few groups, or fewer with a surprise than independent labels would have."""
+        other = "a label other than the most probable one"
+        if self.number < MANY_GROUPS:
+            few = "only " if self.n_groups < MANY_GROUPS else ""
+            which = f"{self.number} of them have" if self.number != 1 else "1 of them has"
+            text = (
+                f"There are {few}{self.n_groups} groups, and {which} {other}. With fewer than {MANY_GROUPS} of these "
+                "groups the p-value is not reliable: dependence within groups is not known well enough."
+            )
+        elif self.pvalue < _FEWER:
+            text = (
+                f"Of {self.n_groups} groups {self.number} have {other}; {self.expected:.1f} would be expected of "
+                "independent labels. Either the predictions are wrong, or such labels come in few groups; then the "
+                "p-value is too small."
+            )
+        else:
+            return ()
+        return (Note("C303", text),)
+
+
+MANY_GROUPS = 10
+"""With fewer groups the p-value from random signs is unreliable."""
+_FEWER = 0.01
+
+
+NO_GROUPS = GroupsWithSurprise(0, 0, 0.0, 1.0)

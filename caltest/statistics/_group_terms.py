@@ -23,7 +23,7 @@ from caltest.predictions._sample import Sample
 
 @dataclass(frozen=True, eq=False)
 class GroupTerms:
-    """The vectors :math:`(c_b^{1/2} R_{gb})_b` of all groups, whose inner products are the terms H.
+    r"""The vectors :math:`(c_b^{1/2} R_{gb})_b` of all groups, whose inner products are the terms H.
 
     Attributes
     ----------
@@ -33,11 +33,14 @@ class GroupTerms:
         The vector of each group: one entry for each cell and outcome, of two outcomes for the event alone.
     centred : array of shape (n_groups, n_dimensions)
         The same of the residuals minus their mean in the cell.
+    effective : array of shape (n_cells,)
+        Number of groups of equal weight that a cell is worth, :math:`W_b^2 / \sum_g W_{gb}^2`, rounded down.
     """
 
     total_weight: float
     vector: NDArray[np.float64]
     centred: NDArray[np.float64]
+    effective: NDArray[np.float64]
 
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> GroupTerms:
@@ -52,7 +55,8 @@ class GroupTerms:
             return np.bincount(place, values, n_groups * cells.n_cells).reshape(shape).astype(np.float64)
 
         weight = sums(sample.weight)
-        pairs = np.square(cells.count) - np.square(weight).sum(axis=0)
+        squares = np.square(weight).sum(axis=0)
+        pairs = np.square(cells.count) - squares
         several = (weight > 0).sum(axis=0) > 1
         factor = np.sqrt(np.divide(cells.count, pairs, out=np.zeros(cells.n_cells), where=several))
         vectors, centred = [], []
@@ -61,7 +65,9 @@ class GroupTerms:
             mean = residual.sum(axis=0) / np.where(cells.count > 0, cells.count, 1.0)
             vectors.append(residual * factor)
             centred.append((residual - weight * mean) * factor)
-        return cls(float(cells.count.sum()), np.concatenate(vectors, axis=1), np.concatenate(centred, axis=1))
+        effective = np.floor(np.square(cells.count) / np.where(squares > 0, squares, 1.0) + 1e-9)
+        total = float(cells.count.sum())
+        return cls(total, np.concatenate(vectors, axis=1), np.concatenate(centred, axis=1), effective)
 
     @property
     def n_groups(self) -> int:

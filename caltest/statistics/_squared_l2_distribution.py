@@ -18,7 +18,6 @@ from caltest.statistics._squared_l2 import SquaredL2
 
 _FEW_SURPRISES = 5  # expected ones, as a variance: with fewer the chi-squared approximation is unreliable
 _PSEUDO_ROWS = 4
-_NONE_QUIET = np.empty((0, 3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +95,18 @@ class SquaredL2Distribution:
         independent = sum(cell.null_pairs for cell in moments) / sample.n_samples**2
         noise = math.sqrt(2 * max(pairs / total**2, independent))
         linear = 4 * max(float(np.square(terms.term_sum).sum()) - pairs, 0.0) / total**2
-        estimate = terms.estimate
+        estimate, largest = terms.estimate, greatest_l2(sample.n_outcomes)
         unit = max(terms.third_moment / total, linear / (4 * estimate) if estimate > 0 else 0.0)
         spread = math.sqrt(noise**2 + linear)
+        few = sum(cell.predicted_variance for cell in moments) < _FEW_SURPRISES
         return cls(
-            estimate, noise, unit, spread if spread > 0 else None, _NONE_QUIET, greatest_l2(sample.n_outcomes), 0.0
+            estimate,
+            noise,
+            unit if unit > 0 else noise,
+            spread if spread > 0 else None,
+            _quiet_cells(sample, partition, terms.effective),
+            largest,
+            1.0 if few else 0.0,
         )
 
     @property
@@ -250,6 +256,17 @@ def stated_deviation(sample: Sample, partition: Any) -> float:
     moments = sample.once(cell_moments, partition)
     along = math.fsum(cell.predicted_along for cell in moments)
     return math.sqrt(2 * math.fsum(cell.null_pairs for cell in moments) + 4 * max(along, 0.0)) / sample.n_samples
+
+
+def _quiet_cells(sample: Sample, partition: Any, effective: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return number of groups, share and number of surprises of the cells with at most one surprise, ``(n, 3)``.
+
+    As if all labels of a group were equal, and none of groups of unequal weight counted more than its share.
+    """
+    cells = sample.cells(partition)
+    surprise = sample.outcome != sample.given.argmax(axis=1)
+    surprises = np.bincount(cells.index, surprise, cells.n_cells)
+    return np.column_stack([effective, cells.count / cells.count.sum(), surprises])[surprises <= 1]
 
 
 def _surprise_pvalue(sample: Sample) -> float:
