@@ -14,8 +14,10 @@ from caltest.cli._options import (
     PARTITIONS,
     HelpFormatter,
     add_columns,
+    add_design,
     add_draws,
     add_lens,
+    design_of,
     lens_for,
     parse_count,
     parse_level,
@@ -79,6 +81,7 @@ def add_command(commands: Any) -> None:
     add("--json", action="store_true", help="print JSON instead of tables")
     add("--plot", type=parse_picture, metavar="FILE.png", help="write a forest plot")
     add_columns(compare)
+    add_design(compare)
     add_draws(compare, "the Monte Carlo draws and bootstrap samples")
     compare.set_defaults(run=_run, words=WORDS)
 
@@ -106,6 +109,7 @@ def _run(options: argparse.Namespace) -> int:
         {name: (file.y_true, file.y_prob) if options.unpaired else file.y_prob for name, file in files.items()},
         None if options.unpaired else first.y_true,
         classes=first.classes,
+        **design_of(first),
         lens=lens_for(options.lens, first),
         statistic=options.statistic,
         partition=options.partition,

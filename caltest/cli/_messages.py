@@ -19,6 +19,8 @@ WORDS = {
     "label": "--label",
     "prob": "--prob",
     "classes": "--classes",
+    "groups": "--groups",
+    "sample_weight": "--weights",
     "lens": "--lens",
     "lenses": "--lens",
     "statistic": "--statistic",

@@ -46,6 +46,18 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_design(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the groups and the weights of the observations."""
+    add = parser.add_argument_group("dependent or weighted observations").add_argument
+    add("--groups", metavar="COLUMN", help="group of each observation, such as its patient, if groups may be dependent")
+    add("--weights", metavar="COLUMN", help="weight of each observation")
+
+
+def design_of(data: PredictionFile) -> dict[str, Any]:
+    """Return the groups and the weights of the observations, as the public functions take them."""
+    return {"groups": data.groups, "sample_weight": data.sample_weight}
+
+
 def add_lens(parser: Any) -> None:
     """Add ``--lens``."""
     parser.add_argument(
@@ -174,7 +186,7 @@ def read_file(path: Path, options: argparse.Namespace) -> PredictionFile:
     """Return the predictions of a file."""
     from caltest.predictions import read_predictions
 
-    data = read_predictions(path, options.label, options.prob)
+    data = read_predictions(path, options.label, options.prob, groups=options.groups, sample_weight=options.weights)
     if options.classes is None:
         return data
     classes = _as_labels(options.classes)

@@ -13,8 +13,10 @@ from caltest.cli._messages import WORDS, say
 from caltest.cli._options import (
     HelpFormatter,
     add_columns,
+    add_design,
     add_draws,
     add_lens,
+    design_of,
     lens_for,
     n_classes_of,
     parse_count,
@@ -41,6 +43,7 @@ examples:
   caltest test predictions.csv --all            several statistics
   caltest test predictions.csv --lens "ClassWise(dog)" --plot dog.png
   caltest test predictions.csv --statistic "ECE(EqualWidth(15))"
+  caltest test predictions.csv --groups patient_id
   caltest test predictions.csv --json --exit-code > result.json
 
 statistics:
@@ -87,6 +90,7 @@ def add_command(commands: Any) -> None:
     add("--json", action="store_true", help="print JSON instead of tables")
     add("--plot", type=parse_picture, metavar="FILE.png", help="write a reliability diagram")
     add_columns(test)
+    add_design(test)
     add_draws(test, "the Monte Carlo draws")
     test.set_defaults(run=_run, words=WORDS)
 
@@ -110,8 +114,8 @@ def _run(options: argparse.Namespace) -> int:
 def _load(options: argparse.Namespace) -> PredictionFile:
     if options.file is not None:
         return read_file(options.file, options)
-    if options.label or options.prob or options.classes:
-        msg = "--label, --prob and --classes need a FILE"
+    if options.label or options.prob or options.classes or options.groups or options.weights:
+        msg = "--label, --prob, --classes, --groups and --weights need a FILE"
         raise ValueError(msg)
     from caltest.datasets import load_cifar10_vgg16
     from caltest.predictions import PredictionFile
@@ -126,6 +130,7 @@ def _test(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) 
 
     common: dict[str, Any] = {
         "classes": data.classes,
+        **design_of(data),
         "alpha": options.alpha,
         "workers": options.workers,
         "rng": options.seed,
@@ -186,6 +191,7 @@ def _plot(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) 
     if lens is not None and lens.induced(np.full((1, n_classes_of(data)), 1 / n_classes_of(data))).shape[1] > 2:
         say("note", f"the diagram shows the confidence, because {lens} has more than two outcomes")
         lens, cells = None, None
-    curve = reliability_curve(data.y_true, data.y_prob, classes=data.classes, lens=lens, partition=cells)
+    common = {"classes": data.classes, **design_of(data)}
+    curve = reliability_curve(data.y_true, data.y_prob, lens=lens, partition=cells, rng=options.seed, **common)
     save_reliability(curve, options.plot)
     print(f"reliability diagram written to {options.plot}", file=sys.stderr)

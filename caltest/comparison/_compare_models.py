@@ -16,11 +16,11 @@ from caltest.comparison._model_comparison import ModelComparison, few_draws_note
 from caltest.comparison._paired import METHODS, validate_models
 from caltest.comparison._u_statistics import (
     Differences,
-    PairTerms,
     critical_value,
     largest_deviations,
     part_of,
     resample,
+    terms_of,
 )
 from caltest.estimation._l2_interval import interval_of_sample
 from caltest.estimation._score_decomposition import decomposition_of_sample
@@ -34,6 +34,7 @@ from caltest.predictions._validation import (
     SeedLike,
     validate_choice,
     validate_count,
+    validate_design,
     validate_given_problem,
     validate_level,
     validate_rng,
@@ -60,6 +61,8 @@ def compare_models(
     lens: LensLike | None = None,
     statistic: Statistic | None = None,
     partition: Partition | Any = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     correction: str = "holm",
     confidence_level: float = 0.95,
     method: str = "asymptotic",
@@ -97,6 +100,11 @@ def compare_models(
         component, `ECE` by default, is the plain estimate.
     partition : Partition or callable, optional
         Cells (bins), fitted to the predictions of each model; ``VarianceTree()`` by default.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation of ``y_true``: how much it counts.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation of ``y_true``, such as its patient, if observations of a group may depend on each
+        other.
     correction : str
         How the p-values of calibration are adjusted for the number of models: "holm", "bonferroni", "holm-sidak",
         "sidak", "simes-hochberg", "hommel", "fdr_bh" or "fdr_by", by ``statsmodels.stats.multitest``. "holm",
@@ -167,7 +175,11 @@ def compare_models(
     problems = _validated(models, y_true, classes)
     n_classes = next(iter(problems.values()))[0].shape[1]
     look = default_lens(chosen, n_classes) if lens is None else lens
-    samples = [induce(prob, outcome, lens=look) for prob, outcome in problems.values()]
+    if y_true is None and (sample_weight is not None or groups is not None):
+        msg = "`sample_weight` and `groups` need `y_true`, the labels that all models share, got y_true=None."
+        raise ValueError(msg)
+    design = validate_design(sample_weight, groups, len(next(iter(problems.values()))[1]))
+    samples = [induce(prob, outcome, lens=look, **design) for prob, outcome in problems.values()]
     smallest = smallest_adjusted(len(problems), n_resamples, correction)
     if smallest > alpha_of(level) and any(_is_drawn(chosen, sample) for sample in samples):
         warn_before([few_draws_note(len(problems), n_resamples, smallest, alpha_of(level))])
@@ -197,7 +209,7 @@ def compare_models(
         for (name, (prob, outcome)), sample, test, pvalue in zip(
             problems.items(), samples, tests, adjusted, strict=True
         ):
-            scored, score_lens = _scored(prob, outcome, sample, look)
+            scored, score_lens = _scored(prob, outcome, sample, look, design)
             brier, log = (
                 decomposition_of_sample(scored, score, lens=score_lens, lens_name=lens_name(score_lens, classes))
                 for score in ("brier", "log")
@@ -205,7 +217,7 @@ def compare_models(
             rows.append(
                 ComparedModel(
                     name=name,
-                    accuracy=float((prob.argmax(axis=1) == outcome).mean()),
+                    accuracy=float(np.average(prob.argmax(axis=1) == outcome, weights=design["weight"])),
                     brier=brier,
                     log=log,
                     test=test,
@@ -213,7 +225,7 @@ def compare_models(
                     miscalibration=interval_of_sample(
                         sample, cells, lens=look, lens_name=named, confidence_level=level
                     ),
-                    variation=_variation(prob),
+                    variation=_variation(prob, design["weight"]),
                 )
             )
         pairs = _compare_pairs(
@@ -257,11 +269,10 @@ def _compare_pairs(
     context: dict[str, Any],
 ) -> list[ComparedPair]:
     level, paired = context["confidence_level"], context["paired"]
-    terms = [PairTerms.of(sample, partition) for sample in samples]
+    terms = [terms_of(sample, partition) for sample in samples]
     differences = Differences.of(terms, paired=paired)
-    models = list(zip(samples, terms, strict=True))
     options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers, "progress": progress}
-    drawn = resample(models, differences, paired=paired, **options)
+    drawn = resample(terms, differences, paired=paired, **options)
     largest = largest_deviations(differences, drawn)
     pairs = []
     for a, b in combinations(range(len(rows)), 2):
@@ -288,20 +299,24 @@ def _compare_pairs(
     return pairs
 
 
-def _scored(prob: NDArray[Any], outcome: NDArray[np.int64], sample: Sample, lens: LensLike) -> tuple[Sample, LensLike]:
+def _scored(
+    prob: NDArray[Any], outcome: NDArray[np.int64], sample: Sample, lens: LensLike, design: dict[str, Any]
+) -> tuple[Sample, LensLike]:
     """Return the sample of the scores: the same, or that of the confidence if it has more than two outcomes."""
     if sample.n_outcomes == 2:
         return sample, lens
-    return induce(prob, outcome, lens=Confidence()), Confidence()
+    return induce(prob, outcome, lens=Confidence(), **design), Confidence()
 
 
-def _variation(prob: NDArray[Any]) -> float:
+def _variation(prob: NDArray[Any], weight: NDArray[np.float64] | None) -> float:
     """Return the variance of the predictions as a share of the maximal variance with the same mean."""
-    mean = prob.mean(axis=0, dtype=np.float64)
-    possible = float(mean @ (1 - mean))
+    share = np.full(len(prob), 1 / len(prob)) if weight is None else weight / weight.sum()
     size = max(1, _BLOCK_VALUES // prob.shape[1])
-    total = sum(float(np.square(prob[i : i + size] - mean).sum()) for i in range(0, len(prob), size))
-    return total / len(prob) / possible if possible > 0 else 0.0
+    blocks = [(share[i : i + size], prob[i : i + size]) for i in range(0, len(prob), size)]
+    mean = np.sum([some @ part.astype(np.float64) for some, part in blocks], axis=0)
+    possible = float(mean @ (1 - mean))
+    total = sum(float(some @ np.square(part - mean).sum(axis=1)) for some, part in blocks)
+    return total / possible if possible > 0 else 0.0
 
 
 def _validated(models: Any, y_true: ArrayLike | None, classes: Sequence[Any] | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.comparison._difference import DifferenceResult, difference_result
-from caltest.comparison._u_statistics import Differences, PairTerms, resample
+from caltest.comparison._u_statistics import Differences, resample, terms_of
 from caltest.predictions._cells import few_cells_notes
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
@@ -21,6 +21,7 @@ from caltest.predictions._validation import (
     validate_choice,
     validate_columns,
     validate_count,
+    validate_design,
     validate_given_prob,
     validate_level,
     validate_outcome,
@@ -39,6 +40,8 @@ def paired_test(
     classes: Sequence[Any] | None = None,
     lens: LensLike | None = None,
     partition: Partition | Any = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
     method: str = "asymptotic",
     n_resamples: int = 999,
@@ -80,6 +83,11 @@ def paired_test(
         What to look at in the predictions of each model; the whole prediction by default.
     partition : Partition or callable, optional
         Cells (bins), fitted to the predictions of each model; ``VarianceTree()`` by default.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation: how much it counts.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation, such as its patient, if observations of a group may depend on each other. Then T
+        is a sum over pairs of observations of different groups, and all sums over observations are sums over groups.
     confidence_level : float
         Level of the interval.
     method : {"asymptotic", "bootstrap"}
@@ -132,7 +140,8 @@ def paired_test(
     1.0
     """
     outcome, probs = validate_models(y_true, {"prob_a": prob_a, "prob_b": prob_b}, classes)
-    samples = [induce(prob, outcome, lens=lens) for prob in probs]
+    design = validate_design(sample_weight, groups, len(outcome))
+    samples = [induce(prob, outcome, lens=lens, **design) for prob in probs]
     options = _validated(partition, confidence_level, method, n_resamples)
     return _compare(
         samples, *options, paired=True, workers=workers, rng=rng, progress=progress, lens=lens, classes=classes
@@ -148,6 +157,8 @@ def unpaired_test(
     classes: Sequence[Any] | None = None,
     lens: LensLike | None = None,
     partition: Partition | Any = None,
+    groups_a: ArrayLike | None = None,
+    groups_b: ArrayLike | None = None,
     confidence_level: float = 0.95,
     method: str = "asymptotic",
     n_resamples: int = 999,
@@ -174,6 +185,8 @@ def unpaired_test(
         What to look at in the predictions of each model; the whole prediction by default.
     partition : Partition or callable, optional
         Cells (bins), fitted to the predictions of each model; ``VarianceTree()`` by default.
+    groups_a, groups_b : array-like of shape (n_samples,), optional
+        The group of each observation of a data set, as in `paired_test`; both or none.
     confidence_level : float
         Level of the interval.
     method : {"asymptotic", "bootstrap"}
@@ -214,8 +227,13 @@ def unpaired_test(
     >>> round(caltest.unpaired_test(y_true[half[0]], bayes, y_true[half[1]], network).statistic, 1)
     3.1
     """
-    problems = (y_true_a, prob_a), (y_true_b, prob_b)
-    samples = [_named_sample(*problem, classes, lens, name) for problem, name in zip(problems, "ab", strict=True)]
+    if (groups_a is None) != (groups_b is None):
+        msg = "`groups_a` and `groups_b` must both be given or both be None."
+        raise ValueError(msg)
+    problems = (y_true_a, prob_a, groups_a), (y_true_b, prob_b, groups_b)
+    samples = [
+        _named_sample(problem, name, classes=classes, lens=lens) for problem, name in zip(problems, "ab", strict=True)
+    ]
     outcomes = [sample.n_outcomes for sample in samples]
     if outcomes[0] != outcomes[1]:
         msg = f"both models must predict the same classes, got {outcomes[0]} and {outcomes[1]}."
@@ -226,12 +244,11 @@ def unpaired_test(
     )
 
 
-def _named_sample(
-    y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None, lens: LensLike | None, name: str
-) -> Sample:
+def _named_sample(problem: tuple[ArrayLike, ArrayLike, ArrayLike | None], name: str, **options: Any) -> Sample:
     """Return the sample of a model on its own observations; errors name the model."""
+    y_true, y_prob, groups = problem
     with _naming(f"`y_true_{name}`, `prob_{name}`"):
-        return make_sample(y_true, y_prob, classes=classes, lens=lens)
+        return make_sample(y_true, y_prob, groups=groups, **options)
 
 
 @contextmanager
@@ -291,14 +308,13 @@ def _compare(
     lens: LensLike | None,
     classes: Sequence[Any] | None,
 ) -> DifferenceResult:
-    terms = [PairTerms.of(sample, partition) for sample in samples]
+    terms = [terms_of(sample, partition) for sample in samples]
     differences = Differences.of(terms, paired=paired)
     deviation, look = None, Canonical() if lens is None else lens
     if method == "bootstrap":
-        models = list(zip(samples, terms, strict=True))
         options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
         with reporting(progress, "resampling observations") as report:
-            deviation = resample(models, differences, paired=paired, progress=report, **options)[0, 1]
+            deviation = resample(terms, differences, paired=paired, progress=report, **options)[0, 1]
     return difference_result(
         differences,
         (0, 1),

@@ -14,7 +14,14 @@ from caltest.hypothesis_tests._calibration import run_test
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import induce
-from caltest.predictions._validation import SeedLike, validate_count, validate_level, validate_problem, validate_rng
+from caltest.predictions._validation import (
+    SeedLike,
+    validate_count,
+    validate_design,
+    validate_level,
+    validate_problem,
+    validate_rng,
+)
 from caltest.resampling import Consistency
 from caltest.results import Note, Result
 from caltest.results._decision import rejects
@@ -175,6 +182,8 @@ def track(
     lens: LensLike | None = None,
     statistic: Statistic | None = None,
     test_statistic: Statistic | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     n_resamples: int = 999,
     alpha: float = 0.05,
     workers: int = 1,
@@ -204,6 +213,10 @@ def track(
     test_statistic : Statistic, optional
         The statistic of the test; the estimate by default. `ECE` has little power against under-confidence,
         ``Omnibus()`` has more.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation, the same in all epochs: how much it counts.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation, the same in all epochs, if observations of a group may depend on each other.
     n_resamples : int
         Number of draws in each test.
     alpha : float
@@ -270,7 +283,7 @@ def track(
             try:
                 prob, outcome = validate_problem(y_true, y_prob, classes)
                 look = _default_lens(statistics, prob.shape[1]) if lens is None else lens
-                sample = induce(prob, outcome, lens=look)
+                sample = induce(prob, outcome, lens=look, **validate_design(sample_weight, groups, len(prob)))
                 tests = [
                     run_test(
                         statistic,
@@ -285,10 +298,12 @@ def track(
             except ValueError as error:
                 msg = f"`epochs`, {f'run {run}, ' if run else ''}epoch {number}: {error}"
                 raise ValueError(msg) from None
-            hit = float((prob.argmax(axis=1) == outcome).mean())
+            weight = sample.weight if sample.weight is None else sample.weight[np.argsort(sample.row)]
+            hit = float(np.average(prob.argmax(axis=1) == outcome, weights=weight))
             estimate, pvalue = tests[0], tests[-1].pvalue
             runs.append(run)
-            rows.append((number, hit, _log_score(prob, outcome), estimate.statistic, estimate.noise_floor, pvalue))
+            score = _log_score(prob, outcome, weight)
+            rows.append((number, hit, score, estimate.statistic, estimate.noise_floor, pvalue))
     if not rows:
         msg = "`epochs` must hold at least one pair (y_true, y_prob), got none."
         raise ValueError(msg)
@@ -322,10 +337,10 @@ def _count(epochs: Any) -> int | None:
     return sum(map(len, runs)) if all(isinstance(run, Sized) for run in runs) else None
 
 
-def _log_score(prob: NDArray[np.float64], outcome: NDArray[np.int64]) -> float:
+def _log_score(prob: NDArray[np.float64], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None) -> float:
     """Return the negative log-likelihood per observation, in nats."""
     with np.errstate(divide="ignore"):
-        return float(-np.log(prob[np.arange(len(prob)), outcome]).mean())
+        return float(-np.average(np.log(prob[np.arange(len(prob)), outcome]), weights=weight))
 
 
 def _read(epochs: Any) -> Iterator[tuple[str, int, tuple[ArrayLike, ArrayLike]]]:

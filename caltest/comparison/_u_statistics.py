@@ -21,11 +21,12 @@ from caltest.predictions._validation import SeedLike, validate_rng
 from caltest.resampling._distributions import TIE_TOLERANCE, MonteCarloDistribution
 from caltest.resampling._row_draws import BootstrapDraws
 from caltest.results._progress import Progress
+from caltest.statistics._group_terms import GroupTerms
 from caltest.statistics._skce import residuals
 from caltest.statistics._squared_l2_distribution import stated_deviation
 
 _FEW = 10  # observations with a rare outcome of their cell; with fewer, their sample variance is unreliable
-_BLOCK_VALUES = 2**20  # counts of drawn observations held at a time: 8 MB
+_BLOCK_VALUES = 2**21  # counts of drawn observations held at a time: 16 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +77,16 @@ class PairTerms:
         """Number of observations."""
         return len(self.cell)
 
+    @property
+    def total_weight(self) -> float:
+        """Number of observations."""
+        return float(self.n_samples)
+
+    @property
+    def n_units(self) -> int:
+        """Number of observations, which are drawn by the bootstrap."""
+        return self.n_samples
+
     @cached_property
     def members(self) -> list[NDArray[np.int64]]:
         """Observations of each cell."""
@@ -118,7 +129,7 @@ class PairTerms:
         """The debiased squared l2 calibration error T."""
         return float(self.term_sum.sum() / self.n_samples)
 
-    def inner(self, other: PairTerms) -> float:
+    def inner(self, other: Any) -> float:
         r"""Return :math:`\sum_{i \ne j} H_{ij} H'_{ij}` in O(n).
 
         Over observations that share a cell of both models, :math:`\sum_{ij} (e_i \cdot e_j)(e'_i \cdot e'_j)` is the
@@ -152,6 +163,41 @@ class PairTerms:
             if scale > 0:
                 by_pair += scale * np.square(change[:, members] @ self.residual(members)).sum(axis=1)
         return linear, by_pair / n
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedPairTerms(GroupTerms):
+    """The same for groups of observations, or for weighted observations.
+
+    Attributes
+    ----------
+    predicted_deviation : float
+        Standard deviation of T for independent observations according to the predictions.
+    minority : int
+        As in `PairTerms`.
+    """
+
+    predicted_deviation: float
+    minority: int
+
+    @property
+    def n_units(self) -> int:
+        """Number of groups, which are drawn by the bootstrap."""
+        return self.n_groups
+
+
+Terms = PairTerms | GroupedPairTerms
+
+
+def terms_of(sample: Sample, partition: Any) -> Terms:
+    """Return the terms of a sample over the cells of a partition."""
+    terms = PairTerms.of(sample, partition)
+    if sample.group is None and sample.weight is None:
+        return terms
+    found = GroupTerms.of(sample, partition)
+    return GroupedPairTerms(
+        found.total_weight, found.vector, found.centred, found.effective, terms.predicted_deviation, terms.minority
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +235,7 @@ class Differences:
     few: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, terms: Sequence[PairTerms], *, paired: bool) -> Differences:
+    def of(cls, terms: Sequence[Terms], *, paired: bool) -> Differences:
         """Return the differences between models, all on the same observations or all on different ones."""
         by_pair, linear = np.zeros((2, len(terms), len(terms)))
         for a, left in enumerate(terms):
@@ -197,8 +243,8 @@ class Differences:
                 right = terms[b]
                 inner = left.inner(right)
                 centred = left.term_sum - left.term_sum.mean(), right.term_sum - right.term_sum.mean()
-                by_pair[a, b] = by_pair[b, a] = 2 * inner / left.n_samples**2
-                linear[a, b] = linear[b, a] = 4 * (centred[0] @ centred[1] - inner) / left.n_samples**2
+                by_pair[a, b] = by_pair[b, a] = 2 * inner / left.total_weight**2
+                linear[a, b] = linear[b, a] = 4 * (centred[0] @ centred[1] - inner) / left.total_weight**2
         predicted = np.array([part.predicted_deviation for part in terms])
         few = np.array([part.minority < _FEW for part in terms])
         return cls(np.array([part.estimate for part in terms]), by_pair, linear, predicted, few)
@@ -232,7 +278,7 @@ class Differences:
 
 
 def resample(
-    models: Sequence[tuple[Sample, PairTerms]],
+    models: Sequence[Terms],
     differences: Differences,
     *,
     paired: bool,
@@ -248,6 +294,9 @@ def resample(
     bootstrap counts the noise of the pairs again, which triples the variance near calibration.
     """
     generator = validate_rng(rng)  # one seed for each set of observations
+    if len({terms.n_units for terms in models}) > 1 and paired:
+        msg = "models that are compared on the same observations must have the same groups."
+        raise ValueError(msg)
     groups = [models] if paired else [[model] for model in models]
     schemes = [BootstrapDraws.of(n_resamples, generator) for _ in groups]
     parts = [
@@ -282,14 +331,13 @@ def largest_deviations(differences: Differences, drawn: NDArray[np.float64]) -> 
     return np.abs(np.divide(drawn, error, out=np.zeros_like(drawn), where=error > 0)).max(axis=(0, 1))
 
 
-def _deviations(draws: BootstrapDraws, models: Sequence[tuple[Sample, PairTerms]]) -> NDArray[np.float64]:
+def _deviations(draws: BootstrapDraws, models: Sequence[Terms]) -> NDArray[np.float64]:
     """Return the linear deviations and those of pairs, ``(2, n_models, n_resamples)``."""
-    base = models[0][0]
+    n_units = models[0].n_units
     blocks = []
-    n_values = _BLOCK_VALUES * (2 if base.is_large else 1)  # the residuals of large samples are made in every block
-    for part in draws.slices(max(n_values // base.n_samples, 1)):
-        change = part.row_counts(base) - 1
-        blocks.append(np.stack([terms.deviations(change) for _, terms in models], axis=1))
+    for part in draws.slices(max(_BLOCK_VALUES // n_units, 1)):
+        change = part.row_counts(n_units) - 1
+        blocks.append(np.stack([terms.deviations(change) for terms in models], axis=1))
     return np.concatenate(blocks, axis=-1)
 
 

@@ -17,12 +17,14 @@ from caltest.predictions._user_functions import Region
 from caltest.predictions._validation import (
     SeedLike,
     validate_choice,
+    validate_design,
     validate_level,
     validate_problem,
     validate_rng,
 )
 from caltest.resampling._row_draws import BootstrapDraws
 from caltest.resampling._run import null_values, settle
+from caltest.resampling._signs import group_of
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._description import Description
 from caltest.results._naming import describe
@@ -131,6 +133,8 @@ def bootstrap_interval(
     lens: LensLike | None = None,
     statistic: Statistic | None = None,
     region: Region | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
     kind: str = "BCa",
     n_resamples: int = 9999,
@@ -175,6 +179,10 @@ def bootstrap_interval(
         The estimator; ``ECE()`` by default.
     region : callable, optional
         From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; others are left out.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation: how much it counts. Labels are not repeated.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation, such as its patient, if observations of a group may depend on each other.
     confidence_level : float
         Level of the interval.
     kind : {"BCa", "percentile", "basic"}
@@ -226,7 +234,7 @@ def bootstrap_interval(
     chosen = validate_estimate(ECE() if statistic is None else statistic)
     prob, outcome = validate_problem(y_true, y_prob, classes)
     look = default_lens(chosen, prob.shape[1]) if lens is None else lens
-    sample = induce(prob, outcome, lens=look, region=region)
+    sample = induce(prob, outcome, lens=look, region=region, **validate_design(sample_weight, groups, len(prob)))
     chosen, generator = settle(chosen, sample), validate_rng(rng)
     draws = BootstrapDraws.of(n_resamples, generator)
     estimate = float(chosen.evaluate(sample, sample.outcome))
@@ -300,11 +308,12 @@ def _bias_correction(estimate: float, values: NDArray[np.float64]) -> float:
 
 def _jackknife(statistic: Statistic, sample: Sample, rng: np.random.Generator) -> NDArray[np.float64]:
     """Return the statistic without each observation, or without each of many groups of them, ``(n_groups,)``."""
-    n = sample.n_samples
+    _, unit = np.unique(group_of(sample), return_inverse=True)
+    n = int(unit.max()) + 1
     n_groups = min(n, _GROUPS)
     if n == 1:
         return np.zeros(1)
-    group = rng.permutation(n) % n_groups
+    group = (rng.permutation(n) % n_groups)[unit]
     values = np.empty(n_groups)
     for g in range(n_groups):
         kept = sample.take(np.flatnonzero(group != g))

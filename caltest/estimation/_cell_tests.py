@@ -48,6 +48,8 @@ class CellTests(Result):
         The lens in words.
     partition : Partition or callable
         The cells (bins).
+    origin : str
+        Where the p-values come from, in words.
     """
 
     lower: NDArray[np.float64]
@@ -61,6 +63,7 @@ class CellTests(Result):
     alpha: float
     lens_name: str
     partition: Any
+    origin: str
 
     _derived: ClassVar[tuple[str, ...]] = ("rejected", "conclusion")
 
@@ -129,12 +132,16 @@ class CellTests(Result):
             [self.conclusion],
             [Table(("cell (bin)", "count", "expected", "observed", "p-value", "adjusted p", "rejected"), rows)],
             [
-                "p-value: two-sided, from the exact Poisson-binomial distribution of the number of events, predictions "
-                "fixed (valid at every sample size).",
+                f"p-value: two-sided, from {self.origin}.",
                 f"If the model is calibrated, the probability that any cell is rejected is at most "
                 f"{percent(self.alpha)}.",
             ],
         )
+
+
+EXACT = (
+    "the exact Poisson-binomial distribution of the number of events, predictions fixed (valid at every sample size)"
+)
 
 
 def cell_pvalue(distribution: PoissonBinomial, probabilities: NDArray[np.float64], n_events: int) -> float:

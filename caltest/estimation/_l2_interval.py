@@ -14,9 +14,9 @@ from caltest.predictions._cells import few_cells_notes
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._partitions import Partition
-from caltest.predictions._sample import Sample, induce
+from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import validate_choice, validate_level, validate_problem
+from caltest.predictions._validation import validate_choice, validate_level
 from caltest.predictions._variance_tree import VarianceTree
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._description import Description, Table
@@ -132,6 +132,8 @@ def l2_interval(
     lens: LensLike | None = None,
     partition: Partition | Any | None = None,
     region: Region | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
     alternative: str = "two-sided",
 ) -> L2Interval:
@@ -164,6 +166,13 @@ def l2_interval(
     below the 16 % quantile of its null distribution counts as that quantile, and cells with almost no wrong label
     exclude only error rates at which that many observations would have had more of them.
 
+    With ``groups`` or ``sample_weight``, T is the sum over pairs of observations of different groups (or of different
+    weighted observations), normalised so that it is unbiased if all observations of a cell have the same expected
+    residual. Its variance is that of Hoeffding's decomposition over groups, at least that of independent observations
+    that follow the predictions; a is at least :math:`\operatorname{tr} M^3 / (W \operatorname{tr} M^2)`, M being the
+    sum over the groups of the outer products of their centred residual sums; and cells with at most one wrong label
+    count as many observations as they have groups.
+
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
@@ -178,6 +187,10 @@ def l2_interval(
         Cells of the induced simplex; `VarianceTree()` by default.
     region : callable, optional
         From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; others are left out.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation: how much it counts. Labels are not repeated.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation, such as its patient, if observations of a group may depend on each other.
     confidence_level : float
         Probability with which the interval contains its target.
     alternative : {"two-sided", "less", "greater"}
@@ -231,9 +244,10 @@ def l2_interval(
     level = validate_level(confidence_level, "confidence_level")
     validate_choice(alternative, "alternative", ("two-sided", "less", "greater"))
     cut = VarianceTree() if partition is None else partition
-    prob, outcome = validate_problem(y_true, y_prob, classes)
     look = Canonical() if lens is None else lens
-    sample = induce(prob, outcome, lens=look, region=region)
+    sample = make_sample(
+        y_true, y_prob, classes=classes, lens=look, region=region, sample_weight=sample_weight, groups=groups
+    )
     named = lens_name(look, classes)
     return interval_of_sample(sample, cut, lens=look, lens_name=named, confidence_level=level, alternative=alternative)
 

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.estimation._cell_tests import CellTests, cell_pvalue
+from caltest.estimation._bars import (
+    confidence_bars,
+    consistency_bars,
+    drawn_deviations,
+    drawn_origin,
+    drawn_pvalues,
+    exact_pvalues,
+    quantile_bars,
+    resampled_bars,
+    robust_bars,
+)
+from caltest.estimation._cell_tests import EXACT, CellTests
 from caltest.predictions._cells import Cells, CellSums, few_cells_notes
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._partitions import EqualWidth, Intervals, Partition
@@ -17,7 +28,6 @@ from caltest.predictions._sample import Sample, make_event_sample
 from caltest.predictions._user_functions import Region
 from caltest.predictions._validation import SeedLike, validate_bool, validate_choice, validate_level
 from caltest.resampling import Consistency, correct_pvalues
-from caltest.resampling._distributions import SMALLEST_PVALUE
 from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.resampling._row_draws import RowDraws
 from caltest.resampling._schemes import validate_resampling
@@ -45,7 +55,7 @@ class ReliabilityCurve(Result):
     expected : array of shape (n_cells,)
         Expected frequency under the null hypothesis: ``predicted``, or the average of a known calibration function.
     observed : array of shape (n_cells,)
-        Frequency of the event.
+        Frequency of the event, with sample weights the weighted one.
     bar_low, bar_high : arrays of shape (n_cells,)
         Ends of the bars, as frequencies. Consistency bars contain ``observed`` if the model is calibrated; confidence
         bars contain the mean of the calibration function in the cell.
@@ -68,7 +78,9 @@ class ReliabilityCurve(Result):
     density_edges, density : arrays of shape (n_bins + 1,) and (n_bins,)
         Distribution of the predictions: share of the observations in bins of equal width.
     pvalue : array of shape (n_cells,)
-        Exact two-sided p-value of each cell, not adjusted; see `cell_tests` for all cells together.
+        Two-sided p-value of each cell, not adjusted; see `cell_tests` for all cells together.
+    origin : str
+        Where the p-values come from, in words.
     """
 
     lower: NDArray[np.float64]
@@ -90,6 +102,7 @@ class ReliabilityCurve(Result):
     density_edges: NDArray[np.float64]
     density: NDArray[np.float64]
     pvalue: NDArray[np.float64]
+    origin: str
 
     _picture: ClassVar[str | None] = "plot_reliability"
     _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion")
@@ -169,6 +182,7 @@ class ReliabilityCurve(Result):
             alpha=validate_level(alpha, "alpha"),
             lens_name=self.lens_name,
             partition=self.partition,
+            origin=self.origin,
         )
 
     @property
@@ -188,6 +202,8 @@ class ReliabilityCurve(Result):
         known = np.array_equal(self.expected, self.predicted)
         calibrated = "the model is calibrated" if known else "the given calibration function is the true one"
         made = "" if self.exact else " The bars come from resampled observations and are approximate."
+        if self.origin != EXACT:
+            made = f" The bars come from {self.origin}."
         if self.simultaneous:
             return f"If {calibrated}, all frequencies are inside their bars in at least {level} of data sets.{made}"
         chance = percent(round(1 - self.confidence_level, 12))
@@ -235,6 +251,8 @@ def reliability_curve(
     lens: LensLike | None = None,
     partition: Partition | Any | None = None,
     region: Region | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     bars: str = "consistency",
     confidence_level: float = 0.9,
     simultaneous: bool = False,
@@ -248,6 +266,9 @@ def reliability_curve(
     the null hypothesis. The consistency bar of level :math:`\gamma` is the closed interval of frequencies with
     :math:`P(K_b / n_b < \text{low}) \le (1 - \gamma) / 2` and :math:`P(K_b / n_b > \text{high}) \le (1 - \gamma) / 2`.
     Cells are independent given the predictions, so simultaneous bars of L cells have level :math:`\gamma^{1/L}` each.
+    With ``sample_weight`` or ``groups`` the distribution comes from simulated labels, and with ``groups`` also from
+    random signs of the residuals of whole groups (see `calibration_test`): the wider bar and the larger p-value count,
+    and simultaneous bars have level :math:`1 - (1 - \gamma) / L`.
 
     Parameters
     ----------
@@ -263,9 +284,14 @@ def reliability_curve(
         Cells of the event's probability; ``EqualWidth(15)`` by default.
     region : callable, optional
         From induced probabilities ``(n_samples, 2)`` to booleans ``(n_samples,)``; others are left out.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation: how much it counts. Labels are not repeated.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation, such as its patient, if observations of a group may depend on each other.
     bars : {"consistency", "confidence"}
         Quantiles of the frequency if the model is calibrated; or Clopper-Pearson intervals around the observed
-        frequency, from ``statsmodels.stats.proportion``.
+        frequency, from ``statsmodels.stats.proportion``; with ``sample_weight`` or ``groups`` intervals from Student's
+        distribution and the variance between groups (or weighted observations).
     confidence_level : float
         Level of the bars; 0.9 leaves 5 % on either side.
     simultaneous : bool
@@ -274,9 +300,9 @@ def reliability_curve(
         The null hypothesis; with ``resample_predictions=True`` the consistency bars are quantiles of deviations over
         resampled observations, as in figure 4 of Vaicenavicius et al. (2019), and only approximate.
     n_resamples : int
-        Number of resamples, with ``resample_predictions=True``.
+        Number of draws, with ``resample_predictions=True``, ``sample_weight`` or ``groups``.
     rng : None, int or numpy.random.Generator
-        Source of randomness, with ``resample_predictions=True``.
+        Source of randomness of these draws.
 
     Returns
     -------
@@ -309,26 +335,40 @@ def reliability_curve(
     validate_bool(simultaneous, "simultaneous")
     level = validate_level(confidence_level, "confidence_level")
     scheme = validate_resampling(Consistency() if resampling is None else resampling)
-    sample, look = make_event_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
+    sample, look = make_event_sample(
+        y_true, y_prob, classes=classes, lens=lens, region=region, sample_weight=sample_weight, groups=groups
+    )
     sample = scheme.under_null(sample)
+    drawn = sample.weight is not None or sample.group is not None
+    if drawn and scheme.resample_predictions:
+        msg = f"`sample_weight` and `groups` need fixed predictions, Consistency(); got {scheme}."
+        raise ValueError(msg)
     cut = EqualWidth(15) if partition is None else partition
     cells = sample.cells(cut)
     order = np.argsort(cells.predicted_sum[:, 1] / cells.count)
     sums = CellSums.of(sample, cells, sample.outcome)
-    counts = [PoissonBinomial.of(p) for p in cells.split(sample.expected[:, 1])]
+    counts = [] if drawn else [PoissonBinomial.of(p) for p in cells.split(sample.expected[:, 1])]
     cell_level = level ** (1 / cells.n_cells) if simultaneous else level
-    if bars == "confidence":
-        low, high = _confidence_bars(sums, cell_level)
+    if drawn:
+        cell_level = 1 - (1 - level) / cells.n_cells if simultaneous else level  # cells share groups
+        deviations = drawn_deviations(sample, cells, scheme, n_resamples, rng)
+        low, high = (
+            robust_bars(sample, cells, cell_level)
+            if bars == "confidence"
+            else quantile_bars(sums.predicted[:, 1], deviations, cell_level)
+        )
+    elif bars == "confidence":
+        low, high = confidence_bars(sums, cell_level)
     elif scheme.resample_predictions:
-        low, high = _resampled_bars(sample, cut, sums, RowDraws.of(n_resamples, rng), cell_level)
+        low, high = resampled_bars(sample, cut, sums, RowDraws.of(n_resamples, rng), cell_level)
     else:
-        low, high = _consistency_bars(counts, cells, cell_level)
+        low, high = consistency_bars(counts, cells, cell_level)
     lower, upper = _cell_ends(sample, cells)
     density, edges = np.histogram(np.clip(sample.event, 0.0, 1.0), bins=40, range=(0.0, 1.0))
     return ReliabilityCurve(
         lower=lower[order],
         upper=upper[order],
-        count=cells.count[order].astype(np.int64),
+        count=np.bincount(cells.index)[order],
         predicted=(cells.predicted_sum[:, 1] / cells.count)[order],
         expected=sums.predicted[order, 1],
         observed=sums.observed[order, 1],
@@ -337,49 +377,16 @@ def reliability_curve(
         bars=bars,
         confidence_level=level,
         simultaneous=simultaneous,
-        exact=bars == "consistency" and not scheme.resample_predictions,
+        exact=bars == "consistency" and not scheme.resample_predictions and not drawn,
         lens=look,
         lens_name=lens_name(look, classes),
         partition=cut,
-        notes=few_cells_notes(sample, cut),
+        notes=(*scheme.for_sample(sample).notes, *few_cells_notes(sample, cut)),
         density_edges=edges,
         density=density / sample.n_samples,
-        pvalue=_cell_pvalues(sample, cells, counts)[order],
+        pvalue=(drawn_pvalues(sample, cells, deviations) if drawn else exact_pvalues(sample, cells, counts))[order],
+        origin=drawn_origin(sample, scheme, n_resamples) if drawn else EXACT,
     )
-
-
-def _cell_pvalues(sample: Sample, cells: Cells, counts: Sequence[PoissonBinomial]) -> NDArray[np.float64]:
-    probabilities, events = cells.split(sample.expected[:, 1]), cells.split(sample.outcome == 1)
-    pvalues = [cell_pvalue(count, p, int(y.sum())) for count, p, y in zip(counts, probabilities, events, strict=True)]
-    excluded = cells.split(np.isin(sample.row, sample.impossible))
-    return np.where([rows.any() for rows in excluded], SMALLEST_PVALUE, pvalues)
-
-
-def _consistency_bars(
-    counts: Sequence[PoissonBinomial], cells: Cells, level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    ends = np.array([count.central_interval(level) for count in counts]) / cells.count[:, None]
-    return ends[:, 0], ends[:, 1]
-
-
-def _resampled_bars(
-    sample: Sample, partition: Any, sums: CellSums, draws: RowDraws, level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    drawn = draws.sums_of_fixed_cells(sample, partition)
-    deviation = np.concatenate([
-        np.where(part.count > 0, part.observed[..., 1] - part.predicted[..., 1], np.nan) for part in drawn
-    ])  # fmt: skip
-    expected = sums.predicted[:, 1]
-    deviation[:, np.isnan(deviation).all(axis=0)] = 0.0
-    low, high = np.nanquantile(deviation, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return expected + low, expected + high
-
-
-def _confidence_bars(sums: CellSums, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    from statsmodels.stats.proportion import proportion_confint
-
-    low, high = proportion_confint(sums.observed_count[:, 1], sums.count, alpha=1 - level, method="beta")
-    return np.asarray(low), np.asarray(high)
 
 
 def _cell_ends(sample: Sample, cells: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

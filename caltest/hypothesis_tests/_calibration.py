@@ -11,7 +11,13 @@ from caltest.hypothesis_tests._diagnostics import describe_finding
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import SeedLike, validate_choice, validate_given_problem, validate_level
+from caltest.predictions._validation import (
+    SeedLike,
+    validate_choice,
+    validate_design,
+    validate_given_problem,
+    validate_level,
+)
 from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
 from caltest.resampling._run import METHODS, Question, run
@@ -30,6 +36,8 @@ def calibration_test(
     lens: LensLike | None = None,
     statistic: Statistic | None = None,
     region: Region | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     resampling: Consistency | None = None,
     n_resamples: int = 9999,
     method: str = "auto",
@@ -50,6 +58,16 @@ def calibration_test(
     predictions, any recalibration and the region were made without these labels. Predictions that are pooled over
     cross-validation folds violate this condition.
 
+    With ``groups``, only groups of observations need to be independent of each other. The p-value is then the larger
+    one of two: the one above, and that of the residuals :math:`s_{g(i)} (1\{y_i = k\} - p_{ik})` with random signs
+    :math:`s_g` of whole groups, in the place of simulated labels (the wild cluster bootstrap, Cameron, Gelbach and
+    Miller 2008). Signs keep the dependence within a group, whatever it is; their p-value is valid as the number of
+    groups grows, and exact if the sums over a group have symmetric distributions. It needs a statistic that is a
+    function of the residuals: `ECE` and `MCE`, `KS`, `Kuiper`, `ClasswiseKS`, `SquaredL2`, `TCal`, `TemperatureScore`,
+    `Spiegelhalter`, `CoxScore`, `SKCE`, `MMCE`, `GCE` and its members, and `Omnibus` of these. With
+    ``sample_weight`` the statistic is weighted and labels are simulated as before: the p-value is exact given weights
+    that depend on predictions and covariates, not on labels.
+
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
@@ -66,6 +84,10 @@ def calibration_test(
     region : callable, optional
         From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
         left out.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation: how much it counts. Labels are not repeated.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation, such as its patient, if observations of a group may depend on each other.
     resampling : Consistency, optional
         The null hypothesis, and what is simulated. ``Consistency()`` by default: predictions fixed, labels simulated.
     n_resamples : int
@@ -116,6 +138,10 @@ def calibration_test(
     ----------
     J. Vaicenavicius et al. (2019), Evaluating model calibration in classification, AISTATS, sections 4.2 and 4.3.
     J. Bröcker and L. A. Smith (2007), Increasing the reliability of reliability diagrams, Weather and Forecasting.
+    A. C. Cameron, J. B. Gelbach and D. L. Miller (2008), Bootstrap-based improvements for inference with clustered
+    errors, Review of Economics and Statistics 90.
+    I. A. Canay, A. Santos and A. M. Shaikh (2021), The wild bootstrap with a "small" number of "large" clusters, Review
+    of Economics and Statistics 103.
 
     Examples
     --------
@@ -126,12 +152,24 @@ def calibration_test(
     0.001
     >>> result.direction
     'over-confident'
+
+    Twenty centres with fifty observations each, in each of which the event is more or less frequent than predicted:
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> centre, y_prob = np.repeat(np.arange(20), 50), rng.uniform(0.2, 0.8, 1000)
+    >>> y_true = rng.random(1000) < y_prob + rng.normal(0, 0.15, 20)[centre]
+    >>> options = {"statistic": caltest.KS(), "n_resamples": 999, "rng": 0}
+    >>> [caltest.calibration_test(y_true, y_prob, groups=ids, **options).pvalue for ids in (None, centre)]
+    [0.032, 0.477]
     """
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     null = validate_resampling(Consistency() if resampling is None else resampling)
     validate_choice(method, "method", METHODS)
     level = validate_level(alpha, "alpha")
-    sample, look = look_at(chosen, y_true, y_prob, classes=classes, lens=lens, region=region)
+    sample, look = look_at(
+        chosen, y_true, y_prob, classes=classes, lens=lens, region=region, sample_weight=sample_weight, groups=groups
+    )
     with reporting(progress, "simulating labels") as report:
         return run_test(
             chosen,
@@ -156,11 +194,14 @@ def look_at(
     classes: Sequence[Any] | None,
     lens: LensLike | None,
     region: Region | None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> tuple[Sample, LensLike]:
     """Validate a problem and return what a statistic looks at, with the lens, which may be the default one."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     look = default_lens(statistic, prob.shape[1]) if lens is None else lens
-    return induce(prob, outcome, lens=look, region=region), look
+    design = validate_design(sample_weight, groups, len(prob))
+    return induce(prob, outcome, lens=look, region=region, **design), look
 
 
 def run_test(

@@ -17,7 +17,14 @@ from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._partitions import EqualWidth
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import SeedLike, validate_count, validate_level, validate_problem, validate_rng
+from caltest.predictions._validation import (
+    SeedLike,
+    validate_count,
+    validate_design,
+    validate_level,
+    validate_problem,
+    validate_rng,
+)
 from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
 from caltest.resampling._run import Question, run
@@ -77,6 +84,8 @@ def calibration_report(
     *,
     classes: Sequence[Any] | None = None,
     region: Region | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     n_resamples: int = 999,
     n_kernel_resamples: int = 199,
     alpha: float = 0.05,
@@ -106,6 +115,10 @@ def calibration_report(
         The label of each column of ``y_prob``.
     region : callable, optional
         From predictions ``(n_samples, n_classes)`` to booleans ``(n_samples,)``; observations outside are left out.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation: how much it counts. Labels are not repeated.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation, such as its patient, if observations of a group may depend on each other.
     n_resamples : int
         Number of draws.
     n_kernel_resamples : int
@@ -170,7 +183,8 @@ def calibration_report(
     ]
     notes = few_draws_notes(len(asked), n_draws, level)
     warn_before(notes)
-    base, inside, null = induce(prob, outcome), inside_region(region, prob), Consistency()
+    base = induce(prob, outcome, **validate_design(sample_weight, groups, len(prob)))
+    inside, null = inside_region(region, prob), Consistency()
     views = {look: within(LensView.of(look, prob, outcome, base), inside) for look in dict.fromkeys((whole, top))}
     questions = [Question(statistic, views[look]) for statistic, look in asked]
     slow = [question for question in questions if isinstance(question.statistic, SKCE)]

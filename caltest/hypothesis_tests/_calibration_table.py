@@ -14,7 +14,13 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, ClassWise, Confidence
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region, apply_region
-from caltest.predictions._validation import SeedLike, validate_count, validate_given_problem, validate_level
+from caltest.predictions._validation import (
+    SeedLike,
+    validate_count,
+    validate_design,
+    validate_given_problem,
+    validate_level,
+)
 from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
 from caltest.resampling._run import Question, run
@@ -32,6 +38,8 @@ def calibration_table(
     lenses: Sequence[LensLike] | None = None,
     statistic: Statistic | None = None,
     region: Region | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     n_resamples: int = 9999,
     alpha: float = 0.05,
     workers: int = 1,
@@ -62,6 +70,10 @@ def calibration_table(
         ``Omnibus()`` by default.
     region : callable, optional
         From predictions ``(n_samples, n_classes)`` to booleans ``(n_samples,)``; observations outside are left out.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation: how much it counts. Labels are not repeated.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation, such as its patient, if observations of a group may depend on each other.
     n_resamples : int
         Number of draws.
     alpha : float
@@ -111,12 +123,13 @@ def calibration_table(
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     level, n_draws = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
     looks, notes = _chosen_lenses(lenses, chosen, prob.shape[1], n_draws, level)
+    design = validate_design(sample_weight, groups, len(prob))
     inside, single, null = inside_region(region, prob), len(looks) == 1, Consistency()
     if single:  # needs no draws in common with others: labels are simulated as they look through the lens
-        base = within(LensView(induce(prob, outcome, lens=looks[0])), inside).sample
+        base = within(LensView(induce(prob, outcome, lens=looks[0], **design)), inside).sample
         views = [LensView(base)]
     else:
-        base = induce(prob, outcome)
+        base = induce(prob, outcome, **design)
         views = [within(LensView.of(look, prob, outcome, base), inside) for look in looks]
     with reporting(progress, "simulating labels") as report:
         found = run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -16,7 +17,8 @@ from caltest.predictions._sample import Sample
 from caltest.resampling._distributions import TIE_TOLERANCE
 from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, correct_pvalues
 from caltest.resampling._run import Finding, monte_carlo_error
-from caltest.resampling._schemes import Consistency
+from caltest.resampling._schemes import Consistency, SignedGroups
+from caltest.resampling._signs import SignDraws
 from caltest.resampling._sparsity import sparsity_notes
 from caltest.results import ComponentResult, Note, TestResult
 from caltest.results._test_result import percent
@@ -59,6 +61,7 @@ def describe_finding(
 ) -> TestResult:
     """Return the result of a test; ``measure`` computes the l2 error, by default from the sample of the test."""
     sample, parts = finding.sample, finding.statistic.components
+    scheme = null.for_sample(sample)
     components = tuple(
         ComponentResult(
             test_statistic=part,
@@ -73,13 +76,14 @@ def describe_finding(
     )
     score, direction = _direction(components, sample)
     notes = (
+        *scheme.notes,
         *(sparsity_notes(parts, sample, finding.draws) if finding.draws is not None else ()),
         *dict.fromkeys(note for part in parts for note in few_cells_notes(sample, getattr(part, "partition", None))),
         *_constant_notes(components),
         *_scatter_notes(components),
         *impossible_notes(sample),
     )
-    conditions = null.conditions
+    conditions = scheme.conditions
     if finding.method == "asymptotic":
         many = Note("C103", "many observations have predictions far from 0 and 1.")
         conditions = (*conditions, many)
@@ -111,7 +115,7 @@ def describe_finding(
 
 def _l2_error(sample: Sample, lens: LensLike, classes: Sequence[Any] | None) -> Callable[[], L2Interval]:
     """Return a function that computes the l2 error of a sample when it is first called, whatever the hypothesis is."""
-    model = Sample(sample.given, sample.outcome, sample.given, sample.row, sample.weight)
+    model = replace(sample, given_null=sample.given)
     return cache(partial(interval_of_sample, model, lens=lens, lens_name=lens_name(lens, classes)))
 
 
@@ -145,6 +149,15 @@ def _confidence_gap(sample: Sample) -> float:
 
 def _origin(finding: Finding, null: Consistency) -> str:
     """Return where the null distribution comes from, in words."""
+    scheme = null.for_sample(finding.sample)
+    if isinstance(finding.draws, SignDraws):
+        return scheme.origin(_n_draws(finding))
+    if isinstance(scheme, SignedGroups):
+        return scheme.origin_of_independent(_independent_origin(finding, null))
+    return _independent_origin(finding, null)
+
+
+def _independent_origin(finding: Finding, null: Consistency) -> str:
     if finding.tail is None:
         return null.origin(_n_draws(finding))
     if math.isinf(finding.tail.relative_error):

@@ -12,9 +12,9 @@ from caltest.estimation._l2_interval import L2Interval, interval_of_sample
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._partitions import Partition
-from caltest.predictions._sample import induce
+from caltest.predictions._sample import make_sample
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import validate_level, validate_positive, validate_problem
+from caltest.predictions._validation import validate_level, validate_positive
 from caltest.predictions._variance_tree import VarianceTree
 from caltest.resampling import Consistency
 from caltest.resampling._distributions import SMALLEST_PVALUE
@@ -127,6 +127,8 @@ def equivalence_test(
     lens: LensLike | None = None,
     partition: Partition | Any | None = None,
     region: Region | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     alpha: float = 0.05,
 ) -> EquivalenceResult:
     r"""Test whether the l2 calibration error is smaller than a margin (equivalence test).
@@ -153,6 +155,10 @@ def equivalence_test(
     region : callable, optional
         From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
         left out.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation: how much it counts. Labels are not repeated.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation, such as its patient, if observations of a group may depend on each other.
     alpha : float
         Level of the test; the smallest margin is an upper limit with confidence 1 - ``alpha``.
 
@@ -198,9 +204,10 @@ def equivalence_test(
     bound = validate_positive(margin, "margin")
     level = validate_level(alpha, "alpha")
     cut = VarianceTree() if partition is None else partition
-    prob, outcome = validate_problem(y_true, y_prob, classes)
     look = Canonical() if lens is None else lens
-    sample = induce(prob, outcome, lens=look, region=region)
+    sample = make_sample(
+        y_true, y_prob, classes=classes, lens=look, region=region, sample_weight=sample_weight, groups=groups
+    )
     greatest = greatest_l2(sample.n_outcomes) ** 0.5
     if bound >= greatest:
         msg = f"`margin` must be below the greatest possible error, {greatest:.4g}, got {margin!r}; is it in percent?"

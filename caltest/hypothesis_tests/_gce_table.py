@@ -134,6 +134,8 @@ def gce_table(
     threshold: float = 0.01,
     n_cells: int = 15,
     region: Region | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     resampling: Consistency | None = None,
     n_resamples: int = 9999,
     alpha: float = 0.05,
@@ -161,6 +163,10 @@ def gce_table(
         Cells (bins) of each class.
     region : callable, optional
         From predictions ``(n_samples, n_classes)`` to booleans ``(n_samples,)``; observations outside are left out.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation: how much it counts. Labels are not repeated.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation, such as its patient, if observations of a group may depend on each other.
     resampling : Consistency, optional
         The null hypothesis, and what is simulated. ``Consistency()`` by default: predictions fixed, labels simulated.
     n_resamples : int
@@ -214,7 +220,9 @@ def gce_table(
     metrics = gce_metrics(threshold, n_cells)
     null = validate_resampling(Consistency() if resampling is None else resampling)
     level, n_draws = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
-    sample = null.under_null(make_sample(y_true, y_prob, classes=classes, region=region))
+    sample = null.under_null(
+        make_sample(y_true, y_prob, classes=classes, region=region, sample_weight=sample_weight, groups=groups)
+    )
     notes = few_draws_notes(len(metrics), n_draws, level)
     warn_before(notes)
     view = LensView(sample)

@@ -19,6 +19,7 @@ from caltest.predictions._validation import (
     SeedLike,
     validate_choice,
     validate_count,
+    validate_design,
     validate_level,
     validate_problem,
 )
@@ -126,6 +127,8 @@ def subgroup_tests(
     lens: LensLike | None = None,
     statistic: Statistic | None = None,
     region: Region | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     correction: str = "holm",
     n_resamples: int = 9999,
     alpha: float = 0.05,
@@ -160,6 +163,10 @@ def subgroup_tests(
     region : callable, optional
         From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
         left out, and so are subgroups that hold no others.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation: how much it counts. Labels are not repeated.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation, such as its patient, if observations of a group may depend on each other.
     correction : {"holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"}
         Over the subgroups, by ``statsmodels.stats.multitest``. Subgroups of one column share no observation and are
         independent given the predictions; those of several columns overlap, and only the first two are valid.
@@ -227,7 +234,7 @@ def subgroup_tests(
     level, n_draws = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     look = default_lens(chosen, prob.shape[1]) if lens is None else lens
-    base, null = induce(prob, outcome), Consistency()
+    base, null = induce(prob, outcome, **validate_design(sample_weight, groups, len(prob))), Consistency()
     whole = LensView.of(look, prob, outcome, base)
     names, members = _inside(region, whole, names, members)
     notes = [*_label_notes(members, outcome), *few_draws_notes(len(names), n_draws, level, correction)]

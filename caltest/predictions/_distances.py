@@ -107,6 +107,10 @@ def chebyshev(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> 
     return np.abs(observed - predicted).max(axis=-1)
 
 
+OF_DIFFERENCES = frozenset({total_variation, euclidean, squared_euclidean, chebyshev})
+"""Distances that depend on the difference of their arguments alone."""
+
+
 def validate_distance(distance: Any) -> None:
     """Raise TypeError unless ``distance`` is a function that can be hashed."""
     if not callable(distance) or isinstance(distance, type):

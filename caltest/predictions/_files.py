@@ -13,12 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.results._warnings import warn_user
+
 if TYPE_CHECKING:
     import pandas as pd
 
 _BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
 _LABEL_NAMES = ("label", "labels", "y_true", "y", "target", "true", "truth", "class", "outcome", "actual")
 _PROB_NAMES = ("y_prob", "prob", "probs", "proba", "probabilities", "softmax", "predictions", "scores", "p")
+_GROUP_WORDS = {
+    *("id", "patient", "subject", "participant", "person", "user", "case", "group", "cluster", "centre", "center"),
+    *("site", "hospital", "clinic", "video", "prompt", "session", "document", "household", "family", "animal"),
+}
 _PREFIXES = ("probability_", "proba_", "prob_", "p_", "y_prob_")
 
 
@@ -40,6 +46,8 @@ class PredictionFile:
         Whether that name was guessed.
     prob : tuple of str
         Names of the probability columns.
+    groups, sample_weight : array of shape (n_samples,) or None
+        Groups and weights of the observations, from the columns that were named for them.
 
     Examples
     --------
@@ -56,9 +64,18 @@ class PredictionFile:
     label: str
     label_guessed: bool
     prob: tuple[str, ...]
+    groups: NDArray[Any] | None = None
+    sample_weight: NDArray[Any] | None = None
 
 
-def read_predictions(path: str | Path, label: str | None = None, prob: Sequence[str] | None = None) -> PredictionFile:
+def read_predictions(
+    path: str | Path,
+    label: str | None = None,
+    prob: Sequence[str] | None = None,
+    *,
+    groups: str | None = None,
+    sample_weight: str | None = None,
+) -> PredictionFile:
     r"""Read predictions and labels from a CSV, TSV, Parquet, NPZ or NPY file.
 
     Parameters
@@ -68,6 +85,9 @@ def read_predictions(path: str | Path, label: str | None = None, prob: Sequence[
     label, prob : str and sequence of str, optional
         Names of the label column and of the probability columns (keys in an NPZ file). By default they are guessed
         from the names and types of the columns.
+    groups, sample_weight : str, optional
+        Names of the columns with the group of each observation, such as its patient, and with its weight. They are not
+        guessed.
 
     Returns
     -------
@@ -80,6 +100,12 @@ def read_predictions(path: str | Path, label: str | None = None, prob: Sequence[
         If ``path`` is no path, or ``prob`` is a text instead of a sequence of texts.
     ValueError
         If the file does not exist or cannot be read; if a named column is missing; if the columns cannot be guessed.
+
+    Warns
+    -----
+    CalibrationWarning
+        If a column that was not named has the name of an id, such as "patient_id", and values that repeat: observations
+        of one patient may depend on each other.
 
     Examples
     --------
@@ -95,13 +121,13 @@ def read_predictions(path: str | Path, label: str | None = None, prob: Sequence[
     if isinstance(prob, str):
         msg = f"`prob` must be a sequence of names, got {prob!r}."
         raise TypeError(msg)
-    path = Path(path)
+    path, others = Path(path), {"groups": groups, "sample_weight": sample_weight}
     if not path.is_file():
         msg = f"no such file: {path}"
         raise ValueError(msg)
     suffix = path.suffix.lower()
     if suffix == ".npz":
-        return _from_arrays(path, label, prob)
+        return _from_arrays(path, label, prob, others)
     readers = {".csv": _read_csv, ".tsv": _read_csv, ".parquet": _read_parquet, ".pq": _read_parquet, ".npy": _read_npy}
     if suffix not in readers:
         msg = f"{path}: expected a file ending in .csv, .tsv, .parquet, .npz or .npy, got {suffix or 'no ending'!r}"
@@ -114,7 +140,7 @@ def read_predictions(path: str | Path, label: str | None = None, prob: Sequence[
     except _BROKEN as error:
         msg = f"{path}: cannot be read: {error}"
         raise ValueError(msg) from None
-    return _from_frame(path, frame, label, prob)
+    return _from_frame(path, frame, label, prob, others)
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
@@ -143,15 +169,20 @@ def _read_npy(path: Path) -> pd.DataFrame:
     return pd.DataFrame({name: v.astype(np.int64) if whole[name] else v for name, v in columns.items()})
 
 
-def _from_frame(path: Path, frame: pd.DataFrame, label: str | None, prob: Sequence[str] | None) -> PredictionFile:
+def _from_frame(
+    path: Path, frame: pd.DataFrame, label: str | None, prob: Sequence[str] | None, others: dict[str, str | None]
+) -> PredictionFile:
     frame = frame.rename(columns=str)
-    names = list(frame.columns)
-    missing = [name for name in (*([label] if label else []), *(prob or [])) if name not in names]
+    names, named = list(frame.columns), [name for name in others.values() if name]
+    missing = [name for name in (*([label] if label else []), *(prob or []), *named) if name not in names]
     if missing:
         msg = f"{path}: no column {missing[0]!r}; the columns are {', '.join(names)}"
         raise ValueError(msg)
-    chosen = label or _guess_label(path, frame, prob)
-    columns = tuple(prob) if prob else _guess_prob(path, frame, chosen)
+    rest = frame.drop(columns=named)
+    chosen = label or _guess_label(path, rest, prob)
+    columns = tuple(prob) if prob else _guess_prob(path, rest, chosen)
+    if not others["groups"]:
+        _warn_of_ids(path, rest.drop(columns=[chosen, *columns], errors="ignore"))
     y_true = frame[chosen].to_numpy()
     values = frame[list(columns)].to_numpy()
     return PredictionFile(
@@ -161,7 +192,20 @@ def _from_frame(path: Path, frame: pd.DataFrame, label: str | None, prob: Sequen
         chosen,
         label is None,
         columns,
+        **{argument: frame[name].to_numpy() for argument, name in others.items() if name},
     )
+
+
+def _warn_of_ids(path: Path, frame: pd.DataFrame) -> None:
+    """Warn if a column that is not used has the name of an id, and values that repeat."""
+    for name in frame.columns:
+        n_different = frame[name].nunique()
+        if _GROUP_WORDS & set(re.split(r"[^a-z]+", name.lower())) and 1 < n_different < len(frame):
+            warn_user(
+                f"{path}: the column {name!r} has {n_different} different values in {len(frame)} rows. If observations "
+                f"with the same value may depend on each other, name it with `groups`, otherwise p-values are too "
+                "small."
+            )
 
 
 def _guess_label(path: Path, frame: pd.DataFrame, prob: Sequence[str] | None) -> str:
@@ -209,24 +253,29 @@ def _without_prefix(name: str) -> str:
     return next((name[len(prefix) :] for prefix in _PREFIXES if name.lower().startswith(prefix)), name)
 
 
-def _from_arrays(path: Path, label: str | None, prob: Sequence[str] | None) -> PredictionFile:
+def _from_arrays(
+    path: Path, label: str | None, prob: Sequence[str] | None, others: dict[str, str | None]
+) -> PredictionFile:
     try:
         with path.open("rb") as stream, np.load(stream) as data:
             arrays = {name: data[name] for name in data.files}
     except _BROKEN as error:
         msg = f"{path}: cannot be read: {error}"
         raise ValueError(msg) from None
-    key = label or _guess_key(path, arrays, _LABEL_NAMES, 1, "label")
+    named = {argument: name for argument, name in others.items() if name}
+    free = {name: array for name, array in arrays.items() if name not in named.values()}
+    key = label or _guess_key(path, free, _LABEL_NAMES, 1, "label")
     if prob is not None and len(prob) != 1:
         msg = f"{path}: `prob` must name one array of an NPZ file, got {', '.join(prob)}"
         raise ValueError(msg)
-    others = {name: array for name, array in arrays.items() if name != key}
-    prob_key = prob[0] if prob else _guess_key(path, others, _PROB_NAMES, 2, "prob")
-    for name in (key, prob_key):
+    rest = {name: array for name, array in free.items() if name != key}
+    prob_key = prob[0] if prob else _guess_key(path, rest, _PROB_NAMES, 2, "prob")
+    for name in (key, prob_key, *named.values()):
         if name not in arrays:
             msg = f"{path}: no array {name!r}; the arrays are {', '.join(arrays)}"
             raise ValueError(msg)
-    return PredictionFile(arrays[key], arrays[prob_key], None, key, label is None, (prob_key,))
+    given = {argument: arrays[name] for argument, name in named.items()}
+    return PredictionFile(arrays[key], arrays[prob_key], None, key, label is None, (prob_key,), **given)
 
 
 def _guess_key(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import RLock
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ from caltest.predictions._user_functions import (
     apply_lens,
     apply_region,
 )
-from caltest.predictions._validation import is_large, validate_given_problem, validate_weight
+from caltest.predictions._validation import is_large, validate_design, validate_given_problem
 from caltest.results._naming import describe
 
 Derived = TypeVar("Derived")
@@ -47,6 +47,8 @@ class Sample:
         Row of each observation in the caller's arrays.
     weight : array of shape (n_samples,) or None
         Weight of each observation.
+    group : array of shape (n_samples,) or None
+        Number of the group of each observation, from 0; observations of different groups are independent.
     """
 
     given: NDArray[Any]
@@ -54,6 +56,7 @@ class Sample:
     given_null: NDArray[Any]
     row: NDArray[np.int64]
     weight: NDArray[np.float64] | None = None
+    group: NDArray[np.int64] | None = None
     _derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     _lock: RLock = field(default_factory=RLock, init=False, repr=False)
 
@@ -122,7 +125,12 @@ class Sample:
 
     def bare(self) -> Sample:
         """Return the sample without what was computed from it."""
-        return Sample(self.given, self.outcome, self.given_null, self.row, self.weight)
+        return replace(self)
+
+    def residual(self, k: int) -> NDArray[np.float64]:
+        """Return the indicator of outcome k minus its null probability, times the weight, ``(n_samples,)``."""
+        residual = (self.outcome == k) - self.given_null[:, k].astype(np.float64)
+        return residual if self.weight is None else residual * self.weight
 
     def take(self, row: NDArray[np.int64]) -> Sample:
         """Return the sample of the observations at the given positions (increasing, repeats allowed)."""
@@ -133,6 +141,7 @@ class Sample:
             given if self.given_null is self.given else self.given_null[row],
             self.row[row],
             None if self.weight is None else self.weight[row],
+            None if self.group is None else self.group[row],
         )
 
 
@@ -158,11 +167,11 @@ def make_sample(
     lens: LensLike | None = None,
     region: Region | None = None,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> Sample:
     """Validate what the user passed and return the sample behind the lens."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
-    weight = validate_weight(sample_weight, len(prob))
-    return induce(prob, outcome, lens=lens, region=region, weight=weight)
+    return induce(prob, outcome, lens=lens, region=region, **validate_design(sample_weight, groups, len(prob)))
 
 
 def make_event_sample(
@@ -173,12 +182,13 @@ def make_event_sample(
     lens: LensLike | None = None,
     region: Region | None = None,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> tuple[Sample, LensLike]:
     """Return the sample of one probability and its lens: by default the event of two classes, else the confidence."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     look: LensLike = Canonical() if prob.shape[1] == 2 else Confidence()
     look = look if lens is None else lens
-    sample = induce(prob, outcome, lens=look, region=region, weight=validate_weight(sample_weight, len(prob)))
+    sample = induce(prob, outcome, lens=look, region=region, **validate_design(sample_weight, groups, len(prob)))
     if sample.n_outcomes != 2:
         msg = f"`lens` must have two outcomes, such as Confidence(), got {describe(look)} with {sample.n_outcomes}."
         raise ValueError(msg)
@@ -192,6 +202,7 @@ def induce(
     lens: LensLike | None = None,
     region: Region | None = None,
     weight: NDArray[np.float64] | None = None,
+    group: NDArray[np.int64] | None = None,
 ) -> Sample:
     """Return the sample behind the lens, restricted to the region; two outcomes are sorted by the event."""
     if lens is not None and not isinstance(lens, Canonical):
@@ -213,10 +224,11 @@ def induce(
         prob,
         row,
         None if weight is None else weight[row],
+        None if group is None else group[row],
     )
 
 
 def with_calibration_function(sample: Sample, calibration_function: CalibrationFunction) -> Sample:
     """Return the sample whose outcomes follow ``calibration_function(prob)`` under the null hypothesis."""
     null_prob = apply_calibration_function(calibration_function, sample.prob, "calibration_function")
-    return Sample(sample.given, sample.outcome, null_prob, sample.row, sample.weight)
+    return replace(sample, given_null=null_prob)

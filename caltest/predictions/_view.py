@@ -55,9 +55,12 @@ class LensView:
         """Return the view of predictions and labels, of which ``base`` is the sample, through a lens."""
         if isinstance(lens, Canonical):
             return cls(base)
-        sample = induce(prob, outcome, lens=lens)
         place = np.empty(base.n_samples, dtype=np.int64)
         place[base.row] = np.arange(base.n_samples)
+        weight = None if base.weight is None else base.weight[place]
+        sample = induce(
+            prob, outcome, lens=lens, weight=weight, group=None if base.group is None else base.group[place]
+        )
         table = outcomes_of_classes(lens, prob).astype(sample.outcome.dtype, copy=False)
         if len(table) > 1 and base.n_outcomes == 2:  # sorted by the event
             table = table[base.row]

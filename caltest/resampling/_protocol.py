@@ -50,6 +50,9 @@ class TestStatistic(Protocol):
     def evaluate_summary(self, sample: Sample, counted: Any) -> NDArray[np.float64]:
         """Return the statistic of that summary."""
 
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64] | None:
+        """Return the statistic of residuals with signs ``(n_replicates, n_groups)``; None if they do not suffice."""
+
     def exact_distribution(self, sample: Sample) -> Distribution | None:
         """Return the exact null distribution; None where it is not known."""
 

@@ -54,12 +54,12 @@ class RowDraws(Draws):
             draw_class_rows(sample.once(_class_records, self._prob), self.seed, self.first, rows, outcomes)
         return rows, outcomes
 
-    def row_counts(self, sample: Sample) -> NDArray[np.float64]:
-        """Return how often each observation was drawn, ``(n_resamples, n_samples)``: the same draws as `blocks`."""
-        shape = self.n_resamples, sample.n_samples
+    def row_counts(self, n: int) -> NDArray[np.float64]:
+        """Return how often each of n observations was drawn, ``(n_resamples, n)``: the same draws as `blocks`."""
+        shape = self.n_resamples, n
         rows, labels = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.uint8)
-        draw_rows(np.zeros(sample.n_samples, dtype=np.uint32), self.seed, self.first, rows, labels)  # of no interest
-        return np.stack([np.bincount(row, minlength=sample.n_samples) for row in rows]).astype(np.float64)
+        draw_rows(np.zeros(n, dtype=np.uint32), self.seed, self.first, rows, labels)  # labels are of no interest
+        return np.stack([np.bincount(row, minlength=n) for row in rows]).astype(np.float64)
 
     def summarise(self, sample: Sample, summary: Summary) -> Iterator[Any] | None:
         """Count observations instead of copying them, where cells are fixed or can be fitted again to counts."""
@@ -115,6 +115,22 @@ class BootstrapDraws(RowDraws):
     """Observations drawn with replacement, each with its observed label."""
 
     _prob = staticmethod(_observed_prob)
+
+    def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
+        """Yield one resample after the other; whole groups are drawn where there are groups."""
+        if sample.group is None:
+            yield from super().blocks(sample)
+            return
+        _, group = np.unique(sample.group, return_inverse=True)
+        for part in self.slices(1):
+            drawn = sample.take(
+                np.repeat(np.arange(sample.n_samples), part.row_counts(group.max() + 1)[0, group].astype(int))
+            )
+            yield drawn, drawn.outcome[None]
+
+    def summarise(self, sample: Sample, summary: Summary) -> Iterator[Any] | None:
+        """Count observations instead of copying them, unless whole groups are drawn."""
+        return super().summarise(sample, summary) if sample.group is None else None
 
 
 OutcomeProb = Callable[[Sample], NDArray[np.float64]]

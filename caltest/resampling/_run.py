@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._sample import Sample
-from caltest.predictions._validation import SeedLike, validate_workers
+from caltest.predictions._validation import SeedLike, validate_rng, validate_workers
 from caltest.predictions._view import LensView
 from caltest.resampling._distributions import Distribution, MonteCarloDistribution, Tail
 from caltest.resampling._draws import Draws
 from caltest.resampling._protocol import TestStatistic
 from caltest.resampling._pvalues import global_pvalue, rank_pvalues, tail_pvalue
 from caltest.resampling._schemes import Consistency
+from caltest.resampling._signs import SignDraws, n_groups
 from caltest.results._progress import Progress
 
 VALID_METHODS = ("auto", "exact", "monte-carlo")
@@ -101,13 +102,24 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """The numbers of several tests on the same draws, in the order of the questions."""
+    """The numbers of several tests on the same draws, in the order of the questions.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        The numbers of each test.
+    larger : float or None
+        The global p-value, if the findings come from two null distributions.
+    """
 
     findings: tuple[Finding, ...]
+    larger: float | None = None
 
     @cached_property
     def pvalue(self) -> float:
         """Global p-value of "all hypotheses are true": exact min-p over the tests, or that of a single test."""
+        if self.larger is not None:
+            return self.larger
         if len(self.findings) == 1:
             return self.findings[0].pvalue
         ranked = [finding.ranked for finding in self.findings if finding.ranked is not None]
@@ -159,18 +171,38 @@ def run(
     if any(question.view.is_base and question.sample is not base for question in asked):
         msg = "a view without a lens must be a view of `base`, the sample that labels are simulated for."
         raise ValueError(msg)
-    draws = null.draws(n_resamples, rng)
+    generator = validate_rng(rng)
+    draws = null.draws(n_resamples, generator)
     validate_workers(workers)
+    scheme = null.for_sample(base)
+    if scheme is not null:
+        _refuse_others(asked)
+    observed = [_components(question.statistic, question.sample, question.sample.outcome) for question in asked]
+
+    def conclude(some: Draws) -> Findings:
+        drawn = draw_nulls(asked, base, some, workers, progress)
+        return Findings(tuple(_conclude(*found, some) for found in zip(asked, observed, drawn, strict=True)))
+
+    found = None
     if len(asked) == 1 and method != "monte-carlo":
         computed = _compute(asked[0], null, method)
-        if computed is not None:
-            return Findings((computed,))
+        found = None if computed is None else Findings((computed,))
     elif method in {"exact", "asymptotic"}:
         msg = f'method="{method}" answers one question, several share their draws; got {len(asked)} questions.'
         raise ValueError(msg)
-    observed = [_components(question.statistic, question.sample, question.sample.outcome) for question in asked]
-    drawn = draw_nulls(asked, base, draws, workers, progress)
-    return Findings(tuple(_conclude(*found, draws) for found in zip(asked, observed, drawn, strict=True)))
+    found = conclude(draws) if found is None else found
+    return found if scheme is null else _larger(found, conclude(scheme.draws(n_resamples, generator)))
+
+
+def _larger(independent: Findings, signed: Findings) -> Findings:
+    """Return for every question the finding with the larger p-value.
+
+    Random signs know how observations of a group depend on each other, but not how few rare labels there could have
+    been; simulated labels know the second only.
+    """
+    pairs = zip(independent.findings, signed.findings, strict=True)
+    larger = (one if one.pvalue > other.pvalue else other for one, other in pairs)
+    return Findings(tuple(larger), max(independent.pvalue, signed.pvalue))
 
 
 def settle(statistic: AnyStatistic, sample: Sample) -> AnyStatistic:
@@ -214,6 +246,9 @@ def _compute(question: Question, null: Consistency, method: str) -> Finding | No
     """Return the finding of a computed distribution; None where labels must be simulated."""
     statistic, sample = question.statistic, question.sample
     asymptotic = method == "asymptotic"
+    if sample.group is not None and method != "auto":
+        msg = f'method="{method}" is for independent observations; with `groups` use "auto" or "monte-carlo".'
+        raise ValueError(msg)
     found: Distribution | None
     if asymptotic:
         found = asymptotic_distribution(statistic, sample, null)
@@ -237,13 +272,18 @@ def draw_nulls(
 ) -> list[NDArray[np.float64]]:
     """Return the components of every question on shared draws, ``(n_components, n_resamples)`` each."""
     statistic = questions[0].statistic
-    if len(questions) == 1 and statistic.components == (statistic,) and questions[0].view.is_base:
+    signed = isinstance(draws, SignDraws)
+    if not signed and len(questions) == 1 and statistic.components == (statistic,) and questions[0].view.is_base:
         return [draws.map(lambda some: null_values(statistic, base, some)[None], workers, progress)]
     views = list(dict.fromkeys(question.view for question in questions))
 
     def evaluate(some: Draws) -> NDArray[np.float64]:
         blocks = []
         for sample, drawn in some.blocks(base):
+            if signed:
+                values = [_signed_components(question.statistic, question.sample, drawn) for question in questions]
+                blocks.append(np.concatenate(values))
+                continue
             seen = {view: (sample, drawn) if view.is_base else (view.sample, view.outcomes(drawn)) for view in views}
             values = [_components(question.statistic, *seen[question.view]) for question in questions]
             blocks.append(np.concatenate(values))
@@ -276,6 +316,24 @@ def _components(statistic: TestStatistic, sample: Sample, outcomes: NDArray[Any]
         msg = f"`{type(statistic).__name__}.evaluate` must return numbers, got nan."
         raise ValueError(msg)
     return values
+
+
+def _signed_components(statistic: TestStatistic, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+    """Return every component ``(n_components, n_replicates)`` of residuals whose groups have random signs."""
+    return np.stack([part.evaluate_signs(sample, signs) for part in statistic.components])  # type: ignore[misc]
+
+
+def _refuse_others(questions: Sequence[Question]) -> None:
+    """Raise ValueError if a statistic is not a function of the residuals."""
+    for question in questions:
+        one = np.ones((1, n_groups(question.sample)), dtype=np.int8)
+        for part in question.statistic.components:
+            if part.evaluate_signs(question.sample, one) is None:
+                msg = (
+                    "`groups` needs a statistic of the residuals, such as ECE, KS, Kuiper, ClasswiseKS, SquaredL2, "
+                    f"TemperatureScore, SCE, SKCE, MMCE or Omnibus of these; got {part}."
+                )
+                raise ValueError(msg)
 
 
 def _conclude(question: Question, observed: NDArray[np.float64], null: NDArray[np.float64], draws: Draws) -> Finding:

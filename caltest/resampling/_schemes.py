@@ -14,6 +14,7 @@ from caltest.predictions._user_functions import CalibrationFunction
 from caltest.predictions._validation import SeedLike, validate_bool
 from caltest.resampling._draws import Draws, OutcomeDraws
 from caltest.resampling._row_draws import RowDraws
+from caltest.resampling._signs import NO_GROUPS, GroupsWithSurprise, SignDraws
 from caltest.results import Note
 from caltest.results._naming import Specification, describe
 from caltest.results._test_result import CALIBRATION
@@ -87,6 +88,11 @@ class Consistency(Specification):
             "C102", "cells hold many observations: this p-value is asymptotic; prefer fixed predictions."
         )
 
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Cautions that concern the null distribution."""
+        return ()
+
     def origin(self, n_resamples: int) -> str:
         """Return the source of a simulated null distribution in words."""
         if self.resample_predictions:
@@ -99,10 +105,63 @@ class Consistency(Specification):
             return sample
         return with_calibration_function(sample, self.calibration_function)
 
+    def for_sample(self, sample: Sample) -> Consistency:
+        """Return the null hypothesis for a sample: with random signs if its observations come in groups."""
+        if sample.group is None:
+            return self
+        if self.resample_predictions:
+            msg = f"`groups` needs fixed predictions, Consistency(); got {self}."
+            raise ValueError(msg)
+        return SignedGroups(calibration_function=self.calibration_function, surprises=GroupsWithSurprise.of(sample))
+
     def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
         """Return ``n_resamples`` draws under this null hypothesis."""
         kind = RowDraws if self.resample_predictions else OutcomeDraws
         return kind.of(n_resamples, rng)
+
+
+@dataclass(frozen=True, repr=False)
+class SignedGroups(Consistency):
+    """The null hypothesis for groups of observations that may depend on each other, by random signs of whole groups.
+
+    Parameters
+    ----------
+    surprises : GroupsWithSurprise
+        The groups of the sample.
+    """
+
+    surprises: GroupsWithSurprise = NO_GROUPS
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return self.surprises.n_groups
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """A caution if there are too few groups."""
+        return self.surprises.notes
+
+    @property
+    def conditions(self) -> tuple[Note, ...]:
+        """When the p-value is valid."""
+        (sound,) = super().conditions
+        text = sound.text.replace("observations are independent", "groups of observations are independent")
+        many = Note("C104", "there are many groups, and many of them have a label other than the most probable one.")
+        return Note(sound.code, text), many
+
+    def origin(self, n_resamples: int) -> str:
+        """Return the source of the null distribution in words."""
+        signs = f"{n_resamples} random signs of the residuals of {self.n_groups} groups, predictions fixed (asymptotic)"
+        return f"{signs}; independent labels have a smaller p-value"
+
+    def origin_of_independent(self, origin: str) -> str:
+        """Return the source of the null distribution of independent labels, whose p-value is the larger one."""
+        return f"{origin}; random signs of the {self.n_groups} groups have a smaller p-value"
+
+    def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
+        """Return ``n_resamples`` draws of signs."""
+        return SignDraws.of(n_resamples, rng)
 
 
 def validate_resampling(resampling: Any) -> Consistency:

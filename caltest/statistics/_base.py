@@ -62,6 +62,13 @@ class Statistic(Specification, ABC):
         """Return the statistic ``(...)`` of the counts that `summary` asks for."""
         raise NotImplementedError
 
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64] | None:
+        """Return the statistic ``(n_replicates,)`` of residuals whose groups have signs ``(n_replicates, n_groups)``.
+
+        It is needed for tests with ``groups``. None, if the statistic is not a function of the residuals.
+        """
+        return None
+
     def exact_distribution(self, sample: Sample) -> Distribution | None:
         """Return the exact null distribution; None where it is not known."""
         return None

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._cells import CellSums
-from caltest.predictions._distances import Distance, total_variation, validate_distance
+from caltest.predictions._distances import OF_DIFFERENCES, Distance, total_variation, validate_distance
 from caltest.predictions._partitions import Partition, validate_partition
 from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import apply_distance
@@ -19,6 +19,7 @@ from caltest.predictions._variance_tree import VarianceTree
 from caltest.resampling._distributions import CellDistribution, Distribution
 from caltest.resampling._exact import MaximumDistribution, SumDistribution
 from caltest.resampling._poisson_binomial import PoissonBinomial
+from caltest.resampling._signs import residual_sums
 from caltest.resampling._summaries import CellCounts
 from caltest.statistics._base import Statistic, counts_events
 
@@ -55,6 +56,14 @@ class Binned(Statistic):
     def evaluate_summary(self, sample: Sample, counted: CellSums) -> NDArray[np.float64]:
         """Return the statistic of drawn cell sums."""
         return self.reduce(counted)
+
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64] | None:
+        """Return the statistic of signed residuals; None if the distance is not one of differences."""
+        if self.distance not in OF_DIFFERENCES:
+            return None
+        cells = sample.cells(self.partition)
+        residual = residual_sums(sample, signs, cells)
+        return self.reduce(CellSums(cells.count, cells.null_sum, cells.null_sum + residual))
 
     def exact_distribution(self, sample: Sample) -> Distribution | None:
         """Return the exact null distribution, for two outcomes without weights."""

@@ -18,6 +18,7 @@ from caltest._compiled._entries import count_entries, weigh_entries
 from caltest.predictions._cells import cell_dtype
 from caltest.predictions._partitions import Intervals
 from caltest.predictions._sample import Sample
+from caltest.resampling._signs import sum_signed_cells
 from caltest.resampling._summaries import EntryCounts
 from caltest.statistics._base import Statistic
 
@@ -89,6 +90,14 @@ class EntryStatistic(Statistic):
     def evaluate_summary(self, sample: Sample, counted: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic of counted entries."""
         return self.entry_cells(sample).error(counted[:, :-1].astype(np.float64), self.power)
+
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64] | None:
+        """Return the statistic of signed residuals."""
+        cells = self.entry_cells(sample)
+        happened = np.zeros((len(signs), cells.n_cells + 1))
+        for k, cell in enumerate(cells.cell.T):
+            happened += sum_signed_cells(sample, signs, cell, cells.n_cells + 1, sample.residual(k))
+        return cells.error(cells.expected + happened[:, :-1], self.power)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from caltest._compiled._lookup import sum_selected
 from caltest.predictions._sample import Sample
 from caltest.predictions._validation import validate_choice
 from caltest.resampling._distributions import Distribution, chi_squared
+from caltest.resampling._signs import sum_signed_terms
 from caltest.statistics._base import Statistic
 
 _ROUNDING = 1e-12
@@ -81,6 +82,12 @@ class CoxScore(Statistic):
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         return np.stack([np.square(_sum(sample, outcomes, terms)) for terms in _PARTS[self.part]]).sum(axis=0)
+
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+        """Return the statistic of signed residuals."""
+        row = np.arange(sample.n_samples)
+        chosen = [sample.once(terms)[row, sample.outcome] for terms in _PARTS[self.part]]
+        return np.stack([np.square(sum_signed_terms(sample, signs, terms)) for terms in chosen]).sum(axis=0)
 
     def asymptotic_distribution(self, sample: Sample) -> Distribution:
         """Return chi-squared with one degree of freedom for each direction in which the statistic can vary."""

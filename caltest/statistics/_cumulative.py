@@ -16,10 +16,12 @@ from caltest._compiled._cumulative import (
     path_extremes,
     word_extremes,
 )
+from caltest._compiled._signs import signed_path_extremes
 from caltest.predictions._order import stable_order
 from caltest.predictions._sample import Sample
 from caltest.resampling._brownian import BrownianDistribution, ExcursionDistribution, RangeDistribution
 from caltest.resampling._distributions import Distribution
+from caltest.resampling._signs import group_of
 from caltest.statistics._base import Statistic
 
 _ROUNDING = 1e-9  # bounds are a little wider than the sums that they bound
@@ -42,6 +44,11 @@ class Cumulative(Statistic):
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         return self.read(*_event_extremes(sample, outcomes)) / _total(sample)
+
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+        """Return the error of signed residuals."""
+        high, low, _ = _signed_extremes(sample, signs, 1).T
+        return self.read(high, low) / _total(sample)
 
     def asymptotic_distribution(self, sample: Sample) -> Distribution:
         """Return the distribution of the statistic of the Brownian motion that is the limit of the path."""
@@ -167,6 +174,16 @@ class ClasswiseKS(Statistic):
             excursion = KS.read(*_event_extremes(sample, outcomes))[..., None]
         else:
             excursion = _class_excursions(sample, outcomes)
+        return self._largest(sample, excursion)
+
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+        """Return the statistic of signed residuals."""
+        chosen = [1] if sample.n_outcomes == 2 else range(sample.n_outcomes)
+        paths = [_signed_extremes(sample, signs, k) for k in chosen]
+        return self._largest(sample, np.stack([KS.read(path[:, 0], path[:, 1]) for path in paths], axis=-1))
+
+    def _largest(self, sample: Sample, excursion: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the largest standardised excursion ``(...)`` of the classes ``(..., n_paths)``."""
         variance = sample.once(_path_variances)
         scale = np.sqrt(np.where(variance > 0, variance, 1.0))
         # Without variance the path stays at 0, unless an outcome of probability 0 happened.
@@ -219,6 +236,13 @@ def _class_excursions(sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.floa
     else:
         found = largest_excursions(flat, *sample.once(_class_paths))
     return found.reshape(*outcomes.shape[:-1], sample.n_outcomes)
+
+
+def _signed_extremes(sample: Sample, signs: NDArray[np.int8], k: int) -> NDArray[np.float64]:
+    """Return largest and smallest value and end of the path of an outcome, ``(n_replicates, 3)``."""
+    order = stable_order(sample.given[:, k])
+    is_end = np.append(np.diff(sample.given[order, k]) > 0, True)
+    return signed_path_extremes(signs, group_of(sample)[order], sample.residual(k)[order], is_end)
 
 
 def _weighted_path(sample: Sample, weight: NDArray[np.float64], k: int, event: NDArray[Any]) -> NDArray[np.float64]:

@@ -63,6 +63,9 @@ class UCE(EntryStatistic):
     def __post_init__(self) -> None:
         validate_count(self.n_cells, "n_cells")
 
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> None:
+        """Return None: the uncertainty of a prediction is not the expected frequency of an outcome."""
+
     def entry_cells(self, sample: Sample) -> EntryCells:
         """Return the cells, computed once: all entries of an observation but the top one lie in that of its entropy."""
         return sample.once(EntropyCells(self.n_cells))

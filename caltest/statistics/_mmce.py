@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from caltest._compiled._laplace import laplace_forms
 from caltest.predictions._sample import Sample
 from caltest.predictions._validation import validate_positive
+from caltest.resampling._signs import group_of
 from caltest.statistics._base import Statistic
 
 
@@ -64,7 +65,19 @@ class MMCE(Statistic):
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+        return self._norm(sample, outcomes, weight, -weight * sample.null_prob[:, 1])
+
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+        """Return the error of signed residuals."""
+        residual = sample.residual(1)
+        return self._norm(sample, signs[:, group_of(sample)] > 0, 2 * residual, -residual)
+
+    def _norm(
+        self, sample: Sample, chosen: NDArray[Any], step: NDArray[np.float64], offset: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the error of residuals ``offset``, plus ``step`` where chosen, for ``chosen (..., n_samples)``."""
+        total = sample.n_samples if sample.weight is None else sample.weight.sum()
         gap = np.diff(sample.event, prepend=-np.inf) / self.bandwidth
-        flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-        forms = laplace_forms(flat, weight, -weight * sample.null_prob[:, 1], np.exp(-gap), -np.expm1(-2 * gap))
-        return (np.sqrt(forms) / weight.sum()).reshape(outcomes.shape[:-1])
+        flat = np.atleast_2d(chosen).reshape(-1, sample.n_samples)
+        forms = laplace_forms(flat, step, offset, np.exp(-gap), -np.expm1(-2 * gap))
+        return (np.sqrt(forms) / total).reshape(chosen.shape[:-1])

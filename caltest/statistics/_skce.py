@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from caltest.predictions._sample import Sample
 from caltest.predictions._validation import validate_choice, validate_positive
+from caltest.resampling._signs import group_of
 from caltest.statistics._base import Statistic
 from caltest.statistics._expansion import Expand
 from caltest.statistics._similarity import Kernel, MedianBandwidth, Similarity, total_variation_kernel, validate_kernel
@@ -101,6 +102,20 @@ class SKCE(Statistic):
             sums = np.array([self._sum(sample, outcome) for outcome in outcomes.reshape(-1, sample.n_samples)])
         return np.reshape(sums / self._n_pairs(sample), outcomes.shape[:-1])
 
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+        """Return the estimate of signed residuals: one pass over all pairs, then sums over pairs of groups."""
+        if self.estimator == "block":
+            order = np.argsort(sample.row, kind="stable")[: sample.n_samples // 2 * 2]
+            drawn = signs[:, group_of(sample)[order]]
+            terms, weight = self.pair_terms(sample, sample.outcome)
+            return (drawn[:, ::2] * drawn[:, 1::2] * terms * weight).sum(axis=-1) / max(weight.sum(), _LEAST)
+        between = sample.once(PairsOfGroups(self.similarity(sample)))
+        some = signs[:, : len(between)].astype(np.float64)  # a region may leave out the last groups
+        products = ((some @ between) * some).sum(axis=1)
+        observed = between.sum()
+        total = self._sum(sample, sample.outcome) + (products - observed)
+        return total / self._n_pairs(sample)
+
     def pair_terms(self, sample: Sample, outcomes: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return h of pairs (1, 2), (3, 4), ... of the caller's observations, ``(..., n // 2)``, and their weights."""
         order = np.argsort(sample.row, kind="stable")[: sample.n_samples // 2 * 2]
@@ -142,3 +157,32 @@ def residuals(sample: Sample, outcome: NDArray[Any]) -> NDArray[np.float64]:
     residual = -sample.null_prob
     residual[np.arange(sample.n_samples), outcome] += 1.0
     return residual if sample.weight is None else residual * sample.weight[:, None]
+
+
+@dataclass(frozen=True)
+class PairsOfGroups:
+    """The function that sums kernel times inner product of residuals over pairs of groups; for `Sample.once`."""
+
+    similarity: Similarity
+
+    def __call__(self, sample: Sample) -> NDArray[np.float64]:
+        """Return the sums over all pairs of observations of two groups, ``(n_groups, n_groups)``."""
+        group, residual = group_of(sample), residuals(sample, sample.outcome)
+        n_groups = int(group.max()) + 1
+        if n_groups > MOST_GROUPS:
+            msg = f"`groups` must hold at most {MOST_GROUPS} groups for SKCE, got {n_groups}."
+            raise ValueError(msg)
+        between = np.zeros((n_groups, n_groups))
+        order = np.argsort(group, kind="stable")
+        prob, residual, group = sample.prob[order], residual[order], group[order]
+        for rows, others, similar in self.similarity.blocks(prob):
+            products = similar * (residual[rows] @ residual[others].T)
+            (row, first), (other, start) = (np.unique(group[part], return_index=True) for part in (rows, others))
+            sums = np.add.reduceat(np.add.reduceat(products, first, axis=0), start, axis=1)
+            between[np.ix_(row, other)] += sums
+            if rows != others:
+                between[np.ix_(other, row)] += sums.T
+        return between
+
+
+MOST_GROUPS = 10_000

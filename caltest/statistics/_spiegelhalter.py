@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from caltest._compiled._lookup import sum_selected
 from caltest.predictions._sample import Sample
 from caltest.resampling._distributions import Distribution, LimitDistribution
+from caltest.resampling._signs import sum_signed_terms
 from caltest.statistics._base import Statistic
 
 _ROUNDING = 1e-12
@@ -65,6 +66,11 @@ class Spiegelhalter(Statistic):
         """Return Z, ``(...)``: positive if over-confident."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         return sum_selected(flat, sample.once(_terms)).reshape(outcomes.shape[:-1])
+
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+        """Return :math:`|Z|` of signed residuals."""
+        terms = sample.once(_terms)[np.arange(sample.n_samples), sample.outcome]
+        return np.abs(sum_signed_terms(sample, signs, terms))
 
     def asymptotic_distribution(self, sample: Sample) -> Distribution:
         """Return the distribution of the absolute value of a standard normal variable."""

@@ -17,6 +17,7 @@ from caltest.predictions._sample import Sample
 from caltest.predictions._validation import validate_choice
 from caltest.predictions._variance_tree import VarianceTree
 from caltest.resampling._distributions import Distribution
+from caltest.resampling._signs import residual_sums
 from caltest.statistics._base import Statistic
 
 
@@ -117,6 +118,17 @@ class SquaredL2(Statistic):
         else:
             total = sum_selected(flat, own)
         return (whole * scale).sum(axis=-1) - total.reshape(outcomes.shape[:-1])
+
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64] | None:
+        """Return the estimate of signed residuals, whose squares do not change; None for "kumar"."""
+        if self.estimator == "kumar":
+            return None
+        cells, (scale, _) = sample.cells(self.partition), sample.once(self._scale)
+        signed, observed = (
+            (np.square(_free(residual_sums(sample, some, cells))).sum(axis=-1) * scale).sum(axis=-1)
+            for some in (signs, np.ones_like(signs[:1]))
+        )
+        return self.evaluate(sample, sample.outcome) + (signed - observed)
 
     def _scale(self, sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the factor of squared residuals in each cell, 0 where there are no pairs, and sums of squared weights.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from caltest.predictions._sample import Sample
 from caltest.resampling._poisson_binomial import PoissonBinomial
+from caltest.statistics._group_terms import GroupTerms
 from caltest.statistics._skce import residuals
 from caltest.statistics._squared_l2 import SquaredL2
 
@@ -61,6 +62,8 @@ class SquaredL2Distribution:
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> SquaredL2Distribution:
         """Estimate the distribution from the residuals of a sample."""
+        if sample.group is not None or sample.weight is not None:
+            return cls._of_groups(sample, partition)
         n, moments = sample.n_samples, sample.once(cell_moments, partition)
         largest = greatest_l2(sample.n_outcomes)
         rows = np.array([cell.n_samples for cell in moments])
@@ -78,6 +81,32 @@ class SquaredL2Distribution:
             np.column_stack([rows, rows / n, surprises])[(surprises <= 1) | (noise == 0)],
             largest,
             _surprise_pvalue(sample) if sum(cell.predicted_variance for cell in moments) < _FEW_SURPRISES else 0.0,
+        )
+
+    @classmethod
+    def _of_groups(cls, sample: Sample, partition: Any) -> SquaredL2Distribution:
+        r"""Estimate the distribution from the sums of the residuals of groups, or of weighted observations.
+
+        The noise is at least that of independent observations that follow the predictions.
+        """
+        terms = sample.once(GroupTerms.of, partition)
+        moments, total = sample.once(cell_moments, partition), terms.total_weight
+        pairs = max(terms.inner(terms), 0.0)
+        independent = sum(cell.null_pairs for cell in moments) / sample.n_samples**2
+        noise = math.sqrt(2 * max(pairs / total**2, independent))
+        linear = 4 * max(float(np.square(terms.term_sum).sum()) - pairs, 0.0) / total**2
+        estimate, largest = terms.estimate, greatest_l2(sample.n_outcomes)
+        unit = max(terms.third_moment / total, linear / (4 * estimate) if estimate > 0 else 0.0)
+        spread = math.sqrt(noise**2 + linear)
+        few = sum(cell.predicted_variance for cell in moments) < _FEW_SURPRISES
+        return cls(
+            estimate,
+            noise,
+            unit if unit > 0 else noise,
+            spread if spread > 0 else None,
+            _quiet_cells(sample, partition, terms.effective),
+            largest,
+            1.0 if few else 0.0,
         )
 
     @property
@@ -227,6 +256,17 @@ def stated_deviation(sample: Sample, partition: Any) -> float:
     moments = sample.once(cell_moments, partition)
     along = math.fsum(cell.predicted_along for cell in moments)
     return math.sqrt(2 * math.fsum(cell.null_pairs for cell in moments) + 4 * max(along, 0.0)) / sample.n_samples
+
+
+def _quiet_cells(sample: Sample, partition: Any, effective: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return number of groups, share and number of surprises of the cells with at most one surprise, ``(n, 3)``.
+
+    As if all labels of a group were equal, and none of groups of unequal weight counted more than its share.
+    """
+    cells = sample.cells(partition)
+    surprise = sample.outcome != sample.given.argmax(axis=1)
+    surprises = np.bincount(cells.index, surprise, cells.n_cells)
+    return np.column_stack([effective, cells.count / cells.count.sum(), surprises])[surprises <= 1]
 
 
 def _surprise_pvalue(sample: Sample) -> float:

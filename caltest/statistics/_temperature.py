@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._lookup import sum_selected
 from caltest.predictions._sample import Sample
+from caltest.resampling._signs import sum_signed_terms
 from caltest.statistics._base import Statistic
 
 _BLOCK_VALUES = 2**18
@@ -57,6 +58,12 @@ class TemperatureScore(Statistic):
         row = np.arange(sample.n_samples)  # the logarithms of what was drawn, instead of a table of all
         chosen = ((sample.given[row, drawn, None], sample.given_null[row, drawn, None]) for drawn in flat)
         return np.array([_terms_of(sample, *some).sum() for some in chosen]).reshape(outcomes.shape[:-1])
+
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+        """Return :math:`|U|` of signed residuals."""
+        row = np.arange(sample.n_samples), sample.outcome
+        terms = _terms_of(sample, sample.given[row][:, None], sample.given_null[row][:, None])[:, 0]
+        return np.abs(sum_signed_terms(sample, signs, terms))
 
     def direction(self, sample: Sample, outcomes: NDArray[Any]) -> float:
         """Return U: below 0 if over-confident."""

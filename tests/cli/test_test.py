@@ -282,7 +282,7 @@ REFUSED = [
     ("good.csv --prob a,x", "no column 'x'"),
     ("good.csv --classes cat", "--classes must name 2 classes, one per probability column, got 1"),
     ("words.csv --classes cat,eel", "the label column must hold labels from --classes ['cat', 'eel'], got 'dog'"),
-    ("--label y", "--label, --prob and --classes need a FILE"),
+    ("--label y", "--label, --prob, --classes, --groups and --weights need a FILE"),
     # lenses
     ("--lens class:3", "--lens: 'class:3' is not a Python expression such as ClassWise(3)"),
     ("--lens confidence", "--lens: 'confidence': there is no confidence; did you mean Confidence?"),
@@ -354,3 +354,27 @@ def test_classes_that_contradict_the_names_of_the_columns_are_refused(tmp_path, 
     message = capsys.readouterr().err
     assert "--classes names them in another order; --prob mild,moderate,severe takes them in that order" in message
     assert main(["test", *options, "--prob", "mild,moderate,severe", "--classes", "mild,moderate,severe"]) == 0
+
+
+def test_groups_and_weights_of_a_file(tmp_path, problem, frame, answer, run):
+    patient, weight = np.arange(60) // 3, np.arange(60) % 4 + 1
+    path = tmp_path / "patients.csv"
+    frame.assign(patient=patient, w=weight / 2).to_csv(path, index=False)
+    found = answer("test", path, "--groups", "patient", "--weights", "w")
+    table = expected(problem, groups=patient, sample_weight=weight / 2)
+    assert [test["pvalue"] for test in found["tests"]] == [test.pvalue for test in table]
+    assert "20 groups" in found["tests"][0]["origin"]
+    code, out, err = run("test", path, "--prob", "p_cat,p_dog,p_eel", *FAST)
+    assert code == 0
+    assert "the column 'patient' has 20 different values in 60 rows" in err
+    assert "name it with --groups" in err
+    code, out, err = run("test", "--groups", "patient")
+    assert (code, out) == (2, "")
+    assert "--groups and --weights need a FILE" in err
+    code, out, _ = run("compare", path, path.rename(tmp_path / "a.csv"), "--groups", "patient", *FAST)
+    assert code == 2  # one of the files is gone
+    frame.assign(patient=patient).to_csv(tmp_path / "b.csv", index=False)
+    options = ("--groups", "patient", "--prob", "p_cat,p_dog,p_eel", *FAST)
+    code, out, _ = run("compare", tmp_path / "a.csv", tmp_path / "b.csv", *options)
+    assert code == 0
+    assert "random signs" in " ".join(out.split())

@@ -24,17 +24,15 @@ def test_every_bootstrap_sample_equals_the_sum_over_all_pairs(n_classes):
     partition = ct.VarianceTree(min_leaf=10)
     samples = [induce(p, y_true) for p in (a, b)]
     terms, differences = joint(samples, partition)
-    models = list(zip(samples, terms, strict=True))
-    found = resample(models, differences, paired=True, n_resamples=20, rng=7)
-    change = BootstrapDraws.of(20, np.random.default_rng(7)).row_counts(samples[0]) - 1
+    found = resample(terms, differences, paired=True, n_resamples=20, rng=7)
+    change = BootstrapDraws.of(20, np.random.default_rng(7)).row_counts(samples[0].n_samples) - 1
     twins = [as_naive(sample, partition) for sample in samples]
     assert found[0, 1] == pytest.approx([naive.resampled(*twins, counts) for counts in change], abs=1e-12)
     assert np.array_equal(found[0, 1], -found[1, 0])
 
 
 def test_bootstrap_samples_have_as_many_observations_as_the_data():
-    y_true, a, _ = two_models(70, 3, seed=0)
-    counts = BootstrapDraws.of(9, 0).row_counts(induce(a, y_true))
+    counts = BootstrapDraws.of(9, 0).row_counts(70)
     assert counts.shape == (9, 70)
     assert set(counts.sum(axis=1)) == {70.0}
 
@@ -45,7 +43,7 @@ def test_the_shrunk_bootstrap_has_the_variance_of_the_difference():
     samples = [induce(p, y_true) for p in (a, a[:, [0, 2, 1]])]
     terms, differences = joint(samples, ct.VarianceTree(max_cells=64, min_leaf=5))
     n_resamples = 800
-    change = BootstrapDraws.of(n_resamples, 0).row_counts(samples[0]) - 1
+    change = BootstrapDraws.of(n_resamples, 0).row_counts(samples[0].n_samples) - 1
     linear, by_pair = terms[0].deviations(change)
     alone = Differences.of(terms, paired=False)
     plain, pairs = alone.linear[0, 0] + 2 * alone.by_pair[0, 0], alone.by_pair[0, 0]

@@ -5,10 +5,11 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import caltest
-from benchmarks import against, alternatives, cold_start, markdown, pitfalls, problems, software, timing
+from benchmarks import against, alternatives, cold_start, groups, markdown, pitfalls, problems, software, timing
 from benchmarks.cases import CASES, disagreement
 from benchmarks.loops.drawing import RowsAndClasses, RowsAndEvents, alias_tables, generator
 
@@ -223,3 +224,13 @@ def test_every_code_of_a_note_is_explained():
     used = {code for file in package.rglob("*.py") for code in re.findall(r'"(C\d{3})"', file.read_text())}
     explained = re.findall(r"^## (C\d{3})$", (DOCS / "notes.md").read_text(), flags=re.MULTILINE)
     assert explained == sorted(used)
+
+
+def test_the_page_on_groups_is_made_from_its_data():
+    page, data = DOCS / "dependent-observations.md", DOCS / "data" / "groups.csv"
+    assert page.read_text() == groups.with_table(page.read_text(), pd.read_csv(data))
+    design = groups.Design("rare", (3, 4, 5), 0.3)
+    found = groups.measure(design, 2, 0)
+    assert found["groups"] == "3 groups of 3 to 5"
+    assert set(groups.SHOWN) <= set(found)
+    assert set(found) <= set(pd.read_csv(data).columns)

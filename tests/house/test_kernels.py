@@ -75,6 +75,8 @@ for y_prob in kinds:
     caltest.calibration_test(label, y_prob, lens=Confidence(), statistic=ECE(EqualWidth(5)), n_resamples=19)
     for statistic in (caltest.Bridge(), caltest.TCal(), caltest.CoxScore()):
         caltest.calibration_test(label == 1, event, statistic=statistic, n_resamples=19, rng=0)
+    for statistic in (None, caltest.SKCE()):
+        caltest.calibration_test(label, y_prob, statistic=statistic, groups=label, n_resamples=19)
     caltest.reliability_curve(label, y_prob)
     caltest.calibration_band(label, y_prob)
     caltest.reliability_curve(label == 1, event, simultaneous=True)

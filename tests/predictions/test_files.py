@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from caltest.predictions import read_predictions
+from caltest.results import CalibrationWarning
 from tests.reference.cases import check_refused, failures
 
 RNG = np.random.default_rng(0)
@@ -160,3 +161,24 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
 
     monkeypatch.setattr(pd, "read_parquet", missing)
     check_refused(read_predictions, ValueError, "reading Parquet needs pyarrow: pip install pyarrow", path)
+
+
+def test_groups_and_weights_are_columns_that_were_named(tmp_path):
+    path = tmp_path / "patients.csv"
+    path.write_text("patient_id,y,p,w\n7,0,0.25,1.0\n7,1,0.5,2.0\n9,1,0.75,0.5\n")
+    with pytest.warns(CalibrationWarning, match=r"the column 'patient_id' has 2 different values in 3 rows"):
+        read_predictions(path, prob=["p"])
+    found = read_predictions(path, groups="patient_id", sample_weight="w")
+    assert found.prob == ("p",)
+    assert found.groups.tolist() == [7, 7, 9]
+    assert found.sample_weight.tolist() == [1.0, 2.0, 0.5]
+    with pytest.raises(ValueError, match="no column 'centre'"):
+        read_predictions(path, groups="centre")
+    np.savez(tmp_path / "a.npz", label=[0, 1], prob=[0.5, 0.5], site=[1, 2])
+    assert read_predictions(tmp_path / "a.npz", prob=["prob"], groups="site").groups.tolist() == [1, 2]
+
+
+def test_an_id_that_does_not_repeat_is_no_group(tmp_path):
+    path = tmp_path / "ids.csv"
+    path.write_text("id,y,p\n1,0,0.25\n2,1,0.5\n")
+    assert read_predictions(path).label == "y"

@@ -75,7 +75,7 @@ def test_the_bootstrap_keeps_outcomes_with_their_predictions(n_classes):
     for resampled, outcomes in BootstrapDraws.of(20, 0).blocks(sample):
         np.testing.assert_array_equal(outcomes[0], resampled.outcome)
         assert len(np.unique(resampled.row)) < 60
-    counts = BootstrapDraws.of(20, 0).row_counts(sample)
+    counts = BootstrapDraws.of(20, 0).row_counts(sample.n_samples)
     blocks = BootstrapDraws.of(20, 0).blocks(sample)
     place = np.argsort(sample.row)
     expected = [np.bincount(place[resampled.row], minlength=60) for resampled, _ in blocks]

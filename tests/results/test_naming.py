@@ -8,6 +8,7 @@ import numpy as np
 
 import caltest as ct
 from caltest import hypothesis_tests, predictions, resampling, simulation, statistics
+from caltest.resampling._schemes import SignedGroups
 from caltest.results import ConfidenceInterval, Note
 from caltest.results._naming import Specification, describe
 from tests.reference import examples
@@ -68,7 +69,7 @@ def test_every_specification_has_an_example():
     """Maps and mixtures are shown inside their model."""
     kinds = {type(thing) for thing in specifications()}
     inside = {type(model.truth) for model in MODELS if isinstance(model, simulation.DirichletModel)}
-    named_by_the_user = {simulation.ResampledPredictions, simulation.RandomMixture}
+    named_by_the_user = {simulation.ResampledPredictions, simulation.RandomMixture, SignedGroups}  # made by `groups=`
     assert set(subclasses(Specification)) - kinds - inside == named_by_the_user
 
 

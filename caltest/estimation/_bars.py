@@ -1,0 +1,158 @@
+"""Bars and p-values of the cells of a reliability curve.
+
+The number of events of a cell has an exact distribution, unless there are sample weights, whose sums are no counts, or
+groups, whose observations depend on each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.estimation._cell_tests import cell_pvalue
+from caltest.predictions._cells import Cells, CellSums
+from caltest.predictions._sample import Sample
+from caltest.predictions._validation import SeedLike, validate_rng
+from caltest.resampling._distributions import SMALLEST_PVALUE
+from caltest.resampling._draws import Draws
+from caltest.resampling._poisson_binomial import PoissonBinomial
+from caltest.resampling._pvalues import tail_pvalues
+from caltest.resampling._row_draws import RowDraws
+from caltest.resampling._schemes import Consistency, SignedGroups
+from caltest.resampling._signs import SignDraws, group_of, residual_sums
+
+Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def exact_pvalues(sample: Sample, cells: Cells, counts: Sequence[PoissonBinomial]) -> NDArray[np.float64]:
+    """Return exact two-sided p-values ``(n_cells,)``."""
+    probabilities, events = cells.split(sample.expected[:, 1]), cells.split(sample.outcome == 1)
+    pvalues = [cell_pvalue(count, p, int(y.sum())) for count, p, y in zip(counts, probabilities, events, strict=True)]
+    return np.where(_contradicted(sample, cells), SMALLEST_PVALUE, pvalues)
+
+
+def consistency_bars(counts: Sequence[PoissonBinomial], cells: Cells, level: float) -> Ends:
+    """Return exact consistency bars."""
+    ends = np.array([count.central_interval(level) for count in counts]) / cells.count[:, None]
+    return ends[:, 0], ends[:, 1]
+
+
+def resampled_bars(sample: Sample, partition: Any, sums: CellSums, draws: RowDraws, level: float) -> Ends:
+    """Return consistency bars from resampled observations."""
+    drawn = draws.sums_of_fixed_cells(sample, partition)
+    deviation = np.concatenate([
+        np.where(part.count > 0, part.observed[..., 1] - part.predicted[..., 1], np.nan) for part in drawn
+    ])  # fmt: skip
+    expected = sums.predicted[:, 1]
+    deviation[:, np.isnan(deviation).all(axis=0)] = 0.0
+    low, high = np.nanquantile(deviation, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return expected + low, expected + high
+
+
+def confidence_bars(sums: CellSums, level: float) -> Ends:
+    """Return Clopper-Pearson intervals."""
+    from statsmodels.stats.proportion import proportion_confint
+
+    low, high = proportion_confint(sums.observed_count[:, 1], sums.count, alpha=1 - level, method="beta")
+    return np.asarray(low), np.asarray(high)
+
+
+def drawn_deviations(
+    sample: Sample, cells: Cells, null: Consistency, n_resamples: int, rng: SeedLike
+) -> list[NDArray[np.float64]]:
+    """Return observed minus expected frequency of the event in each cell under calibration, ``(B + 1, n_cells)``.
+
+    One array for simulated labels, and one for random signs of the groups if there are groups. The first row of each is
+    that of the data.
+    """
+    generator = validate_rng(rng)
+    schemes = dict.fromkeys([null, null.for_sample(sample)])
+    return [_of_draws(sample, cells, scheme.draws(n_resamples, generator)) for scheme in schemes]
+
+
+def drawn_origin(sample: Sample, null: Consistency, n_resamples: int) -> str:
+    """Return where these deviations come from, in words."""
+    grouped = null.for_sample(sample)
+    if not isinstance(grouped, SignedGroups):
+        return null.origin(n_resamples)
+    return (
+        f"{n_resamples} Monte Carlo draws of the labels and {n_resamples} random signs of {grouped.n_groups} groups, "
+        "predictions fixed: the larger p-value and the wider bar (asymptotic in the number of groups)"
+    )
+
+
+def _of_draws(sample: Sample, cells: Cells, draws: Draws) -> NDArray[np.float64]:
+    weight = np.where(cells.count > 0, cells.count, 1.0)
+    found = [_deviations(sample, cells, sample.outcome[None])]
+    for _, drawn in draws.blocks(sample):
+        if isinstance(draws, SignDraws):
+            found.append(residual_sums(sample, drawn, cells)[..., 1] / weight)
+        else:
+            found.append(_deviations(sample, cells, drawn))
+    return np.concatenate(found)
+
+
+def _deviations(sample: Sample, cells: Cells, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    sums = CellSums.of(sample, cells, outcomes)
+    return sums.observed[..., 1] - sums.predicted[..., 1]
+
+
+def quantile_bars(expected: NDArray[np.float64], deviations: list[NDArray[np.float64]], level: float) -> Ends:
+    """Return bars around the expected frequencies with at most half of 1 - level of the draws on either side."""
+    ends = []
+    for found in deviations:
+        drawn = np.sort(found[1:], axis=0)
+        outside = int((len(drawn) + 1) * (1 - level) / 2)
+        if not outside:
+            return np.zeros(len(expected)), np.ones(len(expected))
+        ends.append((expected + drawn[outside - 1], expected + drawn[-outside]))
+    low, high = np.array(ends).transpose(1, 0, 2)
+    return np.clip(low.min(axis=0), 0.0, 1.0), np.clip(high.max(axis=0), 0.0, 1.0)
+
+
+def drawn_pvalues(sample: Sample, cells: Cells, deviations: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return two-sided p-values ``(n_cells,)``: twice the smaller tail of the first row among all; the largest."""
+    tails = [[tail_pvalues(sign * found.T)[:, 0] for sign in (1, -1)] for found in deviations]
+    pvalues = np.minimum(2 * np.min(tails, axis=1), 1.0).max(axis=0)
+    return np.where(_contradicted(sample, cells), 1 / len(deviations[0]), pvalues)
+
+
+def _contradicted(sample: Sample, cells: Cells) -> NDArray[np.bool_]:
+    """Return whether a label of the cell had been given probability 0, ``(n_cells,)``."""
+    return np.array([rows.any() for rows in cells.split(np.isin(sample.row, sample.impossible))])
+
+
+def robust_bars(sample: Sample, cells: Cells, level: float) -> Ends:
+    r"""Return confidence intervals for the mean of the calibration function in each cell.
+
+    With the weights :math:`W_g` of the groups in a cell and their numbers (weights) of events :math:`K_g`,
+
+    .. math:: \hat r \pm t \, \hat s, \qquad \hat r = \frac{\sum_g K_g}{\sum_g W_g}, \qquad
+              \hat s^2 = \frac{G}{G - 1} \frac{\sum_g (K_g - \hat r W_g)^2}{(\sum_g W_g)^2}
+
+    with the quantile t of Student's distribution with G - 1 degrees of freedom, G groups being in the cell. If all
+    observations of a cell are equal, or in one group, nothing is known of its variance, and the bar is [0, 1].
+    """
+    from scipy.stats import t
+
+    ids = sample.row if sample.weight is not None and sample.group is None else group_of(sample)
+    _, group = np.unique(ids, return_inverse=True)
+    n_groups = int(group.max()) + 1
+    place = group * cells.n_cells + cells.index
+    own = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+    weight, events = (
+        np.bincount(place, values, n_groups * cells.n_cells).reshape(n_groups, cells.n_cells)
+        for values in (own, own * (sample.outcome == 1))
+    )
+    total = np.where(cells.count > 0, cells.count, 1.0)
+    rate = events.sum(axis=0) / total
+    number = (weight > 0).sum(axis=0)
+    squares = np.square(events - weight * rate).sum(axis=0)
+    freedom = np.maximum(number - 1, 1)
+    half = t.ppf((1 + level) / 2, freedom) * np.sqrt(squares * number / freedom) / total
+    known = (number > 1) & (squares > 0)
+    low, high = np.clip(rate - half, 0.0, 1.0), np.clip(rate + half, 0.0, 1.0)
+    return np.where(known, low, 0.0), np.where(known, high, 1.0)

@@ -1,0 +1,139 @@
+r"""Random signs for whole groups of observations, the null distribution where observations of a group may be dependent.
+
+Under calibration the residuals of a group (outcome minus predicted probability) have mean 0, however the observations
+of the group depend on each other, and groups are independent. So the residuals :math:`s_g e_i` with independent random
+signs :math:`s_g` have the same mean and, within and between groups, the same covariances as the residuals themselves.
+A statistic of these residuals approximates the null distribution: exactly if the sums of a group have a symmetric
+distribution, and as the number of groups grows otherwise (the wild cluster bootstrap with the null hypothesis imposed:
+Cameron, Gelbach and Miller 2008; Canay, Santos and Shaikh 2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._draws import draw_outcomes
+from caltest._compiled._signs import sum_signed
+from caltest.predictions._cells import Cells
+from caltest.predictions._sample import Sample
+from caltest.resampling._draws import Draws
+from caltest.resampling._poisson_binomial import PoissonBinomial
+from caltest.results import Note
+
+_HALF = 2**31  # of 2**32: a fair coin
+_BYTES_OF_SUMS = 256  # of an outcome, in some cells
+
+
+@dataclass(frozen=True)
+class SignDraws(Draws):
+    """Random signs of the groups of a sample, predictions and labels fixed."""
+
+    def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
+        """Yield the sample with signs ``(n_replicates, n_groups)``, -1 or 1."""
+        threshold = np.full((1, n_groups(sample)), _HALF, dtype=np.uint32)
+        for part in self.blocks_of(threshold.size + _BYTES_OF_SUMS * sample.n_outcomes):
+            coin = np.empty((part.n_resamples, threshold.size), dtype=np.uint8)
+            draw_outcomes(threshold, self.seed, part.first, coin)
+            yield sample, 2 * coin.astype(np.int8) - 1
+
+
+def n_groups(sample: Sample) -> int:
+    """Return one more than the largest number of a group; regions and lenses keep the numbers."""
+    return int(group_of(sample).max()) + 1
+
+
+def group_of(sample: Sample) -> NDArray[np.int64]:
+    """Return the group of each observation, ``(n_samples,)``; every observation is its own if there are none."""
+    return np.arange(sample.n_samples) if sample.group is None else sample.group
+
+
+def sum_signed_terms(sample: Sample, signs: NDArray[np.int8], terms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the signed sum ``(n_replicates,)`` of what each observation adds, ``(n_samples,)``.
+
+    An infinite term belongs to an impossible label, which decides the p-value without it.
+    """
+    finite = np.where(np.isfinite(terms), terms, 0.0)
+    return sum_signed(signs, np.bincount(group_of(sample), finite, signs.shape[1])[:, None])[:, 0]
+
+
+def sum_signed_cells(
+    sample: Sample, signs: NDArray[np.int8], cell: NDArray[Any], n_cells: int, terms: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the signed sums ``(n_replicates, n_cells)`` of terms ``(n_samples,)`` over cells ``(n_samples,)``."""
+    place = group_of(sample) * n_cells + cell
+    sums = np.bincount(place, terms, signs.shape[1] * n_cells)
+    return sum_signed(signs, sums.reshape(signs.shape[1], n_cells))
+
+
+def residual_sums(sample: Sample, signs: NDArray[np.int8], cells: Cells) -> NDArray[np.float64]:
+    """Return the signed sums of the residuals of every outcome, ``(n_replicates, n_cells, n_outcomes)``."""
+    outcomes = range(sample.n_outcomes)
+    sums = (sum_signed_cells(sample, signs, cells.index, cells.n_cells, sample.residual(k)) for k in outcomes)
+    return np.stack(list(sums), axis=-1)
+
+
+@dataclass(frozen=True)
+class GroupsWithSurprise:
+    """How many groups have a surprise, a label other than the most probable one.
+
+    Attributes
+    ----------
+    n_groups, number : int
+        Number of groups, and of those with a surprise.
+    expected : float
+        How many there would be on average if labels were independent and followed the predictions.
+    pvalue : float
+        Probability of so few, or fewer, in that case.
+    """
+
+    n_groups: int
+    number: int
+    expected: float
+    pvalue: float
+
+    @classmethod
+    def of(cls, sample: Sample) -> GroupsWithSurprise:
+        """Count the groups of a sample."""
+        _, group = np.unique(group_of(sample), return_inverse=True)
+        surprise = sample.outcome != sample.given.argmax(axis=1)
+        with np.errstate(divide="ignore"):
+            none = np.exp(np.bincount(group, np.log(sample.given.max(axis=1).astype(np.float64))))
+        probability = np.clip(1 - none, 0.0, 1.0)
+        number = len(np.unique(group[surprise]))
+        count = PoissonBinomial.of(probability)
+        fewer = float(count.pmf[count.counts <= number].sum())
+        return cls(len(none), number, float(probability.sum()), fewer)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """A caution if there are few groups, or fewer with a surprise than independent labels would have."""
+        other = "a label other than the most probable one"
+        if self.number < MANY_GROUPS:
+            few = "only " if self.n_groups < MANY_GROUPS else ""
+            which = f"{self.number} of them have" if self.number != 1 else "1 of them has"
+            text = (
+                f"There are {few}{self.n_groups} groups, and {which} {other}. With fewer than {MANY_GROUPS} of these "
+                "groups the p-value is not reliable: dependence within groups is not known well enough."
+            )
+        elif self.pvalue < _FEWER:
+            text = (
+                f"Of {self.n_groups} groups {self.number} have {other}; {self.expected:.1f} would be expected of "
+                "independent labels. Either the predictions are wrong, or such labels come in few groups; then the "
+                "p-value is too small."
+            )
+        else:
+            return ()
+        return (Note("C303", text),)
+
+
+MANY_GROUPS = 10
+"""With fewer groups the p-value from random signs is unreliable."""
+_FEWER = 0.01
+
+
+NO_GROUPS = GroupsWithSurprise(0, 0, 0.0, 1.0)

@@ -1,0 +1,93 @@
+"""Statistics of signed residuals and sums over pairs of groups, one loop after the other."""
+
+import numpy as np
+
+
+def residuals(sample, sign):
+    """Residuals ``(n_samples, n_outcomes)`` times the weight and the sign of the group."""
+    rows = []
+    for i in range(sample.n_samples):
+        weight = 1.0 if sample.weight is None else sample.weight[i]
+        unit = np.zeros(sample.n_outcomes)
+        unit[sample.outcome[i]] = 1.0
+        rows.append(sign[sample.group[i]] * weight * (unit - sample.null_prob[i]))
+    return np.array(rows)
+
+
+def cell_sums(sample, partition, values):
+    """Sums over cells of a list of vectors, by cell."""
+    index = sample.cells(partition).index
+    return [sum(values[i] for i in np.flatnonzero(index == b)) for b in range(index.max() + 1)]
+
+
+def ece(sample, partition, sign):
+    """Expected calibration error with total variation."""
+    total = sample.n_samples if sample.weight is None else sample.weight.sum()
+    return sum(0.5 * np.abs(s).sum() for s in cell_sums(sample, partition, residuals(sample, sign))) / total
+
+
+def squared_l2(sample, partition, sign):
+    """Debiased squared l2 error, pair by pair."""
+    e, index = residuals(sample, sign), sample.cells(partition).index
+    w = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+    if sample.n_outcomes == 2:
+        e = e[:, 1:]
+    total = 0.0
+    for b in range(index.max() + 1):
+        rows = np.flatnonzero(index == b)
+        pairs = sum(w[i] * w[j] for i in rows for j in rows if i != j)
+        if pairs > 0:
+            total += w[rows].sum() / w.sum() * sum(e[i] @ e[j] for i in rows for j in rows if i != j) / pairs
+    return total
+
+
+def classwise_ks(sample, sign):
+    """Largest standardised cumulative residual of all classes."""
+    e, largest = residuals(sample, sign), 0.0
+    for k in range(1 if sample.n_outcomes == 2 else 0, sample.n_outcomes):
+        p, q = sample.prob[:, k], sample.null_prob[:, k]
+        w = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+        path = [abs(e[p <= s, k].sum()) for s in np.unique(p)]
+        largest = max(largest, max(path) / np.sqrt((w**2 * q * (1 - q)).sum()))
+    return largest
+
+
+def skce(statistic, sample, sign):
+    """Kernel calibration error, pair by pair."""
+    e, similarity = residuals(sample, sign), statistic.similarity(sample)
+    w = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+    own = statistic.estimator == "biased"
+    pairs = [(i, j) for i in range(sample.n_samples) for j in range(sample.n_samples) if i != j or own]
+    total = sum(float(similarity.between(sample.prob[i], sample.prob[j])) * (e[i] @ e[j]) for i, j in pairs)
+    return total / sum(w[i] * w[j] for i, j in pairs)
+
+
+def temperature(sample, sign):
+    """Absolute score of temperature scaling."""
+    return abs((residuals(sample, sign) * np.log(sample.prob)).sum())
+
+
+def spread_of_pairs(sample, partition):
+    """The estimate from pairs of different groups, and the terms H of all pairs of groups with centred residuals."""
+    e, index = residuals(sample, np.ones(sample.group.max() + 1)), sample.cells(partition).index
+    w = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+    if sample.n_outcomes == 2:
+        e = e[:, 1:]
+    n_groups, n_cells = sample.group.max() + 1, index.max() + 1
+    sums, weights = np.zeros((n_groups, n_cells, e.shape[1])), np.zeros((n_groups, n_cells))
+    for i in range(sample.n_samples):
+        sums[sample.group[i], index[i]] += e[i]
+        weights[sample.group[i], index[i]] += w[i]
+    factor = np.zeros(n_cells)
+    for b in range(n_cells):
+        pairs = weights[:, b].sum() ** 2 - (weights[:, b] ** 2).sum()
+        factor[b] = weights[:, b].sum() / pairs if pairs > 0 else 0.0
+    mean = sums.sum(axis=0) / weights.sum(axis=0)[:, None]
+    centred = sums - weights[..., None] * mean
+    plain, centred_terms = np.zeros((2, n_groups, n_groups))
+    for g in range(n_groups):
+        for h in range(n_groups):
+            if g != h:
+                plain[g, h] = sum(factor[b] * sums[g, b] @ sums[h, b] for b in range(n_cells))
+                centred_terms[g, h] = sum(factor[b] * centred[g, b] @ centred[h, b] for b in range(n_cells))
+    return plain.sum() / w.sum(), centred_terms
