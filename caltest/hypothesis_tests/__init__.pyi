@@ -6,6 +6,8 @@ from ._calibration_table_result import CalibrationTable as CalibrationTable
 from ._classical_result import ClassicalTestResult as ClassicalTestResult
 from ._equivalence import EquivalenceResult as EquivalenceResult
 from ._equivalence import equivalence_test as equivalence_test
+from ._fold_table import FoldTable as FoldTable
+from ._fold_tests import FoldTests as FoldTests
 from ._gce_table import GCETable as GCETable
 from ._gce_table import gce_table as gce_table
 from ._subgroups import SubgroupTests as SubgroupTests

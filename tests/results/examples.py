@@ -68,6 +68,7 @@ MODEL = simulation.GaussianMixture1D(0, -2)
 FIXED = {"n_resamples": N_RESAMPLES, "rng": 0}
 PARTITION = ct.EqualWidth(4)
 SUBGROUP = np.array(["east", "west"])
+FOLD = np.arange(300) % 3
 
 EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     results.TestResult: lambda: ct.calibration_test(*problem(), **FIXED),
@@ -77,6 +78,10 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     hypothesis_tests.GCETable: lambda: ct.gce_table(*problem(), **FIXED),
     hypothesis_tests.SubgroupTests: lambda: ct.subgroup_tests(
         *problem(), subgroup=SUBGROUP[np.arange(300) % 2], **FIXED
+    ),
+    hypothesis_tests.FoldTests: lambda: ct.calibration_test(*problem(), folds=FOLD, **FIXED),
+    hypothesis_tests.FoldTable: lambda: ct.calibration_table(
+        *problem(), lenses=[ct.Canonical(), ct.Confidence()], folds=FOLD, **FIXED
     ),
     hypothesis_tests.EquivalenceResult: lambda: ct.equivalence_test(*problem(), 0.1),
     hypothesis_tests.ToleranceResult: lambda: ct.tolerance_test(*problem(), 0.1),
