@@ -28,7 +28,7 @@ class FoldTable(CalibrationTable):
         Number of folds times the smallest of their global p-values, at most 1 (Bonferroni).
     tables : tuple of CalibrationTable
         The table of each fold.
-    folds : tuple of str
+    fold_names : tuple of str
         The id of each fold.
     sizes : tuple of int
         Number of observations of each fold.
@@ -44,7 +44,7 @@ class FoldTable(CalibrationTable):
 
     tests: tuple[FoldTests, ...]
     tables: tuple[CalibrationTable, ...]
-    folds: tuple[str, ...]
+    fold_names: tuple[str, ...]
     sizes: tuple[int, ...]
     names: tuple[str, ...]
     what: tuple[str, str]
@@ -59,7 +59,7 @@ class FoldTable(CalibrationTable):
     @property
     def conclusion(self) -> str:
         """The decision in words."""
-        what = f"Calibration of the models of {len(self.folds)} folds"
+        what = f"Calibration of the models of {len(self.fold_names)} folds"
         if not rejects(self.pvalue, self.alpha):
             return (
                 f"{what} is not rejected (global p = {self.pvalue:.4g}, {self._n_samples} observations). This does not "
@@ -79,7 +79,9 @@ class FoldTable(CalibrationTable):
             With a list ``tests``, one entry for each test with its folds, and ``fold_pvalues``, the global p-value of
             each fold.
         """
-        each = [{"fold": name, "pvalue": table.pvalue} for name, table in zip(self.folds, self.tables, strict=True)]
+        each = [
+            {"fold": name, "pvalue": table.pvalue} for name, table in zip(self.fold_names, self.tables, strict=True)
+        ]
         return super().to_dict() | {"fold_pvalues": each}
 
     def to_frame(self) -> pd.DataFrame:
@@ -122,7 +124,7 @@ class FoldTable(CalibrationTable):
             [
                 {self.what[0]: label, **fold_record(name, one)}
                 for label, test in zip(self.labels, self.tests, strict=True)
-                for name, one in zip(test.folds, test.tests, strict=True)
+                for name, one in zip(test.fold_names, test.tests, strict=True)
             ]
         )
 
@@ -137,7 +139,7 @@ class FoldTable(CalibrationTable):
 
     def _title(self) -> str:
         of = "" if self.what[0] == "statistic" else f"{self.tests[0].tests[0]._full_name}, "
-        size = f"{self._n_samples} observations in {len(self.folds)} folds"
+        size = f"{self._n_samples} observations in {len(self.fold_names)} folds"
         return f"Calibration by fold ({of}{self._number}, {size})"
 
     def _sizes(self) -> list[str]:
@@ -162,7 +164,7 @@ class FoldTable(CalibrationTable):
 
     def _fold_table(self) -> Table:
         """Return the table of the folds, with the statistic of the first test where every fold has that."""
-        parts = list(zip(self.folds, self.sizes, self.tables, strict=True))
+        parts = list(zip(self.fold_names, self.sizes, self.tables, strict=True))
         if self.what[0] == "subgroup":
             return Table(("fold", "n", "global p"), [(name, f"{n}", f"{table.pvalue:.4g}") for name, n, table in parts])
         head = ("fold", "n", f"statistic, {self.labels[0]}", "l2 error (95 % interval)", "global p")
@@ -184,7 +186,7 @@ class FoldTable(CalibrationTable):
 
 def _deciding(test: FoldTests) -> tuple[str, TestResult]:
     """Return the fold with the smallest p-value, and its test."""
-    return min(zip(test.folds, test.tests, strict=True), key=lambda pair: pair[1].pvalue)
+    return min(zip(test.fold_names, test.tests, strict=True), key=lambda pair: pair[1].pvalue)
 
 
 def _size(test: TestResult) -> tuple[str, str]:

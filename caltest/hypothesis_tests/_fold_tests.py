@@ -35,7 +35,7 @@ class FoldTests(TestResult):
     pvalue : float
         Number of folds times the smallest of their p-values, at most 1 (Bonferroni); valid under any dependence between
         the folds.
-    folds : tuple of str
+    fold_names : tuple of str
         The id of each fold.
     method
         How the null distribution was found in the fold with the smallest p-value.
@@ -43,7 +43,7 @@ class FoldTests(TestResult):
         The direction of the folds that reject after Holm's correction, if it is the same in all of them.
     """
 
-    folds: tuple[str, ...]
+    fold_names: tuple[str, ...]
 
     _derived: ClassVar[tuple[str, ...]] = ("n_resamples", "conclusion", "pvalue_adjusted")
 
@@ -65,7 +65,7 @@ class FoldTests(TestResult):
     @property
     def conclusion(self) -> str:
         """The decision in words."""
-        what = f"{self._subject} of the models of {len(self.folds)} folds"
+        what = f"{self._subject} of the models of {len(self.fold_names)} folds"
         if not self.rejected:
             proved = "that the models are calibrated" if self._of_calibration else "it"
             return (
@@ -73,24 +73,26 @@ class FoldTests(TestResult):
                 f"not prove {proved}."
             )
         towards = f" They are {self.direction}." if self.direction else ""
-        rejected = [name for name, p in zip(self.folds, self.pvalue_adjusted, strict=True) if rejects(p, self.alpha)]
-        if len(rejected) == len(self.folds):
+        rejected = [
+            name for name, p in zip(self.fold_names, self.pvalue_adjusted, strict=True) if rejects(p, self.alpha)
+        ]
+        if len(rejected) == len(self.fold_names):
             single = "Each single fold rejects"
         else:
             verb = "rejects" if len(rejected) == 1 else "reject"
-            single = f"{len(rejected)} of the {len(self.folds)} single folds {verb}"
+            single = f"{len(rejected)} of the {len(self.fold_names)} single folds {verb}"
         level = percent(self.alpha)
         return (
             f"{what} is rejected at the {level} level (combined p = {self.pvalue:.4g}{self._smallest}).{towards} "
-            f"{single} after Holm's correction{'' if len(rejected) == len(self.folds) else f': {join(rejected)}'}."
+            f"{single} after Holm's correction{'' if len(rejected) == len(self.fold_names) else f': {join(rejected)}'}."
         )
 
     @property
     def _smallest(self) -> str:
         n = self.n_resamples
-        if not n or self.pvalue * (n + 1) > len(self.folds) + 0.5:
+        if not n or self.pvalue * (n + 1) > len(self.fold_names) + 0.5:
             return ""
-        return f", the smallest possible with {n} draws in each of {len(self.folds)} folds"
+        return f", the smallest possible with {n} draws in each of {len(self.fold_names)} folds"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain Python objects, ready for strict JSON; infinities and NaN become None.
@@ -102,7 +104,7 @@ class FoldTests(TestResult):
         """
         content = super().to_dict()
         content["components"] = [
-            {"fold": name, **test} for name, test in zip(self.folds, content["components"], strict=True)
+            {"fold": name, **test} for name, test in zip(self.fold_names, content["components"], strict=True)
         ]
         return content
 
@@ -120,12 +122,12 @@ class FoldTests(TestResult):
         return pd.DataFrame(
             [
                 fold_record(name, test) | {"pvalue_adjusted": adjusted}
-                for name, test, adjusted in zip(self.folds, self.tests, self.pvalue_adjusted, strict=True)
+                for name, test, adjusted in zip(self.fold_names, self.tests, self.pvalue_adjusted, strict=True)
             ]
         )
 
     def _describe(self) -> Description:
-        size = f"{self.n_samples} observations in {len(self.folds)} folds, {self.n_outcomes} outcomes"
+        size = f"{self.n_samples} observations in {len(self.fold_names)} folds, {self.n_outcomes} outcomes"
         name = str(self.test_statistic).partition("(")[0]
         return Description(
             f"{self.title} ({name}, {self.lens_name}, {size})",
@@ -147,7 +149,7 @@ class FoldTests(TestResult):
                 f"{adjusted:.4g}",
                 (test.direction or "").removesuffix("-confident"),
             )
-            for name, test, adjusted in zip(self.folds, self.tests, self.pvalue_adjusted, strict=True)
+            for name, test, adjusted in zip(self.fold_names, self.tests, self.pvalue_adjusted, strict=True)
         ]
         return [Table(head, rows, left=("direction",))]
 

@@ -128,7 +128,7 @@ def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool =
             *impossible_note(impossible),
             *fold_notes(folds.names, own),
         ),
-        folds=folds.names,
+        fold_names=folds.names,
     )
 
 
@@ -155,7 +155,7 @@ def combine_tables(folds: Folds, tables: Sequence[CalibrationTable]) -> FoldTabl
             *dict.fromkeys(note for table in tables for note in table.notes if note.code != _TOO_FEW_DRAWS),
         ),
         tables=tuple(tables),
-        folds=folds.names,
+        fold_names=folds.names,
         sizes=tuple(sizes),
         names=tuple(labels),
         what=first._what,

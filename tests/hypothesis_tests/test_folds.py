@@ -40,7 +40,7 @@ def test_every_fold_is_tested_by_itself_and_p_values_are_combined():
     assert found.pvalue_adjusted.tolist() == correct_pvalues(pvalues).tolist()
     assert tuple(found) == (found.statistic, found.pvalue)
     assert found.statistic == pytest.approx(-np.log10(min(pvalues)))
-    assert (found.n_samples, found.folds) == (300, ("0", "1", "2"))
+    assert (found.n_samples, found.fold_names) == (300, ("0", "1", "2"))
     assert found.l2_error is None
     assert [test.l2_error.estimate for test in found.components] == [test.l2_error.estimate for test in alone]
 
@@ -101,7 +101,7 @@ def test_reports_and_subgroups_are_made_fold_by_fold():
     assert report.labels[0] == "ECE()"
     site = np.where(np.arange(300) < 150, "early", np.where(FOLD == 0, "late in fold 0", "late"))
     tests = caltest.subgroup_tests(y_true, y_prob, subgroup=pd.Series(site, index=range(5, 305)), folds=FOLD, **DRAWS)
-    assert {label: test.folds for label, test in zip(tests.labels, tests, strict=True)} == {
+    assert {label: test.fold_names for label, test in zip(tests.labels, tests, strict=True)} == {
         "early": ("0", "1", "2"),
         "late in fold 0": ("0",),
         "late": ("1", "2"),

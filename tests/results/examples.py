@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from sklearn.naive_bayes import GaussianNB
 
 import caltest as ct
 from caltest import comparison, estimation, hypothesis_tests, results, simulation
@@ -82,6 +83,9 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     hypothesis_tests.FoldTests: lambda: ct.calibration_test(*problem(), folds=FOLD, **FIXED),
     hypothesis_tests.FoldTable: lambda: ct.calibration_table(
         *problem(), lenses=[ct.Canonical(), ct.Confidence()], folds=FOLD, **FIXED
+    ),
+    hypothesis_tests.CrossValidatedTests: lambda: ct.cross_val_calibration(
+        GaussianNB(), problem()[1], problem()[0], cv=3, **FIXED
     ),
     hypothesis_tests.EquivalenceResult: lambda: ct.equivalence_test(*problem(), 0.1),
     hypothesis_tests.ToleranceResult: lambda: ct.tolerance_test(*problem(), 0.1),
