@@ -19,6 +19,7 @@ WORDS = {
     "label": "--label",
     "prob": "--prob",
     "classes": "--classes",
+    "folds": "--folds",
     "lens": "--lens",
     "lenses": "--lens",
     "statistic": "--statistic",

@@ -44,6 +44,11 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         help="labels of the probability columns, in their order (by default the names of the columns, or 0, 1, ...); "
         "--classes=-1,1 if the first one begins with -",
     )
+    add(
+        "--folds",
+        metavar="NAME",
+        help="column of cross-validation folds: each fold is tested separately, and the p-values are combined",
+    )
 
 
 def add_lens(parser: Any) -> None:
@@ -174,7 +179,7 @@ def read_file(path: Path, options: argparse.Namespace) -> PredictionFile:
     """Return the predictions of a file."""
     from caltest.predictions import read_predictions
 
-    data = read_predictions(path, options.label, options.prob)
+    data = read_predictions(path, options.label, options.prob, options.folds)
     if options.classes is None:
         return data
     classes = _as_labels(options.classes)

@@ -41,6 +41,7 @@ examples:
   caltest test predictions.csv --all            several statistics
   caltest test predictions.csv --lens "ClassWise(dog)" --plot dog.png
   caltest test predictions.csv --statistic "ECE(EqualWidth(15))"
+  caltest test out_of_fold.csv --folds fold
   caltest test predictions.csv --json --exit-code > result.json
 
 statistics:
@@ -92,6 +93,9 @@ def add_command(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.plot is not None and options.folds:
+        msg = "--plot draws the predictions of one model: leave out --folds, or test each fold in a file"
+        raise ValueError(msg)
     if options.all and (options.lens or options.statistic):
         msg = "--all has its own lenses and statistics: leave out --lens and --statistic"
         raise ValueError(msg)
@@ -110,8 +114,8 @@ def _run(options: argparse.Namespace) -> int:
 def _load(options: argparse.Namespace) -> PredictionFile:
     if options.file is not None:
         return read_file(options.file, options)
-    if options.label or options.prob or options.classes:
-        msg = "--label, --prob and --classes need a FILE"
+    if options.label or options.prob or options.classes or options.folds:
+        msg = "--label, --prob, --classes and --folds need a FILE"
         raise ValueError(msg)
     from caltest.datasets import load_cifar10_vgg16
     from caltest.predictions import PredictionFile
@@ -126,6 +130,7 @@ def _test(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) 
 
     common: dict[str, Any] = {
         "classes": data.classes,
+        "folds": data.folds,
         "alpha": options.alpha,
         "workers": options.workers,
         "rng": options.seed,

@@ -40,7 +40,7 @@ def fold_tests(
     """Return the results of a test of each fold, and their combined p-value."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     parts = validate_folds(folds, len(prob))
-    arguments = _labels(outcome, classes), prob
+    arguments = labels_of(outcome, classes), prob
     tests = each_fold(test, parts, arguments, rng=rng, progress=progress, classes=classes, **options)
     return combine_tests(parts, tests)
 
@@ -63,7 +63,7 @@ def fold_table(
     """
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     parts = validate_folds(folds, len(prob))
-    arguments = _labels(outcome, classes), prob
+    arguments = labels_of(outcome, classes), prob
     tables = each_fold(test, parts, arguments, each, rng=rng, progress=progress, classes=classes, **options)
     return combine_tables(parts, tables)
 
@@ -224,7 +224,7 @@ def _of_all(test: TestResult, rows: NDArray[np.int64]) -> TestResult:
     return replace(test, impossible_samples=impossible, notes=(*others, *impossible_note(impossible)))
 
 
-def _labels(outcome: NDArray[np.int64], classes: Sequence[Any] | None) -> NDArray[Any]:
+def labels_of(outcome: NDArray[np.int64], classes: Sequence[Any] | None) -> NDArray[Any]:
     """Return labels as the functions take them: class indices, or the names of the classes."""
     if classes is None:
         return outcome

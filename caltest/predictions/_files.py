@@ -40,6 +40,8 @@ class PredictionFile:
         Whether that name was guessed.
     prob : tuple of str
         Names of the probability columns.
+    folds : array of shape (n_samples,) or None
+        The cross-validation fold of every observation.
 
     Examples
     --------
@@ -56,9 +58,12 @@ class PredictionFile:
     label: str
     label_guessed: bool
     prob: tuple[str, ...]
+    folds: NDArray[Any] | None = None
 
 
-def read_predictions(path: str | Path, label: str | None = None, prob: Sequence[str] | None = None) -> PredictionFile:
+def read_predictions(
+    path: str | Path, label: str | None = None, prob: Sequence[str] | None = None, folds: str | None = None
+) -> PredictionFile:
     r"""Read predictions and labels from a CSV, TSV, Parquet, NPZ or NPY file.
 
     Parameters
@@ -68,6 +73,8 @@ def read_predictions(path: str | Path, label: str | None = None, prob: Sequence[
     label, prob : str and sequence of str, optional
         Names of the label column and of the probability columns (keys in an NPZ file). By default they are guessed
         from the names and types of the columns.
+    folds : str, optional
+        Name of the column of cross-validation folds.
 
     Returns
     -------
@@ -101,7 +108,7 @@ def read_predictions(path: str | Path, label: str | None = None, prob: Sequence[
         raise ValueError(msg)
     suffix = path.suffix.lower()
     if suffix == ".npz":
-        return _from_arrays(path, label, prob)
+        return _from_arrays(path, label, prob, folds)
     readers = {".csv": _read_csv, ".tsv": _read_csv, ".parquet": _read_parquet, ".pq": _read_parquet, ".npy": _read_npy}
     if suffix not in readers:
         msg = f"{path}: expected a file ending in .csv, .tsv, .parquet, .npz or .npy, got {suffix or 'no ending'!r}"
@@ -114,7 +121,7 @@ def read_predictions(path: str | Path, label: str | None = None, prob: Sequence[
     except _BROKEN as error:
         msg = f"{path}: cannot be read: {error}"
         raise ValueError(msg) from None
-    return _from_frame(path, frame, label, prob)
+    return _from_frame(path, frame, label, prob, folds)
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
@@ -143,13 +150,16 @@ def _read_npy(path: Path) -> pd.DataFrame:
     return pd.DataFrame({name: v.astype(np.int64) if whole[name] else v for name, v in columns.items()})
 
 
-def _from_frame(path: Path, frame: pd.DataFrame, label: str | None, prob: Sequence[str] | None) -> PredictionFile:
+def _from_frame(
+    path: Path, frame: pd.DataFrame, label: str | None, prob: Sequence[str] | None, folds: str | None
+) -> PredictionFile:
     frame = frame.rename(columns=str)
     names = list(frame.columns)
-    missing = [name for name in (*([label] if label else []), *(prob or [])) if name not in names]
+    missing = [name for name in (*filter(None, (label, folds)), *(prob or [])) if name not in names]
     if missing:
         msg = f"{path}: no column {missing[0]!r}; the columns are {', '.join(names)}"
         raise ValueError(msg)
+    fold = None if folds is None else frame.pop(folds).to_numpy()
     chosen = label or _guess_label(path, frame, prob)
     columns = tuple(prob) if prob else _guess_prob(path, frame, chosen)
     y_true = frame[chosen].to_numpy()
@@ -161,6 +171,7 @@ def _from_frame(path: Path, frame: pd.DataFrame, label: str | None, prob: Sequen
         chosen,
         label is None,
         columns,
+        fold,
     )
 
 
@@ -209,13 +220,17 @@ def _without_prefix(name: str) -> str:
     return next((name[len(prefix) :] for prefix in _PREFIXES if name.lower().startswith(prefix)), name)
 
 
-def _from_arrays(path: Path, label: str | None, prob: Sequence[str] | None) -> PredictionFile:
+def _from_arrays(path: Path, label: str | None, prob: Sequence[str] | None, folds: str | None) -> PredictionFile:
     try:
         with path.open("rb") as stream, np.load(stream) as data:
             arrays = {name: data[name] for name in data.files}
     except _BROKEN as error:
         msg = f"{path}: cannot be read: {error}"
         raise ValueError(msg) from None
+    if folds is not None and folds not in arrays:
+        msg = f"{path}: no array {folds!r}; the arrays are {', '.join(arrays)}"
+        raise ValueError(msg)
+    fold = None if folds is None else arrays.pop(folds)
     key = label or _guess_key(path, arrays, _LABEL_NAMES, 1, "label")
     if prob is not None and len(prob) != 1:
         msg = f"{path}: `prob` must name one array of an NPZ file, got {', '.join(prob)}"
@@ -226,7 +241,7 @@ def _from_arrays(path: Path, label: str | None, prob: Sequence[str] | None) -> P
         if name not in arrays:
             msg = f"{path}: no array {name!r}; the arrays are {', '.join(arrays)}"
             raise ValueError(msg)
-    return PredictionFile(arrays[key], arrays[prob_key], None, key, label is None, (prob_key,))
+    return PredictionFile(arrays[key], arrays[prob_key], None, key, label is None, (prob_key,), fold)
 
 
 def _guess_key(

@@ -103,6 +103,8 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     comparison.ComparedModel: lambda: example(comparison.ModelComparison).models[0],
     comparison.ComparedPair: lambda: example(comparison.ModelComparison).pairs[0],
     comparison.DifferenceResult: lambda: ct.paired_test(problem()[0], *list(three_models().values())[:2]),
+    comparison.FoldDifferences: lambda: ct.paired_test(problem()[0], *list(three_models().values())[:2], folds=FOLD),
+    comparison.FoldComparison: lambda: ct.compare_models(three_models(), problem()[0], folds=FOLD, **FIXED),
     comparison.TrainingTrack: lambda: ct.track(epochs(), n_resamples=99, rng=0),
     simulation.MiscalibrationEstimate: lambda: MODEL.estimate_miscalibration(n_samples=2000, rng=0),
     simulation.ClassifierTruth: lambda: simulation.TrainedClassifier(
