@@ -15,10 +15,11 @@ import pandas as pd
 import caltest
 from benchmarks import certificate_page, coverage
 from benchmarks.machine import ROOT, commit
+from benchmarks.populations import KINDS, N_CLASSES, Population
 from caltest import statistics
 from caltest.results._naming import describe
 from caltest.results._progress import ProgressBar
-from caltest.simulation import DirichletModel, RejectionStudy, size_study
+from caltest.simulation import DirichletModel, Model, RejectionStudy, size_study
 from caltest.simulation.studies._battery import Battery
 
 SEED = 20190416
@@ -41,6 +42,15 @@ VIEWS = (
     ("10 classes", caltest.Groups([[0, 1], [2, 3, 4], [5, 6, 7, 8, 9]])),
 )
 WHOLE, TOP = caltest.Canonical(), caltest.Confidence()
+
+POPULATIONS = {name: Population(name) for name in KINDS}
+POPULATION_VIEWS = tuple(
+    (name, lens) for name in KINDS for lens in ((WHOLE,) if N_CLASSES[name] == 2 else (WHOLE, TOP))
+)
+POPULATION_TESTS = ("ECE", "KS", "Kuiper", "Omnibus", "SquaredL2", "SKCE", "TCal", "CoxScore", "HosmerLemeshow")
+"""What is measured on populations of practice, besides the ECE in 15 equal-width cells, and by Monte Carlo only."""
+POPULATION_SHARE = 0.1
+"""Of the data sets of other cells."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +151,17 @@ def entries() -> list[Entry]:
     ]
 
 
+def population_entries() -> list[Entry]:
+    """Return the tests that are measured on populations of practice."""
+    chosen = [entry for entry in entries() if entry.null == "Monte Carlo" and entry.name in POPULATION_TESTS]
+    return [*chosen, Entry("ECE, 15 equal-width cells", caltest.ECE(caltest.EqualWidth(15)), "Monte Carlo")]
+
+
+def model_of(name: str) -> Model:
+    """Return a model of the certificate."""
+    return MODELS[name] if name in MODELS else POPULATIONS[name]
+
+
 @cache
 def accepts(entry: Entry, model_name: str, lens: object) -> bool:
     """Return whether a test is measured through a lens: whether it accepts a small data set."""
@@ -148,7 +169,7 @@ def accepts(entry: Entry, model_name: str, lens: object) -> bool:
         return False
     if entry.test in {table_test, report_test} and model_name != "3 classes":
         return False
-    _, y_true, y_prob = MODELS[model_name].draw(SIZES[0], 0)
+    _, y_true, y_prob = model_of(model_name).draw(SIZES[0], 0)
     try:
         entry.battery().pvalues(y_true, y_prob, lens, 0)
     except ValueError:
@@ -172,19 +193,20 @@ class Cell:
 
     def run(self, seed: int, **options: object) -> RejectionStudy:
         """Draw and test."""
-        models, lenses = {self.model: MODELS[self.model]}, {describe(self.lens): self.lens}
+        models, lenses = {self.model: model_of(self.model)}, {describe(self.lens): self.lens}
         common = {"lenses": lenses, "levels": certificate_page.LEVELS, "rng": seed, **OPTIONS[self.null], **options}
         return size_study(models, self.tests, self.n_samples, self.n_replicates, **common)
 
 
 def cells(replicates: int = REPLICATES, shares: Sequence[float] = (1.0,) * len(SIZES)) -> Iterator[Cell]:
     """Yield all cells, the cheap sizes first; of each size a share of the data sets is drawn."""
-    everything = entries()
+    parts = [(view, entries(), 1.0) for view in VIEWS]
+    parts += [(view, population_entries(), POPULATION_SHARE) for view in POPULATION_VIEWS]
     for n, share in zip(SIZES, shares, strict=True):
-        for model, lens in VIEWS:
+        for (model, lens), everything, part in parts:
             groups: dict[tuple[str, int], dict[str, object]] = {}
             for entry in everything:
-                count = math.ceil(entry.n_replicates(n, replicates) * share)
+                count = math.ceil(entry.n_replicates(n, replicates) * share * part)
                 if count and accepts(entry, model, lens):
                     groups.setdefault((entry.null, count), {})[entry.name] = entry.test
             for (null, count), tests in groups.items():

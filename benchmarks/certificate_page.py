@@ -32,6 +32,10 @@ new data every day.
 * **Models.** Predictions have a Dirichlet distribution, and labels are drawn from these predictions:
   `DirichletModel(3, 0.5)` (spread over the simplex) and `DirichletModel(10, 0.1)` (sharp: most class probabilities are
   near 0). All tests are applied to the same data.
+* **Populations of practice** ([benchmarks/populations.py](../benchmarks/populations.py)), for the tests that are used
+  most: predictions with ties (2 decimals; 4 decimals, 10 classes), exact zeros (55 % of the events; half of 10
+  classes), events of 1 % and of 0.1 %, half of the predictions one-hot, multiples of 1/10, and half of them sharp and
+  half almost flat.
 * **Tests.** Every statistic at its defaults with {n_resamples} draws, so that (B + 1) times each level is an integer
   and the p-value can be exact; the same with computed null distributions where they are known; limit distributions.
 * **Numbers** are rejection rates in percent at the levels {levels}. The standard error of 5 % is {se_many:.2g} points

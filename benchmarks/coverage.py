@@ -12,6 +12,7 @@ from scipy.stats import binom
 
 import caltest
 from benchmarks.markdown import table
+from benchmarks.populations import KINDS, N_CLASSES, Population
 from caltest.estimation._squared_l2_target import squared_l2_target
 from caltest.simulation import DirichletModel, Model, Shift, Temperature, coverage_study
 
@@ -27,13 +28,18 @@ TRUTHS = {
     "shifted by 0.4 logits": Shift(1, 0.4),
 }
 PREDICTIONS = {"spread": (2, 1.0), "sharp": (2, 0.15), "3 classes": (3, 0.5), "10 classes": (10, 0.1)}
+"""Numbers of classes and concentrations of Dirichlet distributions; other names are those of `populations.KINDS`."""
+POPULATION_TRUTHS = ("calibrated", "temperature 1.3", "shifted by 0.4 logits")
+"""What is measured on populations of practice."""
+EVENTS = tuple(name for name in KINDS if N_CLASSES[name] == 2)
 
 
 HEAD = f"""## Coverage of intervals
 
 The percentage of data sets whose interval contains its target; in brackets the percentages where the target is above
 the upper or below the lower limit. **Bold**: below the level by more than chance explains (probability {ERROR} for each
-number). Models are `DirichletModel(2, 1)` (spread), `(2, 0.15)` (sharp), `(3, 0.5)` and `(10, 0.1)`. Their true
+number). Models are `DirichletModel(2, 1)` (spread), `(2, 0.15)` (sharp), `(3, 0.5)` and `(10, 0.1)`, and the
+populations of practice above, with fewer data sets. Their true
 probabilities are the predictions, changed by `Temperature` or `Shift(1, 0.4)`. Data: [coverage.csv](coverage.csv).
 """
 
@@ -146,7 +152,7 @@ INTERVALS = (
         "the binned l2 calibration error of these observations",
         0.95,
         2_000,
-        predictions=(*TWO, "3 classes", "10 classes"),
+        predictions=(*TWO, "3 classes", "10 classes", *KINDS),
     ),
     Interval("l2_interval, upper end", partial(l2, alternative="less"), "the same", 0.95, 1_000),
     Interval(
@@ -168,7 +174,7 @@ INTERVALS = (
     Interval(
         "bootstrap_interval, basic", partial(bootstrap, kind="basic"), "the same, without a guarantee", 0.95, 400, 1_000
     ),
-    Interval("calibration_band", whole_band, "the whole calibration function", 0.95, 1_000, 1_000),
+    Interval("calibration_band", whole_band, "the whole calibration function", 0.95, 1_000, 1_000, (*TWO, *EVENTS)),
     Interval(
         "confidence bars, one",
         partial(confidence_bars, simultaneous=False),
@@ -227,14 +233,24 @@ def measure(out: Path, seed: int, workers: int, report: Callable[[float, float],
     return pd.concat(frames, ignore_index=True)
 
 
+def model_of(predictions: str, truth: Callable | None) -> Model:
+    """Return the model of some predictions and their truth."""
+    given = [] if truth is None else [truth]
+    return (
+        Population(predictions, *given) if predictions in KINDS else DirichletModel(*PREDICTIONS[predictions], *given)
+    )
+
+
 def _measure(interval: Interval, predictions: str, n_samples: int, out: Path, seed: int) -> pd.DataFrame:
-    n_classes, concentration = PREDICTIONS[predictions]
-    count = interval.n_replicates // (4 if n_samples == SIZES[-1] else 1)
+    population = predictions in KINDS
+    count = interval.n_replicates // (4 if n_samples == SIZES[-1] else 1) // (4 if population else 1)
     frames = []
     for name, truth in TRUTHS.items():
         if truth is not None and "if calibrated" in interval.holds:
             continue
-        model = DirichletModel(n_classes, concentration, *([] if truth is None else [truth]))
+        if population and name not in POPULATION_TRUTHS:
+            continue
+        model = model_of(predictions, truth)
         study = coverage_study(
             {f"{predictions}, {name}": model},
             {interval.name: interval.make(model)},
@@ -245,7 +261,9 @@ def _measure(interval: Interval, predictions: str, n_samples: int, out: Path, se
         )
         frames.append(study.to_frame())
     frame = pd.concat(frames, ignore_index=True)
-    frame = frame.assign(predictions=predictions, truth=[model.split(", ")[1] for model in frame["model"]])
+    frame = frame.assign(
+        predictions=predictions, truth=[model.removeprefix(f"{predictions}, ") for model in frame["model"]]
+    )
     frame = frame.assign(level=interval.level, holds=interval.holds)
     columns = ["interval", "predictions", "truth", "n_samples", "n_replicates", "level", "coverage", "above", "below"]
     return frame[[*columns, "width"]].round({"coverage": 6, "above": 6, "below": 6, "width": 6})

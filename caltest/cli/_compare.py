@@ -35,6 +35,7 @@ examples:
   caltest compare logistic.csv forest.csv
   caltest compare logistic.csv forest.csv network.csv --lens "Confidence()"
   caltest compare a.csv b.csv --lens "ClassWise(dog)" --partition "EqualMass(9)"
+  caltest compare a.csv b.csv --folds fold
   caltest compare hospital_a.csv hospital_b.csv --unpaired --plot forest.png
 """
 
@@ -87,6 +88,9 @@ def add_command(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.folds and (options.unpaired or options.plot is not None):
+        msg = "--folds compares models fold by fold on the same observations: leave out --unpaired and --plot"
+        raise ValueError(msg)
     paths = _names(options.files)
     if len(paths) < 2:
         msg = f"two files or more are compared, got {options.files[0]} alone"
@@ -99,6 +103,9 @@ def _run(options: argparse.Namespace) -> int:
                 f"{name}: the classes are {file.classes}, in other files {first.classes}; choose the same columns in "
                 "the same order with `prob`, or name the labels with `classes`"
             )
+            raise ValueError(msg)
+        if not same_folds(file, first):
+            msg = f"{name}: the folds are not those of other files; all models have to be those of the same folds"
             raise ValueError(msg)
         if not options.unpaired:
             _check_same_labels(name, file, first)
@@ -115,6 +122,7 @@ def _run(options: argparse.Namespace) -> int:
         partition=options.partition,
         correction=options.correction,
         confidence_level=options.confidence_level,
+        folds=first.folds,
         n_resamples=options.resamples,
         workers=options.workers,
         rng=options.seed,
@@ -124,9 +132,16 @@ def _run(options: argparse.Namespace) -> int:
     if options.plot is not None:
         from caltest.plotting._comparison import save_comparison
 
-        save_comparison(comparison, options.plot)
+        save_comparison(comparison, options.plot)  # type: ignore[arg-type]  # folds have no picture
         print(f"forest plot written to {options.plot}", file=sys.stderr)
     return 0
+
+
+def same_folds(file: PredictionFile, first: PredictionFile) -> bool:
+    """Return whether two files divide the observations into the same folds."""
+    if file.folds is None or first.folds is None:
+        return file.folds is first.folds
+    return file.folds.tolist() == first.folds.tolist()
 
 
 def _names(paths: Sequence[Path]) -> dict[str, Path]:

@@ -21,6 +21,7 @@ WORDS = {
     "classes": "--classes",
     "groups": "--groups",
     "sample_weight": "--weights",
+    "folds": "--folds",
     "lens": "--lens",
     "lenses": "--lens",
     "statistic": "--statistic",

@@ -44,6 +44,11 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         help="labels of the probability columns, in their order (by default the names of the columns, or 0, 1, ...); "
         "--classes=-1,1 if the first one begins with -",
     )
+    add(
+        "--folds",
+        metavar="NAME",
+        help="column of cross-validation folds: each fold is tested separately, and the p-values are combined",
+    )
 
 
 def add_design(parser: argparse.ArgumentParser) -> None:
@@ -186,7 +191,9 @@ def read_file(path: Path, options: argparse.Namespace) -> PredictionFile:
     """Return the predictions of a file."""
     from caltest.predictions import read_predictions
 
-    data = read_predictions(path, options.label, options.prob, groups=options.groups, sample_weight=options.weights)
+    data = read_predictions(
+        path, options.label, options.prob, options.folds, groups=options.groups, sample_weight=options.weights
+    )
     if options.classes is None:
         return data
     classes = _as_labels(options.classes)

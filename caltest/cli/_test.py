@@ -44,6 +44,7 @@ examples:
   caltest test predictions.csv --lens "ClassWise(dog)" --plot dog.png
   caltest test predictions.csv --statistic "ECE(EqualWidth(15))"
   caltest test predictions.csv --groups patient_id
+  caltest test out_of_fold.csv --folds fold
   caltest test predictions.csv --json --exit-code > result.json
 
 statistics:
@@ -96,6 +97,9 @@ def add_command(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.plot is not None and options.folds:
+        msg = "--plot draws the predictions of one model: leave out --folds, or test each fold in a file"
+        raise ValueError(msg)
     if options.all and (options.lens or options.statistic):
         msg = "--all has its own lenses and statistics: leave out --lens and --statistic"
         raise ValueError(msg)
@@ -114,8 +118,8 @@ def _run(options: argparse.Namespace) -> int:
 def _load(options: argparse.Namespace) -> PredictionFile:
     if options.file is not None:
         return read_file(options.file, options)
-    if options.label or options.prob or options.classes or options.groups or options.weights:
-        msg = "--label, --prob, --classes, --groups and --weights need a FILE"
+    if any((options.label, options.prob, options.classes, options.folds, options.groups, options.weights)):
+        msg = "--label, --prob, --classes, --folds, --groups and --weights need a FILE"
         raise ValueError(msg)
     from caltest.datasets import load_cifar10_vgg16
     from caltest.predictions import PredictionFile
@@ -131,6 +135,7 @@ def _test(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) 
     common: dict[str, Any] = {
         "classes": data.classes,
         **design_of(data),
+        "folds": data.folds,
         "alpha": options.alpha,
         "workers": options.workers,
         "rng": options.seed,

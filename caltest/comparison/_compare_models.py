@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.comparison._comparison_entries import ComparedModel, ComparedPair
 from caltest.comparison._difference import difference_result
+from caltest.comparison._folds import FoldComparison, combine_comparisons
 from caltest.comparison._model_comparison import ModelComparison, few_draws_note, smallest_adjusted
 from caltest.comparison._paired import METHODS, validate_models
 from caltest.comparison._u_statistics import (
@@ -26,6 +27,8 @@ from caltest.estimation._l2_interval import interval_of_sample
 from caltest.estimation._score_decomposition import decomposition_of_sample
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.hypothesis_tests._diagnostics import warn_before
+from caltest.hypothesis_tests._folds import each_fold, labels_of
+from caltest.predictions._folds import validate_folds
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Confidence
 from caltest.predictions._partitions import Partition
@@ -66,11 +69,12 @@ def compare_models(
     correction: str = "holm",
     confidence_level: float = 0.95,
     method: str = "asymptotic",
+    folds: Any = None,
     n_resamples: int = 999,
     workers: int = 1,
     rng: SeedLike = None,
     progress: bool | Progress = False,
-) -> ModelComparison:
+) -> ModelComparison | FoldComparison:
     r"""Compare the calibration of several models, with a test and an interval for each pair.
 
     Plain estimates such as the ECE cannot be compared, because their noise floor differs between models (Vaicenavicius
@@ -114,6 +118,11 @@ def compare_models(
         Level of the intervals; decisions are made at 1 minus this level.
     method : {"asymptotic", "bootstrap"}
         How the null distribution of a single pair is found: see `paired_test`.
+    folds : array-like of shape (n_samples,), optional
+        The cross-validation fold of every observation, integers or strings, if the predictions are those of several
+        models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
+        combined (`FoldComparison`).
+        It needs ``y_true``.
     n_resamples : int
         Number of draws of each test, and number of bootstrap samples.
     workers : int
@@ -125,19 +134,21 @@ def compare_models(
 
     Returns
     -------
-    ModelComparison
-        Prints as a report with tables of the models and of the pairs.
+    ModelComparison or FoldComparison
+        Prints as a report with tables of the models and of the pairs. With ``folds`` it is a `FoldComparison`.
 
     Raises
     ------
     TypeError
         If ``models`` is neither a mapping nor a list of pairs, a name is no string, ``statistic`` is no statistic, or
-        ``lens``, ``partition``, ``n_resamples``, ``workers``, ``rng`` or ``progress`` has another wrong type.
+        ``lens``, ``partition``, ``n_resamples``, ``workers``, ``rng``, ``progress`` or ``folds`` has another wrong
+        type.
     ValueError
         If there are fewer than two models, a name is empty or occurs twice, or models differ in observations or
         classes; if predictions are outside [0, 1] or do not sum to 1, or a label is unknown; if ``correction`` or
         ``method`` is unknown, ``confidence_level`` is not strictly between 0 and 1, or ``n_resamples`` < 1; if
-        ``statistic`` or ``partition`` needs two outcomes and the lens returns more.
+        ``statistic`` or ``partition`` needs two outcomes and the lens returns more; if ``folds`` is given without
+        ``y_true``, has another length, lacks a value, or holds one fold only or a different one for every observation.
 
     Warns
     -----
@@ -175,9 +186,15 @@ def compare_models(
     problems = _validated(models, y_true, classes)
     n_classes = next(iter(problems.values()))[0].shape[1]
     look = default_lens(chosen, n_classes) if lens is None else lens
-    if y_true is None and (sample_weight is not None or groups is not None):
-        msg = "`sample_weight` and `groups` need `y_true`, the labels that all models share, got y_true=None."
+    if y_true is None and any(given is not None for given in (folds, sample_weight, groups)):
+        msg = "`folds`, `sample_weight` and `groups` need `y_true`, the labels that all models share, got y_true=None."
         raise ValueError(msg)
+    if folds is not None:
+        chosen_options: dict[str, Any] = {"classes": classes, "lens": lens, "statistic": statistic, "method": method}
+        chosen_options |= {"partition": partition, "correction": correction, "confidence_level": level}
+        chosen_options |= {"n_resamples": n_resamples, "workers": workers}
+        each = {"sample_weight": sample_weight, "groups": groups}
+        return _by_fold(problems, folds, each, rng=rng, progress=progress, **chosen_options)
     design = validate_design(sample_weight, groups, len(next(iter(problems.values()))[1]))
     samples = [induce(prob, outcome, lens=look, **design) for prob, outcome in problems.values()]
     smallest = smallest_adjusted(len(problems), n_resamples, correction)
@@ -249,6 +266,26 @@ def compare_models(
         n_resamples=n_resamples,
         paired=y_true is not None,
     )
+
+
+def _by_fold(
+    problems: Mapping[str, Any],
+    folds: Any,
+    each: Mapping[str, Any],
+    *,
+    rng: SeedLike,
+    progress: bool | Progress,
+    **options: Any,
+) -> FoldComparison:
+    """Return the comparison of the models of every fold."""
+    outcome = next(iter(problems.values()))[1]
+    parts = validate_folds(folds, len(outcome))
+
+    def compare(labels: Any, *probs: Any, **chosen: Any) -> Any:
+        return compare_models(dict(zip(problems, probs, strict=True)), labels, **chosen)
+
+    arguments = labels_of(outcome, options["classes"]), *(prob for prob, _ in problems.values())
+    return combine_comparisons(parts, each_fold(compare, parts, arguments, each, rng=rng, progress=progress, **options))
 
 
 def _is_drawn(statistic: Statistic, sample: Sample) -> bool:

@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.comparison._difference import DifferenceResult, difference_result
+from caltest.comparison._folds import FoldDifferences, combine_differences
 from caltest.comparison._u_statistics import Differences, resample, terms_of
+from caltest.hypothesis_tests._folds import each_fold, labels_of
 from caltest.predictions._cells import few_cells_notes
+from caltest.predictions._folds import validate_folds
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._partitions import Partition
@@ -44,11 +47,12 @@ def paired_test(
     groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
     method: str = "asymptotic",
+    folds: Any = None,
     n_resamples: int = 999,
     workers: int = 1,
     rng: SeedLike = None,
     progress: bool | Progress = False,
-) -> DifferenceResult:
+) -> DifferenceResult | FoldDifferences:
     r"""Test whether two models are equally miscalibrated, on the same observations.
 
     With the debiased squared l2 calibration error T of each model (`SquaredL2`), its residuals :math:`e_i` and its own
@@ -94,6 +98,10 @@ def paired_test(
         How the null distribution is found. "asymptotic" takes z as normal. "bootstrap" draws observations with
         replacement, the same for both models, with fixed cells; pairs of copies of one observation are left out, and
         the sum over observations is scaled to its variance above.
+    folds : array-like of shape (n_samples,), optional
+        The cross-validation fold of every observation, integers or strings, if the predictions are those of several
+        models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
+        combined (`FoldDifferences`).
     n_resamples : int
         Number of bootstrap samples.
     workers : int
@@ -105,17 +113,19 @@ def paired_test(
 
     Returns
     -------
-    DifferenceResult
-        Prints as a report; unpacks as ``statistic, pvalue``.
+    DifferenceResult or FoldDifferences
+        Prints as a report; unpacks as ``statistic, pvalue``. With ``folds`` it is a `FoldDifferences`.
 
     Raises
     ------
     TypeError
-        If ``lens``, ``partition``, ``n_resamples``, ``workers``, ``rng`` or ``progress`` has a wrong type.
+        If ``lens``, ``partition``, ``n_resamples``, ``workers``, ``rng``, ``progress`` or ``folds`` has a wrong
+        type.
     ValueError
         If predictions are outside [0, 1] or do not sum to 1, or a label is unknown; if the models differ in their
         number of observations or classes; if ``method`` is unknown, ``confidence_level`` is not strictly between 0 and
-        1, or ``n_resamples`` < 1; if ``partition`` needs two outcomes and the lens returns more.
+        1, or ``n_resamples`` < 1; if ``partition`` needs two outcomes and the lens returns more; if ``folds`` has
+        another length, lacks a value, or holds one fold only or a different one for every observation.
 
     See Also
     --------
@@ -140,6 +150,15 @@ def paired_test(
     1.0
     """
     outcome, probs = validate_models(y_true, {"prob_a": prob_a, "prob_b": prob_b}, classes)
+    if folds is not None:
+        parts = validate_folds(folds, len(outcome))
+        arguments = labels_of(outcome, classes), *probs
+        chosen: dict[str, Any] = {"classes": classes, "lens": lens, "partition": partition, "workers": workers}
+        chosen |= {"confidence_level": confidence_level, "method": method, "n_resamples": n_resamples}
+        each = {"sample_weight": sample_weight, "groups": groups}
+        return combine_differences(
+            parts, each_fold(paired_test, parts, arguments, each, rng=rng, progress=progress, **chosen)
+        )
     design = validate_design(sample_weight, groups, len(outcome))
     samples = [induce(prob, outcome, lens=lens, **design) for prob in probs]
     options = _validated(partition, confidence_level, method, n_resamples)

@@ -99,7 +99,8 @@ def load_digits_predictions() -> ModelPredictions:
     Predictions pooled over cross-validation folds, one for each of the 1,797 images, would give invalid p-values. The
     model of a fold is trained on the labels of the other folds, so that the observations are not independent given the
     predictions, and the predictions were made with the labels that test them. For example, a model that always predicts
-    the prevalence in its training data is rejected at the level 0.05 in 13 % of data sets with 5 folds.
+    the prevalence in its training data is rejected at the level 0.05 in 13 % of data sets with 5 folds. Tests of
+    cross-validated predictions take ``folds``, which tests each fold separately.
 
     Examples
     --------

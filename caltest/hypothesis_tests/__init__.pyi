@@ -4,8 +4,12 @@ from ._calibration_report import calibration_report as calibration_report
 from ._calibration_table import calibration_table as calibration_table
 from ._calibration_table_result import CalibrationTable as CalibrationTable
 from ._classical_result import ClassicalTestResult as ClassicalTestResult
+from ._cross_validation import CrossValidatedTests as CrossValidatedTests
+from ._cross_validation import cross_val_calibration as cross_val_calibration
 from ._equivalence import EquivalenceResult as EquivalenceResult
 from ._equivalence import equivalence_test as equivalence_test
+from ._fold_table import FoldTable as FoldTable
+from ._fold_tests import FoldTests as FoldTests
 from ._gce_table import GCETable as GCETable
 from ._gce_table import gce_table as gce_table
 from ._subgroups import SubgroupTests as SubgroupTests

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._diagnostics import describe_finding
+from caltest.hypothesis_tests._folds import fold_tests
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._user_functions import Region
@@ -38,6 +39,7 @@ def calibration_test(
     region: Region | None = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    folds: Any = None,
     resampling: Consistency | None = None,
     n_resamples: int = 9999,
     method: str = "auto",
@@ -56,7 +58,7 @@ def calibration_test(
 
     It satisfies :math:`P(p \le \alpha) \le \alpha` at every sample size if the observations are independent and the
     predictions, any recalibration and the region were made without these labels. Predictions that are pooled over
-    cross-validation folds violate this condition.
+    cross-validation folds violate this condition; ``folds`` tests every fold separately.
 
     With ``groups``, only groups of observations need to be independent of each other. The p-value is then the larger
     one of two: the one above, and that of the residuals :math:`s_{g(i)} (1\{y_i = k\} - p_{ik})` with random signs
@@ -88,6 +90,10 @@ def calibration_test(
         Weight of each observation: how much it counts. Labels are not repeated.
     groups : array-like of shape (n_samples,), optional
         The group of each observation, such as its patient, if observations of a group may depend on each other.
+    folds : array-like of shape (n_samples,), optional
+        The cross-validation fold of every observation, integers or strings, if the predictions are those of several
+        models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
+        combined (`FoldTests`).
     resampling : Consistency, optional
         The null hypothesis, and what is simulated. ``Consistency()`` by default: predictions fixed, labels simulated.
     n_resamples : int
@@ -109,15 +115,18 @@ def calibration_test(
     Returns
     -------
     TestResult
-        Prints as a report; unpacks as ``statistic, pvalue``.
+        Prints as a report; unpacks as ``statistic, pvalue``. With ``folds`` it is a `FoldTests`, whose ``components``
+        are the tests of the folds.
 
     Raises
     ------
     TypeError
-        If ``lens`` is no lens, ``statistic`` no statistic, ``region`` no function or ``resampling`` no `Consistency`.
+        If ``lens`` is no lens, ``statistic`` no statistic, ``region`` no function, ``resampling`` no `Consistency`
+        or ``folds`` no array of integers or strings.
     ValueError
         If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
         columns; if ``region`` holds no observation; if the statistic needs two outcomes and ``lens`` returns more; if
+        ``folds`` has another length, lacks a value, or holds one fold only or a different one for every observation; if
         ``method`` is unknown, or "exact" or "asymptotic" where no such distribution is known; if ``n_resamples`` < 1,
         or ``alpha`` is not strictly between 0 and 1.
 
@@ -167,6 +176,13 @@ def calibration_test(
     null = validate_resampling(Consistency() if resampling is None else resampling)
     validate_choice(method, "method", METHODS)
     level = validate_level(alpha, "alpha")
+    if folds is not None:
+        options: dict[str, Any] = {"lens": lens, "statistic": chosen, "region": region, "resampling": null}
+        options |= {"n_resamples": n_resamples, "method": method, "alpha": level, "workers": workers}
+        options["each"] = {"sample_weight": sample_weight, "groups": groups}
+        return fold_tests(
+            calibration_test, y_true, y_prob, folds, classes=classes, rng=rng, progress=progress, **options
+        )
     sample, look = look_at(
         chosen, y_true, y_prob, classes=classes, lens=lens, region=region, sample_weight=sample_weight, groups=groups
     )

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 from caltest.hypothesis_tests._calibration_table import inside_region, within
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, warn_before
+from caltest.hypothesis_tests._fold_table import FoldTable
+from caltest.hypothesis_tests._folds import fold_table
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._partitions import EqualWidth
@@ -86,13 +88,14 @@ def calibration_report(
     region: Region | None = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    folds: Any = None,
     n_resamples: int = 999,
     n_kernel_resamples: int = 199,
     alpha: float = 0.05,
     workers: int = 1,
     rng: SeedLike = None,
     progress: bool | Progress = False,
-) -> CalibrationReport:
+) -> CalibrationReport | FoldTable:
     r"""Test calibration by eight statistics of the literature, predictions fixed.
 
     ===============================  ==========================================================
@@ -119,6 +122,10 @@ def calibration_report(
         Weight of each observation: how much it counts. Labels are not repeated.
     groups : array-like of shape (n_samples,), optional
         The group of each observation, such as its patient, if observations of a group may depend on each other.
+    folds : array-like of shape (n_samples,), optional
+        The cross-validation fold of every observation, integers or strings, if the predictions are those of several
+        models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
+        combined (`FoldTable`).
     n_resamples : int
         Number of draws.
     n_kernel_resamples : int
@@ -134,16 +141,17 @@ def calibration_report(
 
     Returns
     -------
-    CalibrationReport
-        Prints as a table; ``to_frame()`` for pandas.
+    CalibrationReport or FoldTable
+        Prints as a table; ``to_frame()`` for pandas. With ``folds`` it is a `FoldTable`.
 
     Raises
     ------
     TypeError
-        If ``region`` is no function.
+        If ``region`` is no function or ``folds`` no array of integers or strings.
     ValueError
         If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
-        columns; if ``region`` holds no observation; if ``n_resamples`` or ``n_kernel_resamples`` < 1, or ``alpha`` is
+        columns; if ``region`` holds no observation; if ``folds`` has another length, lacks a value, or holds one fold
+        only or a different one for every observation; if ``n_resamples`` or ``n_kernel_resamples`` < 1, or ``alpha`` is
         not strictly between 0 and 1.
 
     Warns
@@ -166,6 +174,13 @@ def calibration_report(
     >>> report.pvalue
     0.005
     """
+    if folds is not None:
+        options: dict[str, Any] = {"region": region, "n_resamples": n_resamples, "alpha": alpha, "workers": workers}
+        options |= {"n_kernel_resamples": n_kernel_resamples}
+        options["each"] = {"sample_weight": sample_weight, "groups": groups}
+        return fold_table(
+            calibration_report, y_true, y_prob, folds, classes=classes, rng=rng, progress=progress, **options
+        )
     prob, outcome = validate_problem(y_true, y_prob, classes)
     level, n_draws = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
     n_kernel = min(validate_count(n_kernel_resamples, "n_kernel_resamples"), n_draws)

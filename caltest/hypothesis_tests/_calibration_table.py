@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import describe_findings, enough_draws, few_draws_notes, warn_before
+from caltest.hypothesis_tests._folds import fold_table
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, ClassWise, Confidence
 from caltest.predictions._sample import induce
@@ -40,6 +41,7 @@ def calibration_table(
     region: Region | None = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    folds: Any = None,
     n_resamples: int = 9999,
     alpha: float = 0.05,
     workers: int = 1,
@@ -74,6 +76,10 @@ def calibration_table(
         Weight of each observation: how much it counts. Labels are not repeated.
     groups : array-like of shape (n_samples,), optional
         The group of each observation, such as its patient, if observations of a group may depend on each other.
+    folds : array-like of shape (n_samples,), optional
+        The cross-validation fold of every observation, integers or strings, if the predictions are those of several
+        models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
+        combined (`FoldTable`).
     n_resamples : int
         Number of draws.
     alpha : float
@@ -88,16 +94,18 @@ def calibration_table(
     Returns
     -------
     CalibrationTable
-        Prints as a table.
+        Prints as a table. With ``folds`` it is a `FoldTable`.
 
     Raises
     ------
     TypeError
-        If ``lenses`` is no list, ``statistic`` no statistic or ``region`` no function.
+        If ``lenses`` is no list, ``statistic`` no statistic, ``region`` no function or ``folds`` no array of
+        integers or strings.
     ValueError
         If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
         columns; if there is no lens, or the statistic needs two outcomes and a lens returns more; if ``region`` holds
-        no observation; if ``n_resamples`` < 1, or ``alpha`` is not strictly between 0 and 1.
+        no observation; if ``folds`` has another length, lacks a value, or holds one fold only or a different one for
+        every observation; if ``n_resamples`` < 1, or ``alpha`` is not strictly between 0 and 1.
 
     Warns
     -----
@@ -119,6 +127,13 @@ def calibration_table(
     >>> table.pvalue, table.pvalue_adjusted.tolist()
     (0.01, [0.02, 0.02])
     """
+    if folds is not None:
+        options: dict[str, Any] = {"lenses": lenses, "statistic": statistic, "region": region, "alpha": alpha}
+        options |= {"n_resamples": n_resamples, "workers": workers}
+        options["each"] = {"sample_weight": sample_weight, "groups": groups}
+        return fold_table(
+            calibration_table, y_true, y_prob, folds, classes=classes, rng=rng, progress=progress, **options
+        )
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     level, n_draws = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")

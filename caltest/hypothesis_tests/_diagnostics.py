@@ -9,6 +9,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caltest.estimation._l2_interval import L2Interval, interval_of_sample
 from caltest.predictions._cells import few_cells_notes
@@ -212,8 +213,12 @@ def _is_constant(component: ComponentResult) -> bool:
 
 
 def impossible_notes(sample: Sample) -> list[Note]:
-    """Name the observations whose label had been given probability 0."""
-    rows = sample.impossible
+    """Name the observations of a sample whose label had been given probability 0."""
+    return impossible_note(sample.impossible)
+
+
+def impossible_note(rows: NDArray[np.int64]) -> list[Note]:
+    """Name these observations, if there are any: their label had been given probability 0."""
     if not rows.size:
         return []
     shown = ", ".join(map(str, rows[:_SHOWN])) + (", ..." if rows.size > _SHOWN else "")

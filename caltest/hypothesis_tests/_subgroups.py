@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._calibration_table import inside_region
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable, short_direction
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, warn_before
+from caltest.hypothesis_tests._fold_table import FoldTable
+from caltest.hypothesis_tests._folds import fold_table
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
@@ -129,13 +131,14 @@ def subgroup_tests(
     region: Region | None = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    folds: Any = None,
     correction: str = "holm",
     n_resamples: int = 9999,
     alpha: float = 0.05,
     workers: int = 1,
     rng: SeedLike = None,
     progress: bool | Progress = False,
-) -> SubgroupTests:
+) -> SubgroupTests | FoldTable:
     r"""Test calibration within subgroups of the data, predictions and subgroups fixed.
 
     The hypothesis is :math:`P(Y = \cdot \mid g(X), X \in S_j) = g(X)` through the lens, within every subgroup
@@ -167,9 +170,14 @@ def subgroup_tests(
         Weight of each observation: how much it counts. Labels are not repeated.
     groups : array-like of shape (n_samples,), optional
         The group of each observation, such as its patient, if observations of a group may depend on each other.
+    folds : array-like of shape (n_samples,), optional
+        The cross-validation fold of every observation, integers or strings, if the predictions are those of several
+        models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
+        combined (`FoldTable`).
     correction : {"holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"}
         Over the subgroups, by ``statsmodels.stats.multitest``. Subgroups of one column share no observation and are
-        independent given the predictions; those of several columns overlap, and only the first two are valid.
+        independent given the predictions; those of several columns overlap, and only the first two are valid;
+        so it is with ``folds``.
     n_resamples : int
         Number of draws.
     alpha : float
@@ -183,20 +191,21 @@ def subgroup_tests(
 
     Returns
     -------
-    SubgroupTests
-        Prints as a table.
+    SubgroupTests or FoldTable
+        Prints as a table. With ``folds`` it is a `FoldTable`; a subgroup that a fold lacks is combined over the others.
 
     Raises
     ------
     TypeError
-        If ``lens`` is no lens, ``statistic`` no statistic or ``region`` no function, or if ``subgroup`` holds what
-        cannot be a label.
+        If ``lens`` is no lens, ``statistic`` no statistic ``region`` no function or ``folds`` no array of
+        integers or strings, or if ``subgroup`` holds what cannot be a label.
     ValueError
         If ``subgroup`` has another length than ``y_prob``, lacks a label or has two columns of the same name; if
-        ``correction`` is unknown or needs independent subgroups and these overlap; if ``y_prob`` has values outside
-        [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the columns; if ``region`` holds no
-        observation; if the statistic needs two outcomes and the lens returns more; if ``n_resamples`` < 1, or
-        ``alpha`` is not strictly between 0 and 1.
+        ``correction`` is unknown or needs independent subgroups, and these overlap or ``folds`` are given; if ``folds``
+        has another length, lacks a value, or holds one fold only or a different one for every observation; if
+        ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
+        columns; if ``region`` holds no observation; if the statistic needs two outcomes and the lens returns more; if
+        ``n_resamples`` < 1, or ``alpha`` is not strictly between 0 and 1.
 
     Warns
     -----
@@ -228,6 +237,16 @@ def subgroup_tests(
     >>> tests.subgroups, tests.pvalue_adjusted.tolist(), tests.pvalue
     (('north', 'south'), [0.002, 0.002], 0.001)
     """
+    if folds is not None:
+        validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE)
+        options: dict[str, Any] = {"lens": lens, "statistic": statistic, "region": region, "correction": correction}
+        options |= {
+            "n_resamples": n_resamples,
+            "alpha": alpha,
+            "workers": workers,
+        }
+        options["each"] = {"subgroup": subgroup, "sample_weight": sample_weight, "groups": groups}
+        return fold_table(subgroup_tests, y_true, y_prob, folds, classes=classes, rng=rng, progress=progress, **options)
     prob, outcome = validate_problem(y_true, y_prob, classes)
     names, members, overlap = _validate_subgroup(subgroup, len(prob))
     validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE + (() if overlap else UNDER_INDEPENDENCE))

@@ -46,8 +46,8 @@ class PredictionFile:
         Whether that name was guessed.
     prob : tuple of str
         Names of the probability columns.
-    groups, sample_weight : array of shape (n_samples,) or None
-        Groups and weights of the observations, from the columns that were named for them.
+    folds, groups, sample_weight : array of shape (n_samples,) or None
+        Cross-validation folds, groups and weights of the observations, from the columns that were named for them.
 
     Examples
     --------
@@ -64,6 +64,7 @@ class PredictionFile:
     label: str
     label_guessed: bool
     prob: tuple[str, ...]
+    folds: NDArray[Any] | None = None
     groups: NDArray[Any] | None = None
     sample_weight: NDArray[Any] | None = None
 
@@ -72,6 +73,7 @@ def read_predictions(
     path: str | Path,
     label: str | None = None,
     prob: Sequence[str] | None = None,
+    folds: str | None = None,
     *,
     groups: str | None = None,
     sample_weight: str | None = None,
@@ -85,9 +87,9 @@ def read_predictions(
     label, prob : str and sequence of str, optional
         Names of the label column and of the probability columns (keys in an NPZ file). By default they are guessed
         from the names and types of the columns.
-    groups, sample_weight : str, optional
-        Names of the columns with the group of each observation, such as its patient, and with its weight. They are not
-        guessed.
+    folds, groups, sample_weight : str, optional
+        Names of the columns with the cross-validation fold of each observation, with its group, such as its patient,
+        and with its weight. They are not guessed.
 
     Returns
     -------
@@ -121,7 +123,7 @@ def read_predictions(
     if isinstance(prob, str):
         msg = f"`prob` must be a sequence of names, got {prob!r}."
         raise TypeError(msg)
-    path, others = Path(path), {"groups": groups, "sample_weight": sample_weight}
+    path, others = Path(path), {"folds": folds, "groups": groups, "sample_weight": sample_weight}
     if not path.is_file():
         msg = f"no such file: {path}"
         raise ValueError(msg)

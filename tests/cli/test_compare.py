@@ -1,5 +1,8 @@
 """``caltest compare``: what the function says, from files."""
 
+from pathlib import Path
+
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -89,3 +92,18 @@ def test_what_cannot_be_compared_is_refused(files, tmp_path, run):
         assert (code, out) == (2, ""), arguments
         assert err.count("\n") == 1
         assert message in err, (arguments, err)
+
+
+def test_folds_are_compared_one_by_one(tmp_path, files, run, answer):
+    folder = tmp_path
+    fold = np.arange(len(Y_TRUE)) % 3
+    for path in files[:2]:
+        pd.read_csv(path).assign(fold=fold).to_csv(folder / Path(path).name, index=False)
+    arguments = [folder / f"{name}.csv" for name in NAMES[:2]]
+    options = ["--label", "digit", "--folds", "fold", "--resamples", "199"]
+    models = {name: MODELS[name] for name in NAMES[:2]}
+    expected = caltest.compare_models(models, Y_TRUE, folds=fold, n_resamples=199, rng=0)
+    assert run("compare", *arguments, *options)[:2] == (0, f"{expected}\n")
+    pd.read_csv(arguments[1]).assign(fold=1 - fold).to_csv(arguments[1], index=False)
+    assert "the folds are not those of other files" in run("compare", *arguments, *options)[2]
+    assert "leave out --unpaired" in run("compare", *arguments, *options, "--unpaired")[2]

@@ -282,7 +282,7 @@ REFUSED = [
     ("good.csv --prob a,x", "no column 'x'"),
     ("good.csv --classes cat", "--classes must name 2 classes, one per probability column, got 1"),
     ("words.csv --classes cat,eel", "the label column must hold labels from --classes ['cat', 'eel'], got 'dog'"),
-    ("--label y", "--label, --prob, --classes, --groups and --weights need a FILE"),
+    ("--label y", "--label, --prob, --classes, --folds, --groups and --weights need a FILE"),
     # lenses
     ("--lens class:3", "--lens: 'class:3' is not a Python expression such as ClassWise(3)"),
     ("--lens confidence", "--lens: 'confidence': there is no confidence; did you mean Confidence?"),
@@ -378,3 +378,21 @@ def test_groups_and_weights_of_a_file(tmp_path, problem, frame, answer, run):
     code, out, _ = run("compare", tmp_path / "a.csv", tmp_path / "b.csv", *options)
     assert code == 0
     assert "random signs" in " ".join(out.split())
+
+
+def test_folds_are_tested_one_by_one(tmp_path, problem, frame, answer, capsys):
+    y_true, y_prob = problem
+    fold = np.array(["a", "b", "c"])[np.arange(60) % 3]
+    frame.assign(part=fold).to_csv(tmp_path / "a.csv", index=False)
+    np.savez(tmp_path / "a.npz", probs=y_prob, labels=y_true, part=fold)
+    options = ["--folds", "part", "--lens", "Confidence()", "--resamples", 199]
+    expected = ct.calibration_table(y_true, y_prob, lenses=[ct.Confidence()], folds=fold, n_resamples=199, rng=0)
+    for name in ("a.csv", "a.npz"):
+        found = answer("test", tmp_path / name, *options)
+        assert found["pvalue"] == expected.pvalue
+        assert [entry["fold"] for entry in found["fold_pvalues"]] == ["a", "b", "c"]
+    assert main(["test", str(tmp_path / "a.csv"), "--folds", "none"]) == 2
+    assert "no column 'none'" in capsys.readouterr().err
+    assert main(["test", str(tmp_path / "a.csv"), "--folds", "part", "--plot", str(tmp_path / "a.png")]) == 2
+    assert "--plot draws the predictions of one model" in capsys.readouterr().err
+    assert main(["test", "--folds", "part"]) == 2

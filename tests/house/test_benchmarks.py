@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import caltest
-from benchmarks import against, alternatives, cold_start, groups, markdown, pitfalls, problems, software, timing
+from benchmarks import against, alternatives, cold_start, folds, groups, markdown, pitfalls, problems, software, timing
 from benchmarks.cases import CASES, disagreement
 from benchmarks.loops.drawing import RowsAndClasses, RowsAndEvents, alias_tables, generator
 
@@ -163,6 +163,10 @@ def test_pages_have_the_tables_of_the_data():
     for page in pitfalls.PAGES:
         text = (DOCS / page).read_text()
         assert text == pitfalls.with_tables(page, text, frame), f"{page}: python benchmarks/pitfalls.py --page"
+    text, own = (DOCS / "cross-validation.md").read_text(), folds.read((DOCS / "data" / "folds.csv").read_text())
+    assert set(own["study"]) == set(folds.STUDIES)
+    assert all(folds.BEGIN.format(name=name) in text for name in folds.STUDIES)
+    assert text == folds.with_tables(text, own), "python benchmarks/folds.py --page"
     power = (DOCS / "power.csv").read_text()
     assert (DOCS / "power.md").read_text() == alternatives.page(power), "python benchmarks/power.py --page"
 

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from sklearn.naive_bayes import GaussianNB
 
 import caltest as ct
 from caltest import comparison, estimation, hypothesis_tests, results, simulation
@@ -68,6 +69,7 @@ MODEL = simulation.GaussianMixture1D(0, -2)
 FIXED = {"n_resamples": N_RESAMPLES, "rng": 0}
 PARTITION = ct.EqualWidth(4)
 SUBGROUP = np.array(["east", "west"])
+FOLD = np.arange(300) % 3
 
 EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     results.TestResult: lambda: ct.calibration_test(*problem(), **FIXED),
@@ -77,6 +79,13 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     hypothesis_tests.GCETable: lambda: ct.gce_table(*problem(), **FIXED),
     hypothesis_tests.SubgroupTests: lambda: ct.subgroup_tests(
         *problem(), subgroup=SUBGROUP[np.arange(300) % 2], **FIXED
+    ),
+    hypothesis_tests.FoldTests: lambda: ct.calibration_test(*problem(), folds=FOLD, **FIXED),
+    hypothesis_tests.FoldTable: lambda: ct.calibration_table(
+        *problem(), lenses=[ct.Canonical(), ct.Confidence()], folds=FOLD, **FIXED
+    ),
+    hypothesis_tests.CrossValidatedTests: lambda: ct.cross_val_calibration(
+        GaussianNB(), problem()[1], problem()[0], cv=3, **FIXED
     ),
     hypothesis_tests.EquivalenceResult: lambda: ct.equivalence_test(*problem(), 0.1),
     hypothesis_tests.ToleranceResult: lambda: ct.tolerance_test(*problem(), 0.1),
@@ -94,6 +103,8 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     comparison.ComparedModel: lambda: example(comparison.ModelComparison).models[0],
     comparison.ComparedPair: lambda: example(comparison.ModelComparison).pairs[0],
     comparison.DifferenceResult: lambda: ct.paired_test(problem()[0], *list(three_models().values())[:2]),
+    comparison.FoldDifferences: lambda: ct.paired_test(problem()[0], *list(three_models().values())[:2], folds=FOLD),
+    comparison.FoldComparison: lambda: ct.compare_models(three_models(), problem()[0], folds=FOLD, **FIXED),
     comparison.TrainingTrack: lambda: ct.track(epochs(), n_resamples=99, rng=0),
     simulation.MiscalibrationEstimate: lambda: MODEL.estimate_miscalibration(n_samples=2000, rng=0),
     simulation.ClassifierTruth: lambda: simulation.TrainedClassifier(

@@ -1,0 +1,203 @@
+"""Cross-validation of an estimator of scikit-learn, with a test of calibration of every fold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest.hypothesis_tests._calibration import calibration_test
+from caltest.hypothesis_tests._fold_tests import FoldTests
+from caltest.hypothesis_tests._folds import combine_tests, each_fold
+from caltest.predictions._folds import Folds
+from caltest.predictions._lens import LensLike
+from caltest.predictions._user_functions import Region
+from caltest.predictions._validation import SeedLike, validate_design
+from caltest.results._progress import Progress
+from caltest.statistics import Statistic
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CrossValidatedTests(FoldTests):
+    """Result of `cross_val_calibration`: the test of every fold, with the out-of-fold predictions.
+
+    Attributes
+    ----------
+    y_true : array of shape (n_predictions,)
+        Labels of the predictions.
+    y_prob : array of shape (n_predictions, n_classes)
+        Out-of-fold predictions, fold after fold; an observation that several splits test occurs in each.
+    folds : array of int of shape (n_predictions,)
+        The fold of each prediction, as other functions take it.
+    observations : array of int of shape (n_predictions,)
+        The observation that each prediction is for.
+    classes : tuple
+        The label of each column of ``y_prob``.
+    """
+
+    y_true: NDArray[Any]
+    y_prob: NDArray[np.float64]
+    folds: NDArray[np.int64]
+    observations: NDArray[np.int64]
+    classes: tuple[Any, ...]
+
+    _left_out: ClassVar[frozenset[str]] = FoldTests._left_out | {"y_true", "y_prob", "folds", "observations"}
+
+
+def cross_val_calibration(
+    estimator: Any,
+    X: Any,  # noqa: N803
+    y: ArrayLike,
+    *,
+    cv: Any = None,
+    groups: ArrayLike | None = None,
+    lens: LensLike | None = None,
+    statistic: Statistic | None = None,
+    region: Region | None = None,
+    n_resamples: int = 9999,
+    method: str = "auto",
+    alpha: float = 0.05,
+    workers: int = 1,
+    rng: SeedLike = None,
+    progress: bool | Progress = False,
+) -> CrossValidatedTests:
+    r"""Cross-validate an estimator of scikit-learn and test the calibration of its out-of-fold predictions.
+
+    A clone of the estimator is fitted to the training part of every split and predicts the test part. Every fold is
+    tested separately, because its model is fixed given the other folds, and the p-values of K folds are combined to
+    :math:`\min(1, K \min_k p_k)`. If every model is calibrated, this is at most :math:`\alpha` with probability
+    :math:`\alpha` at most, whatever the dependence between the folds. A test of the pooled predictions has no such
+    guarantee: it rejected exactly calibrated models in up to 57 % of simulated data sets (docs/cross-validation.md).
+
+    The models are those of the folds, each fitted to a part of the data. A model that is fitted to all data is another
+    one and remains untested.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Anything that scikit-learn can clone, with ``fit``, ``predict_proba`` and ``classes_``; a pipeline, for example.
+    X : array-like, sparse matrix or data frame
+        Features of the observations.
+    y : array-like of shape (n_samples,)
+        Labels of any type.
+    cv : int, splitter or iterable, optional
+        As in scikit-learn; 5 stratified folds by default. Splits that test an observation several times
+        (``RepeatedKFold``, ``ShuffleSplit``) count as a fold each.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation, such as its patient, if observations of a group may depend on each other. It is
+        passed to the splitter, by default ``StratifiedGroupKFold(5)``, which keeps groups in one fold, and to the tests.
+    lens : lens, optional
+        What to look at. By default the whole prediction if the statistic can judge it, and the confidence otherwise.
+    statistic : Statistic, optional
+        ``Omnibus()`` by default.
+    region : callable, optional
+        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
+        left out.
+    n_resamples : int
+        Number of draws for each fold; the smallest possible combined p-value is K / (B + 1).
+    method : {"auto", "exact", "monte-carlo", "asymptotic"}
+        How the null distributions are found, as in `calibration_test`.
+    alpha : float
+        Level of the conclusion.
+    workers : int
+        Threads of the tests; -1 for all processors. The answer does not depend on it.
+    rng : None, int or numpy.random.Generator
+        Source of randomness of the tests; that of the splits and of the estimator is their ``random_state``.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
+
+    Returns
+    -------
+    CrossValidatedTests
+        The result of `calibration_test` with ``folds``, with the out-of-fold predictions ``y_prob``.
+
+    Raises
+    ------
+    TypeError
+        If ``estimator`` has no ``predict_proba``; if another argument has a wrong type.
+    ValueError
+        If ``cv`` makes a single split, or separates the observations of a group; if the training part of a split lacks a class, so that its model has no
+        probability of it; if a class is unknown to `calibration_test`, or one of its other arguments is wrong.
+
+    See Also
+    --------
+    calibration_test : The same for predictions that are there already, with ``folds``.
+
+    References
+    ----------
+    V. Vovk and R. Wang (2020), Combining p-values via averaging, Biometrika.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> features, labels = load_breast_cancer(return_X_y=True)
+    >>> result = caltest.cross_val_calibration(GaussianNB(), features, labels, n_resamples=999, rng=0)
+    >>> result.pvalue, result.direction
+    (0.005, 'over-confident')
+    >>> result.y_prob.shape, result.fold_names
+    ((569, 2), ('0', '1', '2', '3', '4'))
+    """
+    if not hasattr(estimator, "predict_proba"):
+        msg = f"`estimator` must have `predict_proba`, got {estimator!r}."
+        raise TypeError(msg)
+    design = validate_design(None, groups, len(np.asarray(y)))["group"]
+    label, classes, tested, prob = _out_of_fold(estimator, X, y, cv, design)
+    number = np.repeat(np.arange(len(tested)), [len(rows) for rows in tested])
+    folds = Folds(tuple(map(str, range(len(tested)))), tuple(np.flatnonzero(number == k) for k in range(len(tested))))
+    observations, y_prob = np.concatenate(tested), np.concatenate(prob)
+    y_true = label[observations]
+    options: dict[str, Any] = {"lens": lens, "statistic": statistic, "region": region, "n_resamples": n_resamples}
+    options |= {"method": method, "alpha": alpha, "workers": workers, "classes": classes}
+    # A group of another fold is another one: several splits may test it.
+    each = {} if design is None else {"groups": number * (design.max() + 1) + design[observations]}
+    tests = each_fold(calibration_test, folds, (y_true, y_prob), each, rng=rng, progress=progress, **options)
+    found = combine_tests(folds, tests)
+    return CrossValidatedTests(
+        **{field.name: getattr(found, field.name) for field in fields(found)},
+        y_true=y_true,
+        y_prob=y_prob,
+        folds=number,
+        observations=observations,
+        classes=tuple(classes),
+    )
+
+
+def _out_of_fold(
+    estimator: Any, features: Any, y: ArrayLike, cv: Any, groups: NDArray[np.int64] | None
+) -> tuple[NDArray[Any], list[Any], list[NDArray[np.int64]], list[NDArray[np.float64]]]:
+    """Return labels, classes, and for each split the observations that are tested with their predictions."""
+    from sklearn.base import clone
+    from sklearn.model_selection import StratifiedGroupKFold, check_cv
+    from sklearn.utils import _safe_indexing, indexable
+
+    features, y, groups = indexable(features, y, groups)
+    label = np.asarray(y)
+    classes = np.unique(label).tolist()
+    tested, prob = [], []
+    splitter = check_cv(cv, label, classifier=True) if cv is not None or groups is None else StratifiedGroupKFold(5)
+    for number, (train, test) in enumerate(splitter.split(features, label, groups)):
+        if groups is not None and np.isin(groups[test], groups[train]).any():
+            msg = (
+                f"fold {number}: the model is fitted to observations of a group that it is tested on. Use `cv` that keeps "
+                "groups together, such as sklearn's GroupKFold."
+            )
+            raise ValueError(msg)
+        lacking = [c for c in classes if c not in set(label[train].tolist())]
+        if lacking:
+            msg = (
+                f"fold {number}: the training part holds no observation of class {lacking[0]!r}, so that its model has "
+                "no probability of it. Use fewer or stratified folds, or leave the class out."
+            )
+            raise ValueError(msg)
+        model = clone(estimator).fit(_safe_indexing(features, train), label[train])
+        order = [list(np.asarray(model.classes_).tolist()).index(c) for c in classes]
+        tested.append(np.asarray(test, dtype=np.int64))
+        prob.append(np.asarray(model.predict_proba(_safe_indexing(features, test)), dtype=np.float64)[:, order])
+    if len(tested) < 2:
+        msg = f"`cv` must make several splits, got {len(tested)}; test a single split by calibration_test."
+        raise ValueError(msg)
+    return label, classes, tested, prob

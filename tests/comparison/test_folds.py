@@ -1,0 +1,85 @@
+"""Comparisons of cross-validated models: fold by fold, with combined p-values."""
+
+import json
+
+import numpy as np
+import pytest
+
+import caltest
+from caltest.comparison import FoldComparison, FoldDifferences
+from caltest.resampling import correct_pvalues
+from tests.results.examples import FOLD, problem, three_models
+
+
+def test_pairs_are_tested_fold_by_fold():
+    y_true, models = problem()[0], three_models()
+    a, b = models["sharp"], models["vague"]
+    found = caltest.paired_test(y_true, a, b, folds=FOLD)
+    alone = [caltest.paired_test(*(part[k == FOLD] for part in (y_true, a, b))) for k in range(3)]
+    assert isinstance(found, FoldDifferences)
+    assert [test.difference for test in found.tests] == [test.difference for test in alone]
+    assert found.pvalue == min(1, 3 * min(test.pvalue for test in alone))
+    assert tuple(found) == (found.statistic, found.pvalue)
+    assert found.pvalue_adjusted.tolist() == correct_pvalues([test.pvalue for test in alone]).tolist()
+    assert found.to_frame()["pvalue"].tolist() == [test.pvalue for test in alone]
+
+
+def test_a_difference_in_all_folds_has_a_direction():
+    y_true, y_prob = problem(3_000)
+    fold = np.arange(3_000) % 3
+    sharp = y_prob**3 / (y_prob**3).sum(axis=1, keepdims=True)
+    found = caltest.paired_test(y_true, sharp, y_prob, folds=fold)
+    assert found.better == "B"
+    assert found.conclusion.startswith("Model B is better calibrated than model A at the 5 % level (combined p = ")
+    assert found.conclusion.endswith("3 folds), in folds 0, 1 and 2.")
+    mixed = [np.where((fold == 0)[:, None], first, other) for first, other in ((sharp, y_prob), (y_prob, sharp))]
+    found = caltest.paired_test(y_true, *mixed, folds=fold)
+    assert (found.rejected, found.better) == (True, None)
+    assert "in different directions in folds 0, 1 and 2" in found.conclusion
+
+
+def test_models_are_compared_fold_by_fold():
+    y_true, models = problem()[0], three_models()
+    found = caltest.compare_models(models, y_true, folds=FOLD, n_resamples=299, rng=5)
+    alone = [
+        caltest.compare_models(
+            {name: prob[k == FOLD] for name, prob in models.items()}, y_true[k == FOLD], n_resamples=299, rng=stream
+        )
+        for k, stream in enumerate(np.random.default_rng(5).spawn(3))
+    ]
+    assert isinstance(found, FoldComparison)
+    for i in range(3):
+        assert found.pvalues[i] == min(1, 3 * min(one.models[i].test.pvalue for one in alone))
+        pair = found.pairs_frame().iloc[i]
+        assert pair["pvalue_adjusted"] == min(1, 3 * min(one.pairs[i].pvalue_adjusted for one in alone))
+    assert found.pvalue_adjusted.tolist() == correct_pvalues(found.pvalues).tolist()
+    assert found.to_frame().index.tolist() == list(models)
+    assert len(found.folds_frame()) == 9
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_the_conclusion_of_models_by_fold():
+    y_true, y_prob = problem(3_000)
+    sharp = y_prob**3 / (y_prob**3).sum(axis=1, keepdims=True)
+    fold = np.arange(3_000) % 2
+    found = caltest.compare_models({"good": y_prob, "sharp": sharp}, y_true, folds=fold, n_resamples=299, rng=0)
+    assert found.conclusion == (
+        "Calibration is rejected for sharp, but not for good. good is better calibrated than sharp. Decisions are made "
+        "at the 5 % level, adjusted for the numbers of models, of pairs and of folds."
+    )
+
+
+def test_refusals():
+    y_true, models = problem()[0], three_models()
+    with pytest.raises(ValueError, match="`folds` needs `y_true`"):
+        caltest.compare_models({name: (y_true, prob) for name, prob in models.items()}, folds=FOLD)
+    with pytest.raises(ValueError, match="`folds` must have the fold of each of the 300"):
+        caltest.compare_models(models, y_true, folds=FOLD[:5])
+    with pytest.raises(ValueError, match="`folds` must hold several folds"):
+        caltest.paired_test(y_true, *list(models.values())[:2], folds=np.zeros(300, int))
+
+
+def test_too_few_draws_are_said():
+    with pytest.warns(caltest.results.CalibrationWarning, match="With 99 draws for each of 9 tests"):
+        found = caltest.compare_models(three_models(), problem()[0], folds=FOLD, n_resamples=99, rng=0)
+    assert "C205" in [note.code for note in found.notes]

@@ -1,0 +1,241 @@
+"""Tests of cross-validated predictions: fold by fold, combined, and valid where pooling is not."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import caltest
+from benchmarks import folds as study
+from caltest.hypothesis_tests import FoldTable, FoldTests
+from caltest.predictions._folds import validate_folds
+from caltest.resampling import correct_pvalues
+from caltest.results import CalibrationWarning, TestResult
+from caltest.statistics import KS
+from tests.results.examples import FOLD, problem
+
+DRAWS = {"n_resamples": 199, "rng": 3}
+
+
+def streams(seed, n_folds):
+    return np.random.default_rng(seed).spawn(n_folds)
+
+
+def test_every_fold_is_tested_by_itself_and_p_values_are_combined():
+    """The oracle is written out: a test of each fold with a stream of its own, and 3 times the smallest p-value."""
+    y_true, y_prob = problem()
+    found = caltest.calibration_test(y_true, y_prob, folds=FOLD, **DRAWS)
+    alone = [
+        caltest.calibration_test(y_true[k == FOLD], y_prob[k == FOLD], n_resamples=199, rng=rng)
+        for k, rng in enumerate(streams(3, 3))
+    ]
+    pvalues = [test.pvalue for test in alone]
+    assert isinstance(found, FoldTests)
+    assert isinstance(found, TestResult)
+    assert [test.pvalue for test in found.components] == pvalues
+    assert found.pvalue == min(1, 3 * min(pvalues))
+    assert found.pvalue == pytest.approx(found.null.sf(found.statistic))
+    assert found.pvalue_adjusted.tolist() == correct_pvalues(pvalues).tolist()
+    assert tuple(found) == (found.statistic, found.pvalue)
+    assert found.statistic == pytest.approx(-np.log10(min(pvalues)))
+    assert (found.n_samples, found.fold_names) == (300, ("0", "1", "2"))
+    assert found.l2_error is None
+    assert [test.l2_error.estimate for test in found.components] == [test.l2_error.estimate for test in alone]
+
+
+def test_the_answer_does_not_depend_on_workers_labels_of_folds_or_their_order_of_occurrence():
+    y_true, y_prob = problem()
+    first = caltest.calibration_test(y_true, y_prob, folds=FOLD, **DRAWS)
+    other = caltest.calibration_test(
+        y_true, y_prob, folds=pd.Series(FOLD).map({0: "a", 1: "b", 2: "c"}), workers=2, **DRAWS
+    )
+    assert [t.pvalue for t in first.tests] == [t.pvalue for t in other.tests]
+    order = np.argsort(-FOLD, kind="stable")  # the last fold comes first
+    moved = caltest.calibration_test(y_true[order], y_prob[order], folds=FOLD[order], **DRAWS)
+    assert [t.pvalue for t in first.tests] == [t.pvalue for t in moved.tests]
+    named = caltest.calibration_test(
+        np.array(["x", "y", "z"])[y_true], y_prob, folds=FOLD, classes=["x", "y", "z"], **DRAWS
+    )
+    assert named.pvalue == first.pvalue
+
+
+def test_options_reach_every_fold():
+    y_true, y_prob = problem()
+    lens = caltest.ClassWise(1)
+    inside = lambda prob: prob[:, 1] > 0.1  # noqa: E731
+    options = {"lens": lens, "statistic": caltest.KS(), "region": inside, "alpha": 0.2, "method": "asymptotic"}
+    found = caltest.calibration_test(y_true, y_prob, folds=FOLD, **options)
+    assert {test.lens for test in found.tests} == {lens}
+    assert found.n_samples == sum(test.n_samples for test in found.tests) == np.count_nonzero(y_prob[:, 1] > 0.1)
+    assert (found.alpha, found.method, found.n_resamples) == (0.2, "asymptotic", 0)
+    assert found.lens_name == "class 1 against the rest"
+
+
+def test_tables_are_combined_test_by_test():
+    y_true, y_prob = problem()
+    lenses = [caltest.Canonical(), caltest.Confidence()]
+    found = caltest.calibration_table(y_true, y_prob, lenses=lenses, folds=FOLD, **DRAWS)
+    alone = [
+        caltest.calibration_table(y_true[k == FOLD], y_prob[k == FOLD], lenses=lenses, n_resamples=199, rng=rng)
+        for k, rng in enumerate(streams(3, 3))
+    ]
+    assert isinstance(found, FoldTable)
+    assert [test.pvalue for test in found] == [min(1, 3 * min(table[i].pvalue for table in alone)) for i in range(2)]
+    assert found.pvalue == min(1, 3 * min(table.pvalue for table in alone))
+    assert found.pvalue_adjusted.tolist() == correct_pvalues([test.pvalue for test in found]).tolist()
+    assert found.labels == ("whole prediction", "confidence")
+    frame, folds = found.to_frame(), found.folds_frame()
+    assert frame["pvalue"].tolist() == [test.pvalue for test in found]
+    assert (3 * frame["smallest_pvalue"]).clip(upper=1).tolist() == frame["pvalue"].tolist()
+    assert folds["pvalue"].tolist() == [table[i].pvalue for i in range(2) for table in alone]
+    assert folds["fold"].tolist() == ["0", "1", "2"] * 2
+    assert [entry["fold"] for entry in json.loads(json.dumps(found.to_dict()))["fold_pvalues"]] == ["0", "1", "2"]
+
+
+def test_reports_and_subgroups_are_made_fold_by_fold():
+    y_true, y_prob = problem()
+    report = caltest.calibration_report(y_true, y_prob, folds=FOLD, n_resamples=599, n_kernel_resamples=599, rng=0)
+    assert len(report) == 8
+    assert report.labels[0] == "ECE()"
+    site = np.where(np.arange(300) < 150, "early", np.where(FOLD == 0, "late in fold 0", "late"))
+    tests = caltest.subgroup_tests(y_true, y_prob, subgroup=pd.Series(site, index=range(5, 305)), folds=FOLD, **DRAWS)
+    assert {label: test.fold_names for label, test in zip(tests.labels, tests, strict=True)} == {
+        "early": ("0", "1", "2"),
+        "late in fold 0": ("0",),
+        "late": ("1", "2"),
+    }
+    lone = tests.tests[tests.labels.index("late in fold 0")]
+    assert lone.pvalue == lone.tests[0].pvalue  # one fold has it: nothing to combine
+    assert "300 observations in 3 folds" in str(tests)
+    with pytest.raises(ValueError, match="`correction` must be one of 'holm', 'bonferroni'"):
+        caltest.subgroup_tests(y_true, y_prob, subgroup=site, folds=FOLD, correction="sidak", **DRAWS)
+
+
+def test_observations_are_named_by_their_number_in_all_data():
+    y_true, y_prob = problem()
+    y_prob = y_prob.copy()
+    row = 100
+    y_prob[row] = np.eye(3)[(y_true[row] + 1) % 3]
+    found = caltest.calibration_test(y_true, y_prob, folds=FOLD, **DRAWS)
+    assert found.impossible_samples.tolist() == [row]
+    assert found.components[row % 3].impossible_samples.tolist() == [row]
+    assert next(note.text for note in found.notes if note.code == "C201").startswith("1 label (observation 100)")
+
+
+def test_notes_about_small_folds_draws_and_single_folds():
+    y_true, y_prob = problem()
+    uneven = np.minimum(np.arange(300), 15) // 15 + (np.arange(300) > 200)
+    with pytest.warns(CalibrationWarning, match="With 19 draws for each of 3 tests"):
+        found = caltest.calibration_test(y_true, y_prob, folds=uneven, n_resamples=19, rng=0)
+    notes = {note.code: note.text for note in found.notes}
+    assert notes["C207"].startswith("Fold 0 has fewer than 20 observations")
+    assert "Take 60 draws or more" in notes["C205"]
+    table = caltest.calibration_table(y_true, y_prob, folds=uneven, n_resamples=999, rng=0)
+    assert [note.code for note in table.all_notes].count("C207") == 1
+    assert not any(note.code == "C207" for note in caltest.calibration_test(y_true, y_prob, folds=FOLD, **DRAWS).notes)
+
+
+def test_errors_of_a_fold_name_it():
+    y_true, y_prob = problem()
+    with pytest.raises(ValueError, match="fold 1: `region` must hold at least one observation"):
+        caltest.calibration_test(
+            y_true, y_prob, folds=np.repeat([0, 1], 150), region=lambda p: np.isin(p[:, 0], y_prob[:150, 0]), **DRAWS
+        )
+    for function in (caltest.calibration_test, caltest.calibration_table, caltest.calibration_report):
+        with pytest.raises(ValueError, match="`folds` must have the fold of each of the 300"):
+            function(y_true, y_prob, folds=FOLD[:-1])
+
+
+def test_progress_goes_from_0_to_the_number_of_folds():
+    y_true, y_prob = problem()
+    seen = []
+    caltest.calibration_test(y_true, y_prob, folds=FOLD, progress=lambda *at: seen.append(at), **DRAWS)
+    assert {total for _, total in seen} == {3}
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1] == (3, 3)
+
+
+def test_the_conclusion_names_the_folds_that_reject():
+    """One model of three is over-confident."""
+    y_true, y_prob = problem(900)
+    fold = np.arange(900) % 3
+    sharp = y_prob**3 / (y_prob**3).sum(axis=1, keepdims=True)
+    mixed = np.where((fold == 1)[:, None], sharp, y_prob)
+    found = caltest.calibration_test(y_true, mixed, folds=fold, n_resamples=999, rng=0)
+    assert found.conclusion == (
+        "Calibration of the models of 3 folds is rejected at the 5 % level (combined p = 0.003, the smallest possible "
+        "with 999 draws in each of 3 folds). They are over-confident. 1 of the 3 single folds rejects after Holm's "
+        "correction: 1."
+    )
+    calibrated = caltest.calibration_test(y_true, y_prob, folds=fold, n_resamples=999, rng=0)
+    assert calibrated.conclusion.endswith("900 observations). This does not prove that the models are calibrated.")
+    assert found.to_frame()["fold"].tolist() == ["0", "1", "2"]
+    assert [entry["fold"] for entry in found.to_dict()["components"]] == ["0", "1", "2"]
+
+
+def size(n_sets, seed):
+    """Rejections of exactly calibrated models, fitted by scikit-learn to 19 of 20 folds: pooled, and by fold."""
+    fit = study.calibrated_learners()["decisions of a logistic regression"]
+    count = np.zeros(2, dtype=int)
+    for number in range(n_sets):
+        rng = np.random.default_rng([seed, number])
+        x = rng.random(200)
+        y_true = (rng.random(200) < study.true_probability(x)).astype(int)
+        fold = study.assign(200, 20)
+        y_prob = study.out_of_fold(fit, x, y_true, fold)
+        test = partial(caltest.calibration_test, y_true, y_prob, statistic=caltest.ECE(), method="monte-carlo", rng=rng)
+        count += [test(n_resamples=99).pvalue <= 0.05, test(n_resamples=999, folds=fold).pvalue <= 0.05 + 1e-12]
+    return count
+
+
+def check_size(n_sets, seed):
+    """The pooled test rejects about 60 %; tests by fold at most 5 %, up to 4 standard errors."""
+    pooled, by_fold = size(n_sets, seed)
+    assert pooled > n_sets * 0.3
+    assert by_fold <= n_sets * 0.05 + 4 * np.sqrt(n_sets * 0.05 * 0.95)
+
+
+def test_pooled_folds_reject_calibrated_models_and_tests_by_fold_do_not():
+    check_size(10, 0)
+
+
+@pytest.mark.slow
+def test_pooled_folds_reject_calibrated_models_and_tests_by_fold_do_not_in_many_data_sets():
+    check_size(800, 1)
+
+
+def test_the_oracle_of_the_study_is_calibrated():
+    """Models of the study are calibrated on fresh data, whatever they were fitted to."""
+    for name, fit in study.calibrated_learners().items():
+        rng = np.random.default_rng(5)
+        x = rng.random(100)
+        y = (rng.random(100) < study.true_probability(x)).astype(int)
+        fresh = rng.random(200_000)
+        y_prob = fit(x, y, fresh)
+        for value in np.unique(y_prob):
+            inside = y_prob == value
+            mean = study.true_probability(fresh[inside]).mean()
+            assert mean == pytest.approx(value, abs=4 * 0.18 / np.sqrt(inside.sum())), name
+
+
+def test_rules_of_the_study_keep_the_level_where_p_values_depend():
+    """Equal, independent, and opposite p-values."""
+    rng = np.random.default_rng(0)
+    u = rng.random((1_000, 5))
+    opposite = u.copy()
+    opposite[:, 1] = 1 - opposite[:, 0]
+    for name, rule in study.RULES.items():
+        if "independent only" in name:
+            continue
+        for p in (u, opposite, np.repeat(u[:, :1], 5, axis=1)):
+            rate = np.mean([rule(row) <= study.LEVEL for row in p])
+            assert rate <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 1_000), name
+
+
+def test_a_single_user_function_still_works_as_statistic_by_fold():
+    y_true, y_prob = problem(n_classes=2)
+    found = caltest.calibration_test(y_true, y_prob[:, 1], statistic=KS(), folds=FOLD, **DRAWS)
+    parts = validate_folds(FOLD, 300)
+    assert [test.n_samples for test in found.tests] == [len(rows) for rows in parts.members]
