@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.comparison._comparison_entries import ComparedModel, ComparedPair
-from caltest.comparison._difference import difference_result
+from caltest.comparison._difference import difference_result, groups_of
 from caltest.comparison._folds import FoldComparison, combine_comparisons
 from caltest.comparison._model_comparison import ModelComparison, few_draws_note, smallest_adjusted
 from caltest.comparison._paired import METHODS, validate_models
@@ -318,6 +318,7 @@ def _compare_pairs(
             (a, b),
             drawn[a, b] if method == "bootstrap" else None,
             n_samples=(samples[a].n_samples, samples[b].n_samples),
+            **groups_of([samples[a], samples[b]]),
             **context,
         )
         pvalue, reach = critical_value(largest, abs(single.statistic), level)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 
 from caltest.comparison._u_statistics import Differences, critical_value
 from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import Sample
 from caltest.resampling._distributions import SMALLEST_PVALUE, alpha_of
+from caltest.resampling._signs import MANY_GROUPS
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import Decision
 from caltest.results._description import Description, Table
@@ -23,7 +26,6 @@ TARGET = (
 )
 _NORMAL = "normal, variance from Hoeffding's decomposition (asymptotic, conservative near calibration)"
 _BOOTSTRAP = "bootstrap samples of the observations (asymptotic, conservative near calibration)"
-_CONDITION = Note("C101", "observations are independent and no label was used to make the predictions.")
 _NO_VARIANCE = Note("C408", "No two observations of a cell show any variance, so the interval has no ends.")
 
 
@@ -59,6 +61,8 @@ class DifferenceResult(Decision, Result):
         The lens in words.
     n_samples : tuple of int
         Number of observations of each model.
+    n_groups : tuple of int or None
+        Number of groups of each model's observations, if only groups are independent.
     notes : tuple of Note
         Cautions.
     """
@@ -77,6 +81,7 @@ class DifferenceResult(Decision, Result):
     lens: LensLike
     lens_name: str
     n_samples: tuple[int, int]
+    n_groups: tuple[int, int] | None = None
     notes: tuple[Note, ...] = ()
 
     _derived: ClassVar[tuple[str, ...]] = ("target", "alpha", "rejected", "conclusion")
@@ -90,6 +95,12 @@ class DifferenceResult(Decision, Result):
     def alpha(self) -> float:  # type: ignore[override]
         """Level of the test, 1 minus that of the interval."""
         return round(1 - self.confidence_level, 12)
+
+    @property
+    def condition(self) -> Note:
+        """When the p-value is valid."""
+        what = "observations" if self.n_groups is None else "groups of observations"
+        return Note("C101", f"{what} are independent and no label was used to make the predictions.")
 
     @property
     def conclusion(self) -> str:
@@ -124,7 +135,7 @@ class DifferenceResult(Decision, Result):
                 f"Target: {self.target} ({'the same' if self.paired else 'different'} observations).",
                 f"Statistic: z = {self.statistic:.4g}, with standard error {self.standard_error:.3g}.",
                 f"Null distribution: {self.origin}.",
-                f"Valid if {_CONDITION.text} [{_CONDITION.code}: {PAGE}]",
+                f"Valid if {self.condition.text} [{self.condition.code}: {PAGE}]",
             ],
             self.notes,
         )
@@ -168,6 +179,16 @@ def difference_result(
         notes=notes,
         **context,
     )
+
+
+def groups_of(samples: Sequence[Sample]) -> dict[str, Any]:
+    """Return the numbers of groups of the observations of two models, and a caution if they are few."""
+    if any(sample.group is None for sample in samples):
+        return {}
+    number = [len(np.unique(sample.group)) for sample in samples if sample.group is not None]
+    few = f"There are only {min(number)} groups. With fewer than {MANY_GROUPS} the variance between them is uncertain."
+    notes = (Note("C303", few),) if min(number) < MANY_GROUPS else ()
+    return {"n_groups": (number[0], number[-1]), "notes": notes}
 
 
 def _too_few_draws(n_resamples: int, confidence_level: float) -> Note:

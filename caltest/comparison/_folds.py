@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from caltest.comparison._difference import DifferenceResult
 from caltest.comparison._model_comparison import ModelComparison
-from caltest.hypothesis_tests._folds import few_draws_notes, fold_notes, small_notes
+from caltest.hypothesis_tests._folds import few_draws_notes, fold_notes, of_folds, small_notes
 from caltest.predictions._folds import Folds
 from caltest.resampling import correct_pvalues
 from caltest.resampling._combination import CombinedPValues
@@ -26,10 +26,6 @@ from caltest.results._test_result import percent
 if TYPE_CHECKING:
     import pandas as pd
 
-_CONDITION = Note(
-    "C101",
-    "observations are independent and no model was made with the labels of the fold that it is tested on.",
-)
 _NO_ESTIMATE = (
     "No difference or interval of all observations is given, because the predictions of different folds are those of "
     "different models."
@@ -136,6 +132,7 @@ class FoldDifferences(Decision, Result):
             )
             for name, test, adjusted in zip(self.fold_names, self.tests, self.pvalue_adjusted, strict=True)
         ]
+        condition = of_folds(first.condition)
         return Description(
             f"Calibration of two models by fold ({first.lens_name}, {size} observations in {len(rows)} folds)",
             [self.conclusion],
@@ -145,7 +142,7 @@ class FoldDifferences(Decision, Result):
                 f"P-value: {CombinedPValues(len(rows)).origin}.",
                 f"Null distribution in a fold: {first.origin}.",
                 _NO_ESTIMATE,
-                f"Valid if {_CONDITION.text} [{_CONDITION.code}: {PAGE}]",
+                f"Valid if {condition.text} [{condition.code}: {PAGE}]",
             ],
             self.notes,
         )
@@ -304,6 +301,7 @@ class FoldComparison(Result):
             for name, size, comparison in zip(self.fold_names, sizes, self, strict=True)
         ]
         of = f"{first.lens_name}, {sum(sizes)} observations in {len(sizes)} folds"
+        condition = of_folds(first.pairs[0].test.condition)
         return Description(
             f"Calibration of {len(self.names)} models by fold ({of})",
             [self.conclusion],
@@ -317,7 +315,7 @@ class FoldComparison(Result):
                 f"Tests of calibration in a fold: {first.models[0].test.origin}.",
                 f"Differences in a fold: of the squared l2 errors, {first.pairs[0].test.origin}.",
                 _NO_ESTIMATE,
-                f"Valid if {_CONDITION.text} [{_CONDITION.code}: {PAGE}]",
+                f"Valid if {condition.text} [{condition.code}: {PAGE}]",
             ],
             self.notes,
         )

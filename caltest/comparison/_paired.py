@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.comparison._difference import DifferenceResult, difference_result
+from caltest.comparison._difference import DifferenceResult, difference_result, groups_of
 from caltest.comparison._folds import FoldDifferences, combine_differences
 from caltest.comparison._u_statistics import Differences, resample, terms_of
 from caltest.hypothesis_tests._folds import each_fold, labels_of
@@ -334,6 +334,8 @@ def _compare(
         options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
         with reporting(progress, "resampling observations") as report:
             deviation = resample(terms, differences, paired=paired, progress=report, **options)[0, 1]
+    grouped = groups_of(samples)
+    few = grouped.pop("notes", ())
     return difference_result(
         differences,
         (0, 1),
@@ -343,5 +345,6 @@ def _compare(
         lens=look,
         lens_name=lens_name(look, classes),
         n_samples=(samples[0].n_samples, samples[1].n_samples),
-        notes=tuple(dict.fromkeys(note for sample in samples for note in few_cells_notes(sample, partition))),
+        **grouped,
+        notes=(*few, *dict.fromkeys(note for sample in samples for note in few_cells_notes(sample, partition))),
     )

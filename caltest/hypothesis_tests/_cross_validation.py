@@ -87,7 +87,7 @@ def cross_val_calibration(
         (``RepeatedKFold``, ``ShuffleSplit``) count as a fold each.
     groups : array-like of shape (n_samples,), optional
         The group of each observation, such as its patient, if observations of a group may depend on each other. It is
-        passed to the splitter, by default ``StratifiedGroupKFold(5)``, which keeps groups in one fold, and to the tests.
+        passed to the tests and to the splitter, by default ``StratifiedGroupKFold(5)``, which keeps groups in one fold.
     lens : lens, optional
         What to look at. By default the whole prediction if the statistic can judge it, and the confidence otherwise.
     statistic : Statistic, optional
@@ -118,8 +118,9 @@ def cross_val_calibration(
     TypeError
         If ``estimator`` has no ``predict_proba``; if another argument has a wrong type.
     ValueError
-        If ``cv`` makes a single split, or separates the observations of a group; if the training part of a split lacks a class, so that its model has no
-        probability of it; if a class is unknown to `calibration_test`, or one of its other arguments is wrong.
+        If ``cv`` makes a single split, or separates the observations of a group; if the training part of a split lacks
+        a class, so that its model has no probability of it; if a class is unknown to `calibration_test`, or one of its
+        other arguments is wrong.
 
     See Also
     --------
@@ -182,8 +183,8 @@ def _out_of_fold(
     for number, (train, test) in enumerate(splitter.split(features, label, groups)):
         if groups is not None and np.isin(groups[test], groups[train]).any():
             msg = (
-                f"fold {number}: the model is fitted to observations of a group that it is tested on. Use `cv` that keeps "
-                "groups together, such as sklearn's GroupKFold."
+                f"fold {number}: the model is fitted to observations of a group that it is tested on. Use a `cv` that "
+                "keeps groups together, such as sklearn's GroupKFold."
             )
             raise ValueError(msg)
         lacking = [c for c in classes if c not in set(label[train].tolist())]

@@ -138,7 +138,7 @@ def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool =
         numerical_error=min(len(own) * smallest.numerical_error, 1.0),
         hypothesis=f"{first.hypothesis}, for the model of each fold",
         origin=combined.origin,
-        conditions=(_CONDITION, *(note for note in first.conditions if note.code != _CONDITION.code)),
+        conditions=tuple(of_folds(note) for note in first.conditions),
         alpha=first.alpha,
         direction=_direction(own, first.alpha),
         impossible_samples=impossible,
@@ -183,10 +183,15 @@ def combine_tables(folds: Folds, tables: Sequence[CalibrationTable]) -> FoldTabl
 
 
 _TOO_FEW_DRAWS, _IMPOSSIBLE = "C205", "C201"
-_CONDITION = Note(
-    "C101",
-    "observations are independent and no model was made with the labels of the fold that it is tested on.",
-)
+_INDEPENDENT = "C101"
+
+
+def of_folds(note: Note) -> Note:
+    """Return a condition of the p-value of a fold as that of all folds."""
+    if note.code != _INDEPENDENT:
+        return note
+    independent = note.text.partition(" and ")[0]
+    return Note(note.code, f"{independent} and no model was made with the labels of the fold that it is tested on.")
 
 
 def small_notes(names: Sequence[str], sizes: Sequence[int]) -> list[Note]:
