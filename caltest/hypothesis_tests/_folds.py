@@ -95,6 +95,7 @@ def each_fold(
             except ValueError as error:
                 msg = f"fold {name}: {error}"
                 raise ValueError(msg) from None
+            report(number + 1, len(folds))
     return found
 
 

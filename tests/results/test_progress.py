@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
 import caltest as ct
 from caltest import comparison, estimation, hypothesis_tests, simulation
@@ -25,6 +26,9 @@ CALLS = {
     "calibration_test": lambda **more: ct.calibration_test(*problem(), **FAST, **more),
     "compare_models": lambda **more: ct.compare_models(three_models(), problem()[0], **FAST, **more),
     "cox_test": lambda **more: ct.cox_test(*two_classes(), **FAST, **more),
+    "cross_val_calibration": lambda **more: ct.cross_val_calibration(
+        GaussianNB(), problem()[1], problem()[0], cv=2, **FAST, **more
+    ),
     "gce_table": lambda **more: ct.gce_table(*problem(), n_resamples=699, rng=0, **more),
     "hosmer_lemeshow_test": lambda **more: ct.hosmer_lemeshow_test(*problem(), method="monte-carlo", **FAST, **more),
     "noise_floor": lambda **more: ct.noise_floor(problem()[1], **FAST, **more),
