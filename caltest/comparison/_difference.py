@@ -13,7 +13,7 @@ from caltest.comparison._u_statistics import Differences, critical_value
 from caltest.predictions._lens import LensLike
 from caltest.resampling._distributions import SMALLEST_PVALUE, alpha_of
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._decision import Decision
+from caltest.results._decision import Decision, equate_pvalue
 from caltest.results._description import Description, Table
 from caltest.results._note import PAGE
 from caltest.results._test_result import percent
@@ -94,7 +94,7 @@ class DifferenceResult(Decision, Result):
     @property
     def conclusion(self) -> str:
         """The decision in words."""
-        found = f"at the {percent(self.alpha)} level (p = {self.pvalue:.4g})"
+        found = f"at the {percent(self.alpha)} level ({equate_pvalue(self.pvalue)})"
         if not self.rejected:
             proof = "This does not prove that the models are equally calibrated."
             return f"No difference in calibration is shown {found}. {proof}"

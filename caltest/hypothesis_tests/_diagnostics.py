@@ -147,7 +147,7 @@ def _origin(finding: Finding, null: Consistency) -> str:
     """Return where the null distribution comes from, in words."""
     if finding.tail is None:
         return null.origin(_n_draws(finding))
-    if math.isinf(finding.tail.relative_error):
+    if finding.method == "upper-bound":
         return f"upper bound, predictions fixed (valid at every sample size): {finding.tail.method}"
     if finding.method == "exact":
         return f"computed exactly, predictions fixed (valid at every sample size): {finding.tail.method}"

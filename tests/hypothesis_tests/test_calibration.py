@@ -196,10 +196,10 @@ Calibration is not rejected (p = 0.9364, 300 observations). This does not prove
 that the model is calibrated.
 The l2 calibration error is 0.0000 (95 % confidence interval 0.0000 to 0.0639).
 ECE 0.01916; a calibrated model with these predictions has 0.03594 on average
-and at most 0.05727 in 95 % of data sets.
+and at most 0.05726 in 95 % of data sets.
 
  statistic                       value  under calibration (5 % to 95 %)  p-value
- ECE(partition=EqualWidth(5))  0.01916     0.03594 (0.01734 to 0.05727)   0.9364
+ ECE(partition=EqualWidth(5))  0.01916     0.03594 (0.01734 to 0.05726)   0.9364
 
   Hypothesis: labels follow the predicted probabilities, P(Y = . | g(X)) = g(X),
     behind the lens.
