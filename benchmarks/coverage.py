@@ -113,7 +113,7 @@ def smooth_band(model):
         curve = caltest.smooth_reliability_curve(y_true, y_prob, n_resamples=199, rng=rng)
         at = int(np.argmin(np.abs(curve.point - 0.3)))
         truth = model.calibration_function([[1 - curve.point[at], curve.point[at]]])[0, 1]
-        return float(curve.band_low[at] - truth), float(curve.band_high[at] - truth)
+        return float(curve.confidence_low[at] - truth), float(curve.confidence_high[at] - truth)
 
     return build, _zero
 
