@@ -11,7 +11,7 @@ from caltest.estimation._score_decomposition import ScoreDecomposition
 from caltest.resampling._distributions import alpha_of
 from caltest.results import ComponentResult, ConfidenceInterval, Result, TestResult
 from caltest.results._decision import equate_pvalue
-from caltest.results._description import Description
+from caltest.results._description import Description, counted
 from caltest.results._plain import to_plain
 
 
@@ -95,7 +95,7 @@ class ComparedModel(Result):
         return to_plain({**self.numbers, "test": self.test})
 
     def _describe(self) -> Description:
-        title = f"{self.name} ({self.test.lens_name}, {self.test.n_samples} observations)"
+        title = f"{self.name} ({self.test.lens_name}, {counted(self.test.n_samples)})"
         return replace(self.test._describe(), title=title)
 
 

@@ -19,7 +19,7 @@ from caltest.resampling._distributions import TIE_TOLERANCE, alpha_of
 from caltest.resampling._draws import OutcomeDraws
 from caltest.resampling._pvalues import rank_pvalues
 from caltest.results import Result
-from caltest.results._description import Description
+from caltest.results._description import Description, counted
 from caltest.results._note import PAGE
 from caltest.results._progress import Progress, reporting
 from caltest.results._test_result import percent
@@ -150,7 +150,7 @@ class CalibrationBand(Result):
         level = percent(self.confidence_level)
         groups = "" if self.digits is None else f" in {self.n_groups} groups (equal to {self.digits} decimals)"
         return Description(
-            f"Calibration band ({self.lens_name}, {self.n_samples} observations)",
+            f"Calibration band ({self.lens_name}, {counted(self.n_samples)})",
             [
                 self.conclusion,
                 f"With {level} confidence the calibration function differs from every prediction by at most "
@@ -250,7 +250,7 @@ def calibration_band(
     -----
     The confidence band is not as narrow as the band of the test, because the joint distribution of its tail
     probabilities depends on the unknown function r. A block with :math:`r(x_j) < r(x_k)` has fewer events than a
-    binomial variable with probability :math:`r(x_k)`, which makes an error of its own bound less likely; but blocks
+    binomial variable with probability :math:`r(x_k)`, which makes an error of that bound less likely; but blocks
     with different values of r are also less dependent than if r were constant, which makes an error of any of several
     bounds more likely. No function is known to be the worst case. The band of the test, of level 90 % and with 200
     uniform predictions, contained the diagonal in 91 % of calibrated sets, but a constant function in only 80 % and a

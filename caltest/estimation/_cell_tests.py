@@ -13,7 +13,7 @@ from caltest.resampling._distributions import SMALLEST_PVALUE
 from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.results import Result
 from caltest.results._decision import rejects, show_pvalue
-from caltest.results._description import Description, Table, join
+from caltest.results._description import Description, Table, counted, join
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
 
@@ -125,7 +125,7 @@ class CellTests(Result):
         ]
         n_samples = int(self.count.sum())
         return Description(
-            f"Tests of single cells ({self.lens_name}, {n_samples} observations, {describe(self.partition)})",
+            f"Tests of single cells ({self.lens_name}, {counted(n_samples)}, {describe(self.partition)})",
             [self.conclusion],
             [Table(("cell (bin)", "count", "expected", "observed", "p-value", "adjusted p", "rejected"), rows)],
             [

@@ -17,7 +17,7 @@ from caltest.predictions._user_functions import Region
 from caltest.predictions._validation import SeedLike, validate_count, validate_level, validate_rng
 from caltest.resampling._draws import OutcomeDraws
 from caltest.results import Result
-from caltest.results._description import Description
+from caltest.results._description import Description, counted
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
 from caltest.statistics import KDEError
@@ -149,7 +149,7 @@ class SmoothReliabilityCurve(Result):
         if self.test_statistic.reference == "mean":
             smoothed = "differences from the predictions"
         return Description(
-            f"Smooth reliability curve ({self.lens_name}, {self.n_samples} observations)",
+            f"Smooth reliability curve ({self.lens_name}, {counted(self.n_samples)})",
             [self.conclusion],
             remarks=[
                 f"Curve: {len(self.point)} points from {self.point[0]:.4f} to {self.point[-1]:.4f}, "

@@ -20,7 +20,7 @@ from caltest.resampling import Consistency
 from caltest.resampling._distributions import SMALLEST_PVALUE
 from caltest.results import Note, Result
 from caltest.results._decision import Decision, equate_pvalue
-from caltest.results._description import Description
+from caltest.results._description import Description, counted
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
 from caltest.results._test_result import percent
@@ -106,7 +106,7 @@ class EquivalenceResult(Decision, Result):
     def _describe(self) -> Description:
         about = self.interval
         return Description(
-            f"Equivalence test ({about.lens_name}, {about.n_samples} observations, {about.n_cells} cells (bins))",
+            f"Equivalence test ({about.lens_name}, {counted(about.n_samples)}, {about.n_cells} cells (bins))",
             [self.conclusion, about.conclusion],
             remarks=[
                 f"Hypothesis: {self.hypothesis}. Deviations of opposite sign within a cell (bin) cancel and are not "

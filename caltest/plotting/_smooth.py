@@ -9,6 +9,7 @@ import numpy as np
 from caltest.estimation._smooth_reliability_curve import SmoothReliabilityCurve
 from caltest.plotting._axes import BAR, DASHED, DENSITY, LINE, POINT, legend_below, require, single
 from caltest.predictions._validation import validate_choice
+from caltest.results._description import counted
 from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def plot_smooth_reliability(
     ax.plot(point, line, color=POINT, linewidth=1.5, zorder=4, label=f"observed, bandwidth {curve.bandwidth:.3g}")
     ax.set_xlim(-0.02, 1.02)
     ax.set_xlabel("predicted probability")
-    ax.set_title(f"{curve.lens_name}, {curve.n_samples:,} observations", fontsize="medium")
+    ax.set_title(f"{curve.lens_name}, {counted(curve.n_samples, ',')}", fontsize="medium")
     if square:
         ax.plot([0, 1], [0, 1], color=LINE, zorder=2, label="calibrated", **DASHED)
         ax.set_ylim(-0.02, 1.02)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from caltest.results._base import Result
 from caltest.results._decision import Decision, equate_pvalue, show_pvalue
-from caltest.results._description import Description, Table
+from caltest.results._description import Description, Table, counted
 from caltest.results._naming import describe
 from caltest.results._note import PAGE, Note
 
@@ -141,7 +141,10 @@ class TestResult(Decision, ComponentResult):
         Signed value of the statistic that shows the direction: negative means over-confident.
     direction : str or None
         "over-confident" or "under-confident", if the score is significant itself and the average confidence lies
-        above or below the accuracy accordingly; else None.
+        above or below the accuracy accordingly; else None. "too low" or "too high" are the predictions of an event
+        that nearly all predictions make the less (or the more) probable outcome.
+    direction_words : str or None
+        The direction in a sentence, with the two numbers that it rests on, the statistic and its p-value.
     impossible_samples : array of int
         Observations whose label had been given probability 0; if there are any, the p-value is the smallest possible.
     notes : tuple of Note
@@ -164,6 +167,7 @@ class TestResult(Decision, ComponentResult):
     alpha: float = 0.05
     score: float | None = None
     direction: str | None = None
+    direction_words: str | None = None
     impossible_samples: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     notes: tuple[Note, ...] = ()
     _measure: Callable[[], Any] | None = field(default=None, repr=False)
@@ -192,10 +196,9 @@ class TestResult(Decision, ComponentResult):
         if not self.rejected:
             proved = "that the model is calibrated" if self._of_calibration else "it"
             return (
-                f"{self._subject} is not rejected ({self._p}, {self.n_samples} observations). This does "
-                f"not prove {proved}."
+                f"{self._subject} is not rejected ({self._p}, {counted(self.n_samples)}). This does not prove {proved}."
             )
-        towards = f" The model is {self.direction}." if self.direction else ""
+        towards = f" {self.direction_words}" if self.direction_words else ""
         level = percent(self.alpha)
         return f"{self._subject} is rejected at the {level} level ({self._p}{self._smallest}).{towards}"
 
@@ -244,7 +247,7 @@ class TestResult(Decision, ComponentResult):
         return self._name if len(self.components) > 1 else str(self.test_statistic).removesuffix("()")
 
     def _describe(self) -> Description:
-        size = f"{self.n_samples} observations, {self.n_outcomes} outcomes"
+        size = f"{counted(self.n_samples)}, {self.n_outcomes} outcomes"
         return Description(
             f"{self.title} ({self._name}, {self.lens_name}, {size})",
             [self.conclusion, *self._sizes()],
