@@ -78,7 +78,7 @@ def whole_band(model):
     """How far the truth is inside `calibration_band`, at the prediction where it is closest to an end."""
 
     def build(y_true, y_prob):
-        band = caltest.calibration_band(y_true, y_prob)
+        band = caltest.calibration_band(y_true, y_prob, n_resamples=1)
         truth = model.calibration_function(np.stack([1 - band.score, band.score], axis=1))[:, 1]
         return float((band.lower - truth).max()), float((band.upper - truth).min())
 
@@ -119,7 +119,7 @@ def smooth_band(model):
         curve = caltest.smooth_reliability_curve(y_true, y_prob, n_resamples=199, rng=rng)
         at = int(np.argmin(np.abs(curve.point - 0.3)))
         truth = model.calibration_function([[1 - curve.point[at], curve.point[at]]])[0, 1]
-        return float(curve.band_low[at] - truth), float(curve.band_high[at] - truth)
+        return float(curve.confidence_low[at] - truth), float(curve.confidence_high[at] - truth)
 
     return build, _zero
 

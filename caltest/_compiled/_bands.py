@@ -1,8 +1,9 @@
 """Simultaneous binomial bounds over all blocks of neighbouring groups of rows.
 
-Groups are given by how many rows and how many events come before each of them, with all of them last. Only blocks that
-begin with a group in ``starts`` and end with a group that holds an event can matter: to take in another group full of
-events, or to leave out one without any, makes a lower bound larger.
+Groups are given by how many rows and how many events come before each of them, with all of them last. Blocks have one
+of the increasing ``lengths``, in groups. Only those that end with a group that holds an event can matter: to leave out
+one without any makes a lower bound larger. Where all lengths are allowed, only those can matter that begin with a group
+which holds an event and does not follow one that is full of events; ``begins (n_groups,)`` says where blocks begin.
 """
 
 import math
@@ -47,8 +48,8 @@ def _lower_bound(n, s, start, log_level, log_factorial):
 
 
 @kernel
-def lower_band(rows_before, events_before, starts, log_factorial, log_level):
-    """Return ``(n_groups,)``: the largest lower bound of all blocks that end at or before each group."""
+def lower_band(rows_before, events_before, begins, lengths, log_factorial, log_level):
+    """Return ``(n_groups,)``: the largest lower bound of the blocks that end at or before each group."""
     n_groups = rows_before.size - 1
     low = np.empty(n_groups)
     current = 0.0
@@ -58,10 +59,10 @@ def lower_band(rows_before, events_before, starts, log_factorial, log_level):
         rows = rows_before[k + 1]
         events = events_before[k + 1]
         if events > events_before[k]:
-            for i in range(starts.size):
-                j = starts[i]
-                if j > k:
-                    break
+            for i in range(np.searchsorted(lengths, k + 1, side="right") - 1, -1, -1):  # long ones first
+                j = k + 1 - lengths[i]
+                if not begins[j]:
+                    continue
                 n = rows - rows_before[j]
                 s = events - events_before[j]
                 gap = s - n * current
@@ -75,29 +76,38 @@ def lower_band(rows_before, events_before, starts, log_factorial, log_level):
 
 
 @kernel
-def smallest_tail(rows_before, events_before, starts, score, log_factorial, log_largest):
-    """Return the smallest log P(Binomial(n, score) >= s) of all blocks, at the score of their last group.
+def smallest_tails(rows_before, events_before, lengths, score, log_factorial, best):
+    """Lower ``best (n_draws,)`` to the smallest log P(Binomial(n, score) >= s) of all blocks, at their last score.
 
-    ``log_largest`` if none is smaller.
+    ``events_before (n_draws, n_groups + 1)`` are those of each draw.
     """
-    best = log_largest
-    half = 0.5 * math.log(2.0 * rows_before[rows_before.size - 1])
-    for k in range(rows_before.size - 1):
-        c = score[k]
-        rows = rows_before[k + 1]
-        events = events_before[k + 1]
-        if events == events_before[k] or c >= 1.0:
-            continue
-        if c <= 0.0:
-            return -np.inf
-        for i in range(starts.size):
-            j = starts[i]
-            if j > k:
-                break
-            n = rows - rows_before[j]
-            s = events - events_before[j]
-            gap = s - n * c
-            if gap <= 0.0 or gap * gap <= (-best - half) * c * (1.0 - c) * n:
+    # A tail is at least exp(-n KL) / sqrt(2 n), and KL at most the chi-squared distance (Ash 1965, lemma 4.7.2).
+    half = 0.5 * np.log(2.0 * np.arange(rows_before[rows_before.size - 1] + 1.0) + 1e-300)
+    for r in range(best.size):
+        before = events_before[r]
+        smallest = best[r]
+        for k in range(rows_before.size - 1):
+            c = score[k]
+            events = before[k + 1]
+            if events == before[k] or c >= 1.0:
                 continue
-            best = min(best, _log_tail(n, s, c, log_factorial)[0])
-    return best
+            if c <= 0.0:
+                smallest = -np.inf
+                break
+            log_c = math.log(c)
+            log_rest = math.log1p(-c)
+            variance = c * (1.0 - c)
+            for i in range(lengths.size):
+                j = k + 1 - lengths[i]
+                if j < 0:
+                    break
+                n = rows_before[k + 1] - rows_before[j]
+                s = events - before[j]
+                gap = s - n * c
+                if gap <= 0.0 or gap * gap <= (-smallest - half[n]) * variance * n:
+                    continue
+                choices = log_factorial[n] - log_factorial[s] - log_factorial[n - s]
+                if choices + s * log_c + (n - s) * log_rest >= smallest:  # the first term alone
+                    continue
+                smallest = min(smallest, _log_tail(n, s, c, log_factorial)[0])
+        best[r] = smallest

@@ -1,8 +1,11 @@
-"""Poisson-binomial distribution: its characteristic function, and its probabilities summed directly."""
+"""Poisson-binomial distribution: its characteristic function and its exponential moments."""
+
+import math
 
 from caltest._compiled._jit import kernel
 
 _BATCH = 64
+_TINY, _HUGE = 1e-200, 1e200  # products stay between 1e-300 and 1e300, as factors lie between 1e-100 and 1e100
 
 
 @kernel
@@ -40,13 +43,34 @@ def characteristic_function(p, cosine, sine, real, imag, batch_real, batch_imag)
 
 
 @kernel
-def add_indicators(p, pmf):
-    """Fill ``pmf (p.size + 1,)`` by adding indicators one by one: positive sums, so that tails keep their digits."""
-    pmf[:] = 0.0
-    pmf[0] = 1.0
+def log_moment(p, t):
+    """Return ``log E exp(t K)``, the sum of ``log(1 - p_i + p_i exp(t))``; logarithms of products of many factors."""
+    growth = math.exp(t)
+    total = 0.0
+    product = 1.0
     for i in range(p.size):
-        q = p[i]
-        r = 1.0 - q
-        for k in range(i + 1, 0, -1):
-            pmf[k] = pmf[k] * r + pmf[k - 1] * q
-        pmf[0] *= r
+        product *= (1.0 - p[i]) + p[i] * growth
+        if not _TINY < product < _HUGE:
+            total += math.log(product)
+            product = 1.0
+    return total + math.log(product)
+
+
+@kernel
+def log_moment_of_deviations(p, start, centre, deviation, mass, first, t):
+    """Return the sum over cells of ``log E exp(t |K - m|)``, with m of ``centre (n_cells,)``.
+
+    Probabilities of the events of cell b are ``p[start[b] : start[b + 1]]``; the values of ``|K - m|`` that are not
+    negligible and their probabilities are ``deviation`` and ``mass[first[b] : first[b + 1]]``.
+    """
+    total = 0.0
+    for b in range(centre.size):
+        events = p[start[b] : start[b + 1]]
+        up = log_moment(events, t) - t * centre[b]
+        down = log_moment(events, -t) + t * centre[b]
+        top = max(up, down)
+        inner = 0.0
+        for j in range(first[b], first[b + 1]):
+            inner += mass[j] * math.exp(-t * deviation[j] - top)
+        total += top + math.log(math.exp(up - top) + math.exp(down - top) - inner)
+    return total

@@ -72,11 +72,16 @@ def say(kind: str, text: str) -> None:
 
 @contextmanager
 def notes_on_stderr(words: Mapping[str, str]) -> Iterator[None]:
-    """Print every warning as one line, at once."""
+    """Print every warning as one line, at once, and the same one once."""
     from caltest.results import CalibrationWarning
 
+    said = set()
+
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        say("note", translate(str(message), words))
+        text = translate(str(message), words)
+        if text not in said:
+            said.add(text)
+            say("note", text)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", CalibrationWarning)

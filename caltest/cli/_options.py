@@ -190,6 +190,7 @@ def _known(kind: type) -> str:
 def read_file(path: Path, options: argparse.Namespace) -> PredictionFile:
     """Return the predictions of a file."""
     from caltest.predictions import read_predictions
+    from caltest.predictions._validation import are_reordered
 
     data = read_predictions(
         path, options.label, options.prob, options.folds, groups=options.groups, sample_weight=options.weights
@@ -198,7 +199,7 @@ def read_file(path: Path, options: argparse.Namespace) -> PredictionFile:
         return data
     classes = _as_labels(options.classes)
     names = list(map(str, classes))
-    if names != list(data.prob) and sorted(names) == sorted(data.prob):
+    if are_reordered(names, data.prob):
         msg = (
             f"{path}: the probability columns are {', '.join(data.prob)}, and `classes` names them in another order; "
             f"--prob {','.join(names)} takes them in that order"

@@ -26,6 +26,7 @@ from caltest.cli._options import (
     read_file,
     shortened,
 )
+from caltest.results._description import counted
 
 if TYPE_CHECKING:
     from caltest.hypothesis_tests import CalibrationTable
@@ -164,7 +165,7 @@ def _as_text(table: CalibrationTable, data: PredictionFile, source: str) -> str:
 
     guessed = " (guessed)" if data.label_guessed else ""
     lines = [
-        f"Data: {source}, {len(data.y_true)} observations.",
+        f"Data: {source}, {counted(len(data.y_true))}.",
         f"Label column: {data.label}{guessed}. Probability columns: {shortened(data.prob)}.",
     ]
     if data.classes is not None and list(map(str, data.classes)) != list(data.prob):

@@ -79,7 +79,7 @@ def compare_models(
 
     Plain estimates such as the ECE cannot be compared, because their noise floor differs between models (Vaicenavicius
     et al. 2019, section 4.3). So each model is tested for calibration and its estimate is reported with the noise floor
-    of its own predictions; the debiased squared l2 calibration error is estimated with an interval; and every pair of
+    on its predictions; the debiased squared l2 calibration error is estimated with an interval; and every pair of
     models is tested for a difference of this error (`paired_test`).
 
     A model is better calibrated than another if the adjusted p-value of their difference is at most

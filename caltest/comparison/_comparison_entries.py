@@ -10,7 +10,8 @@ from caltest.estimation._l2_interval import L2Interval
 from caltest.estimation._score_decomposition import ScoreDecomposition
 from caltest.resampling._distributions import alpha_of
 from caltest.results import ComponentResult, ConfidenceInterval, Result, TestResult
-from caltest.results._description import Description
+from caltest.results._decision import equate_pvalue
+from caltest.results._description import Description, counted
 from caltest.results._plain import to_plain
 
 
@@ -94,7 +95,7 @@ class ComparedModel(Result):
         return to_plain({**self.numbers, "test": self.test})
 
     def _describe(self) -> Description:
-        title = f"{self.name} ({self.test.lens_name}, {self.test.n_samples} observations)"
+        title = f"{self.name} ({self.test.lens_name}, {counted(self.test.n_samples)})"
         return replace(self.test._describe(), title=title)
 
 
@@ -135,7 +136,7 @@ class ComparedPair(Result):
     @property
     def conclusion(self) -> str:
         """The decision about the pair in words."""
-        p = f"adjusted p = {self.pvalue_adjusted:.4g}"
+        p = equate_pvalue(self.pvalue_adjusted, name="adjusted p")
         if self.better is not None:
             return f"{self.better} is better calibrated than {self.b if self.better == self.a else self.a} ({p})."
         rest = ", and calibration is rejected for neither" if self.calibrated else ""

@@ -16,7 +16,7 @@ from caltest.predictions._sample import Sample
 from caltest.resampling._distributions import SMALLEST_PVALUE, alpha_of
 from caltest.resampling._signs import MANY_GROUPS
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._decision import Decision
+from caltest.results._decision import Decision, equate_pvalue
 from caltest.results._description import Description, Table
 from caltest.results._note import PAGE
 from caltest.results._test_result import percent
@@ -105,7 +105,7 @@ class DifferenceResult(Decision, Result):
     @property
     def conclusion(self) -> str:
         """The decision in words."""
-        found = f"at the {percent(self.alpha)} level (p = {self.pvalue:.4g})"
+        found = f"at the {percent(self.alpha)} level ({equate_pvalue(self.pvalue)})"
         if not self.rejected:
             proof = "This does not prove that the models are equally calibrated."
             return f"No difference in calibration is shown {found}. {proof}"

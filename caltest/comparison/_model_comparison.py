@@ -13,6 +13,7 @@ from caltest.predictions._lens import LensLike
 from caltest.resampling import correct_pvalues
 from caltest.resampling._distributions import alpha_of
 from caltest.results import ConfidenceInterval, Note, Result
+from caltest.results._decision import show_pvalue
 from caltest.results._description import Description, Table, join
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
@@ -229,7 +230,7 @@ class ModelComparison(Result):
                 model.miscalibration.root_text,
                 f"{model.plain.statistic:.4f}",
                 f"{model.plain.noise_floor:.4f}",
-                f"{model.pvalue_adjusted:.4g}",
+                show_pvalue(model.pvalue_adjusted),
             )
             for model in self.models
         ]
@@ -241,7 +242,7 @@ class ModelComparison(Result):
             (
                 f"{pair.a} - {pair.b}",
                 _difference_text(pair.test.difference, pair.simultaneous_interval),
-                f"{pair.pvalue_adjusted:.4g}",
+                show_pvalue(pair.pvalue_adjusted),
                 "" if pair.better is None else "first" if pair.better == pair.a else "second",
             )
             for pair in self.pairs

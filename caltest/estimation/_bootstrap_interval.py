@@ -26,7 +26,7 @@ from caltest.resampling._row_draws import BootstrapDraws
 from caltest.resampling._run import null_values, settle
 from caltest.resampling._signs import group_of
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._description import Description
+from caltest.results._description import Description, counted
 from caltest.results._naming import describe
 from caltest.results._progress import Progress, reporting
 from caltest.results._test_result import percent
@@ -97,7 +97,7 @@ class BootstrapInterval(Result):
         if not self.n_resamples:
             return f"{found}, so it has no bootstrap interval."
         return (
-            f"{found}. Between data sets of {self.n_samples} observations it varies from {self.confidence_interval} "
+            f"{found}. Between data sets of {counted(self.n_samples)} it varies from {self.confidence_interval} "
             f"({percent(self.confidence_level)} {self.kind} bootstrap interval, standard error "
             f"{self.standard_error:.2g})."
         )
@@ -118,7 +118,7 @@ class BootstrapInterval(Result):
             remarks.append(f"Bootstrap distribution: {self.n_resamples} samples of the observations with replacement.")
         name = type(self.test_statistic).__name__
         return Description(
-            f"Bootstrap interval ({name}, {self.lens_name}, {self.n_samples} observations)",
+            f"Bootstrap interval ({name}, {self.lens_name}, {counted(self.n_samples)})",
             [self.conclusion],
             remarks=remarks,
             notes=self.notes,

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.resampling._chernoff import SMALLEST_EXACT, count_bound
 from caltest.resampling._distributions import SMALLEST_PVALUE
 from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.results import Result
-from caltest.results._decision import rejects
-from caltest.results._description import Description, Table, join
+from caltest.results._decision import rejects, show_pvalue
+from caltest.results._description import Description, Table, counted, join
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_FAR_TAIL = 1e-8  # below, only sums of positive numbers keep their digits
 _ROUNDING = 1e-12  # of a frequency
 
 
@@ -120,15 +120,15 @@ class CellTests(Result):
                 f"{cell.count}",
                 f"{cell.expected:.4f}",
                 f"{cell.observed:.4f}",
-                f"{cell.pvalue:.4g}",
-                f"{cell.pvalue_adjusted:.4g}",
+                show_pvalue(cell.pvalue, bound=cell.pvalue <= SMALLEST_EXACT),
+                show_pvalue(cell.pvalue_adjusted, bound=cell.pvalue <= SMALLEST_EXACT),
                 "*" if cell.rejected else "",
             )
             for cell in self.to_frame().itertuples()
         ]
         n_samples = int(self.count.sum())
         return Description(
-            f"Tests of single cells ({self.lens_name}, {n_samples} observations, {describe(self.partition)})",
+            f"Tests of single cells ({self.lens_name}, {counted(n_samples)}, {describe(self.partition)})",
             [self.conclusion],
             [Table(("cell (bin)", "count", "expected", "observed", "p-value", "adjusted p", "rejected"), rows)],
             [
@@ -152,11 +152,12 @@ def cell_pvalue(distribution: PoissonBinomial, probabilities: NDArray[np.float64
     distribution : PoissonBinomial
         Distribution of the number of events.
     probabilities : array of shape (n,)
-        Probabilities of the events, from which far tails are summed again without loss of digits.
+        Probabilities of the events; below 1e-12 they give Chernoff's upper bound of the p-value.
     n_events : int
         The observed number k.
     """
     pvalue = distribution.two_sided(n_events)
-    if pvalue < _FAR_TAIL:
-        pvalue = PoissonBinomial.with_tails(probabilities).two_sided(n_events)
+    if pvalue < SMALLEST_EXACT:
+        upper = n_events > probabilities.sum()
+        pvalue = min(2 * count_bound(probabilities, n_events, upper=upper), SMALLEST_EXACT)
     return max(pvalue, SMALLEST_PVALUE)

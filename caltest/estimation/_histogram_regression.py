@@ -19,7 +19,7 @@ from caltest.predictions._user_functions import Region, apply_distance, apply_le
 from caltest.predictions._validation import validate_prob, validate_problem
 from caltest.predictions._variance_tree import VarianceTree
 from caltest.results import Note, Result
-from caltest.results._description import Description, Table
+from caltest.results._description import Description, Table, counted
 from caltest.results._naming import describe
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class HistogramRegression(Result):
             for i in largest
         ]
         return Description(
-            f"Histogram regression ({self.lens_name}, {self.count.sum():g} observations, {describe(self.partition)})",
+            f"Histogram regression ({self.lens_name}, {counted(self.count.sum())}, {describe(self.partition)})",
             [self.conclusion],
             [Table(("observations", "average prediction", "frequencies"), rows)],
             shown,

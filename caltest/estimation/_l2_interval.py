@@ -19,7 +19,7 @@ from caltest.predictions._user_functions import Region
 from caltest.predictions._validation import validate_choice, validate_level
 from caltest.predictions._variance_tree import VarianceTree
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._description import Description, Table
+from caltest.results._description import Description, Table, counted
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
 from caltest.statistics._squared_l2_distribution import SquaredL2Distribution
@@ -116,7 +116,7 @@ class L2Interval(Result):
             )
         ]
         return Description(
-            f"l2 calibration error ({self.lens_name}, {self.n_samples} observations, {self.n_cells} cells)",
+            f"l2 calibration error ({self.lens_name}, {counted(self.n_samples)}, {self.n_cells} cells)",
             [self.conclusion],
             [Table(("", "estimate", "low", "high"), rows)],
             [f"Target: {self.target}.", f"Interval: {self.origin}."],

@@ -22,7 +22,7 @@ from caltest.resampling._run import VALID_METHODS, Question, draw_nulls, exact_d
 from caltest.resampling._schemes import validate_resampling
 from caltest.resampling._sparsity import sparsity_notes
 from caltest.results import Note, Result
-from caltest.results._description import Description, Table
+from caltest.results._description import Description, Table, counted
 from caltest.results._naming import describe
 from caltest.results._progress import Progress, reporting
 from caltest.results._test_result import percent
@@ -103,7 +103,7 @@ class NoiseFloor(Result):
         rows += [(f"{percent(q)} quantile", f"{value:.4g}") for q, value in self.quantiles.items()]
         error = f"; standard error of the mean {self.numerical_error:.1g}" if self.n_resamples else ""
         return Description(
-            f"Noise floor ({type(self.test_statistic).__name__}, {self.lens_name}, {self.n_samples} observations)",
+            f"Noise floor ({type(self.test_statistic).__name__}, {self.lens_name}, {counted(self.n_samples)})",
             [
                 self.conclusion,
                 "A value of this size is no sign of miscalibration. A larger value is a reason to test; the excess "

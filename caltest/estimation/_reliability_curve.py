@@ -32,7 +32,7 @@ from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.resampling._row_draws import RowDraws
 from caltest.resampling._schemes import validate_resampling
 from caltest.results import Note, Result
-from caltest.results._description import Description, Table
+from caltest.results._description import Description, Table, counted
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
 
@@ -236,7 +236,7 @@ class ReliabilityCurve(Result):
         ]
         bar = f"{self.bars} bar"
         return Description(
-            f"Reliability curve ({self.lens_name}, {int(self.count.sum())} observations, {describe(self.partition)})",
+            f"Reliability curve ({self.lens_name}, {counted(int(self.count.sum()))}, {describe(self.partition)})",
             [self.conclusion],
             [Table(("cell (bin)", "observations", "predicted", "observed", bar, "outside"), rows)],
             notes=self.notes,

@@ -13,7 +13,7 @@ from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._sample import Sample, make_event_sample
 from caltest.predictions._validation import validate_choice
 from caltest.results import Result
-from caltest.results._description import Description, Table
+from caltest.results._description import Description, Table, counted
 from caltest.results._test_result import percent
 from caltest.statistics._isotonic import SCORES, climatological_score, recalibrated_score, stated_score
 
@@ -72,7 +72,7 @@ class ScoreDecomposition(Result):
             ("uncertainty", f"{self.uncertainty:.4g}", "score of the base rate; a property of the labels"),
         ]
         return Description(
-            f"Decomposition of the {_NAMES[self.score]} ({self.lens_name}, {self.n_samples} observations)",
+            f"Decomposition of the {_NAMES[self.score]} ({self.lens_name}, {counted(self.n_samples)})",
             [self.conclusion],
             [Table(("term", "value", "meaning"), rows, left=("meaning",))],
             [

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from caltest.resampling import correct_pvalues
 from caltest.results import Note, Result, TestResult
 from caltest.results._decision import rejects
-from caltest.results._description import Description, Table, join
+from caltest.results._description import Description, Table, counted, join
 from caltest.results._note import PAGE
 from caltest.results._test_result import components_table, percent
 
@@ -81,11 +81,11 @@ class CalibrationTable(Result):
             return self.tests[0].conclusion
         if not rejects(self.pvalue, self.alpha):
             return (
-                f"Calibration is not rejected (global p = {self.pvalue:.4g}, {self._n_samples} observations). This "
+                f"Calibration is not rejected (global p = {self.pvalue:.4g}, {counted(self._n_samples)}). This "
                 f"does not prove that the model is calibrated. {self._count()}"
             )
-        direction = self.tests[0].direction
-        towards = f" The model is {direction}." if direction else ""
+        words = self.tests[0].direction_words
+        towards = f" {words}" if words else ""
         level = percent(self.alpha)
         return f"Calibration is rejected at the {level} level (global p = {self.pvalue:.4g}).{towards} {self._count()}"
 
@@ -179,7 +179,7 @@ class CalibrationTable(Result):
         )
 
     def _title(self) -> str:
-        return f"Calibration table ({self.tests[0]._full_name}, {self._number}, {self._n_samples} observations)"
+        return f"Calibration table ({self.tests[0]._full_name}, {self._number}, {counted(self._n_samples)})"
 
     def _sizes(self) -> list[str]:
         """Say how large the miscalibration is."""
@@ -230,7 +230,7 @@ class CalibrationTable(Result):
 
 
 def short_direction(test: TestResult) -> str:
-    """Return the direction of a test in one word: "over" or "under"."""
+    """Return the direction of a test in short: "over" or "under", "too low" or "too high"."""
     return (test.direction or "").removesuffix("-confident")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from caltest.results import TestResult
-from caltest.results._description import Description, Table
+from caltest.results._description import Description, Table, counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ class ClassicalTestResult(TestResult):
         return pd.DataFrame(dict(self.columns)) if self.columns else super().to_frame()
 
     def _describe(self) -> Description:
-        about = f"{self.lens_name}, {self.n_samples} observations, {self.n_outcomes} outcomes"
+        about = f"{self.lens_name}, {counted(self.n_samples)}, {self.n_outcomes} outcomes"
         return replace(super()._describe(), title=f"{self.title} ({about})")
 
     def _usual_size(self) -> list[str]:

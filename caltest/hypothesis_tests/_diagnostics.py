@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from caltest.estimation._l2_interval import L2Interval, interval_of_sample
 from caltest.predictions._cells import few_cells_notes
 from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lenses import Canonical, ClassWise, Groups
 from caltest.predictions._sample import Sample
 from caltest.resampling._distributions import TIE_TOLERANCE
 from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, correct_pvalues
@@ -22,6 +23,7 @@ from caltest.resampling._schemes import Consistency, SignedGroups
 from caltest.resampling._signs import SignDraws
 from caltest.resampling._sparsity import sparsity_notes
 from caltest.results import ComponentResult, Note, TestResult
+from caltest.results._decision import equate_pvalue
 from caltest.results._test_result import percent
 from caltest.results._warnings import warn_user
 
@@ -30,6 +32,7 @@ DIRECTION_LEVEL = 0.05
 
 _UNUSUALLY_SMALL = 0.01
 _ROUNDING = 1e-9  # of an average of probabilities
+_ONE_SIDED = 0.999  # share of the predictions that make the same outcome the more probable one
 _SHOWN = 5  # observations that a note names
 
 
@@ -75,11 +78,11 @@ def describe_finding(
             parts, finding.component_values, finding.component_pvalues, finding.component_nulls, strict=True
         )
     )
-    score, direction = _direction(components, sample)
+    score, direction, words = _direction(components, sample, lens)
     notes = (
         *scheme.notes,
         *(sparsity_notes(parts, sample, finding.draws) if finding.draws is not None else ()),
-        *dict.fromkeys(note for part in parts for note in few_cells_notes(sample, getattr(part, "partition", None))),
+        *dict.fromkeys(note for part in parts for note in few_cells_notes(sample, part.partition)),
         *_constant_notes(components),
         *_scatter_notes(components),
         *impossible_notes(sample),
@@ -108,6 +111,7 @@ def describe_finding(
         alpha=alpha,
         score=score,
         direction=direction,
+        direction_words=words,
         impossible_samples=sample.impossible,
         notes=notes,
         _measure=_l2_error(sample, lens, classes) if measure is None else measure,
@@ -120,32 +124,57 @@ def _l2_error(sample: Sample, lens: LensLike, classes: Sequence[Any] | None) -> 
     return cache(partial(interval_of_sample, model, lens=lens, lens_name=lens_name(lens, classes)))
 
 
-def _direction(components: Sequence[ComponentResult], sample: Sample) -> tuple[float | None, str | None]:
-    """Return the score of the first component that has a direction, and the direction if there is no doubt of it.
+def _direction(
+    components: Sequence[ComponentResult], sample: Sample, lens: LensLike
+) -> tuple[float | None, str | None, str | None]:
+    """Return the score of the first component that has one, and the direction and its reason if there is no doubt.
 
-    The score must be significant, and confidence and accuracy must differ in the same direction: a score also reacts to
+    A score must be significant, and confidence and accuracy must differ in the same direction: a score also reacts to
     shifts, of single classes or of rare events.
     """
+    scores = []
     for component in components:
         score = component.test_statistic.direction(sample, sample.outcome)
         if score is None:
             continue
+        scores.append(score)
         own_pvalue = component.null.sf(component.statistic)  # not the one that an impossible label forces
-        gap = sample.once(_confidence_gap)
-        if own_pvalue > DIRECTION_LEVEL or abs(gap) <= _ROUNDING or not -score * gap > 0:
-            return score, None
-        return score, "over-confident" if score < 0 else "under-confident"
-    return None, None
+        confidence, accuracy = sample.once(_confidence_and_accuracy)
+        gap = confidence - accuracy
+        if own_pvalue <= DIRECTION_LEVEL and abs(gap) > _ROUNDING and score * gap < 0:
+            source = f"({component.test_statistic}, {equate_pvalue(own_pvalue)})"
+            return scores[0], *_in_words(confidence, accuracy, sample, lens, source)
+    return (scores[0] if scores else None), None, None
 
 
-def _confidence_gap(sample: Sample) -> float:
-    """Return average confidence minus accuracy; of m most probable outcomes each is right with 1/m."""
+def _in_words(
+    confidence: float, accuracy: float, sample: Sample, lens: LensLike, source: str
+) -> tuple[str | None, str | None]:
+    """Return the direction and the sentence that gives its numbers; that of a rare event is about its frequency."""
+    share = float((sample.given[:, 1] < 0.5).mean())
+    names_event = sample.n_outcomes == 2 and isinstance(lens, Canonical | ClassWise | Groups)
+    if not names_event or max(share, 1 - share) < _ONE_SIDED:
+        direction = "over-confident" if confidence > accuracy else "under-confident"
+        numbers = f"average confidence {confidence:.4g}, accuracy {accuracy:.4g}"
+        return direction, f"The model is {direction}: {numbers} {source}."
+    # Confidence is that of the more frequent outcome: a risk that is too low would be called over-confident.
+    predicted, observed = float(sample.given[:, 1].mean(dtype=np.float64)), float((sample.outcome == 1).mean())
+    low = predicted < observed
+    if low != ((confidence > accuracy) == (share > 0.5)):
+        return None, None
+    numbers = f"average prediction {predicted:.4g}, frequency {observed:.4g}"
+    words = f"The event is {'more' if low else 'less'} frequent than predicted: {numbers} {source}."
+    return "too low" if low else "too high", words
+
+
+def _confidence_and_accuracy(sample: Sample) -> tuple[float, float]:
+    """Return average confidence and accuracy; of m most probable outcomes each is right with 1/m."""
     largest = sample.given.max(axis=1)
     hit = sample.given[np.arange(sample.n_samples), sample.outcome] == largest
     n_largest = np.zeros(sample.n_samples)
     for column in sample.given.T:  # one at a time: there may be a thousand
         n_largest += column == largest
-    return float(largest.mean(dtype=np.float64) - (hit / n_largest).mean())
+    return float(largest.mean(dtype=np.float64)), float((hit / n_largest).mean())
 
 
 def _origin(finding: Finding, null: Consistency) -> str:
@@ -161,7 +190,7 @@ def _origin(finding: Finding, null: Consistency) -> str:
 def _independent_origin(finding: Finding, null: Consistency) -> str:
     if finding.tail is None:
         return null.origin(_n_draws(finding))
-    if math.isinf(finding.tail.relative_error):
+    if finding.method == "upper-bound":
         return f"upper bound, predictions fixed (valid at every sample size): {finding.tail.method}"
     if finding.method == "exact":
         return f"computed exactly, predictions fixed (valid at every sample size): {finding.tail.method}"

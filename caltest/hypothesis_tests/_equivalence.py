@@ -19,8 +19,8 @@ from caltest.predictions._variance_tree import VarianceTree
 from caltest.resampling import Consistency
 from caltest.resampling._distributions import SMALLEST_PVALUE
 from caltest.results import Note, Result
-from caltest.results._decision import Decision
-from caltest.results._description import Description
+from caltest.results._decision import Decision, equate_pvalue
+from caltest.results._description import Description, counted
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
 from caltest.results._test_result import percent
@@ -97,7 +97,7 @@ class EquivalenceResult(Decision, Result):
         cells = "1 cell" if number == 1 else f"{number} cells"
         said = (
             f"It {verdict} shown at the {percent(self.alpha)} level that the l2 calibration error within "
-            f"{cells} is below {self.margin:.4g} (p = {self.pvalue:.4g})."
+            f"{cells} is below {self.margin:.4g} ({equate_pvalue(self.pvalue)})."
         )
         if self.interval.confidence_interval.high >= greatest_l2(self.interval.n_outcomes):
             return f"{said} These observations certify no margin."
@@ -106,7 +106,7 @@ class EquivalenceResult(Decision, Result):
     def _describe(self) -> Description:
         about = self.interval
         return Description(
-            f"Equivalence test ({about.lens_name}, {about.n_samples} observations, {about.n_cells} cells (bins))",
+            f"Equivalence test ({about.lens_name}, {counted(about.n_samples)}, {about.n_cells} cells (bins))",
             [self.conclusion, about.conclusion],
             remarks=[
                 f"Hypothesis: {self.hypothesis}. Deviations of opposite sign within a cell (bin) cancel and are not "

@@ -22,6 +22,7 @@ from caltest.predictions._validation import validate_level, validate_positive, v
 from caltest.resampling import Consistency
 from caltest.resampling._distributions import SMALLEST_PVALUE, Distribution, LimitDistribution, Tail, chi_squared
 from caltest.resampling._run import Finding, settle
+from caltest.results._decision import equate_pvalue
 from caltest.results._description import Table
 from caltest.results._test_result import percent
 from caltest.statistics import HosmerLemeshow
@@ -143,7 +144,7 @@ class ToleranceResult(ClassicalTestResult):
         proven = "is" if self.rejected else "is not"
         return (
             f"It {proven} proven at the {percent(self.alpha)} level that the standardised miscalibration exceeds "
-            f"{self.margin:.4g} (p = {self.pvalue:.4g}). The debiased estimate is {self.miscalibration:.4g}."
+            f"{self.margin:.4g} ({equate_pvalue(self.pvalue)}). The debiased estimate is {self.miscalibration:.4g}."
         )
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from caltest.estimation._calibration_band import CalibrationBand
 from caltest.plotting._axes import BAR, DASHED, DENSITY, LINE, POINT, legend_below, require, single
 from caltest.predictions._validation import validate_choice
+from caltest.results._decision import equate_pvalue
+from caltest.results._description import counted
 from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
@@ -20,8 +22,9 @@ def plot_calibration_band(
 ) -> Axes:
     """Plot a simultaneous confidence band for a non-decreasing calibration function.
 
-    The pale area is the band, the line the isotonic fit to the labels. Where the diagonal is outside the band it is
-    thick. Ticks at the bottom are the distinct scores, every k-th of them if there are more than 200.
+    The pale area is the confidence band, the line the isotonic fit to the labels. The dotted lines are the band of the
+    test: where the diagonal is outside of it, calibration is rejected, and the diagonal is thick. Ticks at the bottom
+    are the distinct scores, every k-th of them if there are more than 200.
 
     Parameters
     ----------
@@ -60,22 +63,25 @@ def plot_calibration_band(
     require(band, CalibrationBand, "band", "calibration_band")
     square = style == "classical"
     ax = single(ax, (5.2, 5.9) if square else (6.4, 4.6))
-    point, lower, upper = _outline(band)
+    point, lower, upper = _outline(band.score, band.lower, band.upper)
     base = 0.0 if square else point
-    label = f"{percent(band.confidence_level)} band, all scores together"
+    label = f"{percent(band.confidence_level)} confidence band, all scores together"
     ax.fill_between(point, lower - base, upper - base, color=DENSITY, linewidth=0, zorder=1, label=label)
     for edge in (lower, upper):
         ax.plot(point, edge - base, color=LINE, linewidth=0.7, zorder=2)
+    _, *edges = _outline(band.score, band.test_lower, band.test_upper)
+    for edge, words in zip(edges, ("band of the test", None), strict=True):
+        ax.plot(point, edge - base, color=LINE, linewidth=0.9, linestyle=":", zorder=3, label=words)
     fit = band.recalibrated - (0.0 if square else band.score)
     ax.plot(band.score, fit, color=POINT, linewidth=1.3, zorder=4, label="isotonic fit")
     ax.plot([0, 1], [0, 1 if square else 0], color=LINE, zorder=3, label="calibrated", **DASHED)
     for i, (start, end) in enumerate(band.rejected_regions):
         height = [start, end] if square else [0, 0]
-        label_once: dict[str, Any] = {"label": "calibrated, outside the band"} if i == 0 else {}
+        label_once: dict[str, Any] = {"label": "calibration rejected"} if i == 0 else {}
         ax.plot([start, end], height, color=BAR, linewidth=3.5, solid_capstyle="butt", zorder=5, **label_once)
     ax.set_xlim(-0.02, 1.02)
     ax.set_xlabel("predicted probability")
-    ax.set_title(f"{band.lens_name}, {band.n_samples:,} observations, p = {band.pvalue:.2g}", fontsize="medium")
+    ax.set_title(f"{band.lens_name}, {counted(band.n_samples, ',')}, {equate_pvalue(band.pvalue)}", fontsize="medium")
     shown = band.score[:: -(-len(band.score) // _MOST_TICKS)]
     ax.plot(shown, np.zeros(len(shown)), transform=ax.get_xaxis_transform(), **_TICKS)
     if square:
@@ -95,9 +101,7 @@ _MOST_TICKS = 200
 _TICKS: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 7, "color": LINE, "clip_on": False}
 
 
-def _outline(band: CalibrationBand) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _outline(score: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return abscissae and ends of the band; the lower end steps up after a score, the upper end before one."""
-    point = np.concatenate([[0.0], np.repeat(band.score, 2), [1.0]])
-    lower = np.repeat(np.append(0.0, band.lower), 2)
-    upper = np.repeat(np.append(band.upper, 1.0), 2)
-    return point, lower, upper
+    point = np.concatenate([[0.0], np.repeat(score, 2), [1.0]])
+    return point, np.repeat(np.append(0.0, lower), 2), np.repeat(np.append(upper, 1.0), 2)

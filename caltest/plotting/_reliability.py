@@ -12,6 +12,7 @@ from caltest.estimation._cell_tests import CellTests
 from caltest.estimation._reliability_curve import ReliabilityCurve
 from caltest.plotting._axes import BAR, DASHED, DENSITY, LINE, POINT, legend_below, require, single
 from caltest.predictions._validation import validate_choice
+from caltest.results._description import counted
 from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def plot_reliability(
     _draw_cells(curve, tests, ax, base, 0.96 * reach)
     ax.set_xlim(-0.02, 1.02)
     ax.set_xlabel("predicted probability")
-    ax.set_title(f"{curve.lens_name}, {curve.count.sum():,} observations", fontsize="medium")
+    ax.set_title(f"{curve.lens_name}, {counted(curve.count.sum(), ',')}", fontsize="medium")
     if square:
         ax.plot([0, 1], [0, 1], color=LINE, zorder=2, label="calibrated", **DASHED)
         ax.set_ylim(-0.02, 1.02)

@@ -1,4 +1,4 @@
-"""The smooth reliability curve with its bootstrap band, in the two styles of the reliability diagram."""
+"""The smooth reliability curve with its bands, in the two styles of the reliability diagram."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from caltest.estimation._smooth_reliability_curve import SmoothReliabilityCurve
 from caltest.plotting._axes import BAR, DASHED, DENSITY, LINE, POINT, legend_below, require, single
 from caltest.predictions._validation import validate_choice
+from caltest.results._description import counted
 from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
@@ -18,11 +19,12 @@ if TYPE_CHECKING:
 def plot_smooth_reliability(
     curve: SmoothReliabilityCurve, ax: Axes | None = None, style: str = "deviation", *, legend: bool = True
 ) -> Axes:
-    """Plot a smooth reliability curve with its bootstrap band.
+    """Plot a smooth reliability curve with its two bands.
 
-    The line is the smoothed frequency, interrupted where there are no predictions; the coloured band contains the
-    curves of resampled observations, point by point; the pale area at the bottom is the density of the predictions.
-    Points with less than 1 % of the largest density do not determine the scale of deviations.
+    The line is the smoothed frequency, interrupted where there are no predictions, with its confidence band in colour.
+    The grey band around "calibrated" is where the line would lie if the model were calibrated. Bands from 0 to 1 are
+    not drawn. The pale area at the bottom is the density of the predictions. Points with less than 1 % of the largest
+    density do not determine the scale of deviations.
 
     Parameters
     ----------
@@ -61,15 +63,23 @@ def plot_smooth_reliability(
     require(curve, SmoothReliabilityCurve, "curve", "smooth_reliability_curve")
     square = style == "classical"
     ax = single(ax, (5.2, 5.9) if square else (6.4, 4.6))
-    base = np.zeros(len(curve.point)) if square else curve.expected
+    base = np.zeros(len(curve.point)) if square else curve.point
     _draw_density(curve, ax, square=square)
-    point, low, high, line = _broken(curve.point, curve.band_low - base, curve.band_high - base, curve.observed - base)
-    band = f"{percent(curve.confidence_level)} bootstrap band, point by point"
-    ax.fill_between(point, low, high, color=BAR, alpha=0.4, linewidth=0, zorder=3, label=band)
+    level = percent(curve.confidence_level)
+    kind = "all together" if curve.simultaneous else "point by point"
+    bands = np.array([curve.calibrated_low, curve.calibrated_high, curve.confidence_low, curve.confidence_high])
+    for low, high in (bands[:2], bands[2:]):
+        low[high - low >= 1] = np.nan
+    ends = [*bands, curve.observed]
+    point, calibrated_low, calibrated_high, low, high, line = _broken(curve.point, *(end - base for end in ends))
+    label = f"{level} band if calibrated, {kind}"
+    ax.fill_between(point, calibrated_low, calibrated_high, color=LINE, alpha=0.3, linewidth=0, zorder=2, label=label)
+    label = f"{level} confidence band, point by point"
+    ax.fill_between(point, low, high, color=BAR, alpha=0.4, linewidth=0, zorder=3, label=label)
     ax.plot(point, line, color=POINT, linewidth=1.5, zorder=4, label=f"observed, bandwidth {curve.bandwidth:.3g}")
     ax.set_xlim(-0.02, 1.02)
     ax.set_xlabel("predicted probability")
-    ax.set_title(f"{curve.lens_name}, {curve.n_samples:,} observations", fontsize="medium")
+    ax.set_title(f"{curve.lens_name}, {counted(curve.n_samples, ',')}", fontsize="medium")
     if square:
         ax.plot([0, 1], [0, 1], color=LINE, zorder=2, label="calibrated", **DASHED)
         ax.set_ylim(-0.02, 1.02)
@@ -78,7 +88,7 @@ def plot_smooth_reliability(
     else:
         ax.axhline(0, color=LINE, zorder=2, label="calibrated", **DASHED)
         full = curve.density >= 0.01 * curve.density.max()
-        reach = 1.2 * max(np.abs([curve.band_low - base, curve.band_high - base])[:, full].max(), 0.01)
+        reach = 1.2 * max(np.nanmax(np.abs([end - base for end in ends])[:, full]), 0.01)
         ax.set_ylim(-reach, reach)
         ax.set_ylabel("observed - predicted")
     if legend:

@@ -106,10 +106,15 @@ def validate_columns(y_prob: Any, n_classes: int, classes: Sequence[Any] | None 
     """
     names = [str(name) for name in getattr(y_prob, "columns", ())]
     expected = [str(name) for name in (range(n_classes) if classes is None else classes)]
-    if names != expected and sorted(names) == sorted(expected):
+    if are_reordered(names, expected):
         other = "labels are class indices" if classes is None else f"`classes` is {expected}"
         msg = f"columns of `y_prob` must be in the order of the classes, got {names}, and {other}; reorder the columns."
         raise ValueError(msg)
+
+
+def are_reordered(names: Sequence[str], expected: Sequence[str]) -> bool:
+    """Return whether names are the expected ones in another order."""
+    return list(names) != list(expected) and sorted(names) == sorted(expected)
 
 
 def is_large(prob: NDArray[Any]) -> bool:

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.resampling._distributions import TIE_TOLERANCE, CellDistribution, Distribution, Tail
+from caltest.resampling._chernoff import CHERNOFF, SMALLEST_EXACT
+from caltest.resampling._distributions import SMALLEST_PVALUE, TIE_TOLERANCE, CellDistribution, Distribution, Tail
 from caltest.resampling._grid import (
     NEGLIGIBLE,
     SMALLEST_GRID,
@@ -24,19 +25,19 @@ from caltest.resampling._grid import (
     end_of_grid,
     quantile_of_sum,
     split,
-    tilt,
-    tilted_mass,
 )
 
 _MOST_ATOMS = 10**6
-_HOPELESS = 100  # estimates of their number are rough
-_FOURIER_FLOOR = 1e-8
-_LOG_SMALLEST = 80.0  # terms below exp(-80) of the largest are dropped
+_HOPELESS = 5  # estimates of their number are rough
 _LARGEST_GRID, _LARGEST_LATTICE = 2**18, 2**20
-_AGREEMENT, _FAR_AGREEMENT = 2e-4, 1e-2
+_AGREEMENT = 2e-4
 _ALIGNED = 1e-6
+_FAR = 6.0  # standard deviations, below which no bound of 1e-12 is to be expected
+_ROUNDING = 1e-15  # of a sum of probabilities that Fourier transforms returned
 _PRODUCT = "product of the cells' distribution functions"
-_LARGEST_ERROR = 0.1
+
+Bound = Callable[[float], float]
+"""From x to an upper bound of P(T >= x)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +46,14 @@ class MaximumDistribution(Distribution):
 
     Attributes
     ----------
-    cells, with_tails
+    cells : sequence of CellDistribution
+        The distribution of each cell's contribution.
+    bound : callable
         As in `SumDistribution`.
     """
 
     cells: Sequence[CellDistribution]
-    with_tails: Callable[[], Sequence[CellDistribution]]
+    bound: Bound | None = None
 
     @cached_property
     def _atoms(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -77,18 +80,20 @@ class MaximumDistribution(Distribution):
         return float(math.sqrt(np.square(self._atoms[0] - self.mean) @ self._mass))
 
     def sf(self, x: float) -> float:
-        r"""Return :math:`-\mathrm{expm1} \sum_b \log(1 - P(d_b \ge x))`, which keeps its digits in the tail."""
-        floor = np.array(x - self._slack)
-        probability = float(_maximum_tail(self.cells, floor))
-        return probability if probability > _FOURIER_FLOOR else float(_maximum_tail(self.with_tails(), floor))
+        """Return P(T >= x), ties counted."""
+        return self.tail(x).probability
 
     def cdf(self, x: float) -> float:
         """Return P(T <= x), ties counted."""
         return 1.0 - float(_maximum_tail(self.cells, np.array(x + self._slack)))
 
     def tail(self, x: float) -> Tail:
-        """Return P(T >= x), ties counted, with its method and error."""
-        return Tail(self.sf(x), 1e-12, _PRODUCT)
+        """Return P(T >= x), ties counted, with its method and error; below 1e-12 an upper bound."""
+        floor = x - self._slack
+        probability = float(_maximum_tail(self.cells, np.array(floor)))
+        if probability >= SMALLEST_EXACT:
+            return Tail(probability, max(1e-12, _ROUNDING / probability), _PRODUCT)
+        return _far_tail(SMALLEST_EXACT if self.bound is None else self.bound(floor), _PRODUCT)
 
     def quantile(self, q: float) -> float:
         """Return the smallest value t with P(T <= t) >= q."""
@@ -117,17 +122,17 @@ class SumDistribution(Distribution):
     2. atom by atom, from the distributions of two halves of the cells, while each has at most 10^6 atoms: exact to
        rounding, ties included;
     3. on a grid fine enough that halving its step changes nothing: each atom is split linearly over its two
-       neighbours, and the survival function is interpolated at half steps;
-    4. below 1e-8, where Fourier transforms would return noise, by exponential tilting (a change of measure that puts
-       the mean at x, exact on atoms) of distributions of the cells with accurate tails.
+       neighbours, and the survival function is interpolated at half steps.
+
+    Below 1e-12 an upper bound is reported, which is 1e-12 at most: Chernoff's where one is known, so that nothing is
+    convolved where it is that small. The tail that is reported never increases with x.
 
     Attributes
     ----------
     cells : sequence of CellDistribution
         The distribution of each cell's contribution.
-    with_tails : callable
-        Returns the same distributions with a small relative error in the far tails; called for tail probabilities below
-        1e-8.
+    bound : callable or None
+        Function from x to an upper bound of P(T >= x); None where none is known.
     spacing : float
         How much one more event adds to a contribution, where that is the same in all cells.
     unit : float or None
@@ -138,8 +143,8 @@ class SumDistribution(Distribution):
     """
 
     cells: Sequence[CellDistribution]
-    with_tails: Callable[[], Sequence[CellDistribution]]
     spacing: float
+    bound: Bound | None = None
     unit: float | None = None
     observed: NDArray[np.float64] | None = None
 
@@ -166,21 +171,23 @@ class SumDistribution(Distribution):
         return 1.0 - self.sf(x + self.unit / 2) if self._has_lattice and self.unit else super().cdf(x)
 
     def tail(self, x: float) -> Tail:
-        """Return P(T >= x), ties counted, with its method and error."""
+        """Return P(T >= x), ties counted, with its method and error; below 1e-12 an upper bound."""
         floor = x - self._slack
         known = self.observed is not None and abs(float(self.observed.sum()) - x) <= self._slack
         contributions = self.observed if known else None
         if floor <= sum(cell.values[0] for cell in self.cells):
             return Tail(1.0, 0.0, "the whole distribution")
-        if floor > self.mean and tilt(self.cells, floor)[1] < math.log(_FOURIER_FLOOR):
-            return self._far_tail(floor, contributions)
+        far = floor > self.mean + _FAR * self.std
+        bound = self.bound(floor) if far and self.bound is not None else 1.0
+        if bound < SMALLEST_EXACT:
+            return _far_tail(bound, CHERNOFF)
         if self._has_lattice:
             tail = _on_lattice(self.cells, self.unit, floor)
         elif self._halves is not None:
             tail = _from_atoms(self._halves, floor)
         else:
             tail = _on_grid(self.cells, floor, contributions=contributions, spacing=self.spacing)
-        return tail if tail.probability > _FOURIER_FLOOR else self._far_tail(floor, contributions)
+        return tail if tail.probability >= SMALLEST_EXACT else _far_tail(bound, tail.method)
 
     def bounds(self, x: float) -> tuple[float, float]:
         """Return rigorous bounds on P(T >= x), up to rounding: all atoms moved down, and up, to the grid.
@@ -209,28 +216,10 @@ class SumDistribution(Distribution):
     def _halves(self) -> tuple[CellDistribution, CellDistribution] | None:
         return _meet_in_the_middle(self.cells)
 
-    def _far_tail(self, floor: float, contributions: NDArray[np.float64] | None) -> Tail:
-        cells = self.with_tails()
-        largest = sum(cell.values[-1] for cell in cells)
-        if floor > largest:
-            return Tail(1e-300, math.inf, "beyond all outcomes of probability above 1e-305")
-        if floor > largest * (1 - 1e-9):
-            probability = math.prod(float(cell.mass[-1]) for cell in cells)
-            return Tail(max(probability, 5e-324), 1e-9, "the largest possible value")
-        theta, log_bound = tilt(cells, floor)
-        bound = Tail(math.exp(log_bound) or 5e-324, math.inf, "Chernoff's inequality")
-        tilted = [CellDistribution(cell.values, tilted_mass(cell, theta)).heavier_than(NEGLIGIBLE) for cell in cells]
-        halves = None if self._has_lattice else _meet_in_the_middle(tilted)
-        if self._has_lattice:
-            tail = _on_lattice(tilted, self.unit, floor, theta)
-        elif halves is not None:
-            tail = _from_atoms(halves, floor, theta)
-        else:
-            tail = _on_grid(tilted, floor, theta, contributions=contributions, spacing=self.spacing)
-        scaled = tail.probability * math.exp(log_bound)
-        if scaled <= 0 or tail.relative_error > _LARGEST_ERROR:
-            return bound
-        return Tail(scaled, tail.relative_error, tail.method + ", tilted to the tail")
+
+def _far_tail(bound: float, method: str) -> Tail:
+    """Return what is reported of a tail below 1e-12."""
+    return Tail(max(min(bound, SMALLEST_EXACT), SMALLEST_PVALUE), math.inf, method)
 
 
 def _meet_in_the_middle(cells: Sequence[CellDistribution]) -> tuple[CellDistribution, CellDistribution] | None:
@@ -251,69 +240,65 @@ def _meet_in_the_middle(cells: Sequence[CellDistribution]) -> tuple[CellDistribu
 
 
 def _n_atoms(cells: Sequence[CellDistribution]) -> float:
-    """Estimate how many atoms of a sum are not negligible: those of an ellipsoid inside the box of all."""
-    k = len(cells)
-    log_ball = k / 2 * math.log(math.pi) - math.lgamma(k / 2 + 1)
-    return math.exp(min(log_ball + sum(math.log(len(cell.values) / 2) for cell in cells), 700.0))
+    """Estimate how many atoms of a sum are not negligible: of normal distributions, those of an ellipsoid."""
+    log_radius, log_number, k = -math.log(NEGLIGIBLE), 0.0, 0
+    for cell in cells:
+        entropy = -float(cell.mass @ np.log(cell.mass))
+        log_std = entropy - math.log(2 * math.pi * math.e) / 2  # in atoms
+        if log_std < -1:
+            log_number += math.log(len(cell.values))  # too few to be normal
+            continue
+        log_radius -= log_std + math.log(2 * math.pi) / 2
+        log_number += log_std
+        k += 1
+    if k and log_radius > 0:
+        log_number += k / 2 * math.log(2 * math.pi * log_radius) - math.lgamma(k / 2 + 1)
+    return math.exp(min(log_number, 700.0))
 
 
-def _from_atoms(halves: tuple[CellDistribution, CellDistribution], floor: float, theta: float = 0.0) -> Tail:
-    """Return P(T >= floor) from two halves; with ``theta`` the halves are tilted and the tail is tilted back."""
+def _from_atoms(halves: tuple[CellDistribution, CellDistribution], floor: float) -> Tail:
+    """Return P(T >= floor) from two halves."""
     one, other = halves
-    middle = other.mean
-    weighted = other.mass * np.exp(-theta * (other.values - middle))
-    above = np.append(np.cumsum(weighted[::-1])[::-1], 0.0)[np.searchsorted(other.values, floor - one.values)]
-    probability = float((one.mass * np.exp(-theta * (one.values + middle - floor))) @ above)
-    lost = NEGLIGIBLE * (len(one.values) + len(other.values))
+    above = np.append(np.cumsum(other.mass[::-1])[::-1], 0.0)[np.searchsorted(other.values, floor - one.values)]
+    probability = float(one.mass @ above)
+    lost = _ROUNDING + NEGLIGIBLE * (len(one.values) + len(other.values))
     return Tail(probability, max(1e-12, lost / max(probability, 1e-300)), "cells convolved atom by atom")
 
 
-def _on_lattice(cells: Sequence[CellDistribution], unit: Any, floor: float, theta: float = 0.0) -> Tail:
+def _on_lattice(cells: Sequence[CellDistribution], unit: Any, floor: float) -> Tail:
     atoms = [(np.rint(cell.values / unit).astype(np.int64), cell.mass) for cell in cells]
     size = 1 << sum(int(point[-1]) for point, _ in atoms).bit_length()
-    pmf = convolve(atoms, size)
-    first = math.ceil(floor / unit - 1e-6)
-    probability = float(pmf[first:] @ np.exp(-theta * (unit * np.arange(first, size) - floor)))
-    return Tail(
-        probability, max(1e-12, 1e-15 / max(probability, 1e-300)), "cells convolved on the lattice of the predictions"
-    )
+    probability = float(convolve(atoms, size)[math.ceil(floor / unit - 1e-6) :].sum())
+    error = max(1e-12, _ROUNDING / max(probability, 1e-300))
+    return Tail(probability, error, "cells convolved on the lattice of the predictions")
 
 
 def _on_grid(
-    cells: Sequence[CellDistribution],
-    floor: float,
-    theta: float = 0.0,
-    *,
-    contributions: NDArray[np.float64] | None,
-    spacing: float,
+    cells: Sequence[CellDistribution], floor: float, *, contributions: NDArray[np.float64] | None, spacing: float
 ) -> Tail:
-    """Halve the step until the tail settles; with ``theta`` cells are tilted and the tail is tilted back."""
+    """Halve the step until the tail settles."""
     top = end_of_grid(cells)
     atom = 0.0 if contributions is None else _observed_mass(cells, contributions, spacing)
     size, previous = SMALLEST_GRID // 2, math.nan
     while True:
         step = top / size
         pmf = convolve([split(cell.values, cell.mass, step) for cell in cells], size)
-        probability = float(pmf @ _share_above(np.arange(size), floor, step, theta))
+        first = max(math.floor(floor / step) - 1, 0)
+        probability = float(pmf[first:] @ _share_above(np.arange(first, size), floor, step))
         if contributions is not None:
-            probability += atom * (1 - _share_counted(contributions, floor, step, theta))
+            probability += atom * (1 - _share_counted(contributions, floor, step))
         error = abs(probability / previous - 1) if previous else math.nan
-        if error < (_AGREEMENT if theta == 0 else _FAR_AGREEMENT) or size >= _LARGEST_GRID or probability < 1e-14:
+        if error < _AGREEMENT or size >= _LARGEST_GRID or probability < SMALLEST_EXACT:
             # Atoms of other patterns may lie within a step of the observed one; grids that agree prove nothing there.
-            error = max(error, (1e-15 + atom / 4) / max(probability, 1e-300))
+            error = max(error, (_ROUNDING + atom / 4) / max(probability, 1e-300))
             return Tail(probability, error, f"cells convolved on a grid of {size} points")
         size, previous = 2 * size, probability
 
 
-def _share_above(point: NDArray[np.int64], floor: float, step: float, theta: float) -> NDArray[np.float64]:
+def _share_above(point: NDArray[np.int64], floor: float, step: float) -> NDArray[np.float64]:
     """Return the share of the mass of grid points above the floor; it is spread over half a step on either side."""
     low, high = (np.maximum((point + half) * step - floor, 0.0) for half in (-0.5, 0.5))
-    if theta == 0:
-        return (high - low) / step
-    share = np.zeros(len(point))
-    counts = (high > 0) & (theta * low < _LOG_SMALLEST)
-    share[counts] = (np.exp(-theta * low[counts]) - np.exp(-theta * high[counts])) / (theta * step)
-    return share
+    return (high - low) / step
 
 
 def _observed_mass(cells: Sequence[CellDistribution], observed: NDArray[np.float64], spacing: float) -> float:
@@ -334,9 +319,9 @@ def _observed_mass(cells: Sequence[CellDistribution], observed: NDArray[np.float
     return float(same[zero]) if 0 <= zero < len(same) else 0.0
 
 
-def _share_counted(observed: NDArray[np.float64], floor: float, step: float, theta: float) -> float:
+def _share_counted(observed: NDArray[np.float64], floor: float, step: float) -> float:
     """Return the share of the observed atom's mass that a grid counts, once it is split over its neighbours."""
     position = observed / step
     spread = reduce(np.convolve, [np.array([1 - upper, upper]) for upper in position % 1])
     point = int(np.floor(position).sum()) + np.arange(len(spread))
-    return float(spread @ _share_above(point, floor, step, theta))
+    return float(spread @ _share_above(point, floor, step))

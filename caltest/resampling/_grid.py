@@ -1,10 +1,9 @@
-"""Sums of independent contributions on a grid: Fourier convolution, tilting, and quantiles."""
+"""Sums of independent contributions on a grid: Fourier convolution and quantiles."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,8 @@ NEGLIGIBLE = 1e-19
 """Atoms of less mass are dropped; a million of them lose 1e-13."""
 SMALLEST_GRID = 2**14
 """Number of points."""
+_BLOCK = 2**18
+_SLOPES = (9.0, 7.0, 5.0, 3.0, 1.5, 0.7, 0.3, 0.1)  # over the standard deviation
 _FEWEST_STEPS, _ROOM = 256, 64  # of the grid: below a quantile, and above it, where it smears atoms
 
 _Atoms = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -48,8 +49,13 @@ def split(values: NDArray[np.float64], mass: NDArray[np.float64], step: float) -
 
 def convolve(cells: Sequence[_Atoms], size: int) -> NDArray[np.float64]:
     """Return the distribution of the sum on grid points ``0 .. size - 1``; mass above them must be negligible."""
-    spectra = (np.fft.rfft(np.bincount(np.minimum(point, size - 1), mass, minlength=size)) for point, mass in cells)
-    return np.clip(np.fft.irfft(reduce(np.multiply, spectra), size), 0.0, None)
+    at_once = max(_BLOCK // size, 1)  # several transforms in one call are faster
+    spectrum = np.ones(size // 2 + 1)
+    for start in range(0, len(cells), at_once):
+        some = cells[start : start + at_once]
+        mass = np.stack([np.bincount(np.minimum(point, size - 1), weight, minlength=size) for point, weight in some])
+        spectrum = spectrum * np.multiply.reduce(np.fft.rfft(mass), axis=0)
+    return np.clip(np.fft.irfft(spectrum, size), 0.0, None)
 
 
 def end_of_grid(cells: Sequence[CellDistribution]) -> float:
@@ -58,34 +64,12 @@ def end_of_grid(cells: Sequence[CellDistribution]) -> float:
     Splitting may move an atom up by one step per cell; the grid has room for that, as what leaves it would wrap.
     """
     cells = [cell.heavier_than(NEGLIGIBLE) for cell in cells]
-    mean, std = sum(cell.mean for cell in cells), math.sqrt(sum(cell.variance for cell in cells))
-    top = largest = sum(cell.values[-1] for cell in cells)
-    for width in (14, 20, 30, 50, 80, 120):
-        if mean + width * std < largest and tilt(cells, mean + width * std)[1] < math.log(1e-18):
-            top = mean + width * std
-            break
+    top = sum(float(cell.values[-1]) for cell in cells)
+    std = math.sqrt(sum(cell.variance for cell in cells))
+    if std > 0:  # Chernoff's inequality, for the t of a normal distribution and for heavier tails
+        t = np.array(_SLOPES) / std
+        log_moment = t * top
+        for cell in cells:
+            log_moment += np.log(np.exp(np.outer(t, cell.values - cell.values[-1])) @ cell.mass)
+        top = min(top, float(((log_moment - math.log(1e-18)) / t).min()))
     return top * (1 + 2 * (len(cells) + 2) / SMALLEST_GRID) + 1e-300
-
-
-def tilted_mass(cell: CellDistribution, theta: float) -> NDArray[np.float64]:
-    """Return the probabilities of the atoms under the measure of density exp(theta x), up to a constant."""
-    weight = np.exp(theta * (cell.values - cell.values[-1]) + np.log(cell.mass))
-    return weight / weight.sum()
-
-
-def tilt(cells: Sequence[CellDistribution], x: float) -> tuple[float, float]:
-    """Return theta that moves the mean to x, and the log of Chernoff's bound E exp(theta (T - x))."""
-    low, high, theta = 0.0, math.inf, 0.0
-    for _ in range(200):
-        tilted = [CellDistribution(cell.values, tilted_mass(cell, theta)) for cell in cells]
-        mean, variance = sum(cell.mean for cell in tilted), sum(cell.variance for cell in tilted)
-        if abs(mean - x) <= 1e-3 * math.sqrt(variance):
-            break
-        low, high = (theta, high) if mean < x else (low, theta)
-        newton = theta + (x - mean) / variance if variance > 0 else math.nan  # NaN bisects
-        theta = newton if low < newton < high else (low + high) / 2 if math.isfinite(high) else 2 * theta + 1
-    log_moments = [
-        theta * cell.values[-1] + math.log(np.exp(theta * (cell.values - cell.values[-1]) + np.log(cell.mass)).sum())
-        for cell in cells
-    ]
-    return theta, sum(log_moments) - theta * x

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._poisson_binomial import add_indicators, characteristic_function
+from caltest._compiled._poisson_binomial import characteristic_function
 from caltest.resampling._distributions import TIE_TOLERANCE
 
 _LOG_NEGLIGIBLE = 18 * math.log(10) + math.log(2)  # mass outside the window: 2 exp(-this) = 1e-18
-_BLOCK = 128
 
 
 def window_half_width(variance: float) -> float:
@@ -29,7 +28,7 @@ def window_half_width(variance: float) -> float:
 class PoissonBinomial:
     r"""Distribution of :math:`K = \sum_i Y_i` with independent :math:`Y_i \sim \mathrm{Bernoulli}(p_i)`.
 
-    It is made by `PoissonBinomial.of` or `PoissonBinomial.with_tails`, on a window of counts.
+    It is made by `PoissonBinomial.of`, on a window of counts.
 
     Parameters
     ----------
@@ -72,10 +71,6 @@ class PoissonBinomial:
         PoissonBinomial
             The distribution on a window of counts.
 
-        See Also
-        --------
-        with_tails : Slower, with a small relative error in the far tails.
-
         Examples
         --------
         >>> import numpy as np
@@ -98,46 +93,6 @@ class PoissonBinomial:
         spectrum[: len(frequency)] = (real - 1j * imag) * np.exp(1j * frequency * (first - likely.sum()))
         pmf = np.clip(np.fft.irfft(spectrum, n_counts), 0.0, None)
         return cls(first, pmf / pmf.sum())
-
-    @classmethod
-    def with_tails(cls, probabilities: NDArray[np.float64]) -> PoissonBinomial:
-        """Return the distribution for probabilities ``(n,)`` with a small relative error down to 1e-300.
-
-        Blocks of indicators are added one by one and joined pairwise by direct convolution: sums of positive numbers
-        lose no digits, however small they are.
-
-        Parameters
-        ----------
-        probabilities : array of shape (n,)
-            Probabilities of the indicators; values outside [0, 1] are clipped.
-
-        Returns
-        -------
-        PoissonBinomial
-            The distribution on the counts with a probability above 1e-305.
-
-        See Also
-        --------
-        of : Faster, and exact enough for tail probabilities above 1e-10.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> count = PoissonBinomial.with_tails(np.full(100, 0.001))
-        >>> f"{count.pmf[100]:.6e}"
-        '1.000000e-300'
-        """
-        p = np.clip(probabilities, 0.0, 1.0)
-        parts = []
-        for start in range(0, len(p), _BLOCK):
-            block = np.empty(min(_BLOCK, len(p) - start) + 1)
-            add_indicators(p[start : start + _BLOCK], block)
-            parts.append(_trim(0, block))
-        while len(parts) > 1:
-            pairs = zip(parts[::2], parts[1::2], strict=False)
-            joined = [_trim(a + b, np.convolve(x, y)) for (a, x), (b, y) in pairs]
-            parts = joined + parts[len(joined) * 2 :]
-        return cls(*parts[0])
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -169,8 +124,3 @@ class PoissonBinomial:
         below = np.cumsum(self.pmf)
         above = np.append(np.cumsum(self.pmf[::-1])[::-1][1:], 0.0)
         return self.first + int(np.argmax(below > tail)), self.first + int(np.argmax(above <= tail))
-
-
-def _trim(first: int, pmf: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
-    kept = np.flatnonzero(pmf > 1e-305)
-    return first + int(kept[0]), pmf[kept[0] : kept[-1] + 1]

@@ -76,7 +76,7 @@ class Finding:
         Observed values and p-values of the components.
     component_nulls : tuple of Distribution
         Their null distributions.
-    method : {"monte-carlo", "exact", "asymptotic"}
+    method : {"monte-carlo", "exact", "upper-bound", "asymptotic"}
         How the null distribution was found.
     tail : Tail or None
         A computed tail probability and its error; None for Monte Carlo draws.
@@ -263,7 +263,7 @@ def _compute(question: Question, null: Consistency, method: str) -> Finding | No
         return None
     pvalue = tail_pvalue(sample, tail.probability)
     one = observed, np.array([pvalue])
-    kind = "asymptotic" if asymptotic else "exact"
+    kind = "asymptotic" if asymptotic else "upper-bound" if math.isinf(tail.relative_error) else "exact"
     return Finding(statistic, sample, value, found, pvalue, *one, (found,), kind, tail=tail)
 
 

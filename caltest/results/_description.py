@@ -70,3 +70,15 @@ def join(words: Iterable[str]) -> str:
     """Return words as a list in a sentence: "a", "a and b", "a, b and c"."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def counted(number: float, separator: str = "") -> str:
+    """Return a number of observations in words, thousands separated.
+
+    Examples
+    --------
+    >>> counted(1), counted(10_000)
+    ('1 observation', '10000 observations')
+    """
+    shown = f"{number:{separator}.12g}"
+    return f"{shown} observation{'' if number == 1 else 's'}"

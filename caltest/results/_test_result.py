@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.results._base import Result
-from caltest.results._decision import Decision
-from caltest.results._description import Description, Table
+from caltest.results._decision import Decision, equate_pvalue, show_pvalue
+from caltest.results._description import Description, Table, counted
 from caltest.results._naming import describe
 from caltest.results._note import PAGE, Note
 
@@ -84,10 +84,10 @@ class ComponentResult(Result):
         """5 % and 95 % quantiles of the null distribution."""
         return self.null.quantile(0.05), self.null.quantile(0.95)
 
-    def _row(self) -> tuple[str, str, str, str]:
+    def _row(self, *, bound: bool = False) -> tuple[str, str, str, str]:
         low, high = self.noise_interval
         under_null = f"{self.noise_floor:.4g} ({low:.4g} to {high:.4g})"
-        return describe(self.test_statistic), f"{self.statistic:.4g}", under_null, f"{self.pvalue:.4g}"
+        return describe(self.test_statistic), f"{self.statistic:.4g}", under_null, show_pvalue(self.pvalue, bound=bound)
 
     def _describe(self) -> Description:
         return Description(str(self.test_statistic), (), (components_table([self]),))
@@ -97,9 +97,9 @@ CALIBRATION = "labels follow the predicted probabilities"
 """How the hypothesis of calibration begins."""
 
 
-def components_table(components: Sequence[ComponentResult]) -> Table:
-    """Return the table of statistics with their values under calibration."""
-    rows = [component._row() for component in components]
+def components_table(components: Sequence[ComponentResult], *, bound: bool = False) -> Table:
+    """Return the table of statistics with their values under calibration; p-values may be upper bounds."""
+    rows = [component._row(bound=bound) for component in components]
     return Table(("statistic", "value", "under calibration (5 % to 95 %)", "p-value"), rows)
 
 
@@ -122,8 +122,10 @@ class TestResult(Decision, ComponentResult):
         Number of observations, and of outcomes behind the lens.
     components : tuple of ComponentResult
         The combined statistics; for a single statistic the one itself.
-    method : {"monte-carlo", "exact", "asymptotic", "distribution-free"}
-        How the null distribution was found; it is not known if "distribution-free", and ``pvalue`` is an upper bound.
+    method : {"monte-carlo", "exact", "upper-bound", "asymptotic", "distribution-free"}
+        How the null distribution was found. If "upper-bound", the exact p-value is below 1e-12 and ``pvalue`` is
+        Chernoff's or another upper bound of it; if "distribution-free", the null distribution is not known and
+        ``pvalue`` is an upper bound too.
     numerical_error : float
         Standard error of the p-value due to the number of draws, or error of a computed p-value; NaN for a limit
         distribution, whose error is not known.
@@ -139,7 +141,10 @@ class TestResult(Decision, ComponentResult):
         Signed value of the statistic that shows the direction: negative means over-confident.
     direction : str or None
         "over-confident" or "under-confident", if the score is significant itself and the average confidence lies
-        above or below the accuracy accordingly; else None.
+        above or below the accuracy accordingly; else None. "too low" or "too high" are the predictions of an event
+        that nearly all predictions make the less (or the more) probable outcome.
+    direction_words : str or None
+        The direction in a sentence, with the two numbers that it rests on, the statistic and its p-value.
     impossible_samples : array of int
         Observations whose label had been given probability 0; if there are any, the p-value is the smallest possible.
     notes : tuple of Note
@@ -162,6 +167,7 @@ class TestResult(Decision, ComponentResult):
     alpha: float = 0.05
     score: float | None = None
     direction: str | None = None
+    direction_words: str | None = None
     impossible_samples: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     notes: tuple[Note, ...] = ()
     _measure: Callable[[], Any] | None = field(default=None, repr=False)
@@ -190,10 +196,9 @@ class TestResult(Decision, ComponentResult):
         if not self.rejected:
             proved = "that the model is calibrated" if self._of_calibration else "it"
             return (
-                f"{self._subject} is not rejected ({self._p}, {self.n_samples} observations). This does "
-                f"not prove {proved}."
+                f"{self._subject} is not rejected ({self._p}, {counted(self.n_samples)}). This does not prove {proved}."
             )
-        towards = f" The model is {self.direction}." if self.direction else ""
+        towards = f" {self.direction_words}" if self.direction_words else ""
         level = percent(self.alpha)
         return f"{self._subject} is rejected at the {level} level ({self._p}{self._smallest}).{towards}"
 
@@ -222,7 +227,9 @@ class TestResult(Decision, ComponentResult):
 
     @property
     def _p(self) -> str:
-        return f"p {'is at most' if self.method == 'distribution-free' else '='} {self.pvalue:.4g}"
+        if self.method == "distribution-free":
+            return f"p is at most {self.pvalue:.4g}"
+        return equate_pvalue(self.pvalue, bound=self.method == "upper-bound")
 
     @property
     def _smallest(self) -> str:
@@ -240,7 +247,7 @@ class TestResult(Decision, ComponentResult):
         return self._name if len(self.components) > 1 else str(self.test_statistic).removesuffix("()")
 
     def _describe(self) -> Description:
-        size = f"{self.n_samples} observations, {self.n_outcomes} outcomes"
+        size = f"{counted(self.n_samples)}, {self.n_outcomes} outcomes"
         return Description(
             f"{self.title} ({self._name}, {self.lens_name}, {size})",
             [self.conclusion, *self._sizes()],
@@ -266,10 +273,11 @@ class TestResult(Decision, ComponentResult):
         ]
 
     def _tables(self) -> list[Table]:
-        return [components_table(self.components)]
+        return [components_table(self.components, bound=self.method == "upper-bound")]
 
     def _remarks(self) -> list[str]:
-        error = "" if math.isnan(self.numerical_error) else f"; numerical error of p {self.numerical_error:.1g}"
+        known = self.method != "upper-bound" and not math.isnan(self.numerical_error)
+        error = f"; numerical error of p {self.numerical_error:.1g}" if known else ""
         return [
             *self._numbers(),
             f"Hypothesis: {self.hypothesis}.",

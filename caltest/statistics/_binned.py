@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from caltest.predictions._partitions import Partition, validate_partition
 from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import apply_distance
 from caltest.predictions._variance_tree import VarianceTree
+from caltest.resampling._chernoff import count_bound, deviations_bound
 from caltest.resampling._distributions import CellDistribution, Distribution
 from caltest.resampling._exact import MaximumDistribution, SumDistribution
 from caltest.resampling._poisson_binomial import PoissonBinomial
@@ -128,8 +128,7 @@ class ECE(Binned):
         shares = cells.sums.share
         parts = cells.distributions(shares)
         observed = cell_distances(cells.sums, self.distance) * shares
-        with_tails = partial(cells.distributions, shares, tails=True)
-        return SumDistribution(parts, with_tails, cells.spacing, cells.unit(parts), observed)
+        return SumDistribution(parts, cells.spacing, cells.bound_of_sum, cells.unit(parts), observed)
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,8 +176,7 @@ class MCE(Binned):
 
     def distribution(self, cells: ExactCells) -> MaximumDistribution:
         """Return the distribution of the largest distance."""
-        one = np.ones(len(cells.sums.count))
-        return MaximumDistribution(cells.distributions(one), partial(cells.distributions, one, tails=True))
+        return MaximumDistribution(cells.distributions(np.ones(len(cells.sums.count))), cells.bound_of_largest)
 
 
 def cell_distances(sums: CellSums, distance: Distance) -> NDArray[np.float64]:
@@ -197,7 +195,10 @@ class ExactCells:
     def __init__(self, sample: Sample, partition: Any, distance: Distance) -> None:
         self._distance = distance
         self._cells = sample.cells(partition)
-        self._probability = sample.expected[:, 1]
+        self._probability = np.clip(sample.expected[:, 1], 0.0, 1.0)
+        self._prob = self._cells.split(self._probability)
+        self._counts = [PoissonBinomial.of(prob) for prob in self._prob]
+        self._n = sample.n_samples
         self.sums = CellSums.of(sample, self._cells, sample.outcome)
         with np.errstate(all="ignore"):
             farthest = float(np.max(distance(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))))
@@ -205,18 +206,41 @@ class ExactCells:
         self.spacing = farthest / sample.n_samples if proportional else np.nan
         """What one more event adds, if the distance is proportional to the deviation; NaN if it cannot be."""
 
-    def distributions(self, scale: NDArray[np.float64], *, tails: bool = False) -> list[CellDistribution]:
+    def distributions(self, scale: NDArray[np.float64]) -> list[CellDistribution]:
         """Return the distribution of ``scale[b] * distance`` in each cell b."""
-        make = PoissonBinomial.with_tails if tails else PoissonBinomial.of
         found = []
-        for b, probability in enumerate(self._cells.split(self._probability)):
-            count = make(probability)
-            n, possible = self.sums.count[b], count.pmf > 0
-            events = count.counts[possible]
-            observed = np.column_stack([(n - events) / n, events / n])
-            values = apply_distance(self._distance, self.sums.predicted[b], observed) * scale[b]
+        for b, count in enumerate(self._counts):
+            possible = count.pmf > 0
+            values = self._distances(b, count.counts[possible]) * scale[b]
             found.append(CellDistribution.of(values, count.pmf[possible]))
         return found
+
+    def bound_of_sum(self, x: float) -> float:
+        """Return a bound of P(sum of share times distance >= x); 1 unless distances grow at most with deviations."""
+        centre = self.sums.predicted_sum[:, 1]
+        for b, (n, m) in enumerate(zip(self.sums.count, centre, strict=True)):
+            if self._distance is total_variation:
+                break
+            events = np.arange(int(n) + 1)
+            allowed = self.spacing * (np.abs(events - m) + _ON_LATTICE)
+            if not np.all(self._distances(b, events) * n / self._n <= allowed):
+                return 1.0
+        return deviations_bound(self._prob, centre, self._counts, x / self.spacing)
+
+    def bound_of_largest(self, x: float) -> float:
+        """Return a bound of P(largest distance >= x): one for each side of each cell, added up."""
+        total = 0.0
+        for b, (n, m) in enumerate(zip(self.sums.count, self.sums.predicted_sum[:, 1], strict=True)):
+            far = np.flatnonzero(self._distances(b, np.arange(int(n) + 1)) >= x)
+            above, below = far[far >= m], far[far < m]
+            total += count_bound(self._prob[b], int(above[0]), upper=True) if above.size else 0.0
+            total += count_bound(self._prob[b], int(below[-1]), upper=False) if below.size else 0.0
+        return total
+
+    def _distances(self, b: int, events: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the distance in a cell for several numbers of events."""
+        n = self.sums.count[b]
+        return apply_distance(self._distance, self.sums.predicted[b], np.column_stack([(n - events) / n, events / n]))
 
     def unit(self, parts: list[CellDistribution]) -> float | None:
         """Return the step of the lattice on which all contributions lie, if the predictions are multiples of 1 / q."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -151,19 +151,15 @@ class _EventGroups:
 
     def __call__(self, scale: float) -> SumDistribution:
         """Return the null distribution with the value of each group cut off at ``scale``."""
-        with_tails = partial(self._distributions, PoissonBinomial.with_tails, scale)
-        return SumDistribution(self._distributions(PoissonBinomial.of, scale), with_tails, np.nan)
-
-    def _distributions(self, make: Any, scale: float) -> list[CellDistribution]:
         found = []
         for prob, expected, whitening in zip(self.prob, self.expected, self.whitening, strict=True):
-            count = make(prob)
+            count = PoissonBinomial.of(prob)
             possible = count.pmf > 0
             residual = np.stack([-1.0, 1.0]) * (count.counts - expected)[:, None]
             with np.errstate(over="ignore"):
                 values = np.square(residual[possible] @ whitening.T).sum(axis=1)
             found.append(CellDistribution.of(np.minimum(values, scale), count.pmf[possible]))
-        return found
+        return SumDistribution(found, np.nan)
 
 
 @dataclass(frozen=True, eq=False)

@@ -154,6 +154,11 @@ class KernelSmoother:
         return len(self.point) + len(self._taps) - 1
 
     @property
+    def peak(self) -> float:
+        """What an observation adds to the kernel sum at its place."""
+        return float(self._taps.max())
+
+    @property
     def batch(self) -> int:
         """Number of replicates to smooth at a time."""
         return max(_BATCH // self._n_nodes, 1)

@@ -169,6 +169,15 @@ def test_plot(tmp_path, path, run):
         assert ("the diagram shows the confidence, because TopK(2) has more than two outcomes" in err) == (number == 2)
 
 
+def test_a_note_is_printed_once(tmp_path, frame, run):
+    """The table, the test behind the picture and the diagram validate the same predictions."""
+    frame.iloc[:, :3] = frame.iloc[:, :3].round(4)
+    frame.to_csv(tmp_path / "rounded.csv", index=False)
+    code, _, err = run("test", tmp_path / "rounded.csv", *FAST, "--plot", tmp_path / "picture.png")
+    assert code == 0
+    assert err.count("each was divided by its sum") == 1
+
+
 # Print-outs.
 
 

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import caltest as ct
-from caltest.resampling._distributions import SMALLEST_PVALUE
+from caltest.estimation._score_groups import ScoreGroups
+from caltest.predictions._sample import make_event_sample
+from caltest.resampling._draws import OutcomeDraws
 from tests.reference import naive
 from tests.results.printed import printed
 
@@ -31,13 +33,12 @@ def data(seed, n, places, power=1.0):
 )  # fmt: skip
 def test_it_equals_its_loops(seed, n, places, power, level):
     y, score = data(seed, n, places, power)
-    band = ct.calibration_band(y, score, confidence_level=level)
-    lower, upper, pvalue = naive.calibration_band(score.tolist(), y.tolist(), level)
+    band = ct.calibration_band(y, score, confidence_level=level, n_resamples=19, rng=0)
+    lower, upper = naive.calibration_band(score.tolist(), y.tolist(), level)
     np.testing.assert_array_equal(band.score, np.unique(score))
     np.testing.assert_allclose(band.lower, lower, **CLOSE)
     np.testing.assert_allclose(band.upper, upper, **CLOSE)
-    assert band.pvalue == pytest.approx(max(pvalue, SMALLEST_PVALUE), rel=1e-9)
-    assert band.contains_diagonal == (band.pvalue >= 1 - level)
+    assert band.contains_diagonal == (band.pvalue > (1 - level) * (1 + 1e-12))
     assert np.all(band.lower <= band.recalibrated + 1e-12)
     assert np.all(band.recalibrated <= band.upper + 1e-12)
 
@@ -49,10 +50,9 @@ def test_rounded_scores_equal_their_loops(seed, n, digits):
     y, score = data(seed, n, 4, 2.0)
     band = ct.calibration_band(y, score, digits=digits)
     _, groups = np.unique(np.round(np.unique(score), digits), return_inverse=True)
-    lower, upper, pvalue = naive.calibration_band(score.tolist(), y.tolist(), 0.95, groups.tolist())
+    lower, upper = naive.calibration_band(score.tolist(), y.tolist(), 0.95, groups.tolist())
     np.testing.assert_allclose(band.lower, lower, **CLOSE)
     np.testing.assert_allclose(band.upper, upper, **CLOSE)
-    assert band.pvalue == pytest.approx(max(pvalue, SMALLEST_PVALUE), rel=1e-9)
     assert band.n_groups == groups.max() + 1
 
 
@@ -60,7 +60,6 @@ def test_one_score_is_clopper_pearson():
     band = ct.calibration_band([1] * 30 + [0] * 70, np.full(100, 0.2))
     bounds = stats.binomtest(30, 100).proportion_ci(0.95)
     np.testing.assert_allclose([band.lower[0], band.upper[0]], bounds, rtol=1e-9)
-    assert band.pvalue == pytest.approx(2 * stats.binom.sf(29, 100, 0.2))
     assert band.tube == pytest.approx(bounds.high - 0.2)
 
 
@@ -75,12 +74,46 @@ def test_many_observations_at_few_scores():
     np.testing.assert_allclose(band.lower, one, rtol=1e-9)
 
 
+@pytest.mark.parametrize("digits", [None, 1])
+def test_the_pvalue_is_the_rank_of_the_smallest_tail(digits):
+    """Against every block of the lengths of the test, one after the other, on every draw."""
+    for n in (1, 7, 30):
+        y, score = data(n, n, 2, 1.5)
+        sample = make_event_sample(y, score)[0]
+        groups = ScoreGroups.of(sample, digits)
+        draws = OutcomeDraws.of(19, 3)
+        labels = np.concatenate([sample.outcome[None], *(some for _, some in draws.blocks(sample))])
+        lengths = set(groups.lengths.tolist())
+        assert set(range(1, min(groups.n_groups, 8) + 1)) <= lengths
+        tails = [
+            naive.smallest_block_tail(sample.event.tolist(), some.tolist(), lengths, groups.index.tolist())
+            for some in labels
+        ]
+        found = ct.calibration_band(y, score, digits=digits, n_resamples=19, rng=3)
+        assert found.pvalue == np.mean(np.array(tails) <= tails[0] * (1 + 1e-9)), n
+
+
 def test_the_smallest_level_that_excludes_the_diagonal_is_the_pvalue():
-    y, score = data(1, 300, 1, 2.2)
-    found = ct.calibration_band(y, score).pvalue
-    assert 1e-6 < found < 0.2
-    assert not ct.calibration_band(y, score, confidence_level=1 - found * 1.001).contains_diagonal
-    assert ct.calibration_band(y, score, confidence_level=1 - found * 0.999).contains_diagonal
+    for seed in range(6):
+        y, score = data(seed, 300, 2, 1.3)
+        found = ct.calibration_band(y, score, n_resamples=199, rng=0).pvalue
+        for level, contains in ((1 - found, False), (1 - found + 1 / 400, True)):
+            if 0 < level < 1:
+                band = ct.calibration_band(y, score, confidence_level=level, n_resamples=199, rng=0)
+                assert band.contains_diagonal == contains, (seed, found)
+
+
+@pytest.mark.parametrize("n_sets", [300, pytest.param(3000, marks=pytest.mark.slow)])
+def test_level(n_sets):
+    """The p-values of calibrated sets are uniform on their grid, but for ties."""
+    rng = np.random.default_rng(8)
+    found = []
+    for _ in range(n_sets):
+        score = rng.random(60) ** 2
+        found.append(ct.calibration_band(rng.random(60) < score, score, n_resamples=19, rng=rng).pvalue)
+    for level in (0.05, 0.1, 0.5):
+        error = 4 * np.sqrt(level * (1 - level) / n_sets)
+        assert level - 0.05 - error < np.mean(np.array(found) <= level) < level + error, level
 
 
 def test_order_and_reversed_events_do_not_matter():
@@ -91,12 +124,13 @@ def test_order_and_reversed_events_do_not_matter():
     np.testing.assert_array_equal(band.lower, again.lower)
     turned = ct.calibration_band(1 - y, 1 - score)
     np.testing.assert_allclose(1 - turned.upper[::-1], band.lower, atol=1e-13)
-    assert turned.pvalue == pytest.approx(band.pvalue, rel=1e-9)
+    np.testing.assert_allclose(1 - turned.upper[::-1], band.lower, atol=1e-13)
 
 
 def test_an_impossible_label_excludes_calibration():
     band = ct.calibration_band([1, 0, 1], [0.0, 0.0, 1.0])
-    assert band.pvalue < 1e-300
+    assert band.pvalue == 1 / 1000
+    assert not band.contains_diagonal
     assert ct.calibration_band([0, 0, 1], [0.0, 0.0, 1.0]).pvalue == 1
 
 
@@ -119,7 +153,7 @@ def test_it_contains_increasing_functions(truth):
         for _ in range(200):
             score = rng.random(50)
             events = rng.random(50) < FUNCTIONS[truth](score)
-            band = ct.calibration_band(events, score, confidence_level=0.5, digits=digits)
+            band = ct.calibration_band(events, score, confidence_level=0.5, digits=digits, n_resamples=1)
             r = FUNCTIONS[truth](band.score)
             held += np.all((band.lower <= r) & (r <= band.upper))
         assert held >= stats.binom.ppf(1e-4, 200, 0.5), digits
@@ -130,10 +164,11 @@ def test_coverage_is_nominal_for_one_block():
     """A single score: two bounds, and nothing is lost except by the grid of counts."""
     rng = np.random.default_rng(5)
     held = [
-        ct.calibration_band(rng.random(400) < 0.3, np.full(400, 0.3), confidence_level=0.8).contains_diagonal
+        ct.calibration_band(rng.random(400) < 0.3, np.full(400, 0.3), confidence_level=0.8, n_resamples=1)
         for _ in range(400)
     ]
-    assert stats.binom.ppf(1e-4, 400, 0.8) <= sum(held) <= stats.binom.isf(1e-4, 400, 0.86)
+    contained = sum(bool(band.lower[0] <= 0.3 <= band.upper[0]) for band in held)
+    assert stats.binom.ppf(1e-4, 400, 0.8) <= contained <= stats.binom.isf(1e-4, 400, 0.86)
 
 
 # --- what it reports
@@ -147,9 +182,17 @@ def test_regions():
     assert all(b < c for (_, b), (c, _) in pairwise(regions))
     inside = [any(a <= x <= b for a, b in regions) for x in band.score]
     assert np.all(np.array(inside)[band.rejected])
-    assert band.to_frame().shape == (len(band.score), 6)
+    assert band.to_frame().shape == (len(band.score), 8)
     assert band.to_dict()["rejected_regions"] == [list(region) for region in regions]
-    assert ct.calibration_band(*data(0, 200, 2)).rejected_regions == []
+    assert ct.calibration_band(*data(0, 200, 2), rng=0).rejected_regions == []
+
+
+def test_groups_do_not_split_a_region():
+    y, score = data(0, 5000, 4, 2.0)
+    split = [
+        len(ct.calibration_band(y, score, digits=digits, n_resamples=99, rng=0).rejected_regions) for digits in (1, 2)
+    ]
+    assert split == [1, 1]
 
 
 def test_at_most_five_regions_are_named():
@@ -179,6 +222,7 @@ def test_refusals():
     for error, options, message in (
         (ValueError, {"digits": 0}, "`digits` must be an integer >= 1, got 0"),
         ((TypeError, ValueError), {"digits": 0.5}, "`digits` must be an integer >= 1, got 0.5"),
+        (ValueError, {"n_resamples": 0}, "`n_resamples` must be an integer >= 1, got 0"),
         (ValueError, {"confidence_level": 1.0}, "`confidence_level` must lie strictly"),
         (ValueError, {"lens": ct.TopK(2)}, "`lens` must have two outcomes, such as"),
     ):
@@ -188,26 +232,32 @@ def test_refusals():
 
 PRINTED = """
 Calibration band (confidence, 899 observations)
-Calibration is rejected (p = 0.006138). The diagonal is outside the band for
-predictions from 0.829 to 0.8793.
+Calibration is rejected (p = 0.001) for predictions from 0.7551 to 0.9343,
+0.9363 to 0.9382, 0.9408 to 0.9437, 0.948 to 0.9496, 0.9506 to 0.9558.
 With 95 % confidence the calibration function differs from every prediction by
 at most 0.6459.
 
-  Band: 95 % confidence for all 899 distinct predictions at once (valid at every
+  Confidence band: 95 % for all 899 distinct predictions at once (valid at every
     sample size).
+  Test: the smallest tail probability of blocks of neighbouring predictions, 999
+    Monte Carlo draws of the labels, predictions fixed (valid at every sample
+    size).
   Valid if the calibration function does not decrease with the prediction,
     observations are independent and no label was used to make the predictions.
     [C101: docs/notes.md]
 """
 PRINTED_GROUPS = """
 Calibration band (confidence, 899 observations)
-Calibration is not rejected (p = 1). This does not prove that the model is
+Calibration is not rejected (p = 0.766). This does not prove that the model is
 calibrated.
 With 95 % confidence the calibration function differs from every prediction by
 at most 0.5405.
 
-  Band: 95 % confidence for all 899 distinct predictions in 53 groups (equal to
+  Confidence band: 95 % for all 899 distinct predictions in 53 groups (equal to
     2 decimals) at once (valid at every sample size).
+  Test: the smallest tail probability of blocks of neighbouring predictions, 999
+    Monte Carlo draws of the labels, predictions fixed (valid at every sample
+    size).
   Valid if the calibration function does not decrease with the prediction,
     observations are independent and no label was used to make the predictions.
     [C101: docs/notes.md]
@@ -216,9 +266,33 @@ at most 0.5405.
 
 def print_it(model, **options):
     y_true, models = ct.datasets.load_digits_predictions()
-    return ct.calibration_band(y_true, models[model], **options)
+    return ct.calibration_band(y_true, models[model], rng=0, **options)
 
 
 def test_what_is_printed():
     assert printed(print_it("logistic_regression")) == PRINTED.strip("\n")
     assert printed(print_it("neural_network", digits=2)) == PRINTED_GROUPS.strip("\n")
+
+
+@pytest.mark.slow
+def test_the_band_of_the_test_is_no_confidence_band():
+    """It contains the diagonal of calibrated sets at its level, other functions less often; the other band does."""
+    n_sets, held = 300, {}
+    for truth in ("calibrated", "constant"):
+        rng = np.random.default_rng(7)
+        bands = []
+        for _ in range(n_sets):
+            score = rng.random(200)
+            events = rng.random(200) < FUNCTIONS[truth](score)
+            bands.append(ct.calibration_band(events, score, confidence_level=0.9, n_resamples=99, rng=rng))
+        for name in ("lower", "test_lower"):
+            low, high = name, name.replace("lower", "upper")
+            inside = [
+                np.all((getattr(b, low) <= FUNCTIONS[truth](b.score)) & (FUNCTIONS[truth](b.score) <= getattr(b, high)))
+                for b in bands
+            ]
+            held[truth, name] = np.mean(inside)
+    error = 4 * np.sqrt(0.9 * 0.1 / n_sets)
+    assert abs(held["calibrated", "test_lower"] - 0.9) < error + 0.02  # ties
+    assert held["constant", "test_lower"] < 0.9 - 0.02
+    assert min(held["calibrated", "lower"], held["constant", "lower"]) > 0.97

@@ -13,6 +13,7 @@ import caltest as ct
 from caltest.resampling._distributions import SMALLEST_PVALUE
 from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE, correct_pvalues
 from caltest.resampling._poisson_binomial import PoissonBinomial
+from caltest.results._decision import show_pvalue
 from tests.reference import naive
 from tests.reference.examples import draw_labels
 from tests.results.printed import printed
@@ -48,14 +49,20 @@ def test_pvalues_are_those_of_the_poisson_binomial_distribution(bars):
         members = [np.array([other == cell for other in label]) for cell in set(label)]
         members.sort(key=lambda cell: top[cell].mean())
         expected = [naive.two_sided(top[cell], right[cell].sum()) for cell in members]
-        np.testing.assert_allclose(curve.pvalue, expected, rtol=1e-8, atol=1e-15, err_msg=str(partition))
+        for found, exact in zip(curve.pvalue, expected, strict=True):
+            if exact > 1e-12:
+                assert found == pytest.approx(exact, rel=1e-4), partition
+            else:
+                assert exact < found <= 1e-12, partition
 
 
-def test_far_tails_keep_their_digits():
+def test_far_tails_are_bounded():
     p, y = np.full(300, 0.5), np.repeat([0, 1], [298, 2])
-    (pvalue,) = ct.reliability_curve(y, p, partition=ct.EqualWidth(1)).pvalue
-    assert pvalue == pytest.approx(2 * binom.cdf(2, 300, 0.5), rel=1e-9, abs=0)
-    assert pvalue < 1e-80
+    curve = ct.reliability_curve(y, p, partition=ct.EqualWidth(1))
+    (pvalue,) = curve.pvalue
+    expected = 2 * binom.cdf(2, 300, 0.5)
+    assert 1e-90 < expected < pvalue < 100 * expected
+    assert f" {show_pvalue(pvalue, bound=True)} " in str(curve.cell_tests())
     (smallest,) = ct.reliability_curve(np.ones(2000), np.full(2000, 0.5), partition=ct.EqualWidth(1)).pvalue
     assert smallest == SMALLEST_PVALUE
 
@@ -169,7 +176,7 @@ largest deviation, -0.160, is in the cell from 0.6 to 0.8.
  0.2000 to 0.4000     10    0.3466    0.4000       0.954       0.954
  0.4000 to 0.6000    162    0.5293    0.4877      0.3242      0.6484
  0.6000 to 0.8000    326    0.7026    0.5429   1.298e-09   3.895e-09         *
- 0.8000 to 1.0000   9502    0.9932    0.9576  3.321e-217  1.328e-216         *
+ 0.8000 to 1.0000   9502    0.9932    0.9576  < 1.2e-215  < 4.9e-215         *
 
   p-value: two-sided, from the exact Poisson-binomial distribution of the number
     of events, predictions fixed (valid at every sample size).

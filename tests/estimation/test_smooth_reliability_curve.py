@@ -25,7 +25,7 @@ def test_the_error_is_the_average_local_error():
         assert found.error == error, reference
         assert np.average(found.local_error, weights=found.density) == pytest.approx(error, rel=1e-6), reference
         assert found.density.sum() / 256 == pytest.approx(1, rel=1e-6), reference
-        np.testing.assert_array_equal(found.deviation, found.observed - found.expected)
+        np.testing.assert_array_equal(found.observed, np.clip(found.point + found.deviation, 0, 1))
 
 
 def test_it_equals_its_definition():
@@ -33,39 +33,107 @@ def test_it_equals_its_definition():
     rng = np.random.default_rng(0)
     y_prob = rng.uniform(0.3, 0.7, size=50)
     y_true = rng.random(50) < y_prob
-    statistic = ct.KDEError(0.05, grid=(0.0, 1.0, 10_001))
-    found = ct.smooth_reliability_curve(y_true, y_prob, statistic=statistic, n_resamples=1, rng=0)
-    kernel = np.clip(1 - np.square((found.point[:, None] - y_prob) / 0.15), 0, None) ** 3
-    inner = kernel.sum(axis=1) > 0.01
-    np.testing.assert_allclose(found.observed[inner], (kernel @ y_true / kernel.sum(axis=1))[inner], atol=1e-4)
-    assert len(found.point) <= 4096
+    for reference in ("point", "mean"):
+        statistic = ct.KDEError(0.05, grid=(0.0, 1.0, 10_001), reference=reference)
+        found = ct.smooth_reliability_curve(y_true, y_prob, statistic=statistic, n_resamples=1, rng=0)
+        kernel = np.clip(1 - np.square((found.point[:, None] - y_prob) / 0.15), 0, None) ** 3
+        inner = kernel.sum(axis=1) > 0.01
+        expected = (kernel @ y_true / kernel.sum(axis=1))[inner] - found.point[inner]
+        if reference == "mean":
+            expected = (kernel @ (y_true - y_prob) / kernel.sum(axis=1))[inner]
+        np.testing.assert_allclose(found.deviation[inner], expected, atol=1e-4, err_msg=reference)
+        assert len(found.point) <= 4096
 
 
-def test_the_band_of_a_constant_prediction_is_that_of_a_mean():
+def test_the_bands_of_a_constant_prediction_are_those_of_a_mean():
+    """The band under calibration is around the prediction, the confidence band around the frequency."""
     y_true = np.arange(400) % 4 == 0
-    found = ct.smooth_reliability_curve(y_true, np.full(400, 0.25), n_resamples=2000, rng=1)
-    half = 1.6449 * math.sqrt(0.25 * 0.75 / 400)
-    # Standard error of a 5 % quantile of 2,000 normal values, and counts come in steps of 1/400.
-    slack = 4 * math.sqrt(0.05 * 0.95 / 2000) / 0.1031 * math.sqrt(0.25 * 0.75 / 400) + 1 / 400
-    np.testing.assert_allclose(found.observed, 0.25, **EXACT)
-    np.testing.assert_allclose(found.band_low, 0.25 - half, atol=slack)
-    np.testing.assert_allclose(found.band_high, 0.25 + half, atol=slack)
+    for simultaneous in (False, True):  # the curve is one number
+        found = ct.smooth_reliability_curve(
+            y_true, np.full(400, 0.3), n_resamples=2000, rng=1, simultaneous=simultaneous
+        )
+        np.testing.assert_allclose(found.deviation, -0.05, atol=1e-9)
+        for p, low, high, around in (
+            (0.3, found.calibrated_low, found.calibrated_high, found.point),
+            (0.25, found.confidence_low, found.confidence_high, found.observed),
+        ):
+            std = math.sqrt(p * (1 - p) / 400)
+            # Standard error of a 5 % quantile of 2,000 normal values, and counts come in steps of 1/400.
+            slack = 4 * math.sqrt(0.05 * 0.95 / 2000) / 0.1031 * std + 1 / 400
+            drawn = high - low < 1
+            assert drawn.any()
+            np.testing.assert_allclose(low[drawn], (around - 1.6449 * std)[drawn], atol=slack)
+            np.testing.assert_allclose(high[drawn], (around + 1.6449 * std)[drawn], atol=slack)
+
+
+def smoothed_truth(curve, y_prob, truth):
+    """The calibration function as the curve smooths it: a direct sum."""
+    kernel = np.clip(1 - np.square((curve.point[:, None] - y_prob) / 0.15), 0, None) ** 3
+    images = [np.clip(1 - np.square((curve.point[:, None] - x) / 0.15), 0, None) ** 3 for x in (-y_prob, 2 - y_prob)]
+    kernel = kernel + sum(images)
+    return np.clip(curve.point + kernel @ (truth - y_prob) / kernel.sum(axis=1), 0, 1)
+
+
+@pytest.mark.parametrize("n_sets", [12, pytest.param(400, marks=pytest.mark.slow)])
+def test_coverage_of_both_bands(n_sets):
+    """The band under calibration holds calibrated curves, the confidence band the smoothed truth, at 90 %."""
+    error = 4 * math.sqrt(0.9 * 0.1 / n_sets)  # of one point; that of the average over points is smaller
+    for spread, power in ((1.0, 1.0), (1.0, 1.6), (0.5, 1.0)):
+        rng = np.random.default_rng(5)
+        inside = {"calibrated": [], "calibrated, all": [], "truth": []}
+        for _ in range(n_sets):
+            y_prob = rng.beta(spread, spread, 800)
+            truth = y_prob**power
+            y_true = rng.random(800) < truth
+            for name, simultaneous in (("", False), (", all", True)):
+                curve = ct.smooth_reliability_curve(y_true, y_prob, n_resamples=99, rng=rng, simultaneous=simultaneous)
+                true = smoothed_truth(curve, y_prob, truth)
+                held = (curve.confidence_low <= true + 1e-4) & (true <= curve.confidence_high + 1e-4)
+                inside["truth"].append(held.mean())
+                inside["calibrated" + name].append(
+                    not curve.outside.any() if simultaneous else 1 - curve.outside.mean()
+                )
+        for name, values in inside.items():
+            if name.startswith("truth") or power == 1:
+                assert abs(np.mean(values) - 0.9) < error + 0.03, (spread, power, name, np.mean(values))
+            else:
+                assert np.mean(values) < 0.6, (spread, power, name)
+
+
+def test_calibrated_models_are_not_shown_as_miscalibrated():
+    """The published curve smooths frequencies: with sharp predictions it is far from the diagonal."""
+    rng = np.random.default_rng(0)
+    y_prob = rng.beta(0.3, 0.3, 20_000)
+    y_true = rng.random(20_000) < y_prob
+    centred = ct.smooth_reliability_curve(y_true, y_prob, rng=0, n_resamples=99)
+    published = ct.smooth_reliability_curve(y_true, y_prob, statistic=ct.KDEError(0.05), rng=0, n_resamples=99)
+    away = (published.confidence_low > published.point) | (published.confidence_high < published.point)
+    assert away.mean() > 0.3
+    assert centred.outside.mean() < 0.3
+    assert published.outside.mean() < 0.3  # its band under calibration has the same bias
 
 
 def test_it_is_repeatable_and_makes_a_frame(curve):
     again = ct.smooth_reliability_curve(*ct.datasets.load_cifar10_vgg16(), rng=np.random.default_rng(0))
-    np.testing.assert_array_equal(curve.band_low, again.band_low)
-    assert np.all((curve.band_low >= 0) & (curve.band_low <= curve.band_high) & (curve.band_high <= 1))
+    np.testing.assert_array_equal(curve.confidence_low, again.confidence_low)
+    np.testing.assert_array_equal(curve.calibrated_high, again.calibrated_high)
+    for low, high in ((curve.calibrated_low, curve.calibrated_high), (curve.confidence_low, curve.confidence_high)):
+        assert np.all((low >= 0) & (low <= high) & (high <= 1))
     frame = curve.to_frame()
-    assert frame.columns.tolist() == ["point", "observed", "expected", "deviation", "density", "band_low", "band_high"]
+    assert frame.columns.tolist() == [
+        *("point", "observed", "deviation", "density", "calibrated_low", "calibrated_high"),
+        *("confidence_low", "confidence_high", "outside"),
+    ]
     assert len(frame) == len(curve.point)
-    assert (curve.lens, curve.test_statistic) == (ct.Confidence(), ct.KDEError(bandwidth=0.05))
+    assert (curve.lens, curve.test_statistic) == (ct.Confidence(), ct.KDEError(bandwidth=0.05, reference="mean"))
 
 
 def test_few_or_equal_predictions():
     for y_true, y_prob in (([1], [0.25]), ([0, 1], [0.0, 1.0]), ([1] * 300, [1.0] * 300)):
         found = ct.smooth_reliability_curve(y_true, y_prob, n_resamples=20, rng=0)
-        assert np.isfinite([found.observed, found.band_low, found.band_high, found.density]).all(), len(y_true)
+        assert np.isfinite([found.observed, found.calibrated_low, found.confidence_high, found.density]).all(), len(
+            y_true
+        )
         assert printed(found)
 
 
@@ -101,13 +169,20 @@ def test_refusals():
 
 PRINTED = """
 Smooth reliability curve (confidence, 899 observations)
-The calibration error is 0.0981. Its largest part is near the prediction 0.9277,
-where the event has the frequency 0.9977 (90 % bootstrap band 0.9949 to 1.0000).
+The curve is outside the 90 % band of a calibrated model at 90 % of the
+predictions (10 % are expected if the model is calibrated). The calibration
+error is 0.08555. Its largest part is near the prediction 0.9980, where the
+event has the frequency 1.0000 (90 % confidence band 1.0000 to 1.0000; 0.9919 to
+1.0000 if the model is calibrated).
 
-  Curve: 233 points from 0.0918 to 0.9980, KDEError(bandwidth=0.05), bandwidth
-    0.05.
-  Band: 50 bootstrap samples, pointwise. It shows how much the curve varies,
-    including the bias of smoothing, not where the calibration function is.
+  Curve: 233 points from 0.0918 to 0.9980, KDEError(bandwidth=0.05,
+    reference='mean'), bandwidth 0.05; smoothed are differences from the
+    predictions.
+  Band under calibration, point by point: 50 Monte Carlo draws of the labels,
+    predictions fixed.
+  Confidence band of the estimate, point by point: 50 bootstrap samples. It
+    contains the equally smoothed calibration function, less often than stated
+    where there are few observations.
 """
 
 

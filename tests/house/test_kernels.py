@@ -78,7 +78,7 @@ for y_prob in kinds:
     for statistic in (None, caltest.SKCE()):
         caltest.calibration_test(label, y_prob, statistic=statistic, groups=label, n_resamples=19)
     caltest.reliability_curve(label, y_prob)
-    caltest.calibration_band(label, y_prob)
+    caltest.calibration_band(label, y_prob, n_resamples=19, rng=0)
     caltest.reliability_curve(label == 1, event, simultaneous=True)
     caltest.smooth_reliability_curve(label == 1, event, n_resamples=19)
     for statistic in (caltest.KDEError(), caltest.SmoothECE()):

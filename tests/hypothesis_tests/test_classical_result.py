@@ -143,7 +143,7 @@ def test_directions():
         for test in (caltest.spiegelhalter_test, caltest.cox_test):
             result = run(test, y_true, special.expit(logit / temperature))
             assert result.direction == word, test.__name__
-            assert f"The model is {word}." in words(result), test.__name__
+            assert f"The model is {word}: average confidence " in words(result), test.__name__
 
 
 # Options.

@@ -58,7 +58,9 @@ def test_direction(temperature, direction):
         result = run(y_true, predicted)
         assert result.direction == direction, n_classes
         assert np.sign(result.score) == (1 if direction == "under-confident" else -1), n_classes
-        assert f"The model is {direction}." in words(result), n_classes
+        top = predicted.max(axis=1).mean(), (predicted.argmax(axis=1) == y_true).mean()
+        numbers = f"average confidence {top[0]:.4g}, accuracy {top[1]:.4g} (TemperatureScore(), p = 0.005)"
+        assert f"The model is {direction}: {numbers}." in words(result), n_classes
         for statistic in (caltest.TemperatureScore(), caltest.Spiegelhalter()):
             assert run(y_true, predicted, statistic).direction == direction, (str(statistic), n_classes)
 
@@ -222,6 +224,33 @@ def test_functions_do_not_contradict_each_other_about_the_direction():
             caltest.spiegelhalter_test(y_true, y_prob, **options).direction,
         }
         assert len(found - {None}) <= 1, (seed, found)
+
+
+def test_direction_of_a_rare_event_is_about_its_frequency():
+    """A risk that is 1.8 times too low is not called over-confident, but the confidence in it is."""
+    rng = np.random.default_rng(0)
+    risk = np.clip(rng.lognormal(np.log(0.01), 0.6, 20_000), 0, 0.4)
+    options = {"n_resamples": 199, "rng": 0}
+    for factor, than, direction in ((1.8, "more", "too low"), (0.5, "less", "too high")):
+        event = (rng.random(20_000) < factor * risk).astype(int)
+        result = caltest.calibration_test(event, risk, **options)
+        assert result.direction == direction
+        numbers = f"average prediction {risk.mean():.4g}, frequency {event.mean():.4g} (TemperatureScore(), p = 0.005)"
+        assert result.direction_words == f"The event is {than} frequent than predicted: {numbers}."
+        assert result.conclusion.endswith(result.direction_words)
+        turned = caltest.calibration_test(1 - event, 1 - risk, **options)
+        assert turned.direction == ("too high" if direction == "too low" else "too low")
+        one_class = caltest.calibration_test(
+            event, np.column_stack([1 - risk, risk]), lens=caltest.ClassWise(1), **options
+        )
+        assert one_class.direction == direction
+        top = caltest.calibration_test(event, np.column_stack([1 - risk, risk]), lens=caltest.Confidence(), **options)
+        assert top.direction == ("over-confident" if factor > 1 else "under-confident")
+        for test in (caltest.cox_test, caltest.spiegelhalter_test, caltest.hosmer_lemeshow_test):
+            found = test(event, risk, **options).direction
+            assert found in {None, direction}, test.__name__
+        table = caltest.calibration_table(event, risk, **options)
+        assert result.direction_words in table.conclusion
 
 
 def test_no_direction_of_rounding_errors():

@@ -34,7 +34,7 @@ def results(curve, comparison):
     quick = {"n_resamples": 19, "rng": 0}
     return [
         (curve, 1),
-        (ct.calibration_band(y_true, y_prob), 1),
+        (ct.calibration_band(y_true, y_prob, n_resamples=99, rng=0), 1),
         (ct.smooth_reliability_curve(y_true, y_prob, n_resamples=19, rng=0), 1),
         (comparison, 3),
         (ct.track({"one": epochs, "two": epochs[:3]}, **quick), 4),

@@ -21,13 +21,18 @@ def new_axes():
 def test_plotted_data_equal_the_curve(curve, style):
     ax = new_axes()
     assert ct.plotting.plot_smooth_reliability(curve, ax, style=style) is ax
-    base = curve.expected if style == "deviation" else np.zeros(len(curve.point))
+    base = curve.point if style == "deviation" else np.zeros(len(curve.point))
     (line,) = [line for line in ax.get_lines() if line.get_label() == "observed, bandwidth 0.05"]
     np.testing.assert_allclose(line.get_xydata(), np.column_stack([curve.point, curve.observed - base]))
-    (band,) = [found for found in ax.collections if found.get_label() == "90 % bootstrap band, point by point"]
-    corners = band.get_paths()[0].vertices
-    for end in (curve.band_low, curve.band_high):
-        assert {tuple(x) for x in np.column_stack([curve.point, end - base])} <= {tuple(x) for x in corners}
+    for label, low, high in (
+        ("90 % confidence band, point by point", curve.confidence_low, curve.confidence_high),
+        ("90 % band if calibrated, point by point", curve.calibrated_low, curve.calibrated_high),
+    ):
+        (band,) = [found for found in ax.collections if found.get_label() == label]
+        corners = {tuple(x) for path in band.get_paths() for x in path.vertices}
+        drawn = high - low < 1
+        for end in (low, high):
+            assert {tuple(x) for x in np.column_stack([curve.point, end - base])[drawn]} <= corners, label
 
 
 def test_labels(curve):

@@ -1445,12 +1445,12 @@ def l2_law(prob, outcome, labels):
 
 
 def calibration_band(score, happened, level, groups=None):
-    """Lower and upper ends at the distinct scores, and the p-value: every block of groups, one after the other."""
+    """Lower and upper ends at the distinct scores: every block of groups, one after the other."""
     scores = sorted(set(score))
     group = list(range(len(scores))) if groups is None else groups
     number = len(set(group))
     delta = (1 - level) / (number * (number + 1))
-    lower, upper, smallest = [0.0] * len(scores), [1.0] * len(scores), 1.0
+    lower, upper = [0.0] * len(scores), [1.0] * len(scores)
     for first in range(number):
         for last in range(first, number):
             block = [x for x, g in zip(scores, group, strict=True) if first <= g <= last]
@@ -1461,6 +1461,17 @@ def calibration_band(score, happened, level, groups=None):
             for i, x in enumerate(scores):
                 lower[i] = max(lower[i], low) if x >= block[-1] else lower[i]
                 upper[i] = min(upper[i], high) if x <= block[0] else upper[i]
-            tails = binom.sf(events - 1, rows, block[-1]), binom.cdf(events, rows, block[0])
-            smallest = min(smallest, number * (number + 1) * min(tails))
-    return lower, upper, smallest
+    return lower, upper
+
+
+def smallest_block_tail(score, happened, lengths, groups):
+    """Smallest tail probability of the blocks of so many groups, if the model is calibrated."""
+    scores, number, smallest = sorted(set(score)), max(groups) + 1, 1.0
+    for first in range(number):
+        for last in range(first, number):
+            if last - first + 1 in lengths:
+                block = [x for x, g in zip(scores, groups, strict=True) if first <= g <= last]
+                rows = sum(x in block for x in score)
+                events = sum(y for x, y in zip(score, happened, strict=True) if x in block)
+                smallest = min(smallest, binom.sf(events - 1, rows, block[-1]), binom.cdf(events, rows, block[0]))
+    return smallest

@@ -3,6 +3,7 @@
 import itertools
 import math
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from caltest.resampling import _exact
 from caltest.resampling._distributions import CellDistribution
 from caltest.resampling._exact import MaximumDistribution, SumDistribution
 from caltest.resampling._poisson_binomial import PoissonBinomial
+from caltest.results._decision import equate_pvalue
 from tests.reference import naive
 from tests.reference.examples import distances
 
@@ -260,7 +262,7 @@ def test_a_cell_that_carries_most_of_the_variance_fits_the_grid():
         assert low <= null.sf(x) <= high, level
 
 
-# Far tails.
+# Far tails: Chernoff's upper bound below 1e-12. The factors are 100 where it is claimed to be close.
 
 
 def binomial_tail(n, k):
@@ -268,46 +270,88 @@ def binomial_tail(n, k):
     return Fraction(sum(math.comb(n, j) for j in range(k, n + 1)), 2**n)
 
 
-def test_far_tails_keep_their_digits():
+def test_bounds_of_far_tails_are_close():
     """One cell of 1,000 fair coins: P(|K - 500| >= d) = 2 P(K >= 500 + d), down to 1e-298."""
-    for excess in (40, 120, 200, 400, 499):
-        y = np.arange(1000) < 500 + excess
-        expected = float(2 * binomial_tail(1000, 500 + excess))
-        for kind, error in ((ECE, 1e-6), (MCE, 1e-9)):
-            result = calibration_test(y, np.full(1000, 0.5), statistic=kind(EqualWidth(1)), method="exact")
-            assert result.pvalue == pytest.approx(expected, rel=error, abs=0), (excess, kind)
+    for kind in (ECE, MCE):
+        for excess in (40, 90, 105):  # 1.1e-2 to 3e-11, computed
+            result = calibration_test(np.arange(1000) < 500 + excess, np.full(1000, 0.5), statistic=kind(EqualWidth(1)))
+            expected = float(2 * binomial_tail(1000, 500 + excess))
+            assert result.pvalue == pytest.approx(expected, rel=1e-3), (excess, kind)
+            assert result.method == "exact"
+        for excess in (130, 200, 400, 499):
+            result = calibration_test(np.arange(1000) < 500 + excess, np.full(1000, 0.5), statistic=kind(EqualWidth(1)))
+            expected = float(2 * binomial_tail(1000, 500 + excess))
+            assert expected < result.pvalue < 100 * expected, (excess, kind)
+            assert (result.method, result.numerical_error) == ("upper-bound", result.pvalue)
+            assert f"({equate_pvalue(result.pvalue, bound=True)})." in result.conclusion
+            assert result.origin.startswith("upper bound")
 
 
-def test_far_tail_of_a_sum_off_the_lattice():
-    """Two cells, against the convolution of their distributions with accurate tails, atom by atom."""
+def convolved(p):
+    """Positive sums, which keep their digits in the far tails."""
+    return reduce(np.convolve, [np.array([1 - x, x]) for x in p], np.ones(1))
+
+
+def test_bound_of_a_sum_over_cells():
+    """Two cells, against the convolution of their distributions, atom by atom."""
     rng = np.random.default_rng(0)
     p = np.concatenate([rng.uniform(0.1, 0.4, 300), rng.uniform(0.6, 0.9, 300)])
-    y = np.concatenate([np.arange(300) < 180, np.arange(300) < 120])
-    result = calibration_test(y, p, statistic=ECE(EqualWidth(2)), method="exact")
-    counts = [PoissonBinomial.with_tails(q) for q in (p[:300], p[300:])]
-    deviations = [np.abs(k.counts - q.sum()) / 600 for k, q in zip(counts, (p[:300], p[300:]), strict=True)]
-    total = np.add.outer(*deviations)
-    mass = np.multiply.outer(counts[0].pmf, counts[1].pmf)
-    expected = mass[total >= result.statistic * (1 - 1e-12)].sum()
-    assert expected < 1e-30
-    assert result.pvalue == pytest.approx(expected, rel=1e-9, abs=0)
-    assert "tilted" in result.origin
+    total = np.add.outer(*(np.abs(np.arange(301) - q.sum()) / 600 for q in (p[:300], p[300:])))
+    mass = np.multiply.outer(convolved(p[:300]), convolved(p[300:]))
+    for shift in (45, 60, 105):
+        events = round(p[:300].sum()) + shift, round(p[300:].sum()) - shift
+        y = np.concatenate([np.arange(300) < k for k in events])
+        result = calibration_test(y, p, statistic=ECE(EqualWidth(2)), method="exact")
+        expected = mass[total >= result.statistic * (1 - 1e-12)].sum()
+        assert expected < 1e-12
+        assert expected < result.pvalue < 100 * expected, shift
+        squared = ECE(EqualWidth(2), caltest.predictions.squared_euclidean)  # whose bound is not close
+        assert expected < calibration_test(y, p, statistic=squared, method="exact").pvalue <= 1e-12, shift
+
+
+def test_reported_tails_bound_the_true_ones_and_never_increase():
+    """All labels of small problems with rare events, on both sides of 1e-12; rational arithmetic."""
+    for p in ([1e-3] * 4 + [1 / 16] * 3 + [0.75, 0.999], [1e-5, 1e-5, 1e-4, 0.2, 0.3, 0.9999, 0.99999]):
+        labels = list(itertools.product([0, 1], repeat=len(p)))
+        true = [
+            math.prod(Fraction(q) if y else 1 - Fraction(q) for q, y in zip(p, some, strict=True)) for some in labels
+        ]
+        for statistic in (ECE(EqualWidth(3)), MCE(EqualWidth(3)), ECE(EqualWidth(3), one_sided)):
+            sample = make_sample(labels[0], p)
+            values = statistic.evaluate(sample, np.array(labels, dtype=np.uint8)[:, sample.row])
+            null = statistic.exact_distribution(sample)
+            distinct = np.unique(values.round(13))
+            tails = [null.tail(x) for x in distinct]
+            for x, tail_ in zip(distinct, tails, strict=True):
+                exact = float(sum(mass for mass, value in zip(true, values, strict=True) if value >= x - 1e-12))
+                error = max(1e-9, 1e-15 / exact)
+                if tail_.probability > 1e-12:
+                    assert tail_.probability == pytest.approx(exact, rel=error), (statistic, x)
+                else:
+                    assert exact * (1 - error) <= tail_.probability <= 1e-12, (statistic, x)
+                    assert math.isinf(tail_.relative_error)
+            assert min(tail_.probability for tail_ in tails) < 1e-12 or statistic != ECE(EqualWidth(3))
+            reported = np.array([tail_.probability for tail_ in tails])
+            assert (np.diff(reported) <= 1e-14).all(), statistic
 
 
 def test_what_underflows_is_reported_as_a_bound():
     n = 20_000
     result = calibration_test(np.ones(n, dtype=bool), np.full(n, 0.5), statistic=ECE(EqualWidth(1)))
-    assert result.method == "exact"
+    assert result.method == "upper-bound"
     assert 0 < result.pvalue < 1e-290
     assert result.numerical_error == result.pvalue
     assert result.origin.startswith("upper bound")
+    assert "p < 1e-300" in result.conclusion
+    assert "e-308" not in str(result)
+    assert result.to_dict()["pvalue"] == result.pvalue
 
 
 def test_overwhelming_evidence_from_few_observations():
-    """Three events of 100 at 1e-5: P(K >= 3), where the tilted distribution all but degenerates."""
+    """Three events of 100 at 1e-5: P(K >= 3)."""
     result = calibration_test([1] * 3 + [0] * 97, [1e-5] * 100, statistic=ECE(EqualWidth(15)))
     expected = sum(math.comb(100, k) * 1e-5**k * (1 - 1e-5) ** (100 - k) for k in range(3, 10))
-    assert result.pvalue == pytest.approx(expected, rel=1e-9, abs=0)
+    assert result.pvalue == pytest.approx(expected, rel=1e-4, abs=0)
 
 
 # Bounds, quantiles, ties and ends.
@@ -362,9 +406,9 @@ def test_the_smallest_possible_value_is_not_unusually_small(kind):
 
 def test_by_hand():
     coin = CellDistribution(np.array([0.0, 1.0]), np.array([0.5, 0.5]))
-    assert SumDistribution([coin, coin], lambda: [coin, coin], 1.0, 1.0).sf(1.0) == pytest.approx(0.75)
-    assert MaximumDistribution([coin, coin], lambda: [coin, coin]).sf(1.0) == pytest.approx(0.75)
-    assert MaximumDistribution([coin, coin], lambda: [coin, coin]).mean == pytest.approx(0.75)
+    assert SumDistribution([coin, coin], 1.0, unit=1.0).sf(1.0) == pytest.approx(0.75)
+    assert MaximumDistribution([coin, coin]).sf(1.0) == pytest.approx(0.75)
+    assert MaximumDistribution([coin, coin]).mean == pytest.approx(0.75)
 
 
 # Results.

@@ -1,6 +1,5 @@
-"""The Poisson-binomial distribution against convolution, the binomial distribution and rational arithmetic."""
+"""The Poisson-binomial distribution against convolution and the binomial distribution."""
 
-from fractions import Fraction
 from functools import reduce
 
 import numpy as np
@@ -29,8 +28,7 @@ def test_pmf_equals_convolution():
         for power in (0.2, 1, 8):
             p = np.random.default_rng(n).random(n) ** power
             expected = convolved(p)
-            for make in (PoissonBinomial.of, PoissonBinomial.with_tails):
-                np.testing.assert_allclose(spread(make(p), n), expected, atol=1e-14, err_msg=f"{n}, {power}")
+            np.testing.assert_allclose(spread(PoissonBinomial.of(p), n), expected, atol=1e-14, err_msg=f"{n}, {power}")
 
 
 def test_equal_probabilities_are_binomial():
@@ -42,24 +40,9 @@ def test_equal_probabilities_are_binomial():
             assert count.pmf.sum() == pytest.approx(1.0, abs=1e-14)
 
 
-def test_tails_keep_their_digits():
-    """Against rational arithmetic, blocks of 128 joined by convolution included."""
-    p = np.random.default_rng(0).random(150) ** 6
-    exact = [Fraction(1)]
-    for x in map(Fraction, p.tolist()):
-        pairs = zip([*exact, Fraction(0)], [Fraction(0), *exact], strict=True)
-        exact = [stay * (1 - x) + come * x for stay, come in pairs]
-        exact = [Fraction(int(value * 2**1100), 2**1100) for value in exact]  # to 1e-331
-    count = PoissonBinomial.with_tails(p)
-    expected = np.array([float(exact[k]) for k in count.counts])
-    np.testing.assert_allclose(count.pmf, expected, rtol=1e-11)
-    assert count.pmf.min() < 1e-100
-
-
 def test_probabilities_that_rounding_moved_are_clipped():
-    for make in (PoissonBinomial.of, PoissonBinomial.with_tails):
-        count = make(np.array([-1e-9, 0.5, 1 + 1e-9]))
-        np.testing.assert_allclose(spread(count, 3), [0, 0.5, 0.5, 0], atol=1e-15)
+    count = PoissonBinomial.of(np.array([-1e-9, 0.5, 1 + 1e-9]))
+    np.testing.assert_allclose(spread(count, 3), [0, 0.5, 0.5, 0], atol=1e-15)
 
 
 def test_window_stays_small():

@@ -151,8 +151,8 @@ METHODS = {
     # statistic, method -> method of the finding, p-value
     "exact": (Computed(exact=Known(0.25, 1e-12)), "exact", "exact", 0.25),
     "auto takes an exact one": (Computed(exact=Known(0.25, 1e-12)), "auto", "exact", 0.25),
-    "auto takes a rough one far in the tail": (Computed(exact=Known(1e-9, math.inf)), "auto", "exact", 1e-9),
-    "exact takes a rough one": (Computed(exact=Known(0.25, math.inf)), "exact", "exact", 0.25),
+    "auto takes a bound far in the tail": (Computed(exact=Known(1e-9, math.inf)), "auto", "upper-bound", 1e-9),
+    "exact takes a bound": (Computed(exact=Known(0.25, math.inf)), "exact", "upper-bound", 0.25),
     "auto draws instead of a rough one": (Computed(exact=Known(0.25, 0.06)), "auto", "monte-carlo", None),
     "auto draws instead of an unknown error": (Computed(exact=Known(0.25, math.nan)), "auto", "monte-carlo", None),
     "auto draws where none is known": (Computed(), "auto", "monte-carlo", None),

@@ -61,7 +61,8 @@ def test_decisions(result):
     not_rejected = replace(result, pvalue=0.2, direction="over-confident").conclusion
     assert not_rejected.endswith("This does not prove that the model is calibrated.")
     assert "over-confident" not in not_rejected
-    assert replace(result, pvalue=0.01, direction="over-confident").conclusion.endswith("The model is over-confident.")
+    towards = "The model is over-confident: average confidence 0.95, accuracy 0.93 (TemperatureScore(), p = 0.001)."
+    assert replace(result, pvalue=0.01, direction_words=towards).conclusion.endswith(f"). {towards}")
 
 
 def test_the_smallest_pvalue_is_called_so(result):
@@ -126,3 +127,9 @@ def test_pytest_does_not_collect_results():
 
 def test_percent():
     assert [percent(share) for share in (0.05, 0.001, 1 / 3)] == ["5 %", "0.1 %", "33.33 %"]
+
+
+def test_one_observation_is_singular():
+    result = ct.calibration_test([1], [0.5], n_resamples=19, rng=0)
+    assert "1 observation)" in str(result)
+    assert "1 observations" not in str(result)

@@ -64,6 +64,7 @@ class CoxLikelihoodRatio(Specification):
 
     part: str = "joint"
 
+    partition: ClassVar[None] = None
     measures_scatter: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -226,7 +227,8 @@ def cox_test(
     joint, large, slope = (
         describe_finding(finding, null, lens=look, classes=classes, alpha=level, title="Cox test") for finding in found
     )
-    direction = None if math.isnan(fit.estimates["slope"]) else slope.direction
+    known = not math.isnan(fit.estimates["slope"])
+    direction, words = (slope.direction, slope.direction_words) if known else (None, None)
     derived = {
         **fit.estimates,
         "in_the_large_statistic": large.statistic,
@@ -235,7 +237,8 @@ def cox_test(
         "slope_pvalue": slope.pvalue,
         "degrees_of_freedom": fit.rank,
     }
-    tested = replace(joint, derived=derived, score=slope.score, direction=direction, notes=(*joint.notes, *fit.notes))
+    towards: dict[str, Any] = {"score": slope.score, "direction": direction, "direction_words": words}
+    tested = replace(joint, derived=derived, **towards, notes=(*joint.notes, *fit.notes))
     return tested.extend(ClassicalTestResult, kind=kind, sentences=_estimates(tested), table=_parts_table(tested, kind))
 
 

@@ -30,6 +30,7 @@ from caltest.resampling._pvalues import tail_pvalue, tail_pvalues
 from caltest.resampling._row_draws import BootstrapDraws
 from caltest.resampling._run import Finding
 from caltest.results import Note, TestResult
+from caltest.results._decision import show_pvalue
 from caltest.results._description import Table
 from caltest.results._progress import Progress, reporting
 from caltest.results._test_result import numbers_line
@@ -171,7 +172,7 @@ def skce_test(
 def _without_range(result: TestResult) -> Table:
     """Return the table of a statistic whose null distribution is not known."""
     p = "upper bound of p" if result.method == "distribution-free" else "p-value"
-    row = (str(result.test_statistic), f"{result.statistic:.4g}", f"{result.pvalue:.4g}")
+    row = (str(result.test_statistic), f"{result.statistic:.4g}", show_pvalue(result.pvalue))
     return Table(("statistic", "value", p), [row])
 
 

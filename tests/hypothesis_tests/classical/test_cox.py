@@ -261,3 +261,7 @@ def test_mean_under_the_null():
 def test_where_the_limit_fails():
     """The figure of the docstring."""
     check_size(caltest.CoxScore(), rare_events, 100, alpha=0.01, documented="0.026")
+
+
+def test_the_likelihood_ratio_has_no_partition():
+    assert CoxLikelihoodRatio.partition is None

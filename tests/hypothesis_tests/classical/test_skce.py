@@ -202,11 +202,11 @@ def test_normal_limit_without_variance_is_printed():
     skce = block(bandwidth=0.5)
     text = printed(asymptotic_test([1, 1, 0, 0], [0.5] * 4, statistic=skce))
     table = """
- statistic                               value     p-value
- SKCE(bandwidth=0.5, estimator='block')    0.5  2.225e-308
+ statistic                               value   p-value
+ SKCE(bandwidth=0.5, estimator='block')    0.5  < 1e-300
 """
     assert table in text
-    assert text.count("e-308") == 2  # in the conclusion and in the table
+    assert text.count("< 1e-300") == 2  # in the conclusion and in the table
     assert "constant" not in text
 
 
@@ -216,7 +216,7 @@ def test_certain_and_right():
         result = asymptotic_test([0, 1, 0, 1], np.eye(2)[[0, 1, 0, 1]], statistic=caltest.SKCE(estimator=estimator))
         assert result.statistic == 0, estimator
         assert result.pvalue >= 0.5, estimator
-        assert "e-308" not in str(result), estimator
+        assert "e-300" not in str(result), estimator
 
 
 # By the bounds.
