@@ -50,6 +50,7 @@ from .resampling._schemes import Consistency as Consistency
 from .statistics._binned import ECE as ECE
 from .statistics._binned import MCE as MCE
 from .statistics._bridge import Bridge as Bridge
+from .statistics._confidence import ConfidenceECE as ConfidenceECE
 from .statistics._convex import ConvexECE as ConvexECE
 from .statistics._cox import CoxScore as CoxScore
 from .statistics._cumulative import KS as KS

@@ -2,6 +2,7 @@ from ._base import Statistic as Statistic
 from ._binned import ECE as ECE
 from ._binned import MCE as MCE
 from ._bridge import Bridge as Bridge
+from ._confidence import ConfidenceECE as ConfidenceECE
 from ._convex import ConvexECE as ConvexECE
 from ._cox import CoxScore as CoxScore
 from ._cumulative import KS as KS

@@ -8,23 +8,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._compiled._cells import sum_over_events
 from caltest._compiled._lookup import sum_selected
 from caltest.predictions._sample import Sample
+from caltest.predictions._validation import validate_choice
 from caltest.statistics._base import Statistic
 
+SIDES = ("both", "over-confidence", "under-confidence")
 _BLOCK_VALUES = 2**18
 
 
 @dataclass(frozen=True, repr=False)
 class TemperatureScore(Statistic):
-    r"""Score statistic :math:`|U|` of temperature scaling at temperature 1, two-sided.
+    r"""Score statistic U of temperature scaling at temperature 1, two-sided or on one side.
 
     .. math:: U = \sum_i \Bigl[\log p_{i, y_i} - \sum_k p_{ik} \log p_{ik}\Bigr], \qquad 0 \log 0 = 0,
 
     the derivative, up to sign, of the log-likelihood of :math:`p_{ik}^{1/T} / \sum_l p_{il}^{1/T}` with respect to T
     at T = 1. So it is locally most powerful against a wrong temperature. The model is over-confident if U < 0 and
     under-confident if U > 0. If the null hypothesis is a calibration function :math:`\rho`, the expectation is over
-    :math:`\rho(p_i)`. An outcome of probability 0 makes it infinite. Sample weights multiply the terms.
+    :math:`\rho(p_i)`. An outcome of probability 0 is infinite evidence of over-confidence. Sample weights multiply the
+    terms.
+
+    For sharp predictions U is skewed: a few wrong labels of confident predictions make it very negative, and nothing
+    makes it very positive. A two-sided test by :math:`|U|` then has little power against under-confidence, so that
+    `Omnibus` has a part for each side.
+
+    Parameters
+    ----------
+    side : {"both", "over-confidence", "under-confidence"}
+        The statistic is :math:`|U|`, :math:`-U` or :math:`U`: large if the model is miscalibrated on this side.
+
+    Raises
+    ------
+    TypeError
+        If ``side`` is not a text.
+    ValueError
+        If ``side`` is none of the three.
 
     See Also
     --------
@@ -45,13 +65,33 @@ class TemperatureScore(Statistic):
     6.5917
     """
 
+    side: str = "both"
+
+    def __post_init__(self) -> None:
+        validate_choice(self.side, "side", SIDES)
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether large values are evidence of one direction only."""
+        return self.side != "both"
+
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-        """Return :math:`|U|`, ``(...)``, of outcomes ``(..., n_samples)``."""
-        return np.abs(self.signed(sample, outcomes))
+        """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
+        return self.read(self.signed(sample, outcomes))
+
+    def read(self, signed: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the statistic of U: its absolute value, or the evidence of one side."""
+        if self.side == "both":
+            return np.abs(signed)
+        return 0.0 - signed if self.side == "over-confidence" else signed
 
     def signed(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return U, ``(...)``: negative if over-confident."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+        if sample.n_outcomes == 2 and (event := sample.once(_event_terms)) is not None:
+            without, added = event
+            whole = np.array([0, sample.n_samples])
+            return without + sum_over_events(flat, added, whole).reshape(outcomes.shape[:-1])
         if not sample.is_large:
             return sum_selected(flat, sample.once(_terms)).reshape(outcomes.shape[:-1])
         row = np.arange(sample.n_samples)  # the logarithms of what was drawn, instead of a table of all
@@ -66,6 +106,14 @@ class TemperatureScore(Statistic):
 def _terms(sample: Sample) -> NDArray[np.float64]:
     """Return what each observation adds to U by its outcome, ``(n_samples, n_outcomes)``; -inf if impossible."""
     return _terms_of(sample, sample.prob, sample.null_prob)
+
+
+def _event_terms(sample: Sample) -> tuple[float, NDArray[np.float64]] | None:
+    """Return U without events, and what each event adds ``(n_samples,)``; None if an outcome is impossible."""
+    terms = _terms(sample)
+    if not np.isfinite(terms).all():
+        return None
+    return float(terms[:, 0].sum()), terms[:, 1] - terms[:, 0]
 
 
 def _terms_of(sample: Sample, prob: NDArray[Any], null_prob: NDArray[Any]) -> NDArray[np.float64]:
