@@ -60,6 +60,7 @@ from .statistics._gce import GCE as GCE
 from .statistics._hosmer_lemeshow import HosmerLemeshow as HosmerLemeshow
 from .statistics._isotonic import IsotonicError as IsotonicError
 from .statistics._kde import KDEError as KDEError
+from .statistics._matrix import MatrixScore as MatrixScore
 from .statistics._omnibus import Omnibus as Omnibus
 from .statistics._skce import SKCE as SKCE
 from .statistics._smooth_ece import SmoothECE as SmoothECE

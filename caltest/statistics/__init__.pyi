@@ -18,6 +18,7 @@ from ._gce import ClassConditionalECE as ClassConditionalECE
 from ._hosmer_lemeshow import HosmerLemeshow as HosmerLemeshow
 from ._isotonic import IsotonicError as IsotonicError
 from ._kde import KDEError as KDEError
+from ._matrix import MatrixScore as MatrixScore
 from ._mmce import MMCE as MMCE
 from ._omnibus import Omnibus as Omnibus
 from ._similarity import euclidean_kernel as euclidean_kernel
