@@ -162,9 +162,7 @@ def compare_models(
     level = validate_level(confidence_level, "confidence_level")
     n_resamples = validate_count(n_resamples, "n_resamples")
     cells = VarianceTree() if partition is None else partition
-    chosen = validate_statistic(
-        Omnibus(default_parts(cells)) if statistic is None else statistic
-    )
+    chosen = validate_statistic(Omnibus(default_parts(cells)) if statistic is None else statistic)
     problems = _validated(models, y_true, classes)
     n_classes = next(iter(problems.values()))[0].shape[1]
     look = default_lens(chosen, n_classes) if lens is None else lens
