@@ -88,9 +88,7 @@ def _standardisation(sample: Sample) -> tuple[NDArray[np.float64], ...]:
     centre = (variance.T @ values) / np.where(total > 0, total, 1.0)
     centre[:, 0] = 0.0
     square = variance.T @ np.square(values)
-    spread = np.stack(
-        [(v[:, None] * np.square(values - c)).sum(axis=0) for v, c in zip(variance.T, centre, strict=True)]
-    )
+    spread = np.stack([v @ np.square(values - c) for v, c in zip(variance.T, centre, strict=True)])
     varies = spread > _ROUNDING * square
     scale = np.where(varies, 1 / np.sqrt(np.where(varies, spread, 1.0)), 0.0)
     weighted = weight[:, None] * sample.expected

@@ -223,7 +223,7 @@ REFUSED = {
     "closed": (
         ValueError,
         lambda: caltest.EqualWidth(9, closed="both"),
-        "`closed` must be one of 'left', 'right', got",
+        "`closed` must be one of 'left', 'right', 'outer', got",
     ),
     "closed no text": (
         TypeError,
