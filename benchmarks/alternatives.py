@@ -214,28 +214,32 @@ def draw_curves(out: Path, replicates: int, images: Path) -> None:
         print(f"{name}: done", flush=True)
 
 
+MADE_BY = {
+    "2 classes": "`DirichletModel(2, 1.0)`",
+    "3 classes": "`DirichletModel(3, 0.3)`",
+    "10 classes": "`DirichletModel(10, 0.5)`",
+    "sharp network": "the predictions of the bundled VGG-16 network, drawn with replacement",
+    "100 classes, sharp": "`DirichletModel(100, 0.02)`",
+}
+
 HEAD = """# Which test detects what
 
 This page answers how often each test detects a miscalibrated model. The numbers are the power at level {level:g}: the
-share of {replicates} data sets that a test rejects, for eight kinds of miscalibration (seven for two classes, besides
-the bumps of T-Cal) and five kinds of predictions. The standard error of a single rate is at most {se:.1g}, that of a
-mean of eight a third of it. Written by `python benchmarks/power.py --out DIR` from [power.csv](power.csv) ({facts};
-{n_resamples} draws).
+share of {replicates} data sets that a test rejects, {n_resamples} draws each. The standard error of a single rate is at
+most {se:.1g}, that of a mean of eight a third of it. Written by `python benchmarks/power.py --out DIR` from
+[power.csv](power.csv) ({facts}).
 
-* **Predictions**: `DirichletModel(2, 1.0)`, `DirichletModel(3, 0.3)`, `DirichletModel(10, 0.5)`,
-  `DirichletModel(100, 0.02)`, and those of the bundled VGG-16 network, drawn with replacement. Labels are drawn from a
-  known map of the predictions, the truth.
+* **Predictions**: {made_by}. Labels are drawn from a known map of the predictions, the truth.
 * **Kinds of miscalibration**: over-confidence and under-confidence by temperature 1.2; one class shifted by -0.5
   logits; 30 % of one class moved to another; 3 % label noise; temperature 1.3 or 1 / 1.3, depending on the predicted
-  class; a sine of height 0.14 and period 0.2 added to the confidence; half of the second largest probability moved to
-  the class of the third.
+  class; a sine of height 0.14 and period 0.2 added to the confidence; and, for more than two classes, half of the
+  second largest probability moved to the class of the third.
 * Not counted in the means: the permutation of Example 1 of Vaicenavicius et al. (2019), and for two classes ten bumps
-  of alternating sign, `Bumps(10, 0.6, 40)`, the alternatives of T-Cal (Lee et al. 2023), which have a table of their
-  own.
+  of alternating sign, `Bumps(10, 0.6, 40)`, the alternatives of T-Cal (Lee et al. 2023).
 
 Binned errors of the whole prediction have little power against under-confidence, because it makes labels vary less than
-predicted. It has a table of its own too. **Bold** is the largest number of a row; numbers within two standard errors of
-each other may differ by chance.
+predicted; it has a table, as have errors of the confidence that change their sign. **Bold** is the largest number of a
+row; numbers within two standard errors of each other may differ by chance.
 """
 
 TAIL = """## Power curves
@@ -244,7 +248,7 @@ By temperature; left of 1 the model is under-confident.
 
 ![Rejection rates against the temperature](images/power-temperature.png)
 
-The alternatives of T-Cal (Lee et al. 2022), two classes, `Bumps`: the more bumps, the lower they are, and the less of
+The alternatives of T-Cal (Lee et al. 2023), two classes, `Bumps`: the more bumps, the lower they are, and the less of
 them remains in the averages of few cells (bins).
 
 ![Rejection rates against the number of bumps](images/power-bumps.png)
@@ -268,6 +272,7 @@ def page(text: str) -> str:
             se=0.5 / np.sqrt(replicates),
             facts=first.removeprefix("# ").replace(": ", " ").replace(";", ","),
             n_resamples=N_RESAMPLES,
+            made_by="; ".join(MADE_BY[kind] for kind in dict.fromkeys(frame["predictions"])),
         ),
         "## Mean power over the kinds of miscalibration\n",
         _wide(frame[~frame["alternative"].isin((PERMUTATION, BUMPS))]),
@@ -290,14 +295,15 @@ def _summary(frame: pd.DataFrame) -> str:
     mean = counted.groupby(["predictions", "n_samples", "test"])["rate"].mean().unstack("test")
     single = counted.set_index(["predictions", "n_samples", "alternative", "test"])["rate"].unstack("test")
     texts = []
-    for rates, rows in ((mean, "mean"), (single, "single")):
+    for rates, rows in ((mean, "means"), (single, "single rates")):
         behind = (rates.drop(columns="Omnibus").max(axis=1) - rates["Omnibus"]).round(9)
         near, worst = (behind <= 0.02).sum(), behind.max()
-        texts.append(
-            f"at most 0.02 below the best other test in {near} of {len(behind)} {rows} rates, and {worst:.2f} below it "
-            "at worst"
-        )
-    return f"`Omnibus` is {texts[0]}; it is {texts[1]}.\n"
+        lag = f"; the largest lag is {worst:.2f}" if worst > 0 else ""
+        texts.append(f"in {near} of {len(behind)} {rows}{lag}")
+    return (
+        f"`Omnibus` is the best test, or at most 0.02 below the best one, {texts[0]}. It is so {texts[1]}: against a\n"
+        "single kind of miscalibration the statistic that was made for it has more power.\n"
+    )
 
 
 def _wide(frame: pd.DataFrame) -> str:
