@@ -67,6 +67,8 @@ from .statistics._smooth_ece import SmoothECE as SmoothECE
 from .statistics._spiegelhalter import Spiegelhalter as Spiegelhalter
 from .statistics._squared_l2 import SquaredL2 as SquaredL2
 from .statistics._tcal import TCal as TCal
+from .statistics._temperature import OverConfidence as OverConfidence
 from .statistics._temperature import TemperatureScore as TemperatureScore
+from .statistics._temperature import UnderConfidence as UnderConfidence
 
 __version__: str

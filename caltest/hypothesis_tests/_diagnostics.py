@@ -127,8 +127,8 @@ def _direction(components: Sequence[ComponentResult], sample: Sample) -> tuple[f
             continue
         own_pvalue = component.null.sf(component.statistic)  # not the one that an impossible label forces
         if component.test_statistic.one_sided:  # there are two sides, of which the data choose one
-            others = (other for other in components if type(other.test_statistic) is type(component.test_statistic))
-            own_pvalue = 2 * min(other.null.sf(other.statistic) for other in others)
+            sides = (side for side in components if side.test_statistic.one_sided)
+            own_pvalue = 2 * min(side.null.sf(side.statistic) for side in sides)
         gap = sample.once(_confidence_gap)
         if own_pvalue > DIRECTION_LEVEL or abs(gap) <= _ROUNDING or not -score * gap > 0:
             return score, None

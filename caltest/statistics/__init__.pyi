@@ -30,4 +30,6 @@ from ._spiegelhalter import Spiegelhalter as Spiegelhalter
 from ._squared_l2 import SquaredL2 as SquaredL2
 from ._sweep import MonotonicSweepECE as MonotonicSweepECE
 from ._tcal import TCal as TCal
+from ._temperature import OverConfidence as OverConfidence
 from ._temperature import TemperatureScore as TemperatureScore
+from ._temperature import UnderConfidence as UnderConfidence

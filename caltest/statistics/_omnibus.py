@@ -15,7 +15,7 @@ from caltest.statistics._base import Combination, Statistic
 from caltest.statistics._binned import ECE
 from caltest.statistics._confidence import ConfidenceECE
 from caltest.statistics._cumulative import ClasswiseKS
-from caltest.statistics._temperature import TemperatureScore
+from caltest.statistics._temperature import OverConfidence, TemperatureScore, UnderConfidence
 
 DEFAULT_CELLS = VarianceTree()
 
@@ -24,8 +24,8 @@ def default_parts(partition: Any = DEFAULT_CELLS) -> tuple[Statistic, ...]:
     """Return the parts of the default test, with the cells of a partition in its first part."""
     return (
         ECE(partition),
-        TemperatureScore("over-confidence"),
-        TemperatureScore("under-confidence"),
+        OverConfidence(),
+        UnderConfidence(),
         ClasswiseKS(),
         ConfidenceECE(),
     )
@@ -45,7 +45,7 @@ class Omnibus(Combination):
     ----------
     parts : sequence of Statistic
         By default five: ``ECE()`` on the cells of a tree, which detects what differs between regions of the simplex;
-        ``TemperatureScore("over-confidence")`` and ``TemperatureScore("under-confidence")``, because the ECE has almost
+        ``OverConfidence()`` and ``UnderConfidence()``, because the ECE has almost
         no power against under-confidence and the score is skewed; ``ClasswiseKS()``, for shifts of single classes; and
         ``ConfidenceECE()``, for errors of the confidence that change their sign. All of them stay the same if the two
         classes of a binary problem are exchanged.
@@ -70,13 +70,8 @@ class Omnibus(Combination):
     Examples
     --------
     >>> import caltest
-    >>> from pprint import pprint
-    >>> pprint(caltest.Omnibus().components)
-    (ECE(),
-     TemperatureScore(side='over-confidence'),
-     TemperatureScore(side='under-confidence'),
-     ClasswiseKS(),
-     ConfidenceECE())
+    >>> caltest.Omnibus().components
+    (ECE(), OverConfidence(), UnderConfidence(), ClasswiseKS(), ConfidenceECE())
     """
 
     parts: tuple[Statistic, ...] = field(default_factory=default_parts)
@@ -101,7 +96,7 @@ class Omnibus(Combination):
         signed: NDArray[np.float64] | None = None
         values = []
         for part in self.parts:
-            if type(part) is TemperatureScore:
+            if isinstance(part, TemperatureScore):
                 signed = part.signed(sample, outcomes) if signed is None else signed
                 values.append(part.read(signed))
             else:

@@ -11,16 +11,14 @@ from numpy.typing import NDArray
 from caltest._compiled._cells import sum_over_events
 from caltest._compiled._lookup import sum_selected
 from caltest.predictions._sample import Sample
-from caltest.predictions._validation import validate_choice
 from caltest.statistics._base import Statistic
 
-SIDES = ("both", "over-confidence", "under-confidence")
 _BLOCK_VALUES = 2**18
 
 
 @dataclass(frozen=True, repr=False)
 class TemperatureScore(Statistic):
-    r"""Score statistic U of temperature scaling at temperature 1, two-sided or on one side.
+    r"""Score statistic :math:`|U|` of temperature scaling at temperature 1, two-sided.
 
     .. math:: U = \sum_i \Bigl[\log p_{i, y_i} - \sum_k p_{ik} \log p_{ik}\Bigr], \qquad 0 \log 0 = 0,
 
@@ -30,24 +28,9 @@ class TemperatureScore(Statistic):
     :math:`\rho(p_i)`. An outcome of probability 0 is infinite evidence of over-confidence. Sample weights multiply the
     terms.
 
-    For sharp predictions U is skewed: a few wrong labels of confident predictions make it very negative, and nothing
-    makes it very positive. A two-sided test by :math:`|U|` then has little power against under-confidence, so that
-    `Omnibus` has a part for each side.
-
-    Parameters
-    ----------
-    side : {"both", "over-confidence", "under-confidence"}
-        The statistic is :math:`|U|`, :math:`-U` or :math:`U`: large if the model is miscalibrated on this side.
-
-    Raises
-    ------
-    TypeError
-        If ``side`` is not a text.
-    ValueError
-        If ``side`` is none of the three.
-
     See Also
     --------
+    OverConfidence, UnderConfidence : Evidence of one side.
     Spiegelhalter : The same for the Brier score.
     CoxScore : Intercept and slope on the logit scale, for two outcomes.
 
@@ -65,25 +48,13 @@ class TemperatureScore(Statistic):
     6.5917
     """
 
-    side: str = "both"
-
-    def __post_init__(self) -> None:
-        validate_choice(self.side, "side", SIDES)
-
-    @property
-    def one_sided(self) -> bool:
-        """Whether large values are evidence of one direction only."""
-        return self.side != "both"
-
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         return self.read(self.signed(sample, outcomes))
 
     def read(self, signed: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the statistic of U: its absolute value, or the evidence of one side."""
-        if self.side == "both":
-            return np.abs(signed)
-        return 0.0 - signed if self.side == "over-confidence" else signed
+        """Return the statistic of U."""
+        return np.abs(signed)
 
     def signed(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return U, ``(...)``: negative if over-confident."""
@@ -101,6 +72,62 @@ class TemperatureScore(Statistic):
     def direction(self, sample: Sample, outcomes: NDArray[Any]) -> float:
         """Return U: below 0 if over-confident."""
         return float(self.signed(sample, outcomes))
+
+
+@dataclass(frozen=True, repr=False)
+class OverConfidence(TemperatureScore):
+    r"""Evidence that a model is over-confident: :math:`-U`, the score of temperature scaling on one side.
+
+    It is large if the labels are less probable than predicted, on average of the logarithm. See `TemperatureScore` for
+    the definition of U. For sharp predictions U is skewed: a few wrong labels of confident predictions make it very
+    negative, and nothing makes it very positive. A test by :math:`|U|` then has little power against under-confidence,
+    so that `Omnibus` has a part for each side. A p-value of one side is about half of that of both.
+
+    See Also
+    --------
+    UnderConfidence : Evidence of the other side.
+    TemperatureScore : Both sides.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = [1] * 6 + [0] * 4, [0.9] * 10
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.OverConfidence()), 4)
+    6.5917
+    """
+
+    one_sided = True
+
+    def read(self, signed: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return :math:`-U`."""
+        return 0.0 - signed
+
+
+@dataclass(frozen=True, repr=False)
+class UnderConfidence(TemperatureScore):
+    r"""Evidence that a model is under-confident: :math:`U`, the score of temperature scaling on one side.
+
+    It is large if the labels are more probable than predicted, on average of the logarithm. See `TemperatureScore` for
+    the definition of U, and `OverConfidence` for why there are two sides.
+
+    See Also
+    --------
+    OverConfidence : Evidence of the other side.
+    TemperatureScore : Both sides.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = [1] * 9 + [0], [0.6] * 10
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.UnderConfidence()), 4)
+    1.2164
+    """
+
+    one_sided = True
+
+    def read(self, signed: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return :math:`U`."""
+        return signed
 
 
 def _terms(sample: Sample) -> NDArray[np.float64]:

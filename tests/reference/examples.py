@@ -195,9 +195,9 @@ PARTITIONS: dict[type, list[Any]] = {
 STATISTICS: dict[type, Callable[..., list[Any]]] = {
     caltest.ECE: lambda: binned(caltest.ECE),
     caltest.MCE: lambda: binned(caltest.MCE),
-    caltest.TemperatureScore: lambda: [
-        caltest.TemperatureScore(side) for side in ("both", "over-confidence", "under-confidence")
-    ],
+    caltest.TemperatureScore: lambda: [caltest.TemperatureScore()],
+    caltest.OverConfidence: lambda: [caltest.OverConfidence()],
+    caltest.UnderConfidence: lambda: [caltest.UnderConfidence()],
     caltest.ConfidenceECE: lambda: [caltest.ConfidenceECE(), caltest.ConfidenceECE(3)],
     caltest.MatrixScore: lambda: [caltest.MatrixScore()],
     caltest.KS: lambda: [caltest.KS()],

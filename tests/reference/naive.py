@@ -430,7 +430,7 @@ def log(x):
 def temperature_score(statistic, prob, outcome, weight=None, expected=None):
     """The absolute value of U, or its evidence of one side."""
     score = signed_temperature_score(prob, outcome, weight, expected)
-    return {"both": abs(score), "over-confidence": -score, "under-confidence": score}[statistic.side]
+    return {caltest.OverConfidence: -score, caltest.UnderConfidence: score}.get(type(statistic), abs(score))
 
 
 def confidence_ece(statistic, prob, outcome, weight=None, expected=None):
@@ -1225,6 +1225,7 @@ STATISTICS = {
     caltest.statistics.MonotonicSweepECE: monotonic_sweep,
     caltest.statistics.RMSCE: rmsce,
     caltest.statistics.SCE: sce,
+    caltest.OverConfidence: temperature_score,
     caltest.SKCE: skce,
     caltest.SmoothECE: smooth_ece,
     caltest.Spiegelhalter: spiegelhalter,
@@ -1232,6 +1233,7 @@ STATISTICS = {
     caltest.statistics.TACE: tace,
     caltest.TemperatureScore: temperature_score,
     caltest.statistics.UCE: uce,
+    caltest.UnderConfidence: temperature_score,
 }
 
 

@@ -9,7 +9,7 @@ from tests.reference.cases import check_refused
 
 
 def test_parts():
-    over, under = (caltest.TemperatureScore(side) for side in ("over-confidence", "under-confidence"))
+    over, under = caltest.OverConfidence(), caltest.UnderConfidence()
     assert caltest.Omnibus().parts == (caltest.ECE(), over, under, caltest.ClasswiseKS(), caltest.ConfidenceECE())
     assert repr(caltest.Omnibus()) == "Omnibus()"
     several = [caltest.ECE(), caltest.MCE()]

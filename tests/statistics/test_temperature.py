@@ -6,7 +6,6 @@ import pytest
 import caltest
 from caltest.predictions._sample import make_sample
 from tests.reference import naive
-from tests.reference.cases import check_refused
 from tests.reference.examples import VIEWS
 
 SCORE = caltest.TemperatureScore()
@@ -51,7 +50,7 @@ def test_directions(events, sign):
 
 def test_sides():
     """Evidence of one side is the score or its negative; an impossible label is evidence of over-confidence."""
-    over, under = (caltest.TemperatureScore(side) for side in ("over-confidence", "under-confidence"))
+    over, under = caltest.OverConfidence(), caltest.UnderConfidence()
     for view in VIEWS[:6]:
         sample = make_sample(view.y_true, view.y_prob, lens=view.lens)
         signed = SCORE.signed(sample, sample.outcome)
@@ -60,8 +59,6 @@ def test_sides():
     assert caltest.calibration_error([1], [0.0], statistic=over) == np.inf
     assert caltest.calibration_error([1], [0.0], statistic=under) == -np.inf
     assert (SCORE.one_sided, over.one_sided, caltest.ECE().one_sided) == (False, True, False)
-    message = "`side` must be one of 'both', 'over-confidence', 'under-confidence', got 'left'."
-    check_refused(caltest.TemperatureScore, ValueError, message, "left")
 
 
 def test_an_impossible_label_makes_it_infinite():
