@@ -51,6 +51,7 @@ from .resampling._schemes import Consistency as Consistency
 from .statistics._binned import ECE as ECE
 from .statistics._binned import MCE as MCE
 from .statistics._bridge import Bridge as Bridge
+from .statistics._confidence import ConfidenceECE as ConfidenceECE
 from .statistics._convex import ConvexECE as ConvexECE
 from .statistics._cox import CoxScore as CoxScore
 from .statistics._cumulative import KS as KS
@@ -60,12 +61,15 @@ from .statistics._gce import GCE as GCE
 from .statistics._hosmer_lemeshow import HosmerLemeshow as HosmerLemeshow
 from .statistics._isotonic import IsotonicError as IsotonicError
 from .statistics._kde import KDEError as KDEError
+from .statistics._matrix import MatrixScore as MatrixScore
 from .statistics._omnibus import Omnibus as Omnibus
 from .statistics._skce import SKCE as SKCE
 from .statistics._smooth_ece import SmoothECE as SmoothECE
 from .statistics._spiegelhalter import Spiegelhalter as Spiegelhalter
 from .statistics._squared_l2 import SquaredL2 as SquaredL2
 from .statistics._tcal import TCal as TCal
+from .statistics._temperature import OverConfidence as OverConfidence
 from .statistics._temperature import TemperatureScore as TemperatureScore
+from .statistics._temperature import UnderConfidence as UnderConfidence
 
 __version__: str

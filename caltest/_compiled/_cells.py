@@ -54,6 +54,31 @@ def count_events(outcomes, start):
 
 
 @kernel
+def count_hits(outcomes, top, cell, n_cells):
+    """Return ``(n_replicates, n_cells) int64``: rows of each cell whose outcome is ``top (n_samples,)``, their own one.
+
+    Interleaved tables as in `count_outcomes`.
+    """
+    n_replicates, n_samples = outcomes.shape
+    counts = np.empty((n_replicates, n_cells), np.int64)
+    table = np.empty((4, n_cells), np.int64)
+    quads = n_samples // 4 * 4
+    for r in range(n_replicates):
+        outcome = outcomes[r]
+        table[:] = 0
+        for i in range(0, quads, 4):
+            table[0, cell[i]] += outcome[i] == top[i]
+            table[1, cell[i + 1]] += outcome[i + 1] == top[i + 1]
+            table[2, cell[i + 2]] += outcome[i + 2] == top[i + 2]
+            table[3, cell[i + 3]] += outcome[i + 3] == top[i + 3]
+        for i in range(quads, n_samples):
+            table[0, cell[i]] += outcome[i] == top[i]
+        for b in range(n_cells):
+            counts[r, b] = table[0, b] + table[1, b] + table[2, b] + table[3, b]
+    return counts
+
+
+@kernel
 def sum_over_events(outcomes, value, start):
     """Return ``(n_replicates, n_cells)``: the sum of ``value`` over the events in the rows ``start[b] : start[b + 1]``.
 

@@ -78,7 +78,7 @@ def _read(outcome, after, following, count, start, stop, high, low):
 
 @kernel
 def path_extremes(outcomes, after, following, steps, levels):
-    """Return ``(n_replicates, 2)``: the highest and the lowest value of the event's path, its start at 0 included.
+    """Return ``(n_replicates, 3)``: the highest, the lowest (its start at 0 included) and the last value of the path.
 
     For two outcomes, rows sorted by score; ``following[i]`` is ``before[i + 1]``, and the predicted sum of all rows
     for the last row. In chunk c, ``steps (2, n_chunks * CHUNK) int8`` and ``levels (2, n_chunks)`` bound the predicted
@@ -89,7 +89,7 @@ def path_extremes(outcomes, after, following, steps, levels):
     n_replicates, n_samples = outcomes.shape
     n_chunks = levels.shape[1]
     chunked = n_chunks * CHUNK
-    extremes = np.empty((n_replicates, 2))
+    extremes = np.empty((n_replicates, 3))
     words = np.empty(_TILE // 8, np.uint64)
     counts = words.view(np.uint8)
     events = np.empty(n_chunks, np.int64)  # before each chunk
@@ -135,6 +135,8 @@ def path_extremes(outcomes, after, following, steps, levels):
                     fall_bound = lowest[k]
                     bottom = k
         high, low = _read(outcome, after, following, total, chunked, n_samples, 0.0, 0.0)
+        for i in range(chunked, n_samples):
+            total += outcome[i]
         if n_chunks:
             for k in (top, bottom):  # leaves few others to read
                 high, low = _read(outcome, after, following, events[k], k * CHUNK, (k + 1) * CHUNK, high, low)
@@ -143,6 +145,7 @@ def path_extremes(outcomes, after, following, steps, levels):
                 high, low = _read(outcome, after, following, events[k], k * CHUNK, (k + 1) * CHUNK, high, low)
         extremes[r, 0] = high
         extremes[r, 1] = low
+        extremes[r, 2] = total - after[n_samples - 1]
     return extremes
 
 

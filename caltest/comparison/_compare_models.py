@@ -49,8 +49,9 @@ from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, UNDER_IND
 from caltest.resampling._run import exact_distribution, settle
 from caltest.results import ConfidenceInterval
 from caltest.results._progress import Progress, reporting
-from caltest.statistics import ECE, ClasswiseKS, Omnibus, Statistic, TemperatureScore
+from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
+from caltest.statistics._omnibus import default_parts
 
 CORRECTIONS = (*UNDER_ANY_DEPENDENCE, *UNDER_INDEPENDENCE, "fdr_bh", "fdr_by")
 _BLOCK_VALUES = 2**18
@@ -180,9 +181,7 @@ def compare_models(
     level = validate_level(confidence_level, "confidence_level")
     n_resamples = validate_count(n_resamples, "n_resamples")
     cells = VarianceTree() if partition is None else partition
-    chosen = validate_statistic(
-        Omnibus((ECE(cells), TemperatureScore(), ClasswiseKS())) if statistic is None else statistic
-    )
+    chosen = validate_statistic(Omnibus(default_parts(cells)) if statistic is None else statistic)
     problems = _validated(models, y_true, classes)
     n_classes = next(iter(problems.values()))[0].shape[1]
     look = default_lens(chosen, n_classes) if lens is None else lens

@@ -82,7 +82,8 @@ def calibration_test(
     lens : lens, optional
         What to look at. By default the whole prediction if the statistic can judge it, and the confidence otherwise.
     statistic : Statistic, optional
-        ``Omnibus()`` by default: an exact min-p over the tree ECE, the temperature score and the class-wise KS.
+        ``Omnibus()`` by default: an exact min-p over five statistics: the tree ECE, the temperature score
+        on either side, the class-wise KS, and the ECE of the confidence (for two outcomes, of the event).
     region : callable, optional
         From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
         left out.

@@ -139,11 +139,16 @@ def _direction(
             continue
         scores.append(score)
         own_pvalue = component.null.sf(component.statistic)  # not the one that an impossible label forces
+        source = component
+        if component.test_statistic.one_sided:  # there are two sides, of which the data choose one
+            sides = [side for side in components if side.test_statistic.one_sided]
+            source = min(sides, key=lambda side: side.null.sf(side.statistic))
+            own_pvalue = min(2 * source.null.sf(source.statistic), 1.0)
         confidence, accuracy = sample.once(_confidence_and_accuracy)
         gap = confidence - accuracy
         if own_pvalue <= DIRECTION_LEVEL and abs(gap) > _ROUNDING and score * gap < 0:
-            source = f"({component.test_statistic}, {equate_pvalue(own_pvalue)})"
-            return scores[0], *_in_words(confidence, accuracy, sample, lens, source)
+            named = f"({source.test_statistic}, {equate_pvalue(own_pvalue)})"
+            return scores[0], *_in_words(confidence, accuracy, sample, lens, named)
     return (scores[0] if scores else None), None, None
 
 
@@ -158,7 +163,7 @@ def _in_words(
         numbers = f"average confidence {confidence:.4g}, accuracy {accuracy:.4g}"
         return direction, f"The model is {direction}: {numbers} {source}."
     # Confidence is that of the more frequent outcome: a risk that is too low would be called over-confident.
-    predicted, observed = float(sample.given[:, 1].mean(dtype=np.float64)), float((sample.outcome == 1).mean())
+    predicted, observed = _mean(sample.given[:, 1].astype(np.float64), sample), _mean(sample.outcome == 1, sample)
     low = predicted < observed
     if low != ((confidence > accuracy) == (share > 0.5)):
         return None, None
@@ -174,7 +179,12 @@ def _confidence_and_accuracy(sample: Sample) -> tuple[float, float]:
     n_largest = np.zeros(sample.n_samples)
     for column in sample.given.T:  # one at a time: there may be a thousand
         n_largest += column == largest
-    return float(largest.mean(dtype=np.float64)), float((hit / n_largest).mean())
+    return _mean(largest.astype(np.float64), sample), _mean(hit / n_largest, sample)
+
+
+def _mean(values: NDArray[np.float64], sample: Sample) -> float:
+    """Return the average of values of the observations, with their weights."""
+    return float(np.average(values, weights=sample.weight))
 
 
 def _origin(finding: Finding, null: Consistency) -> str:

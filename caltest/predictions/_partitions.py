@@ -142,8 +142,10 @@ class EqualWidth(Partition):
     axes : {"free", "all"}
         For more than two outcomes: the grid over all classes but the last, whose probability is determined by the
         others ("free", as in the paper's own code), or over all ("all", as in CalibrationErrors.jl).
-    closed : {"left", "right"}
-        Which end of an interval belongs to it; with "right" the first cell is closed on both sides.
+    closed : {"left", "right", "outer"}
+        Which end of an interval belongs to it; with "right" the first cell is closed on both sides. With "outer" a
+        value on an edge belongs to the cell that is nearer to 0 or 1, so that the cells of an event and of its
+        complement are mirror images, whatever the rounding of ``1 - p`` (an edge at 0.5 belongs to the cell above).
 
     Raises
     ------
@@ -175,18 +177,36 @@ class EqualWidth(Partition):
     def __post_init__(self) -> None:
         validate_n_cells(self.n_cells)
         validate_choice(self.axes, "axes", ("free", "all"))
-        validate_choice(self.closed, "closed", ("left", "right"))
+        validate_choice(self.closed, "closed", ("left", "right", "outer"))
 
     def fit(self, prob: NDArray[np.float64]) -> Assignment:
         """Return the assignment of probabilities to cells; only its occupied cells depend on ``prob``."""
         n_cells = resolve_n_cells(self.n_cells, len(prob))
         edges = np.arange(1, n_cells) / n_cells
+        closed = self.closed
+        if closed == "outer":
+            edges, closed = _mirrored(edges), "left"
         n_outcomes = prob.shape[1]
         if n_outcomes == 2:
-            return Intervals(edges, self.closed)
-        side = _side(self.closed)
+            return Intervals(edges, closed)
+        side = _side(closed)
         n_axes = n_outcomes if self.axes == "all" else n_outcomes - 1
         return _Grid(lambda p: np.searchsorted(edges, p[:, :n_axes].T, side=side), n_cells, prob)
+
+
+def _mirrored(edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return edges of cells closed on the left for which p lies below an edge if ``1 - p`` lies above its mirror image.
+
+    An edge e below 0.5 becomes the smallest number p whose complement, rounded as ``1 - p`` is, falls short of 1 - e.
+    """
+    n_low = len(edges) // 2
+    mirror = edges[::-1][:n_low]
+    low = 1.0 - mirror + 2.0**-54  # where the complement is halfway between two numbers
+    while (beyond := 1.0 - (below := np.nextafter(low, 0.0)) < mirror).any():
+        low = np.where(beyond, below, low)
+    while (short := 1.0 - low >= mirror).any():
+        low = np.where(short, np.nextafter(low, 1.0), low)
+    return np.concatenate([low, edges[n_low:]])
 
 
 class _Grid:

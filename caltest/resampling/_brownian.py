@@ -1,9 +1,9 @@
-r"""Limit distributions of `KS` and `Kuiper`: the largest distance from 0 and the range of a Brownian motion.
+r"""Limit distributions of `KS`, `Kuiper` and `ClasswiseKS`: functionals of a Brownian motion.
 
 Standardised by :math:`(\sum_i p_i (1 - p_i))^{1/2}`, the path of a calibrated model tends to a Brownian motion B on
-[0, 1]; `KS` tends to the largest value of \|B\|, `Kuiper` to the range of B. Feller (1951) derived their distributions.
-Every tail probability is a sum whose first term dominates, so that its logarithm is exact to rounding however small it
-is.
+[0, 1]; `KS` tends to the largest value of \|B\|, `Kuiper` to the range of B, whose distributions Feller (1951) derived.
+`ClasswiseKS` of two outcomes tends to the largest distance of B from either of its ends, B(0) = 0 and B(1). Every tail
+probability is a sum whose first term dominates, so that its logarithm is exact to rounding however small it is.
 
 These p-values are limits, never exact, and `calibration_test` simulates labels by default. They are wrong in four
 cases, where :math:`V = \sum_i p_i (1 - p_i)`:
@@ -44,7 +44,7 @@ def ks_pvalue(statistic: ArrayLike) -> float | NDArray[np.float64]:
     Parameters
     ----------
     statistic : float or array-like of shape (...)
-        ``n * KS / sqrt(sum(p * (1 - p)))``, which is `ClasswiseKS` behind a two-outcome lens.
+        ``n * KS / sqrt(sum(p * (1 - p)))``.
 
     Returns
     -------
@@ -199,6 +199,32 @@ def _log_range_tail(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(x < _SWITCH, np.log1p(-cdf), _log_normal_series(x, multiple, 8 * sign * multiple))
 
 
+def _log_either_end_tail(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Return log P(max(\|B(t)\|, \|B(1) - B(t)\|) >= x).
+
+    Given B(1) = w >= 0, the path stays in [w - x, x]: by reflection with density :math:`\sum_k \phi(w + 2 k d) -
+    \phi(2 x - w + 2 k d)`, where d = 2 x - w. Integrated over w from 0 to x it is a series of normal tails Q(m x).
+    """
+    from scipy.special import ndtr
+
+    body = np.clip(x, _NEVER, _SWITCH)[..., None]
+    tail = (_EITHER_END * ndtr(-_MULTIPLES * body)).sum(axis=-1)
+    smaller = np.where(x > _NEVER, np.log(np.minimum(tail, 1.0)), 0.0)
+    return np.where(x < _SWITCH, smaller, _log_normal_series(x, _MULTIPLES, _EITHER_END))
+
+
+def _either_end_factor(m: int) -> float:
+    """Return the factor of the normal tail at m times x."""
+    if m % 2:
+        return 16 / 3 if m == 1 else 4 / m - 2 / (m - 2) - 2 / (m + 2)
+    return -8 / m if m % 4 else 4 / (m - 2) + 4 / (m + 2)
+
+
+_MULTIPLES = np.arange(1, 100)
+_EITHER_END = np.array([_either_end_factor(m) for m in range(1, 100)])
+_NEVER = 0.1  # smaller values have a probability below 1e-50
+
+
 def _log_normal_series(x: NDArray[np.float64], multiple: NDArray[Any], factor: NDArray[Any]) -> NDArray[np.float64]:
     """Return the logarithm of ``sum(factor * Q(multiple * x))``, the first term taken out, for x from the switch on."""
     from scipy.special import log_ndtr
@@ -277,6 +303,15 @@ class RangeDistribution(BrownianDistribution):
     standard_mean = 2 * math.sqrt(2 / math.pi)
     standard_std = math.sqrt(4 * math.log(2) - 8 / math.pi)
     log_tail = staticmethod(_log_range_tail)
+
+
+@dataclass(frozen=True)
+class EitherEndDistribution(BrownianDistribution):
+    """The distribution of the largest distance from either end: from 0, and from the last value."""
+
+    standard_mean = 1.3832929020090838  # the integral of the tail, by quadrature
+    standard_std = 0.5106603792429038
+    log_tail = staticmethod(_log_either_end_tail)
 
 
 def _validated(statistic: ArrayLike) -> NDArray[np.float64]:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from caltest.predictions._sample import Sample
 from caltest.resampling._distributions import SMALLEST_PVALUE, TIE_TOLERANCE
 
+_LARGEST_CODE = 2**62
+
 
 def rank_pvalues(
     sample: Sample, observed: NDArray[np.float64], null: NDArray[np.float64]
@@ -48,7 +50,9 @@ def tail_pvalues(values: NDArray[np.float64]) -> NDArray[np.float64]:
     pvalues = np.empty(values.shape)
     for row, out in zip(values.reshape(-1, n), pvalues.reshape(-1, n), strict=True):
         slack = TIE_TOLERANCE * np.abs(row[np.isfinite(row)]).max(initial=0.0)
-        out[:] = (n - np.searchsorted(np.sort(row), row - slack, side="left")) / n
+        order = np.argsort(row)
+        ordered = row[order]
+        out[order] = (n - np.searchsorted(ordered, ordered - slack, side="left")) / n  # fast, as they are sorted
     return pvalues
 
 
@@ -59,12 +63,17 @@ def combine_pvalues(pvalues: NDArray[np.float64]) -> NDArray[np.float64]:
     that rank no higher.
     """
     n = pvalues.shape[1]
-    ordered = np.sort(pvalues, axis=0)
-    # np.lexsort sorts by its last key first.
-    order = np.lexsort(ordered[::-1])
-    ranked = ordered[:, order]
-    new = np.append(np.any(ranked[:, 1:] != ranked[:, :-1], axis=0), True)
-    last_tie = np.flatnonzero(new)[np.searchsorted(np.flatnonzero(new), np.arange(n))]
+    ranks = np.sort(np.rint(pvalues * n).astype(np.int64).T.copy(), axis=1)  # 1 to n
+    code = ranks[:, 0]  # one number in lexicographic order
+    largest = n + 1
+    for rank in ranks.T[1:]:
+        if largest > _LARGEST_CODE // (n + 1):
+            code = np.unique(code, return_inverse=True)[1]
+            largest = n
+        code = code * (n + 1) + rank
+        largest = (largest + 1) * (n + 1)
+    order = np.argsort(code)
+    ordered = code[order]
     combined = np.empty(n)
-    combined[order] = (last_tie + 1) / n
+    combined[order] = np.searchsorted(ordered, ordered, side="right") / n
     return combined

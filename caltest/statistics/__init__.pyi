@@ -2,6 +2,7 @@ from ._base import Statistic as Statistic
 from ._binned import ECE as ECE
 from ._binned import MCE as MCE
 from ._bridge import Bridge as Bridge
+from ._confidence import ConfidenceECE as ConfidenceECE
 from ._convex import ConvexECE as ConvexECE
 from ._cox import CoxScore as CoxScore
 from ._cumulative import KS as KS
@@ -17,6 +18,7 @@ from ._gce import ClassConditionalECE as ClassConditionalECE
 from ._hosmer_lemeshow import HosmerLemeshow as HosmerLemeshow
 from ._isotonic import IsotonicError as IsotonicError
 from ._kde import KDEError as KDEError
+from ._matrix import MatrixScore as MatrixScore
 from ._mmce import MMCE as MMCE
 from ._omnibus import Omnibus as Omnibus
 from ._similarity import euclidean_kernel as euclidean_kernel
@@ -28,4 +30,6 @@ from ._spiegelhalter import Spiegelhalter as Spiegelhalter
 from ._squared_l2 import SquaredL2 as SquaredL2
 from ._sweep import MonotonicSweepECE as MonotonicSweepECE
 from ._tcal import TCal as TCal
+from ._temperature import OverConfidence as OverConfidence
 from ._temperature import TemperatureScore as TemperatureScore
+from ._temperature import UnderConfidence as UnderConfidence

@@ -25,6 +25,8 @@ class Statistic(Specification, ABC):
 
     measures_scatter: ClassVar[bool] = False
     """Whether an unusually small value means that labels vary less than predicted."""
+    one_sided: ClassVar[bool] = False
+    """Whether only one of the two directions that `direction` tells apart makes the statistic large."""
     partition: Any = None
     """What makes the cells (bins) that the statistic is computed from, often a parameter; None if there are none."""
 

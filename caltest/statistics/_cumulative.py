@@ -19,7 +19,12 @@ from caltest._compiled._cumulative import (
 from caltest._compiled._signs import signed_path_extremes
 from caltest.predictions._order import stable_order
 from caltest.predictions._sample import Sample
-from caltest.resampling._brownian import BrownianDistribution, ExcursionDistribution, RangeDistribution
+from caltest.resampling._brownian import (
+    BrownianDistribution,
+    EitherEndDistribution,
+    ExcursionDistribution,
+    RangeDistribution,
+)
 from caltest.resampling._distributions import Distribution
 from caltest.resampling._signs import group_of
 from caltest.statistics._base import Statistic
@@ -43,7 +48,8 @@ class Cumulative(Statistic):
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
-        return self.read(*_event_extremes(sample, outcomes)) / _total(sample)
+        high, low, _ = _event_extremes(sample, outcomes)
+        return self.read(high, low) / _total(sample)
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
         """Return the error of signed residuals."""
@@ -150,8 +156,11 @@ class ClasswiseKS(Statistic):
     .. math:: \max_k \frac{n \, \mathrm{KS}_k}{\bigl(\sum_i p_{ik} (1 - p_{ik})\bigr)^{1/2}}
 
     where :math:`\mathrm{KS}_k` is `KS` of class k against the rest. One draw of the class serves all paths, so that all
-    classes are tested jointly. Behind a two-outcome lens it is the standardised `KS` of the event, with the same limit.
-    A class without variance adds 0, or infinity if a prediction of 0 or 1 was wrong.
+    classes are tested jointly. Two outcomes are two classes too: with the path C of the event, the larger of
+    :math:`\max_s |C(s)|` and :math:`\max_s |C(s) - C(1)|`, which is the path of the complement from its smallest
+    probability on. So the value stays the same when the event and its complement are exchanged, which `KS` does not,
+    and its limit is known: ``calibration_test(..., method="asymptotic")``. A class without variance adds 0, or infinity
+    if a prediction of 0 or 1 was wrong.
 
     See Also
     --------
@@ -171,15 +180,16 @@ class ClasswiseKS(Statistic):
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         if sample.n_outcomes == 2:
-            excursion = KS.read(*_event_extremes(sample, outcomes))[..., None]
+            excursion = _from_either_end(*_event_extremes(sample, outcomes))[..., None]
         else:
             excursion = _class_excursions(sample, outcomes)
         return self._largest(sample, excursion)
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
         """Return the statistic of signed residuals."""
-        chosen = [1] if sample.n_outcomes == 2 else range(sample.n_outcomes)
-        paths = [_signed_extremes(sample, signs, k) for k in chosen]
+        if sample.n_outcomes == 2:
+            return self._largest(sample, _from_either_end(*_signed_extremes(sample, signs, 1).T)[:, None])
+        paths = [_signed_extremes(sample, signs, k) for k in range(sample.n_outcomes)]
         return self._largest(sample, np.stack([KS.read(path[:, 0], path[:, 1]) for path in paths], axis=-1))
 
     def _largest(self, sample: Sample, excursion: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -191,10 +201,17 @@ class ClasswiseKS(Statistic):
         return np.where(variance > 0, excursion / scale, contradicted).max(axis=-1)
 
     def asymptotic_distribution(self, sample: Sample) -> Distribution | None:
-        """Return the limit for the path of one event, as of `KS`; the paths of several classes are dependent."""
+        """Return the limit for two outcomes, whose paths are one; the paths of more classes depend on each other."""
         if sample.n_outcomes > 2:
             return None
-        return ExcursionDistribution(1.0 if sample.once(_path_variances)[0] > 0 else 0.0)
+        return EitherEndDistribution(1.0 if sample.once(_path_variances)[0] > 0 else 0.0)
+
+
+def _from_either_end(
+    high: NDArray[np.float64], low: NDArray[np.float64], end: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the largest distance of a path from its start or from its end, which is the start of the complement."""
+    return np.maximum(np.maximum(high, end - low), np.maximum(0.0 - low, high - end))
 
 
 def _path_variances(sample: Sample) -> NDArray[np.float64]:
@@ -215,14 +232,16 @@ def _total(sample: Sample) -> float:
     return sample.n_samples if sample.weight is None else float(sample.weight.sum())
 
 
-def _event_extremes(sample: Sample, outcomes: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the largest and smallest values of the event's path, ``(...)`` each, including its start at 0."""
+def _event_extremes(sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the largest, the smallest (0 at the start included) and the last value of the event's path, ``(3, ...)``.
+
+    Without variance the path ends where it begins, unless an outcome of probability 0 happened.
+    """
     if sample.weight is not None:
         path = _weighted_path(sample, sample.weight, 1, outcomes)
-        return path.max(axis=-1, initial=0.0), path.min(axis=-1, initial=0.0)
+        return np.stack([path.max(axis=-1, initial=0.0), path.min(axis=-1, initial=0.0), path[..., -1]])
     flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-    high, low = path_extremes(flat, *sample.once(_event_path)).T
-    return high.reshape(outcomes.shape[:-1]), low.reshape(outcomes.shape[:-1])
+    return path_extremes(flat, *sample.once(_event_path)).T.reshape(3, *outcomes.shape[:-1])
 
 
 def _class_excursions(sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:

@@ -6,14 +6,29 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._sample import Sample
+from caltest.predictions._variance_tree import VarianceTree
 from caltest.statistics._base import Combination, Statistic
 from caltest.statistics._binned import ECE
+from caltest.statistics._confidence import ConfidenceECE
 from caltest.statistics._cumulative import ClasswiseKS
-from caltest.statistics._temperature import TemperatureScore
+from caltest.statistics._temperature import OverConfidence, TemperatureScore, UnderConfidence
+
+DEFAULT_CELLS = VarianceTree()
 
 
-def _default_parts() -> tuple[Statistic, ...]:
-    return (ECE(), TemperatureScore(), ClasswiseKS())
+def default_parts(partition: Any = DEFAULT_CELLS) -> tuple[Statistic, ...]:
+    """Return the parts of the default test, with the cells of a partition in its first part."""
+    return (
+        ECE(partition),
+        OverConfidence(),
+        UnderConfidence(),
+        ClasswiseKS(),
+        ConfidenceECE(),
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,8 +44,11 @@ class Omnibus(Combination):
     Parameters
     ----------
     parts : sequence of Statistic
-        ``(ECE(), TemperatureScore(), ClasswiseKS())`` by default. The ECE has almost no power against under-confidence,
-        which the temperature score detects best; the paths detect shifts of single classes.
+        By default five: ``ECE()`` on the cells of a tree, which detects what differs between regions of the simplex;
+        ``OverConfidence()`` and ``UnderConfidence()``, because the ECE has almost
+        no power against under-confidence and the score is skewed; ``ClasswiseKS()``, for shifts of single classes; and
+        ``ConfidenceECE()``, for errors of the confidence that change their sign. All of them stay the same if the two
+        classes of a binary problem are exchanged.
 
     Raises
     ------
@@ -53,10 +71,10 @@ class Omnibus(Combination):
     --------
     >>> import caltest
     >>> caltest.Omnibus().components
-    (ECE(), TemperatureScore(), ClasswiseKS())
+    (ECE(), OverConfidence(), UnderConfidence(), ClasswiseKS(), ConfidenceECE())
     """
 
-    parts: tuple[Statistic, ...] = field(default_factory=_default_parts)
+    parts: tuple[Statistic, ...] = field(default_factory=default_parts)
 
     def __post_init__(self) -> None:
         parts: Any = tuple(self.parts) if isinstance(self.parts, Iterable) else (self.parts, None)
@@ -72,3 +90,15 @@ class Omnibus(Combination):
     def components(self) -> tuple[Statistic, ...]:
         """The statistics that are combined."""
         return self.parts
+
+    def evaluate_components(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+        """Return every component ``(n_components, ...)``; the temperature score is evaluated once for all its sides."""
+        signed: NDArray[np.float64] | None = None
+        values = []
+        for part in self.parts:
+            if isinstance(part, TemperatureScore):
+                signed = part.signed(sample, outcomes) if signed is None else signed
+                values.append(part.read(signed))
+            else:
+                values.append(part.evaluate(sample, outcomes))
+        return np.stack(values)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._compiled._cells import sum_over_events
 from caltest._compiled._lookup import sum_selected
 from caltest.predictions._sample import Sample
 from caltest.resampling._signs import sum_signed_terms
@@ -25,10 +26,12 @@ class TemperatureScore(Statistic):
     the derivative, up to sign, of the log-likelihood of :math:`p_{ik}^{1/T} / \sum_l p_{il}^{1/T}` with respect to T
     at T = 1. So it is locally most powerful against a wrong temperature. The model is over-confident if U < 0 and
     under-confident if U > 0. If the null hypothesis is a calibration function :math:`\rho`, the expectation is over
-    :math:`\rho(p_i)`. An outcome of probability 0 makes it infinite. Sample weights multiply the terms.
+    :math:`\rho(p_i)`. An outcome of probability 0 is infinite evidence of over-confidence. Sample weights multiply the
+    terms.
 
     See Also
     --------
+    OverConfidence, UnderConfidence : Evidence of one side.
     Spiegelhalter : The same for the Brier score.
     CoxScore : Intercept and slope on the logit scale, for two outcomes.
 
@@ -47,12 +50,20 @@ class TemperatureScore(Statistic):
     """
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-        """Return :math:`|U|`, ``(...)``, of outcomes ``(..., n_samples)``."""
-        return np.abs(self.signed(sample, outcomes))
+        """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
+        return self.read(self.signed(sample, outcomes))
+
+    def read(self, signed: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the statistic of U."""
+        return np.abs(signed)
 
     def signed(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return U, ``(...)``: negative if over-confident."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+        if sample.n_outcomes == 2 and (event := sample.once(_event_terms)) is not None:
+            without, added = event
+            whole = np.array([0, sample.n_samples])
+            return without + sum_over_events(flat, added, whole).reshape(outcomes.shape[:-1])
         if not sample.is_large:
             return sum_selected(flat, sample.once(_terms)).reshape(outcomes.shape[:-1])
         row = np.arange(sample.n_samples)  # the logarithms of what was drawn, instead of a table of all
@@ -60,19 +71,83 @@ class TemperatureScore(Statistic):
         return np.array([_terms_of(sample, *some).sum() for some in chosen]).reshape(outcomes.shape[:-1])
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
-        """Return :math:`|U|` of signed residuals."""
+        """Return the statistic of signed residuals."""
         row = np.arange(sample.n_samples), sample.outcome
         terms = _terms_of(sample, sample.given[row][:, None], sample.given_null[row][:, None])[:, 0]
-        return np.abs(sum_signed_terms(sample, signs, terms))
+        return self.read(sum_signed_terms(sample, signs, terms))
 
     def direction(self, sample: Sample, outcomes: NDArray[Any]) -> float:
         """Return U: below 0 if over-confident."""
         return float(self.signed(sample, outcomes))
 
 
+@dataclass(frozen=True, repr=False)
+class OverConfidence(TemperatureScore):
+    r"""Evidence that a model is over-confident: :math:`-U`, the score of temperature scaling on one side.
+
+    It is large if the labels are less probable than predicted, on average of the logarithm. See `TemperatureScore` for
+    the definition of U. For sharp predictions U is skewed: a few wrong labels of confident predictions make it very
+    negative, and nothing makes it very positive. A test by :math:`|U|` then has little power against under-confidence,
+    so that `Omnibus` has a part for each side. A p-value of one side is about half of that of both.
+
+    See Also
+    --------
+    UnderConfidence : Evidence of the other side.
+    TemperatureScore : Both sides.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = [1] * 6 + [0] * 4, [0.9] * 10
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.OverConfidence()), 4)
+    6.5917
+    """
+
+    one_sided = True
+
+    def read(self, signed: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return :math:`-U`."""
+        return 0.0 - signed
+
+
+@dataclass(frozen=True, repr=False)
+class UnderConfidence(TemperatureScore):
+    r"""Evidence that a model is under-confident: :math:`U`, the score of temperature scaling on one side.
+
+    It is large if the labels are more probable than predicted, on average of the logarithm. See `TemperatureScore` for
+    the definition of U, and `OverConfidence` for why there are two sides.
+
+    See Also
+    --------
+    OverConfidence : Evidence of the other side.
+    TemperatureScore : Both sides.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = [1] * 9 + [0], [0.6] * 10
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.UnderConfidence()), 4)
+    1.2164
+    """
+
+    one_sided = True
+
+    def read(self, signed: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return :math:`U`."""
+        return signed
+
+
 def _terms(sample: Sample) -> NDArray[np.float64]:
     """Return what each observation adds to U by its outcome, ``(n_samples, n_outcomes)``; -inf if impossible."""
     return _terms_of(sample, sample.prob, sample.null_prob)
+
+
+def _event_terms(sample: Sample) -> tuple[float, NDArray[np.float64]] | None:
+    """Return U without events, and what each event adds ``(n_samples,)``; None if an outcome is impossible."""
+    terms = _terms(sample)
+    if not np.isfinite(terms).all():
+        return None
+    return float(terms[:, 0].sum()), terms[:, 1] - terms[:, 0]
 
 
 def _terms_of(sample: Sample, prob: NDArray[Any], null_prob: NDArray[Any]) -> NDArray[np.float64]:

@@ -119,7 +119,7 @@ def test_impossible_labels_keep_json_strict(tmp_path, answer):
     test = answer("test", tmp_path / "impossible.csv")["tests"][0]
     assert test["impossible_samples"] == [0]
     assert test["pvalue"] == 0.01
-    assert [part["statistic"] for part in test["components"]].count(None) == 1
+    assert [part["statistic"] for part in test["components"]].count(None) == 2  # both sides of the score
 
 
 def test_exit_code(tmp_path, path, run):
@@ -208,7 +208,7 @@ def test_bundled_predictions_are_the_default(run):
         numbers = r".* 0\.\d{4} \(0\.\d{4} to 0\.\d{4}\) +0\.001 +0\.012  over"
         assert re.search(rf"^ {lens}{numbers}", lenses, flags=re.MULTILINE), lens
     assert [line.split()[0] for line in statistics.splitlines()] == [
-        *("statistic", "ECE()", "TemperatureScore()", "ClasswiseKS()")
+        *("statistic", "ECE()", "OverConfidence()", "UnderConfidence()", "ClasswiseKS()", "ConfidenceECE()")
     ]
     assert "999 Monte Carlo draws" in conditions
     assert "Valid if observations are independent" in conditions

@@ -139,9 +139,9 @@ difference is shown between logistic and network. Decisions are made at the 5 %
 level, adjusted for the numbers of models and of pairs.
 
  model      l2 error (95 % interval)     ECE  noise floor  adjusted p
- logistic  0.0438 (0.0270 to 0.0599)  0.0480       0.0461        0.03
+ logistic  0.0438 (0.0270 to 0.0599)  0.0480       0.0461       0.015
  bayes     0.1555 (0.1225 to 0.1902)  0.1171       0.0098       0.015
- network   0.0123 (0.0000 to 0.0289)  0.0228       0.0209        0.51
+ network   0.0123 (0.0000 to 0.0289)  0.0228       0.0209        0.69
 
  first - second       difference (95 % interval)  adjusted p  better
  logistic - bayes     -0.022 (-0.038 to -0.0063)        0.01  first
@@ -175,22 +175,23 @@ level, adjusted for the numbers of models and of pairs.
 """
 PRINTED_MODEL = """
 logistic (whole prediction, 899 observations)
-Calibration is rejected at the 5 % level (p = 0.015). The model is
-under-confident: average confidence 0.8745, accuracy 0.96 (TemperatureScore(), p
-= 0.005).
+Calibration is rejected at the 5 % level (p = 0.005, the smallest p-value
+possible with 199 draws). The model is under-confident.
 The l2 calibration error is 0.0438 (95 % confidence interval 0.0270 to 0.0599).
 ECE 0.04799; a calibrated model with these predictions has 0.0461 on average and
 at most 0.0536 in 95 % of data sets.
 
- statistic             value  under calibration (5 % to 95 %)  p-value
- ECE()               0.04799       0.0461 (0.03841 to 0.0536)    0.385
- TemperatureScore()    212.2           24.18 (1.468 to 55.46)    0.005
- ClasswiseKS()          2.49           2.116 (1.531 to 2.909)    0.195
+ statistic            value  under calibration (5 % to 95 %)  p-value
+ ECE()              0.04799       0.0461 (0.03841 to 0.0536)    0.385
+ OverConfidence()    -212.2         -1.577 (-49.84 to 51.65)        1
+ UnderConfidence()    212.2          1.577 (-51.65 to 49.84)    0.005
+ ClasswiseKS()         2.49           2.116 (1.531 to 2.909)    0.195
+ ConfidenceECE()    0.08659     0.02507 (0.01723 to 0.03548)    0.005
 
   Hypothesis: labels follow the predicted probabilities, P(Y = . | g(X)) = g(X),
     behind the lens.
   Null distribution: 199 Monte Carlo draws of the labels, predictions fixed
-    (valid at every sample size); numerical error of p 0.009.
+    (valid at every sample size); numerical error of p 0.005.
   Valid if observations are independent and no label was used to make the
     predictions. [C101: docs/notes.md]
 """
@@ -219,7 +220,7 @@ numbers of models and of pairs.
 
  model     l2 error (95 % interval)     ECE  noise floor  adjusted p
  forest   0.2946 (0.2718 to 0.3178)  0.2512       0.0425        0.02
- network  0.0000 (0.0000 to 0.0341)  0.0049       0.0089        0.97
+ network  0.0000 (0.0000 to 0.0341)  0.0049       0.0089        0.96
 
  first - second    difference (95 % interval)  adjusted p  better
  forest - network       0.087 (0.068 to 0.11)        0.01  second
@@ -240,6 +241,11 @@ numbers of models and of pairs.
     that gains on the base rate.
   Valid if observations are independent and no label was used to make the
     predictions. [C101: docs/notes.md]
+
+  Note: network: ConfidenceECE() is below the 1 % quantile of its null
+    distribution. The labels vary less than predicted: the model is
+    under-confident, the observations are not independent, or it is chance (1 in
+    100). [C203]
 """
 
 

@@ -65,6 +65,22 @@ def test_direction(temperature, direction):
             assert run(y_true, predicted, statistic).direction == direction, (str(statistic), n_classes)
 
 
+def test_the_sides_of_the_score_are_tested_together():
+    """The direction of one side needs its p-value to be at most half of the level, as that of both sides."""
+    parts = caltest.Omnibus().parts
+    found = set()
+    for seed in range(40):
+        y_true, true_prob = calibrated(150, 3, seed, concentration=1.0)
+        predicted = blunted(true_prob, 1.25)
+        result = run(y_true, predicted)
+        own = min(part.null.sf(part.statistic) for part in result.components[1:3])
+        assert [part.test_statistic for part in result.components[1:3]] == list(parts[1:3])
+        assert result.direction is None or 2 * own <= 0.05
+        found.add((result.direction, 2 * own <= 0.05))
+    assert ("under-confident", True) in found
+    assert (None, False) in found
+
+
 def test_no_direction_without_evidence_or_without_a_score():
     y_true, y_prob = calibrated(300, 3)
     result = run(y_true, y_prob)

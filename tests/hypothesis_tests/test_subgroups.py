@@ -269,7 +269,8 @@ Calibration within the subgroups is rejected at the 5 % level (global p =
  east      200  0.0994 (0.0258 to 0.1741)    0.005      0.01
  west      200  0.1564 (0.0978 to 0.2186)    0.005      0.01  under
 
-  Each p-value combines ECE, TemperatureScore and ClasswiseKS.
+  Each p-value combines ECE, OverConfidence, UnderConfidence, ClasswiseKS and
+    ConfidenceECE.
   Null distribution: 199 Monte Carlo draws of the labels, predictions fixed
     (valid at every sample size); the global p-value is an exact min-p over the
     subgroups.

@@ -223,7 +223,7 @@ REFUSED = {
     "closed": (
         ValueError,
         lambda: caltest.EqualWidth(9, closed="both"),
-        "`closed` must be one of 'left', 'right', got",
+        "`closed` must be one of 'left', 'right', 'outer', got",
     ),
     "closed no text": (
         TypeError,
@@ -276,3 +276,18 @@ class Unhashable:
 
 def test_bad_parameters_are_refused_when_a_partition_is_made():
     assert failures(REFUSED, lambda case: check_refused(case[1], case[0], case[2])) == {}
+
+
+@pytest.mark.parametrize("n_cells", [1, 3, 5, 15, 99, 999])
+def test_outer_cells_of_the_complement_are_mirror_images(n_cells):
+    """Whatever rounding does to 1 - p, next to the edges and anywhere; away from the edges they are equal cells."""
+    rng = np.random.default_rng(n_cells)
+    edges = np.arange(n_cells + 1) / n_cells
+    near = [np.nextafter(edges, 2), np.nextafter(edges, -1), edges * (1 + 3e-16), 1 - edges, np.arange(101) / 100]
+    values = np.clip(np.concatenate([edges, *near, rng.random(500)]), 0, 1)
+    cells = caltest.EqualWidth(n_cells, closed="outer")
+    assert np.array_equal(labels(cells, event(values)), n_cells - 1 - labels(cells, event(1 - values)))
+    inside = (edges[:-1] + edges[1:]) / 2
+    assert labels(cells, event(inside)).tolist() == list(range(n_cells))
+    if n_cells == 15:
+        assert labels(cells, event(np.array([0.2, 0.8]))).tolist() == [2, 12]

@@ -163,6 +163,7 @@ PARTITIONS: dict[type, list[Any]] = {
     caltest.EqualWidth: [
         caltest.EqualWidth(10),
         caltest.EqualWidth(3, closed="right"),
+        caltest.EqualWidth(5, closed="outer"),
         caltest.EqualWidth(4, axes="all"),
         caltest.EqualWidth(8, axes="all", closed="right"),
         caltest.EqualWidth("sqrt"),
@@ -195,6 +196,10 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     caltest.ECE: lambda: binned(caltest.ECE),
     caltest.MCE: lambda: binned(caltest.MCE),
     caltest.TemperatureScore: lambda: [caltest.TemperatureScore()],
+    caltest.OverConfidence: lambda: [caltest.OverConfidence()],
+    caltest.UnderConfidence: lambda: [caltest.UnderConfidence()],
+    caltest.ConfidenceECE: lambda: [caltest.ConfidenceECE(), caltest.ConfidenceECE(3)],
+    caltest.MatrixScore: lambda: [caltest.MatrixScore()],
     caltest.KS: lambda: [caltest.KS()],
     caltest.Kuiper: lambda: [caltest.Kuiper()],
     caltest.ClasswiseKS: lambda: [caltest.ClasswiseKS()],

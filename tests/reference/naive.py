@@ -100,6 +100,8 @@ def look(lens, prob, outcome):
 
 def width_cell(x, n_cells, closed):
     """The j with j / n_cells <= x < (j + 1) / n_cells, or with the other end closed; 0 and 1 lie in the end cells."""
+    if closed == "outer":  # as for the complement
+        return width_cell(x, n_cells, "left") if x >= 0.5 else n_cells - 1 - width_cell(1 - x, n_cells, "left")
     if closed == "left":
         cell = n_cells - 1
         while cell > 0 and x < cell / n_cells:
@@ -425,9 +427,48 @@ def log(x):
     return float(np.log(max(float(x), float(np.finfo(float).tiny))))
 
 
-def temperature_score(_, prob, outcome, weight=None, expected=None):
-    """The absolute value of U."""
-    return abs(signed_temperature_score(prob, outcome, weight, expected))
+def temperature_score(statistic, prob, outcome, weight=None, expected=None):
+    """The absolute value of U, or its evidence of one side."""
+    score = signed_temperature_score(prob, outcome, weight, expected)
+    return {caltest.OverConfidence: -score, caltest.UnderConfidence: score}.get(type(statistic), abs(score))
+
+
+def confidence_ece(statistic, prob, outcome, weight=None, expected=None):
+    """Sum over cells of |weight of hits - expected hits| over the total; for two outcomes the event is the hit."""
+    gaps, total = {}, 0.0
+    for i, p in enumerate(prob):
+        top = 1 if len(p) == 2 else p.index(max(p))
+        w = 1.0 if weight is None else float(weight[i])
+        q = p if expected is None else expected[i]
+        cell = width_cell(p[top], statistic.n_cells, "outer")
+        # Two columns may miss the sum 1 by rounding: neither has precedence.
+        hit = (float(q[1]) + 1 - float(q[0])) / 2 if len(p) == 2 else float(q[top])
+        gaps[cell] = gaps.get(cell, 0.0) + w * ((outcome[i] == top) - hit)
+        total += w
+    return sum(abs(gap) for gap in gaps.values()) / total
+
+
+def matrix_score(_, prob, outcome, weight=None, expected=None):
+    """The largest standardised derivative, pair by pair; infinity for an outcome of probability 0."""
+    expected = prob if expected is None else expected
+    weight = [1.0] * len(prob) if weight is None else [float(w) for w in weight]
+    rows = range(len(prob))
+    if any(weight[i] > 0 and expected[i][outcome[i]] <= 0 for i in rows):
+        return np.inf
+    sums = [fsum(max(float(q), 0.0) for q in row) for row in expected]
+    largest = 0.0
+    for j in range(len(prob[0])):
+        p = [max(float(expected[i][j]), 0.0) / sums[i] for i in rows]
+        v = [weight[i] ** 2 * p[i] * (1 - p[i]) for i in rows]
+        for k in range(-1, len(prob[0])):
+            x = [1.0 if k < 0 else float(np.log(max(float(prob[i][k]), 2.0**-52))) for i in rows]
+            mean = 0.0 if k < 0 or fsum(v) == 0 else fsum(v[i] * x[i] for i in rows) / fsum(v)
+            variance = fsum(v[i] * (x[i] - mean) ** 2 for i in rows)
+            if variance <= 1e-12 * fsum(v[i] * x[i] ** 2 for i in rows):
+                continue
+            score = fsum(weight[i] * ((outcome[i] == j) - p[i]) * (x[i] - mean) for i in rows)
+            largest = max(largest, abs(score) / variance**0.5)
+    return largest
 
 
 def largest_excursion(score, expected, happened, weight):
@@ -463,12 +504,15 @@ def ks(_, prob, outcome, weight=None, expected=None):
 
 
 def classwise_ks(_, prob, outcome, weight=None, expected=None):
-    """Largest over the classes of excursion / sqrt(sum w^2 p (1 - p)); with two outcomes the event alone.
+    """Largest over the classes of excursion / sqrt(sum w^2 p (1 - p)); for two, by the event's column and its mirror.
 
     Without variance: infinity if a row of positive weight contradicts the prediction, else 0.
     """
+    if len(prob[0]) == 2:
+        prob = [[1 - p[1], p[1]] for p in prob]
+        expected = None if expected is None else [[1 - q[1], q[1]] for q in expected]
     values = []
-    for k in [1] if len(prob[0]) == 2 else range(len(prob[0])):
+    for k in range(len(prob[0])):
         total, contradicted = 0.0, False
         for i, row in enumerate(prob if expected is None else expected):
             w = 1.0 if weight is None else float(weight[i])
@@ -1165,6 +1209,7 @@ STATISTICS = {
     caltest.Bridge: bridge,
     caltest.statistics.ClassConditionalECE: class_conditional_ece,
     caltest.ClasswiseKS: classwise_ks,
+    caltest.ConfidenceECE: confidence_ece,
     caltest.ConvexECE: convex_ece,
     caltest.CoxScore: cox_score,
     caltest.ECE: ece,
@@ -1174,11 +1219,13 @@ STATISTICS = {
     caltest.KDEError: kde_error,
     caltest.KS: ks,
     caltest.Kuiper: kuiper,
+    caltest.MatrixScore: matrix_score,
     caltest.MCE: mce,
     caltest.statistics.MMCE: mmce,
     caltest.statistics.MonotonicSweepECE: monotonic_sweep,
     caltest.statistics.RMSCE: rmsce,
     caltest.statistics.SCE: sce,
+    caltest.OverConfidence: temperature_score,
     caltest.SKCE: skce,
     caltest.SmoothECE: smooth_ece,
     caltest.Spiegelhalter: spiegelhalter,
@@ -1186,6 +1233,7 @@ STATISTICS = {
     caltest.statistics.TACE: tace,
     caltest.TemperatureScore: temperature_score,
     caltest.statistics.UCE: uce,
+    caltest.UnderConfidence: temperature_score,
 }
 
 

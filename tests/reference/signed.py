@@ -44,7 +44,7 @@ def squared_l2(sample, partition, sign):
 def classwise_ks(sample, sign):
     """Largest standardised cumulative residual of all classes."""
     e, largest = residuals(sample, sign), 0.0
-    for k in range(1 if sample.n_outcomes == 2 else 0, sample.n_outcomes):
+    for k in range(sample.n_outcomes):
         p, q = sample.prob[:, k], sample.null_prob[:, k]
         w = np.ones(sample.n_samples) if sample.weight is None else sample.weight
         path = [abs(e[p <= s, k].sum()) for s in np.unique(p)]

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 import caltest
 from caltest.resampling import _brownian as brownian
-from caltest.resampling._brownian import ExcursionDistribution, RangeDistribution
+from caltest.resampling._brownian import EitherEndDistribution, ExcursionDistribution, RangeDistribution
 
 PVALUE = {"KS": brownian.ks_pvalue, "Kuiper": brownian.kuiper_pvalue}
 LOG_PVALUE = {"KS": brownian.ks_log_pvalue, "Kuiper": brownian.kuiper_log_pvalue}
@@ -75,7 +75,38 @@ def test_what_is_no_statistic():
                     function(statistic)
 
 
-@pytest.mark.parametrize("kind", [ExcursionDistribution, RangeDistribution])
+def test_the_distance_from_either_end_against_integrals_of_reflections():
+    """Given B(1) = w >= 0 the path stays in [w - x, x]: 41 reflections, integrated numerically."""
+    either = EitherEndDistribution(1.0)
+    k = np.arange(-20, 21)
+
+    def inside(w, x):
+        d = 2 * x - w
+        return (norm.pdf(w + 2 * k * d) - norm.pdf(2 * x - w + 2 * k * d)).sum()
+
+    for x in (0.35, 0.6, 1.0, 1.4999, 1.5, 2.0, 3.0):
+        staying = 2 * quad(inside, 0, x, args=(x,), epsabs=1e-13)[0]
+        assert either.sf(x) == pytest.approx(1 - staying, rel=1e-8), x
+    assert either.sf(0.0) == either.sf(0.05) == 1
+    for x in (9.0, 40.0, 1e8):
+        assert either.log_sf(x) == pytest.approx(math.log(16 / 3) + norm.logsf(x), rel=1e-14), x
+    # It lies between the distance from one end and the range.
+    for x in (0.5, 1.0, 2.0, 3.0):
+        assert brownian.ks_pvalue(x) <= either.sf(x) <= brownian.kuiper_pvalue(x)
+
+
+def test_the_distance_from_either_end_against_random_walks():
+    steps = np.random.default_rng(0).standard_normal((4000, 1000)).astype(np.float32)
+    path = np.cumsum(steps, axis=1) / np.sqrt(np.float32(1000))
+    end = path[:, -1:]
+    largest = np.maximum(np.abs(path).max(axis=1), np.maximum(np.abs(end - path).max(axis=1), np.abs(end[:, 0])))
+    largest = largest + 0.5826 / np.sqrt(1000)  # what a walk of so many steps misses (Chernoff 1965)
+    for x in (0.7, 1.0, 1.5, 2.0):
+        expected = EitherEndDistribution(1.0).sf(x)
+        assert abs((largest >= x).mean() - expected) <= 4 * np.sqrt(expected * (1 - expected) / 4000), x
+
+
+@pytest.mark.parametrize("kind", [ExcursionDistribution, RangeDistribution, EitherEndDistribution])
 def test_moments_and_quantiles(kind):
     standard, scaled = kind(1.0), kind(0.25)
     mean = quad(standard.sf, 0, 12, points=[1.5])[0]

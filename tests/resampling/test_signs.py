@@ -52,7 +52,8 @@ def accepted():
 
 def test_most_statistics_accept_groups():
     names = {type(part).__name__ for part in accepted()}
-    wanted = "ECE MCE KS Kuiper ClasswiseKS SquaredL2 TemperatureScore SKCE MMCE SCE Spiegelhalter CoxScore GCE ACE"
+    wanted = "ECE MCE KS Kuiper ClasswiseKS SquaredL2 TemperatureScore SKCE MMCE SCE Spiegelhalter CoxScore GCE ACE "
+    wanted += "OverConfidence UnderConfidence ConfidenceECE MatrixScore"
     assert set(wanted.split()) <= names
 
 
@@ -86,11 +87,17 @@ def test_signed_statistics_equal_loops(n_classes, weighted):
         SKCE(estimator="biased"): lambda sign: signed.skce(SKCE(estimator="biased"), sample, sign),
         ct.TemperatureScore(): lambda sign: signed.temperature(sample, sign),
     }
+    whole = np.ones((1, 6), dtype=np.int8)
+    for statistic in (ct.ConfidenceECE(5), ct.MatrixScore(), ct.OverConfidence(), ct.UnderConfidence()):
+        assert statistic.evaluate_signs(sample, whole)[0] == pytest.approx(
+            float(statistic.evaluate(sample, sample.outcome))
+        )
     for statistic, twin in twins.items():
         found = statistic.evaluate_signs(sample, signs)
         assert found == pytest.approx([twin(sign) for sign in signs], abs=1e-10), statistic
-        whole = statistic.evaluate_signs(sample, np.ones((1, 6), dtype=np.int8))
-        assert whole[0] == pytest.approx(float(statistic.evaluate(sample, sample.outcome)), abs=1e-10), statistic
+        assert statistic.evaluate_signs(sample, whole)[0] == pytest.approx(
+            float(statistic.evaluate(sample, sample.outcome)), abs=1e-10
+        ), statistic
 
 
 def test_signs_are_fair_and_depend_on_the_seed_alone():

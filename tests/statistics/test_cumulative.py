@@ -11,7 +11,7 @@ from scipy.stats import binom
 import caltest
 from caltest.predictions._sample import make_sample
 from caltest.resampling import _brownian as brownian
-from caltest.resampling._brownian import ExcursionDistribution, RangeDistribution
+from caltest.resampling._brownian import EitherEndDistribution, ExcursionDistribution, RangeDistribution
 from caltest.resampling._run import null_values
 from tests.statistics.networks import NETWORKS, network, read
 
@@ -239,14 +239,31 @@ def test_asymptotic_result(name):
     assert other.null.scale == pytest.approx(np.sqrt((event**2 * (1 - event**2)).sum()) / 500, rel=1e-12)
 
 
-def test_classwise_ks_of_one_event_has_the_limit_of_ks():
-    for problem in (calibrated(500), calibrated(500, digits=2), ([0, 1, 1], [0.0, 1.0, 1.0])):
-        ks, standardised = (
-            caltest.calibration_test(*problem, statistic=statistic, method="asymptotic")
-            for statistic in (caltest.KS(), caltest.ClasswiseKS())
-        )
-        assert standardised.pvalue == pytest.approx(ks.pvalue, rel=1e-12)
-        assert standardised.null.scale == (1 if ks.null.scale > 0 else 0)
+def test_classwise_ks_of_two_outcomes_is_that_of_the_event_and_its_complement():
+    for y_true, event in (calibrated(500), calibrated(500, digits=2)):
+        both = [error(y, p, caltest.KS()) * 500 for y, p in ((y_true, event), (~y_true, 1 - event))]
+        expected = max(both) / np.sqrt((event * (1 - event)).sum())
+        assert error(y_true, event, caltest.ClasswiseKS()) == pytest.approx(expected, rel=1e-12)
+        assert error(~y_true, 1 - event, caltest.ClasswiseKS()) == pytest.approx(expected, rel=1e-12)
+
+
+def test_classwise_ks_of_two_outcomes_has_a_limit():
+    for problem, scale in ((calibrated(500), 1), (calibrated(500, digits=2), 1), (([0, 1, 1], [0.0, 1.0, 1.0]), 0)):
+        result = caltest.calibration_test(*problem, statistic=caltest.ClasswiseKS(), method="asymptotic")
+        assert isinstance(result.null, EitherEndDistribution)
+        assert result.null.scale == scale
+        assert result.pvalue == pytest.approx(EitherEndDistribution(1.0).sf(result.statistic), rel=1e-12)
+    y_true, event = calibrated(10_000)
+    drawn = caltest.calibration_test(y_true, event, n_resamples=2999, rng=1, statistic=caltest.ClasswiseKS()).null
+    step = 1 / np.sqrt((event * (1 - event)).sum())
+    for quantile in (0.5, 0.9, 0.95):
+        x = drawn.quantile(quantile)
+        slack = 4 * np.sqrt(quantile * (1 - quantile) / 2999)
+        limit = EitherEndDistribution(1.0)
+        assert limit.sf(x + step) - slack <= drawn.sf(x) <= limit.sf(x) + slack, quantile
+
+
+def test_classwise_ks_of_many_classes_has_no_limit():
     with pytest.raises(ValueError, match='method="asymptotic" needs a statistic whose limit is known'):
         caltest.calibration_test([0, 1], np.full((2, 3), 1 / 3), statistic=caltest.ClasswiseKS(), method="asymptotic")
 

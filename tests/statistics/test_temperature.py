@@ -48,6 +48,19 @@ def test_directions(events, sign):
         assert statistic.direction(sample, sample.outcome) is None, statistic
 
 
+def test_sides():
+    """Evidence of one side is the score or its negative; an impossible label is evidence of over-confidence."""
+    over, under = caltest.OverConfidence(), caltest.UnderConfidence()
+    for view in VIEWS[:6]:
+        sample = make_sample(view.y_true, view.y_prob, lens=view.lens)
+        signed = SCORE.signed(sample, sample.outcome)
+        assert (over.evaluate(sample, sample.outcome), under.evaluate(sample, sample.outcome)) == (-signed, signed)
+        assert over.direction(sample, sample.outcome) == under.direction(sample, sample.outcome) == signed
+    assert caltest.calibration_error([1], [0.0], statistic=over) == np.inf
+    assert caltest.calibration_error([1], [0.0], statistic=under) == -np.inf
+    assert (SCORE.one_sided, over.one_sided, caltest.ECE().one_sided) == (False, True, False)
+
+
 def test_an_impossible_label_makes_it_infinite():
     assert caltest.calibration_error([1], [0.0], statistic=SCORE) == np.inf
     assert caltest.calibration_error([1], [1.0], statistic=SCORE) == 0

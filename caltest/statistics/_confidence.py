@@ -1,0 +1,149 @@
+"""The ECE of the top prediction, on the whole prediction: errors of the confidence that change their sign."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._cells import count_events, count_hits, weigh_outcomes
+from caltest.predictions._cells import Cells, CellSums
+from caltest.predictions._lens import outcome_dtype
+from caltest.predictions._partitions import EqualWidth
+from caltest.predictions._sample import Sample
+from caltest.predictions._validation import validate_count
+from caltest.resampling._distributions import Distribution
+from caltest.resampling._signs import sum_signed_cells
+from caltest.resampling._summaries import CellCounts
+from caltest.statistics._base import Statistic
+from caltest.statistics._binned import ECE
+
+
+@dataclass(frozen=True, repr=False)
+class ConfidenceECE(Statistic):
+    r"""ECE of the confidence in cells (bins) of equal width, on the whole prediction; of the event for two outcomes.
+
+    .. math:: \sum_{b=1}^L \frac{n_b}{n} \bigl|\mathrm{acc}_b - \mathrm{conf}_b\bigr|
+
+    with the average confidence (largest probability) and the accuracy of the :math:`n_b` observations in each cell. It
+    is the expected calibration error of Guo et al. (2017), computed on the whole prediction so that it can be combined
+    with statistics of all classes on the same draws, as in `Omnibus`. For two outcomes it is the ECE of the event: of
+    its probability for two classes, and of the confidence again behind `Confidence`.
+
+    An edge belongs to the cell that is nearer to 0 or 1, ``EqualWidth(n_cells, closed="outer")``, so that the value
+    stays the same if event and complement are exchanged. Apart from confidences on an edge it is
+    ``ECE(EqualWidth(n_cells))`` behind the lens `Confidence`. Among equally probable classes the first is predicted.
+    Sample weights replace counts.
+
+    Parameters
+    ----------
+    n_cells : int
+        Number of cells; odd, so that 0.5 is not an edge.
+
+    Raises
+    ------
+    TypeError
+        If ``n_cells`` is not an integer.
+    ValueError
+        If ``n_cells`` is less than 1 or even.
+
+    See Also
+    --------
+    ECE : Any cells and distances; the cells of a tree by default.
+    caltest.statistics.RMSCE : Root mean square of the same gaps.
+
+    References
+    ----------
+    C. Guo et al. (2017), On calibration of modern neural networks, ICML.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.ConfidenceECE()), 6)
+    0.03978
+    """
+
+    n_cells: int = 15
+
+    measures_scatter = True
+
+    def __post_init__(self) -> None:
+        if validate_count(self.n_cells, "n_cells") % 2 == 0:
+            msg = f"`n_cells` must be odd, so that 0.5 is not an edge, got {self.n_cells}."
+            raise ValueError(msg)
+
+    @property
+    def _partition(self) -> EqualWidth:
+        return EqualWidth(self.n_cells, closed="outer")
+
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
+        flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+        if sample.n_outcomes == 2:
+            cells, count = sample.cells(self._partition), partial(_count_of_event, flat)
+        else:
+            top, confidence = sample.once(_top_sample)
+            cells, count = confidence.cells(self._partition), partial(_count_of_top, flat, top)
+        return _error(cells, count(cells, sample.weight)).reshape(outcomes.shape[:-1])
+
+    def summary(self, sample: Sample) -> CellCounts | None:
+        """Return what suffices for two outcomes: the counts of the cells."""
+        return CellCounts(self._partition) if sample.n_outcomes == 2 else None
+
+    def evaluate_summary(self, sample: Sample, counted: CellSums) -> NDArray[np.float64]:
+        """Return the error of drawn cell sums."""
+        return _error(sample.cells(self._partition), counted.observed_count[..., 1])
+
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+        """Return the error of signed residuals."""
+        event = sample if sample.n_outcomes == 2 else sample.once(_top_sample)[1]
+        cells = event.cells(self._partition)
+        sums = sum_signed_cells(sample, signs, cells.index, cells.n_cells, event.residual(1))
+        return np.abs(sums).sum(axis=-1) / cells.count.sum()
+
+    def exact_distribution(self, sample: Sample) -> Distribution | None:
+        """Return the exact null distribution, for two outcomes without weights."""
+        return ECE(self._partition).exact_distribution(sample)
+
+
+def _error(cells: Cells, events: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the error of the number (weight) of events in each cell, ``(..., n_cells)``."""
+    # The rows of float32 predictions miss the sum 1; so neither outcome has precedence.
+    expected = (cells.null_sum[:, 1] + (cells.count - cells.null_sum[:, 0])) / 2
+    return np.abs(events - expected).sum(axis=-1) / cells.count.sum()
+
+
+def _count_of_event(outcomes: NDArray[Any], cells: Cells, weight: NDArray[np.float64] | None) -> NDArray[Any]:
+    """Return the number (weight) of the events in each cell, ``(n_replicates, n_cells)``."""
+    if weight is None and cells.start is not None:
+        return count_events(outcomes, cells.start)
+    one = np.ones(outcomes.shape[1], dtype=np.uint8)
+    return _count_of_top(outcomes, one, cells, weight)
+
+
+def _count_of_top(
+    outcomes: NDArray[Any], top: NDArray[Any], cells: Cells, weight: NDArray[np.float64] | None
+) -> NDArray[Any]:
+    """Return the number (weight) of the observations in each cell that fell to the predicted class."""
+    if weight is None:
+        return count_hits(outcomes, top, cells.index, cells.n_cells)
+    return weigh_outcomes((outcomes == top).view(np.uint8), cells.index, weight, cells.n_cells, 2)[..., 1]
+
+
+def _top_sample(sample: Sample) -> tuple[NDArray[Any], Sample]:
+    """Return the predicted class of each observation, and the sample of the event that it is right.
+
+    It is not sorted by the event, unlike other samples of two outcomes: the order of draws is that of ``sample``.
+    """
+    row = np.arange(sample.n_samples)
+    top = sample.given.argmax(axis=1)
+    given, null = (
+        np.column_stack([1.0 - right, right])
+        for right in (prob[row, top].astype(np.float64) for prob in (sample.given, sample.given_null))
+    )
+    hit = (sample.outcome == top).view(np.uint8)
+    return top.astype(outcome_dtype(sample.n_outcomes)), Sample(given, hit, null, sample.row, sample.weight)
