@@ -244,6 +244,8 @@ row; numbers within two standard errors of each other may differ by chance.
 
 TAIL = """## Power curves
 
+Of 100 data sets a point, unlike the tables (`--only curves --replicates 100`).
+
 By temperature; left of 1 the model is under-confident.
 
 ![Rejection rates against the temperature](images/power-temperature.png)

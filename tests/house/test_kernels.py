@@ -67,6 +67,7 @@ for y_prob in kinds:
         caltest.calibration_test(label, y_prob, statistic=ECE(lambda p: p[:, 0] > 0.5), resampling=rows, n_resamples=19)
     tree = ECE(caltest.VarianceTree(min_leaf=100))  # a single cell, whatever is drawn
     caltest.calibration_test(label, y_prob, statistic=tree, resampling=rows, n_resamples=19)
+    caltest.calibration_test(label, y_prob, statistic=caltest.MatrixScore(), n_resamples=19)
     score = caltest.TemperatureScore()
     caltest.calibration_test(label, y_prob, statistic=score, resampling=rows, n_resamples=19)
     caltest.calibration_test(label == 1, event, statistic=score, resampling=rows, n_resamples=19)
