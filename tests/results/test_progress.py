@@ -22,6 +22,9 @@ CALLS = {
     "bootstrap_interval": lambda **more: ct.bootstrap_interval(*problem(), **FAST, **more),
     "bridge_test": lambda **more: ct.bridge_test(*two_classes(), **FAST, **more),
     "calibration_report": lambda **more: ct.calibration_report(*problem(), n_resamples=199, rng=0, **more),
+    "calibration_band": lambda **more: ct.calibration_band(
+        *problem(), lens=ct.Confidence(), n_resamples=199, rng=0, **more
+    ),
     "calibration_table": lambda **more: ct.calibration_table(*problem(), n_resamples=199, rng=0, **more),
     "calibration_test": lambda **more: ct.calibration_test(*problem(), **FAST, **more),
     "compare_models": lambda **more: ct.compare_models(three_models(), problem()[0], **FAST, **more),
