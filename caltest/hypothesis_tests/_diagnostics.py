@@ -126,8 +126,8 @@ def _direction(components: Sequence[ComponentResult], sample: Sample) -> tuple[f
         if score is None:
             continue
         own_pvalue = component.null.sf(component.statistic)  # not the one that an impossible label forces
-        if component.test_statistic.one_sided:  # there are two sides, of which the data choose one
-            sides = (side for side in components if side.test_statistic.one_sided)
+        if getattr(component.test_statistic, "one_sided", False):  # there are two sides, of which the data choose one
+            sides = (side for side in components if getattr(side.test_statistic, "one_sided", False))
             own_pvalue = 2 * min(side.null.sf(side.statistic) for side in sides)
         gap = sample.once(_confidence_gap)
         if own_pvalue > DIRECTION_LEVEL or abs(gap) <= _ROUNDING or not -score * gap > 0:
