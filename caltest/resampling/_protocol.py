@@ -24,6 +24,10 @@ class TestStatistic(Protocol):
         """Whether an unusually small value means that labels vary less than predicted."""
 
     @property
+    def one_sided(self) -> bool:
+        """Whether large values are evidence of one side of a deviation that another statistic reads from the other."""
+
+    @property
     def partition(self) -> Any:
         """What makes the cells (bins) that the statistic is computed from; None if there are none."""
 

@@ -66,6 +66,7 @@ class CoxLikelihoodRatio(Specification):
 
     partition: ClassVar[None] = None
     measures_scatter: ClassVar[bool] = False
+    one_sided: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         validate_choice(self.part, "part", _PARTS)
