@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.comparison._comparison_entries import ComparedModel, ComparedPair
+from caltest.comparison._comparison_entries import ComparedModel, ComparedPair, variation
 from caltest.comparison._difference import difference_result, groups_of
 from caltest.comparison._folds import FoldComparison, combine_comparisons
 from caltest.comparison._model_comparison import ModelComparison, few_draws_note, smallest_adjusted
@@ -54,7 +54,6 @@ from caltest.statistics._base import default_lens, validate_statistic
 from caltest.statistics._omnibus import default_parts
 
 CORRECTIONS = (*UNDER_ANY_DEPENDENCE, *UNDER_INDEPENDENCE, "fdr_bh", "fdr_by")
-_BLOCK_VALUES = 2**18
 
 
 def compare_models(
@@ -241,7 +240,7 @@ def compare_models(
                     miscalibration=interval_of_sample(
                         sample, cells, lens=look, lens_name=named, confidence_level=level
                     ),
-                    variation=_variation(prob, design["weight"]),
+                    variation=variation(prob, design["weight"]),
                 )
             )
         pairs = _compare_pairs(
@@ -289,7 +288,9 @@ def _by_fold(
 
 def _is_drawn(statistic: Statistic, sample: Sample) -> bool:
     """Return whether the null distribution of a statistic has to be simulated."""
-    return exact_distribution(settle(statistic, sample), sample, Consistency(), "auto") is None
+    return sample.group is not None or (
+        exact_distribution(settle(statistic, sample), sample, Consistency(), "auto") is None
+    )
 
 
 def _compare_pairs(
@@ -343,17 +344,6 @@ def _scored(
     if sample.n_outcomes == 2:
         return sample, lens
     return induce(prob, outcome, lens=Confidence(), **design), Confidence()
-
-
-def _variation(prob: NDArray[Any], weight: NDArray[np.float64] | None) -> float:
-    """Return the variance of the predictions as a share of the maximal variance with the same mean."""
-    share = np.full(len(prob), 1 / len(prob)) if weight is None else weight / weight.sum()
-    size = max(1, _BLOCK_VALUES // prob.shape[1])
-    blocks = [(share[i : i + size], prob[i : i + size]) for i in range(0, len(prob), size)]
-    mean = np.sum([some @ part.astype(np.float64) for some, part in blocks], axis=0)
-    possible = float(mean @ (1 - mean))
-    total = sum(float(some @ np.square(part - mean).sum(axis=1)) for some, part in blocks)
-    return total / possible if possible > 0 else 0.0
 
 
 def _validated(models: Any, y_true: ArrayLike | None, classes: Sequence[Any] | None) -> dict[str, Any]:

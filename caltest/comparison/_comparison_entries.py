@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from caltest.comparison._difference import DifferenceResult
 from caltest.estimation._l2_interval import L2Interval
 from caltest.estimation._score_decomposition import ScoreDecomposition
@@ -174,3 +177,17 @@ class ComparedPair(Result):
     def _describe(self) -> Description:
         title = f"{self.a} and {self.b}"
         return self.test.describe_as(title, (self.a, self.b), self.conclusion, self.simultaneous_interval)
+
+
+_BLOCK_VALUES = 2**18
+
+
+def variation(prob: NDArray[Any], weight: NDArray[np.float64] | None) -> float:
+    """Return the variance of the predictions as a share of the maximal variance with the same mean."""
+    share = np.full(len(prob), 1 / len(prob)) if weight is None else weight / weight.sum()
+    size = max(1, _BLOCK_VALUES // prob.shape[1])
+    blocks = [(share[i : i + size], prob[i : i + size]) for i in range(0, len(prob), size)]
+    mean = np.sum([some @ part.astype(np.float64) for some, part in blocks], axis=0)
+    possible = float(mean @ (1 - mean))
+    total = sum(float(some @ np.square(part - mean).sum(axis=1)) for some, part in blocks)
+    return total / possible if possible > 0 else 0.0

@@ -26,6 +26,7 @@ from caltest.results import ComponentResult, Note, TestResult
 from caltest.results._decision import equate_pvalue
 from caltest.results._test_result import percent
 from caltest.results._warnings import warn_user
+from caltest.statistics import TemperatureScore
 
 DIRECTION_LEVEL = 0.05
 """A direction is named only if the statistic that has it is significant itself."""
@@ -139,16 +140,14 @@ def _direction(
             continue
         scores.append(score)
         own_pvalue = component.null.sf(component.statistic)  # not the one that an impossible label forces
-        source = component
+        name = str(component.test_statistic)
         if component.test_statistic.one_sided:  # there are two sides, of which the data choose one
-            sides = [side for side in components if side.test_statistic.one_sided]
-            source = min(sides, key=lambda side: side.null.sf(side.statistic))
-            own_pvalue = min(2 * source.null.sf(source.statistic), 1.0)
+            sides = [side.null.sf(side.statistic) for side in components if side.test_statistic.one_sided]
+            own_pvalue, name = min(2 * min(sides), 1.0), str(TemperatureScore())
         confidence, accuracy = sample.once(_confidence_and_accuracy)
         gap = confidence - accuracy
         if own_pvalue <= DIRECTION_LEVEL and abs(gap) > _ROUNDING and score * gap < 0:
-            named = f"({source.test_statistic}, {equate_pvalue(own_pvalue)})"
-            return scores[0], *_in_words(confidence, accuracy, sample, lens, named)
+            return scores[0], *_in_words(confidence, accuracy, sample, lens, f"({name}, {equate_pvalue(own_pvalue)})")
     return (scores[0] if scores else None), None, None
 
 

@@ -222,7 +222,7 @@ def test_too_few_draws_are_noted_and_warned_of_before_the_work():
         computed = ct.compare_models(
             MODELS, Y_TRUE, n_resamples=39, lens=ct.Confidence(), statistic=ct.ECE(ct.EqualWidth(10)), rng=0
         )
-    assert {model.test.method for model in computed.models} == {"exact"}
+    assert {model.test.method for model in computed.models} == {"exact", "upper-bound"}
     assert not [note for note in (*enough.notes, *computed.notes) if note.code == "C205"]
 
 
