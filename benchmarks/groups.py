@@ -7,6 +7,7 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 from scipy.special import ndtr
@@ -137,11 +138,11 @@ def main():
     options = parser.parse_args()
     data, page = options.docs / "data" / "groups.csv", options.docs / "dependent-observations.md"
     if not options.page:
-        rows = []
-        for number, design in enumerate(DESIGNS):
-            rows.append(measure(design, options.data_sets, [SEED, number]))
-            print(rows[-1], flush=True)
-            pd.DataFrame(rows).to_csv(data, index=False)
+        tasks = (
+            joblib.delayed(measure)(design, options.data_sets, [SEED, number]) for number, design in enumerate(DESIGNS)
+        )
+        rows = joblib.Parallel(n_jobs=-1, verbose=10)(tasks)
+        pd.DataFrame(rows).to_csv(data, index=False)
     page.write_text(with_table(page.read_text(), pd.read_csv(data)))
 
 
