@@ -10,7 +10,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr
+from scipy import special
 
 import caltest
 from benchmarks.markdown import table
@@ -44,7 +44,7 @@ class Design:
         prob = self._prob(group, rng)
         shared = rng.standard_normal(len(self.sizes))[group]
         latent = np.sqrt(self.correlation) * shared + np.sqrt(1 - self.correlation) * rng.standard_normal(len(group))
-        label = (ndtr(latent)[:, None] > np.cumsum(prob, axis=1)[:, :-1]).sum(axis=1)
+        label = (special.ndtr(latent)[:, None] > np.cumsum(prob, axis=1)[:, :-1]).sum(axis=1)
         return label, prob, group
 
     def _prob(self, group, rng):
@@ -52,7 +52,7 @@ class Design:
         own, other = rng.standard_normal(n_groups)[group], rng.standard_normal(len(group))
         score = np.sqrt(0.3) * own + np.sqrt(0.7) * other
         if self.kind in {"spread", "rare"}:
-            event = ndtr(score) if self.kind == "spread" else 0.02 * ndtr(score)
+            event = special.ndtr(score) if self.kind == "spread" else 0.02 * special.ndtr(score)
             return np.column_stack([1 - event, event])
         n_classes = int(self.kind.split()[0])
         logits = 2 * (rng.standard_normal((n_groups, n_classes))[group] + rng.standard_normal((len(group), n_classes)))

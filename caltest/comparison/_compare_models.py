@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.comparison._comparison_entries import ComparedModel, ComparedPair, variation
 from caltest.comparison._difference import difference_result, groups_of
 from caltest.comparison._folds import FoldComparison, combine_comparisons
-from caltest.comparison._model_comparison import ModelComparison, few_draws_note, smallest_adjusted
+from caltest.comparison._model_comparison import CORRECTIONS, ModelComparison, few_draws_note, smallest_adjusted
 from caltest.comparison._paired import METHODS, validate_models
 from caltest.comparison._u_statistics import (
     Differences,
@@ -45,15 +45,12 @@ from caltest.predictions._validation import (
 from caltest.predictions._variance_tree import VarianceTree
 from caltest.resampling import Consistency, correct_pvalues
 from caltest.resampling._distributions import alpha_of
-from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.resampling._run import exact_distribution, settle
 from caltest.results import ConfidenceInterval
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
 from caltest.statistics._omnibus import default_parts
-
-CORRECTIONS = (*UNDER_ANY_DEPENDENCE, *UNDER_INDEPENDENCE, "fdr_bh", "fdr_by")
 
 
 def compare_models(

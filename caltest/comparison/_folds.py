@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.comparison._difference import DifferenceResult
-from caltest.comparison._model_comparison import ModelComparison
+from caltest.comparison._model_comparison import CORRECTIONS, ModelComparison
 from caltest.hypothesis_tests._folds import few_draws_notes, fold_notes, of_folds, small_notes
 from caltest.predictions._folds import Folds
 from caltest.resampling import correct_pvalues
@@ -189,8 +189,6 @@ class FoldComparison(Result):
     @property
     def pvalue_adjusted(self) -> NDArray[np.float64]:
         """The same p-values, adjusted for the number of models, ``(n_models,)``."""
-        from caltest.comparison._compare_models import CORRECTIONS
-
         return correct_pvalues(self.pvalues, self.correction, CORRECTIONS)
 
     @property

@@ -12,6 +12,7 @@ from caltest.comparison._comparison_entries import ComparedModel, ComparedPair
 from caltest.predictions._lens import LensLike
 from caltest.resampling import correct_pvalues
 from caltest.resampling._distributions import alpha_of
+from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import show_pvalue
 from caltest.results._description import Description, Table, join
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 ALMOST_CONSTANT = 0.01
 """Predictions with a smaller share of the maximal variance do not discriminate."""
 _NAMED_PAIRS = 3  # so many undecided pairs are named in the conclusion
-_CORRECTIONS = {"fdr_bh": "Benjamini-Hochberg", "fdr_by": "Benjamini-Yekutieli"}
+CORRECTIONS = (*UNDER_ANY_DEPENDENCE, *UNDER_INDEPENDENCE, "fdr_bh", "fdr_by")
+_NAMES = {"fdr_bh": "Benjamini-Hochberg", "fdr_by": "Benjamini-Yekutieli"}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -202,7 +204,7 @@ class ModelComparison(Result):
         sizes = sorted({model.test.n_samples for model in self.models})
         size = f"the same {sizes[0]} observations" if self.paired else f"{sizes[0]} to {sizes[-1]} observations each"
         plain = describe(first.plain.test_statistic)
-        correction = _CORRECTIONS.get(self.correction, self.correction.title())
+        correction = _NAMES.get(self.correction, self.correction.title())
         return Description(
             f"Calibration of {len(self.models)} models ({self.lens_name}, {size})",
             [self.conclusion],
