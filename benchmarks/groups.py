@@ -21,6 +21,7 @@ from caltest.statistics import ECE, KS, MMCE, SKCE, ClasswiseKS, Kuiper, Omnibus
 
 LEVEL = 0.05
 N_RESAMPLES = 199
+SMALL = 200
 SEED = 20261122
 CONFIDENCE = (ECE(caltest.EqualWidth(15)), KS(), Kuiper(), MMCE(), TCal())
 WHOLE = (Omnibus(), ECE(), ClasswiseKS(), SquaredL2(), TemperatureScore(), SKCE())
@@ -74,6 +75,7 @@ DESIGNS = [
     *(Design("10 classes", EQUAL[g], 0.1) for g in (10, 20, 50, 200)),
     *(Design("rare", tuple(2 * m for m in EQUAL[g]), r) for g in (20, 50, 200) for r in (0.05, 0.3)),
     Design("spread", (1000,) * 20, 0.02),
+    *(Design(kind, sizes, 0.1) for kind in ("spread", "10 classes") for sizes in ((10,) * 20, (4,) * 50)),
 ]
 
 
@@ -82,7 +84,7 @@ def pvalues(design, rng, grouped=True):
     label, prob, group = design.sample(rng)
     base = induce(prob, label, group=group if grouped else None)
     top = LensView.of(caltest.Confidence(), prob, label, base)
-    whole = [s for s in WHOLE if len(label) <= 1000 or not isinstance(s, SKCE)]  # its cost grows with the square
+    whole = [s for s in WHOLE if len(label) <= SMALL or not isinstance(s, SKCE)]  # its cost grows with the square
     questions = [*(Question(s, LensView(base)) for s in whole), *(Question(s, top) for s in CONFIDENCE)]
     found = run(questions, base, caltest.Consistency(), n_resamples=N_RESAMPLES, rng=rng)
     return {

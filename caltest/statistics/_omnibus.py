@@ -45,10 +45,10 @@ class Omnibus(Combination):
     ----------
     parts : sequence of Statistic
         By default five: ``ECE()`` on the cells of a tree, which detects what differs between regions of the simplex;
-        ``OverConfidence()`` and ``UnderConfidence()``, because the ECE has almost
-        no power against under-confidence and the score is skewed; ``ClasswiseKS()``, for shifts of single classes; and
-        ``ConfidenceECE()``, for errors of the confidence that change their sign. All of them stay the same if the two
-        classes of a binary problem are exchanged.
+        ``OverConfidence()`` and ``UnderConfidence()``, because the ECE has almost no power against under-confidence and
+        the score is skewed; ``ClasswiseKS()``, for shifts of single classes; and ``ConfidenceECE()``, for errors of the
+        confidence that change their sign. All of them stay the same if the two classes of a binary problem are
+        exchanged.
 
     Raises
     ------
