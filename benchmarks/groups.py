@@ -104,7 +104,6 @@ def measure(design, n_data_sets, seed, grouped=True):
         "predictions": design.kind,
         "groups": sizes,
         "correlation": design.correlation,
-        "grouped": grouped,
         "data sets": n_data_sets,
         **rejected.mean().round(4).to_dict(),
     }

@@ -108,7 +108,7 @@ def _run(options: argparse.Namespace) -> int:
     lens = lens_for(options.lens, data)
     table = _test(options, data, lens)
     source = BUNDLED if options.file is None else str(options.file)
-    print(_as_json(table, data, source) if options.json else _as_text(table, data, source), flush=True)
+    print(_as_json(table, data, source) if options.json else _as_text(table, data, source, options), flush=True)
     if options.plot is not None:
         _plot(options, data, lens)
     from caltest.results._decision import rejects
@@ -160,7 +160,7 @@ def _needs_two_outcomes(statistic: Statistic | None) -> bool:
     return statistic is not None and any(part.n_outcomes == 2 for part in (statistic, *statistic.components))
 
 
-def _as_text(table: CalibrationTable, data: PredictionFile, source: str) -> str:
+def _as_text(table: CalibrationTable, data: PredictionFile, source: str, options: argparse.Namespace) -> str:
     from caltest.results._text import terminal_width
 
     guessed = " (guessed)" if data.label_guessed else ""
@@ -168,6 +168,8 @@ def _as_text(table: CalibrationTable, data: PredictionFile, source: str) -> str:
         f"Data: {source}, {counted(len(data.y_true))}.",
         f"Label column: {data.label}{guessed}. Probability columns: {shortened(data.prob)}.",
     ]
+    named = {"Folds": options.folds, "Groups": options.groups, "Weights": options.weights}
+    lines += [f"{what}: column {column}." for what, column in named.items() if column]
     if data.classes is not None and list(map(str, data.classes)) != list(data.prob):
         lines.append(f"Labels of the probability columns, in their order: {shortened(data.classes)}.")
     wrapped = [textwrap.fill(line, terminal_width(), break_on_hyphens=False) for line in lines]

@@ -134,7 +134,7 @@ class ModelComparison(Result):
 
     def _too_few_draws(self) -> list[Note]:
         """Return a caution if no simulated test could reject, even if all had the smallest p-value."""
-        drawn = [model for model in self.models if model.test.method == "monte-carlo"]
+        drawn = [model for model in self.models if model.test.method in {"monte-carlo", "random-signs"}]
         smallest = smallest_adjusted(len(self.models), self.n_resamples, self.correction)
         if not drawn or smallest <= self._alpha:
             return []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from caltest.resampling._row_draws import BootstrapDraws
 from caltest.results._progress import Progress
 from caltest.statistics._group_terms import GroupTerms
 from caltest.statistics._skce import residuals
-from caltest.statistics._squared_l2_distribution import stated_deviation
+from caltest.statistics._squared_l2_distribution import greatest_l2, stated_deviation
 
 _FEW = 10  # observations with a rare outcome of their cell; with fewer, their sample variance is unreliable
 _BLOCK_VALUES = 2**21  # counts of drawn observations held at a time: 16 MB
@@ -81,6 +81,11 @@ class PairTerms:
     def total_weight(self) -> float:
         """Number of observations."""
         return float(self.n_samples)
+
+    @property
+    def unknown(self) -> float:
+        """A cell of one observation cannot show a squared error; the error is that of the other cells."""
+        return 0.0
 
     @property
     def n_units(self) -> int:
@@ -195,9 +200,9 @@ def terms_of(sample: Sample, partition: Any) -> Terms:
     if sample.group is None and sample.weight is None:
         return terms
     found = GroupTerms.of(sample, partition)
-    return GroupedPairTerms(
-        found.total_weight, found.vector, found.centred, found.effective, terms.predicted_deviation, terms.minority
-    )
+    given = {field.name: getattr(found, field.name) for field in fields(found)}
+    given["unknown"] = found.unknown * greatest_l2(sample.n_outcomes)
+    return GroupedPairTerms(**given, predicted_deviation=terms.predicted_deviation, minority=terms.minority)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +231,8 @@ class Differences:
         Standard deviation of each estimate according to the predictions.
     few : array of shape (n_models,)
         Whether fewer than ten observations of a model have a rare outcome of their cell.
+    unknown : array of shape (n_models,)
+        How large the squared error of each model may be in cells of a single group, which no pair of groups shows.
     """
 
     estimate: NDArray[np.float64]
@@ -233,6 +240,7 @@ class Differences:
     linear: NDArray[np.float64]
     predicted: NDArray[np.float64]
     few: NDArray[np.bool_]
+    unknown: NDArray[np.float64]
 
     @classmethod
     def of(cls, terms: Sequence[Terms], *, paired: bool) -> Differences:
@@ -247,7 +255,8 @@ class Differences:
                 linear[a, b] = linear[b, a] = 4 * (centred[0] @ centred[1] - inner) / left.total_weight**2
         predicted = np.array([part.predicted_deviation for part in terms])
         few = np.array([part.minority < _FEW for part in terms])
-        return cls(np.array([part.estimate for part in terms]), by_pair, linear, predicted, few)
+        unknown = np.array([part.unknown for part in terms])
+        return cls(np.array([part.estimate for part in terms]), by_pair, linear, predicted, few, unknown)
 
     @cached_property
     def variance(self) -> NDArray[np.float64]:
@@ -256,7 +265,8 @@ class Differences:
         alone = self.by_pair.diagonal()
         plain = np.where(pairs > TIE_TOLERANCE * np.add.outer(alone, alone), pairs + linear, 0.0)
         predicted = np.square(np.add.outer(self.predicted, self.predicted))
-        return np.where(self.unreliable & (plain > 0), np.maximum(plain, predicted), plain)
+        unknown = np.square(np.add.outer(self.unknown, self.unknown))
+        return np.where(self.unreliable & (plain > 0), np.maximum(plain, predicted), plain) + unknown
 
     @property
     def unreliable(self) -> NDArray[np.bool_]:

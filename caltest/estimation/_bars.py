@@ -80,7 +80,7 @@ def drawn_origin(sample: Sample, null: Consistency, n_resamples: int) -> str:
         return null.origin(n_resamples)
     return (
         f"{n_resamples} Monte Carlo draws of the labels and {n_resamples} random signs of {grouped.n_groups} groups, "
-        "predictions fixed: the larger p-value and the wider bar (asymptotic in the number of groups)"
+        "predictions fixed, of which the larger p-value counts (asymptotic in the number of groups)"
     )
 
 

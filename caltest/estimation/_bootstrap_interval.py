@@ -26,7 +26,7 @@ from caltest.resampling._row_draws import BootstrapDraws
 from caltest.resampling._run import null_values, settle
 from caltest.resampling._signs import group_of
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._description import Description, counted
+from caltest.results._description import Description, counted, sized
 from caltest.results._naming import describe
 from caltest.results._progress import Progress, reporting
 from caltest.results._test_result import percent
@@ -66,6 +66,10 @@ class BootstrapInterval(Result):
         Number of observations.
     notes : tuple of Note
         Cautions.
+    n_groups : int or None
+        Number of groups, if whole groups were drawn.
+    weighted : bool
+        Whether the observations have weights.
     """
 
     test_statistic: Statistic
@@ -81,6 +85,8 @@ class BootstrapInterval(Result):
     lens_name: str
     n_samples: int
     notes: tuple[Note, ...]
+    n_groups: int | None = None
+    weighted: bool = False
 
     _left_out: ClassVar[frozenset[str]] = frozenset({"bootstrap_distribution"})
     _derived: ClassVar[tuple[str, ...]] = ("n_resamples", "conclusion")
@@ -115,10 +121,12 @@ class BootstrapInterval(Result):
             shifts = f"The {self.kind} interval is shifted by the bias that resampling shows"
             remarks.append(f"{shifts}, so it need not contain the estimate.")
         if self.n_resamples:
-            remarks.append(f"Bootstrap distribution: {self.n_resamples} samples of the observations with replacement.")
+            units = "the observations" if self.n_groups is None else "whole groups"
+            remarks.append(f"Bootstrap distribution: {self.n_resamples} samples of {units} with replacement.")
         name = type(self.test_statistic).__name__
+        size = sized(self.n_samples, self.n_groups, weighted=self.weighted)
         return Description(
-            f"Bootstrap interval ({name}, {self.lens_name}, {counted(self.n_samples)})",
+            f"Bootstrap interval ({name}, {self.lens_name}, {size})",
             [self.conclusion],
             remarks=remarks,
             notes=self.notes,
@@ -246,6 +254,8 @@ def bootstrap_interval(
         "lens": look,
         "lens_name": lens_name(look, classes),
         "n_samples": sample.n_samples,
+        "n_groups": sample.n_groups,
+        "weighted": sample.weight is not None,
     }
     if not math.isfinite(estimate):
         return BootstrapInterval(

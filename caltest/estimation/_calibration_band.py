@@ -288,7 +288,8 @@ def calibration_band(
     # The p-value is at most 1 - level if the observed tail is below this one: as many draws may be smaller.
     rank = math.floor(alpha_of(level) * (n_resamples + 1)) - 1
     critical = np.sort(null)[rank] if rank >= 0 else -math.inf
-    test_lower, test_upper = groups.band(groups.lengths, critical * (1 + TIE_TOLERANCE))
+    # Not 0: where every draw has the tail 1, any smaller one is rejected.
+    test_lower, test_upper = groups.band(groups.lengths, min(critical * (1 + TIE_TOLERANCE), -TIE_TOLERANCE))
     return CalibrationBand(
         score=groups.score,
         count=groups.count,
@@ -296,7 +297,7 @@ def calibration_band(
         lower=lower,
         upper=upper,
         test_lower=test_lower,
-        test_upper=test_upper,
+        test_upper=np.maximum(test_lower, test_upper),  # no function is that extreme in both directions
         confidence_level=level,
         pvalue=float(pvalues[0]),
         n_resamples=n_resamples,

@@ -18,8 +18,9 @@ from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions._user_functions import Region
 from caltest.predictions._validation import validate_choice, validate_level
 from caltest.predictions._variance_tree import VarianceTree
+from caltest.resampling._signs import MANY_GROUPS, effective_groups
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, sized
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
 from caltest.statistics._squared_l2_distribution import SquaredL2Distribution
@@ -56,6 +57,10 @@ class L2Interval(Result):
         Number of observations, of outcomes behind the lens, and of occupied cells (bins).
     sparse_share : float
         Share of the observations in cells of fewer than 10 observations.
+    n_groups : int or None
+        Number of groups of observations, if only groups are independent.
+    weighted : bool
+        Whether the observations have weights.
     notes : tuple of Note
         Cautions.
     """
@@ -74,6 +79,8 @@ class L2Interval(Result):
     n_outcomes: int
     n_cells: int
     sparse_share: float
+    n_groups: int | None = None
+    weighted: bool = False
     notes: tuple[Note, ...] = ()
 
     _derived: ClassVar[tuple[str, ...]] = ("root", "root_interval", "conclusion")
@@ -92,6 +99,11 @@ class L2Interval(Result):
     def root_text(self) -> str:
         """The l2 error with its interval: "0.0238 (0.0163 to 0.0312)"."""
         return f"{self.root:.4f} ({self.root_interval.low:.4f} to {self.root_interval.high:.4f})"
+
+    @property
+    def size(self) -> str:
+        """The number of observations in words."""
+        return sized(self.n_samples, self.n_groups, weighted=self.weighted)
 
     @property
     def conclusion(self) -> str:
@@ -116,7 +128,7 @@ class L2Interval(Result):
             )
         ]
         return Description(
-            f"l2 calibration error ({self.lens_name}, {counted(self.n_samples)}, {self.n_cells} cells)",
+            f"l2 calibration error ({self.lens_name}, {self.size}, {self.n_cells} cells)",
             [self.conclusion],
             [Table(("", "estimate", "low", "high"), rows)],
             [f"Target: {self.target}.", f"Interval: {self.origin}."],
@@ -285,6 +297,8 @@ def interval_of_sample(
         n_outcomes=sample.n_outcomes,
         n_cells=len(count),
         sparse_share=_sparse_share(count),
+        n_groups=sample.n_groups,
+        weighted=sample.weight is not None,
         notes=_notes(sample, distribution, count, partition),
     )
 
@@ -308,7 +322,8 @@ def _notes(
     sample: Sample, distribution: SquaredL2Distribution, count: NDArray[np.float64], partition: Any
 ) -> tuple[Note, ...]:
     """Return where the coverage is uncertain, and what else limits the interval."""
-    sparse, single = _sparse_share(count), int((count == 1).sum())
+    sparse, single = _sparse_share(count), 0 if sample.weight is not None else int((count == 1).sum())
+    unknown, groups = 100 * distribution.unknown, sample.once(effective_groups)
     measured = "docs/how-much.md reports its simulated coverage."
     found = [
         (
@@ -328,6 +343,18 @@ def _notes(
             single > 0,
             "C404",
             f"Cells of a single observation (here {single}) are left out: one observation cannot show a squared error.",
+        ),
+        (
+            unknown > 0,
+            "C404",
+            f"{unknown:.3g} % of the observations (weights) lie in cells of a single group or of a single observation "
+            "with weight. Nothing is known of their error: the upper limit takes it as the largest possible.",
+        ),
+        (
+            groups < MANY_GROUPS,
+            "C303",
+            f"The observations are worth {groups:.3g} groups of equal size. With fewer than {MANY_GROUPS} the lower "
+            "limit is above its target too often.",
         ),
         (
             sparse > _SPARSE_SHARE,

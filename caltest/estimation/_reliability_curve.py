@@ -203,7 +203,8 @@ class ReliabilityCurve(Result):
         calibrated = "the model is calibrated" if known else "the given calibration function is the true one"
         made = "" if self.exact else " The bars come from resampled observations and are approximate."
         if self.origin != EXACT:
-            made = f" The bars come from {self.origin}."
+            wider = "; of two bars the wider one counts" if "random signs" in self.origin else ""
+            made = f" The bars come from {self.origin}{wider}."
         if self.simultaneous:
             return f"If {calibrated}, all frequencies are inside their bars in at least {level} of data sets.{made}"
         chance = percent(round(1 - self.confidence_level, 12))
@@ -345,7 +346,8 @@ def reliability_curve(
         raise ValueError(msg)
     cut = EqualWidth(15) if partition is None else partition
     cells = sample.cells(cut)
-    order = np.argsort(cells.predicted_sum[:, 1] / cells.count)
+    order = np.argsort(cells.predicted_sum[:, 1] / np.where(cells.count > 0, cells.count, 1.0))
+    order = order[cells.count[order] > 0]  # a cell without weight shows nothing
     sums = CellSums.of(sample, cells, sample.outcome)
     counts = [] if drawn else [PoissonBinomial.of(p) for p in cells.split(sample.expected[:, 1])]
     cell_level = level ** (1 / cells.n_cells) if simultaneous else level
@@ -369,7 +371,7 @@ def reliability_curve(
         lower=lower[order],
         upper=upper[order],
         count=np.bincount(cells.index)[order],
-        predicted=(cells.predicted_sum[:, 1] / cells.count)[order],
+        predicted=cells.predicted_sum[order, 1] / cells.count[order],
         expected=sums.predicted[order, 1],
         observed=sums.observed[order, 1],
         bar_low=low[order],

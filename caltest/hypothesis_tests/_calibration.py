@@ -65,8 +65,9 @@ def calibration_test(
     :math:`s_g` of whole groups, in the place of simulated labels (the wild cluster bootstrap, Cameron, Gelbach and
     Miller 2008). Signs keep the dependence within a group, whatever it is; their p-value is valid as the number of
     groups grows, and exact if the sums over a group have symmetric distributions. It needs a statistic that is a
-    function of the residuals: `ECE` and `MCE`, `KS`, `Kuiper`, `ClasswiseKS`, `SquaredL2`, `TCal`, `TemperatureScore`,
-    `Spiegelhalter`, `CoxScore`, `SKCE`, `MMCE`, `GCE` and its members, and `Omnibus` of these. With
+    function of the residuals: `ECE` and `MCE`, `KS`, `Kuiper`, `ClasswiseKS`, `ConfidenceECE`, `SquaredL2`, `TCal`,
+    `TemperatureScore` and its sides, `MatrixScore`, `Spiegelhalter`, `CoxScore`, `SKCE`, `MMCE`, `GCE` and its members,
+    and `Omnibus` of these. With
     ``sample_weight`` the statistic is weighted and labels are simulated as before: the p-value is exact given weights
     that depend on predictions and covariates, not on labels.
 

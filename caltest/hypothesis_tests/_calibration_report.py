@@ -30,7 +30,7 @@ from caltest.predictions._validation import (
 from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
 from caltest.resampling._run import Question, run
-from caltest.results._description import Table, counted
+from caltest.results._description import Table
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import ECE, KS, SCE, SKCE, Kuiper, Spiegelhalter, Statistic, TCal
 
@@ -57,7 +57,7 @@ class CalibrationReport(CalibrationTable):
         return tuple(str(test.test_statistic) for test in self.tests)
 
     def _title(self) -> str:
-        return f"Calibration report ({self._number}, {counted(self._n_samples)})"
+        return f"Calibration report ({self._number}, {self._size})"
 
     def _tables(self) -> list[Table]:
         """Return one table for each lens, which is named in its first column."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from caltest.resampling import correct_pvalues
 from caltest.results import Note, Result, TestResult
 from caltest.results._decision import rejects
-from caltest.results._description import Description, Table, counted, join
+from caltest.results._description import Description, Table, join
 from caltest.results._note import PAGE
 from caltest.results._test_result import components_table, percent
 
@@ -81,7 +81,7 @@ class CalibrationTable(Result):
             return self.tests[0].conclusion
         if not rejects(self.pvalue, self.alpha):
             return (
-                f"Calibration is not rejected (global p = {self.pvalue:.4g}, {counted(self._n_samples)}). This "
+                f"Calibration is not rejected (global p = {self.pvalue:.4g}, {self._size}). This "
                 f"does not prove that the model is calibrated. {self._count()}"
             )
         words = self.tests[0].direction_words
@@ -149,8 +149,9 @@ class CalibrationTable(Result):
         }
 
     @property
-    def _n_samples(self) -> int:
-        return max(test.n_samples for test in self.tests)
+    def _size(self) -> str:
+        """Number of observations of the largest test, in words."""
+        return max(self.tests, key=lambda test: test.n_samples)._size
 
     @property
     def _adjusted_name(self) -> str:
@@ -179,7 +180,7 @@ class CalibrationTable(Result):
         )
 
     def _title(self) -> str:
-        return f"Calibration table ({self.tests[0]._full_name}, {self._number}, {counted(self._n_samples)})"
+        return f"Calibration table ({self.tests[0]._full_name}, {self._number}, {self._size})"
 
     def _sizes(self) -> list[str]:
         """Say how large the miscalibration is."""
@@ -192,9 +193,11 @@ class CalibrationTable(Result):
                 test.l2_error.root_text,
                 f"{test.pvalue:.4g}",
                 f"{adjusted:.4g}",
-                short_direction(test),
+                short_direction(test) if rejected else "",
             )
-            for label, test, adjusted in zip(self.labels, self.tests, self.pvalue_adjusted, strict=True)
+            for label, test, adjusted, rejected in zip(
+                self.labels, self.tests, self.pvalue_adjusted, self.rejected, strict=True
+            )
         ]
         head = (self._what[0], "l2 error (95 % interval)", "p-value", self._adjusted_name, "direction")
         first = self.tests[0].components

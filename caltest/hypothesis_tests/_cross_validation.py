@@ -156,7 +156,7 @@ def cross_val_calibration(
     # A group of another fold is another one: several splits may test it.
     each = {} if design is None else {"groups": number * (design.max() + 1) + design[observations]}
     tests = each_fold(calibration_test, folds, (y_true, y_prob), each, rng=rng, progress=progress, **options)
-    found = combine_tests(folds, tests)
+    found = combine_tests(Folds(folds.names, tuple(tested)), tests)  # observations by their row in X
     return CrossValidatedTests(
         **{field.name: getattr(found, field.name) for field in fields(found)},
         y_true=y_true,
@@ -180,7 +180,11 @@ def _out_of_fold(
     classes = np.unique(label).tolist()
     tested, prob = [], []
     splitter = check_cv(cv, label, classifier=True) if cv is not None or groups is None else StratifiedGroupKFold(5)
-    for number, (train, test) in enumerate(splitter.split(features, label, groups)):
+    splits = list(splitter.split(features, label, groups))
+    if all(len(test) == 1 for _, test in splits):
+        msg = "`cv` must test several observations at once, got one in each fold, which shows nothing: use fewer folds."
+        raise ValueError(msg)
+    for number, (train, test) in enumerate(splits):
         if groups is not None and np.isin(groups[test], groups[train]).any():
             msg = (
                 f"fold {number}: the model is fitted to observations of a group that it is tested on. Use a `cv` that "
@@ -198,6 +202,11 @@ def _out_of_fold(
         order = [list(np.asarray(model.classes_).tolist()).index(c) for c in classes]
         tested.append(np.asarray(test, dtype=np.int64))
         prob.append(np.asarray(model.predict_proba(_safe_indexing(features, test)), dtype=np.float64)[:, order])
+    if all(len(rows) == 1 for rows in tested):
+        msg = (
+            "`cv` must test several observations at once, got one in every fold, which shows nothing; use fewer folds."
+        )
+        raise ValueError(msg)
     if len(tested) < 2:
         msg = f"`cv` must make several splits, got {len(tested)}; test a single split by calibration_test."
         raise ValueError(msg)

@@ -18,6 +18,7 @@ from caltest.predictions._lenses import Canonical, ClassWise, Groups
 from caltest.predictions._sample import Sample
 from caltest.resampling._distributions import TIE_TOLERANCE
 from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, correct_pvalues
+from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.resampling._run import Finding, monte_carlo_error
 from caltest.resampling._schemes import Consistency, SignedGroups
 from caltest.resampling._signs import SignDraws
@@ -34,6 +35,9 @@ DIRECTION_LEVEL = 0.05
 _UNUSUALLY_SMALL = 0.01
 _ROUNDING = 1e-9  # of an average of probabilities
 _ONE_SIDED = 0.999  # share of the predictions that make the same outcome the more probable one
+_SMALLEST_SHOWN = 1e-12  # of the p-values of a count
+_FEW_WEIGHTS = 0.1  # of the observations
+_CLEARLY = 1.05
 _SHOWN = 5  # observations that a note names
 
 
@@ -82,6 +86,7 @@ def describe_finding(
     score, direction, words = _direction(components, sample, lens)
     notes = (
         *scheme.notes,
+        *_weight_notes(sample),
         *(sparsity_notes(parts, sample, finding.draws) if finding.draws is not None else ()),
         *dict.fromkeys(note for part in parts for note in few_cells_notes(sample, part.partition)),
         *_constant_notes(components),
@@ -103,6 +108,8 @@ def describe_finding(
         lens_name=lens_name(lens, classes),
         n_samples=sample.n_samples,
         n_outcomes=sample.n_outcomes,
+        n_groups=sample.n_groups,
+        weighted=sample.weight is not None,
         components=components,
         method=finding.method,
         numerical_error=_numerical_error(finding),
@@ -133,7 +140,7 @@ def _direction(
     A score must be significant, and confidence and accuracy must differ in the same direction: a score also reacts to
     shifts, of single classes or of rare events.
     """
-    scores = []
+    scores, shift = [], _shift(sample, lens)
     for component in components:
         score = component.test_statistic.direction(sample, sample.outcome)
         if score is None:
@@ -147,8 +154,50 @@ def _direction(
         confidence, accuracy = sample.once(_confidence_and_accuracy)
         gap = confidence - accuracy
         if own_pvalue <= DIRECTION_LEVEL and abs(gap) > _ROUNDING and score * gap < 0:
+            # Equal where the confidence is always that of the event.
+            if shift is not None and shift[0] > _CLEARLY * abs(gap) / sample.once(_error_of_confidence):
+                break
             return scores[0], *_in_words(confidence, accuracy, sample, lens, f"({name}, {equate_pvalue(own_pvalue)})")
-    return (scores[0] if scores else None), None, None
+    found = (None, None) if shift is None else shift[1:]
+    return (scores[0] if scores else None), *found
+
+
+def _weight_notes(sample: Sample) -> tuple[Note, ...]:
+    """Return a caution if a few observations have nearly all of the weight."""
+    if sample.weight is None:
+        return ()
+    worth = float(sample.weight.sum() ** 2 / np.square(sample.weight).sum())
+    if worth >= _FEW_WEIGHTS * sample.n_samples:
+        return ()
+    text = f"The weights are so unequal that {sample.n_samples} observations are worth {worth:.3g} of equal weight."
+    return (Note("C304", text),)
+
+
+def _shift(sample: Sample, lens: LensLike) -> tuple[float, str, str] | None:
+    """Return how many standard errors the frequency of an event is off, if that is significant, and the words."""
+    if not _names_event(sample, lens) or sample.weight is not None or sample.group is not None:
+        return None
+    expected, events = sample.expected[:, 1], int((sample.outcome == 1).sum())
+    pvalue = PoissonBinomial.of(expected).two_sided(events)
+    deviation, error = events - expected.sum(), np.sqrt((expected * (1 - expected)).sum())
+    if pvalue > DIRECTION_LEVEL or not error > 0:
+        return None
+    frequent = "more" if deviation > 0 else "less"
+    numbers = f"average prediction {expected.mean():.4g}, frequency {events / sample.n_samples:.4g}"
+    shown = equate_pvalue(max(pvalue, _SMALLEST_SHOWN), bound=pvalue < _SMALLEST_SHOWN)
+    words = f"The event is {frequent} frequent than predicted: {numbers} (number of events, {shown})."
+    return abs(deviation) / error, "too low" if deviation > 0 else "too high", words
+
+
+def _names_event(sample: Sample, lens: LensLike) -> bool:
+    """Return whether the second of two outcomes is an event of the user, and not that the prediction is right."""
+    return sample.n_outcomes == 2 and isinstance(lens, Canonical | ClassWise | Groups)
+
+
+def _error_of_confidence(sample: Sample) -> float:
+    """Return the standard error of the accuracy according to the confidence; at least the smallest number."""
+    largest = sample.given.max(axis=1).astype(np.float64)
+    return max(float(np.sqrt((largest * (1 - largest)).sum())) / sample.n_samples, float(np.finfo(float).tiny))
 
 
 def _in_words(
@@ -156,8 +205,7 @@ def _in_words(
 ) -> tuple[str | None, str | None]:
     """Return the direction and the sentence that gives its numbers; that of a rare event is about its frequency."""
     share = float((sample.given[:, 1] < 0.5).mean())
-    names_event = sample.n_outcomes == 2 and isinstance(lens, Canonical | ClassWise | Groups)
-    if not names_event or max(share, 1 - share) < _ONE_SIDED:
+    if not _names_event(sample, lens) or max(share, 1 - share) < _ONE_SIDED:
         direction = "over-confident" if confidence > accuracy else "under-confident"
         numbers = f"average confidence {confidence:.4g}, accuracy {accuracy:.4g}"
         return direction, f"The model is {direction}: {numbers} {source}."

@@ -20,7 +20,7 @@ from caltest.resampling import Consistency
 from caltest.resampling._distributions import SMALLEST_PVALUE
 from caltest.results import Note, Result
 from caltest.results._decision import Decision, equate_pvalue
-from caltest.results._description import Description, counted
+from caltest.results._description import Description
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
 from caltest.results._test_result import percent
@@ -68,7 +68,10 @@ class EquivalenceResult(Decision, Result):
     @property
     def conditions(self) -> tuple[Note, ...]:
         """When the p-value is valid."""
-        return Consistency().conditions
+        (sound,) = Consistency().conditions
+        if self.interval.n_groups is None:
+            return (sound,)
+        return (Note(sound.code, f"groups of {sound.text}"),)
 
     @property
     def lens(self) -> LensLike:
@@ -106,7 +109,7 @@ class EquivalenceResult(Decision, Result):
     def _describe(self) -> Description:
         about = self.interval
         return Description(
-            f"Equivalence test ({about.lens_name}, {counted(about.n_samples)}, {about.n_cells} cells (bins))",
+            f"Equivalence test ({about.lens_name}, {about.size}, {about.n_cells} cells (bins))",
             [self.conclusion, about.conclusion],
             remarks=[
                 f"Hypothesis: {self.hypothesis}. Deviations of opposite sign within a cell (bin) cancel and are not "

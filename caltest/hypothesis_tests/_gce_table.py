@@ -20,7 +20,7 @@ from caltest.resampling import Consistency
 from caltest.resampling._run import Question, run
 from caltest.resampling._schemes import validate_resampling
 from caltest.results import TestResult
-from caltest.results._description import Table, counted
+from caltest.results._description import Table
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import GCE
 from caltest.statistics._gce import SCHEMES
@@ -95,7 +95,7 @@ class GCETable(CalibrationTable):
         }
 
     def _title(self) -> str:
-        return f"General calibration errors ({self._number}, {counted(self._n_samples)})"
+        return f"General calibration errors ({self._number}, {self._size})"
 
     def _sizes(self) -> list[str]:
         return [self.tests[0].l2_error.conclusion]

@@ -259,6 +259,10 @@ def subgroup_tests(
     notes = [*_label_notes(members, outcome), *few_draws_notes(len(names), n_draws, level, correction)]
     warn_before(notes)
     views = [whole.take(np.flatnonzero(inside[whole.sample.row])) for inside in members]
+    for name, view in zip(names, views, strict=True):
+        if view.sample.weight is not None and not view.sample.weight.any():
+            msg = f"every subgroup must hold an observation of positive weight, got none in {name!r}."
+            raise ValueError(msg)
     with reporting(progress, "simulating labels") as report:
         found = run(
             [Question(chosen, view) for view in views],

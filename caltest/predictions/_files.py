@@ -23,8 +23,9 @@ _LABEL_NAMES = ("label", "labels", "y_true", "y", "target", "true", "truth", "cl
 _PROB_NAMES = ("y_prob", "prob", "probs", "proba", "probabilities", "softmax", "predictions", "scores", "p")
 _GROUP_WORDS = {
     *("id", "patient", "subject", "participant", "person", "user", "case", "group", "cluster", "centre", "center"),
-    *("site", "hospital", "clinic", "video", "prompt", "session", "document", "household", "family", "animal"),
+    *("site", "mrn", "hospital", "clinic", "video", "prompt", "session", "document", "household", "family", "animal"),
 }
+_FOLD_WORDS = {"fold", "folds", "split"}
 _PREFIXES = ("probability_", "proba_", "prob_", "p_", "y_prob_")
 
 
@@ -183,8 +184,7 @@ def _from_frame(
     rest = frame.drop(columns=named)
     chosen = label or _guess_label(path, rest, prob)
     columns = tuple(prob) if prob else _guess_prob(path, rest, chosen)
-    if not others["groups"]:
-        _warn_of_ids(path, rest.drop(columns=[chosen, *columns], errors="ignore"))
+    _warn_of_parts(path, rest.drop(columns=[chosen, *columns], errors="ignore"), others)
     y_true = frame[chosen].to_numpy()
     values = frame[list(columns)].to_numpy()
     return PredictionFile(
@@ -198,15 +198,19 @@ def _from_frame(
     )
 
 
-def _warn_of_ids(path: Path, frame: pd.DataFrame) -> None:
-    """Warn if a column that is not used has the name of an id, and values that repeat."""
+def _warn_of_parts(path: Path, frame: pd.DataFrame, others: dict[str, str | None]) -> None:
+    """Warn if a column that is not used has the name of an id or of a fold, and values that repeat."""
     for name in frame.columns:
-        n_different = frame[name].nunique()
-        if _GROUP_WORDS & set(re.split(r"[^a-z]+", name.lower())) and 1 < n_different < len(frame):
+        words, n_different = set(re.split(r"[^a-z]+", name.lower())), frame[name].nunique()
+        if not 1 < n_different < len(frame):
+            continue
+        found = f"{path}: the column {name!r} has {n_different} different values in {len(frame)} rows."
+        if words & _FOLD_WORDS and not others["folds"]:
+            warn_user(f"{found} If it is the fold of a cross-validation, name it with `folds`: pooled folds mislead.")
+        elif words & _GROUP_WORDS and not others["groups"]:
             warn_user(
-                f"{path}: the column {name!r} has {n_different} different values in {len(frame)} rows. If observations "
-                f"with the same value may depend on each other, name it with `groups`, otherwise p-values are too "
-                "small."
+                f"{found} If observations with the same value may depend on each other, name it with `groups`, "
+                "otherwise p-values are too small."
             )
 
 

@@ -71,6 +71,11 @@ class Sample:
         return self.given.shape[1]
 
     @property
+    def n_groups(self) -> int | None:
+        """Number of groups of observations; None if every observation is independent."""
+        return None if self.group is None else len(np.unique(self.group))
+
+    @property
     def is_large(self) -> bool:
         """Whether tables of one double for each prediction should not be made."""
         return is_large(self.given)
@@ -106,9 +111,10 @@ class Sample:
 
     @cached_property
     def impossible(self) -> NDArray[np.int64]:
-        """Rows of the caller whose outcome has probability 0 under the null hypothesis, increasing."""
+        """Rows of the caller whose outcome has probability 0 under the null hypothesis, and that count, increasing."""
         predicted = self.given_null[np.arange(self.n_samples), self.outcome]
-        return np.sort(self.row[predicted <= 0])
+        counts = True if self.weight is None else self.weight > 0
+        return np.sort(self.row[(predicted <= 0) & counts])
 
     def cells(self, partition: Any) -> Cells:
         """Return the cells of a partition fitted to these predictions; fitted once."""

@@ -5,7 +5,6 @@ Wrong types raise TypeError, wrong values ValueError; what an array holds is a v
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._ids import validate_ids
 from caltest.results._warnings import warn_user
 
 SUM_TOLERANCE = 1e-4
@@ -192,28 +192,14 @@ def validate_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[
 
 
 def validate_groups(groups: Any, n_samples: int) -> NDArray[np.int64] | None:
-    """Return the number of the group of each observation, from 0 in the order of the sorted ids; None stays None."""
+    """Return the number of the group of each observation, from 0 in the order of the ids; None stays None."""
     if groups is None:
         return None
-    ids = _typed_array(groups, "groups")
-    if ids.shape != (n_samples,):
-        msg = f"`groups` must have shape ({n_samples},), the id of the group of each observation, got {ids.shape}."
+    ids, number = validate_ids(groups, n_samples, "groups", "group")
+    if len(ids) < 2:
+        msg = f"`groups` must hold at least 2 groups, got the id {ids[0]!r} for every observation."
         raise ValueError(msg)
-    values = ids.tolist()
-    missing = [row for row, value in enumerate(values) if _is_missing(value)]
-    if missing:
-        msg = f"`groups` must not have missing ids, got {values[missing[0]]} in row {missing[0]}."
-        raise ValueError(msg)
-    try:
-        distinct = sorted(set(values), key=lambda value: (isinstance(value, str), value))
-    except TypeError:
-        msg = "`groups` must hold ids of one kind, numbers or texts."
-        raise TypeError(msg) from None
-    if len(distinct) < 2:
-        msg = f"`groups` must hold at least 2 groups, got only {distinct[0]!r}."
-        raise ValueError(msg)
-    number = {value: g for g, value in enumerate(distinct)}
-    return np.array([number[value] for value in values], dtype=np.int64)
+    return number
 
 
 def validate_rng(rng: SeedLike) -> np.random.Generator:
@@ -362,12 +348,6 @@ def _refuse_bad_values(prob: NDArray[Any]) -> None:
 def validate_design(sample_weight: ArrayLike | None, groups: ArrayLike | None, n_samples: int) -> dict[str, Any]:
     """Return the weights and the numbers of the groups of observations by the names that `induce` gives them."""
     return {"weight": validate_weight(sample_weight, n_samples), "group": validate_groups(groups, n_samples)}
-
-
-def _is_missing(value: Any) -> bool:
-    """Return whether a value is None, NaN, or what pandas writes for a missing one."""
-    is_nan = isinstance(value, float) and math.isnan(value)
-    return value is None or is_nan or type(value).__name__ in {"NAType", "NaTType"}
 
 
 def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> NDArray[np.int64]:

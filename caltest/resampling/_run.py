@@ -76,7 +76,7 @@ class Finding:
         Observed values and p-values of the components.
     component_nulls : tuple of Distribution
         Their null distributions.
-    method : {"monte-carlo", "exact", "upper-bound", "asymptotic"}
+    method : {"monte-carlo", "random-signs", "exact", "upper-bound", "asymptotic"}
         How the null distribution was found.
     tail : Tail or None
         A computed tail probability and its error; None for Monte Carlo draws.
@@ -222,9 +222,10 @@ def exact_distribution(statistic: TestStatistic, sample: Sample, null: Consisten
     """Return the exact null distribution where the method allows it and it is known."""
     found = None if method == "monte-carlo" or null.resample_predictions else statistic.exact_distribution(sample)
     if found is None and method == "exact":
+        weighted = "" if sample.weight is None else ", without `sample_weight`"
         msg = (
-            'method="exact" needs ECE, MCE or HosmerLemeshow behind a two-outcome lens such as Confidence(), '
-            f"predictions fixed; got {statistic} with {sample.n_outcomes} outcomes, {null}."
+            'method="exact" needs ECE, MCE, ConfidenceECE or HosmerLemeshow behind a two-outcome lens such as '
+            f"Confidence(), predictions fixed{weighted}; got {statistic} with {sample.n_outcomes} outcomes, {null}."
         )
         raise ValueError(msg)
     return found
@@ -235,8 +236,8 @@ def asymptotic_distribution(statistic: TestStatistic, sample: Sample, null: Cons
     found = None if null.resample_predictions else statistic.asymptotic_distribution(sample)
     if found is None:
         msg = (
-            'method="asymptotic" needs a statistic whose limit is known (KS, Kuiper, Bridge, Spiegelhalter, '
-            f"HosmerLemeshow or CoxScore), predictions fixed; got {statistic}, {null}."
+            'method="asymptotic" needs a statistic whose limit is known (KS, Kuiper, ClasswiseKS of two outcomes, '
+            f"Bridge, Spiegelhalter, HosmerLemeshow or CoxScore), predictions fixed; got {statistic}, {null}."
         )
         raise ValueError(msg)
     return found
@@ -353,7 +354,7 @@ def _conclude(question: Question, observed: NDArray[np.float64], null: NDArray[n
         observed,
         part_pvalues[:, 0],
         nulls,
-        "monte-carlo",
+        "random-signs" if isinstance(draws, SignDraws) else "monte-carlo",
         draws=draws,
         ranked=pvalues,
     )

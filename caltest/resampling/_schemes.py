@@ -152,12 +152,12 @@ class SignedGroups(Consistency):
 
     def origin(self, n_resamples: int) -> str:
         """Return the source of the null distribution in words."""
-        signs = f"{n_resamples} random signs of the residuals of {self.n_groups} groups, predictions fixed (asymptotic)"
+        signs = f"{n_resamples} random signs of the residuals of whole groups, predictions fixed (asymptotic)"
         return f"{signs}; independent labels have a smaller p-value"
 
     def origin_of_independent(self, origin: str) -> str:
         """Return the source of the null distribution of independent labels, whose p-value is the larger one."""
-        return f"{origin}; random signs of the {self.n_groups} groups have a smaller p-value"
+        return f"{origin}; random signs of whole groups have a smaller p-value"
 
     def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
         """Return ``n_resamples`` draws of signs."""

@@ -52,6 +52,14 @@ def group_of(sample: Sample) -> NDArray[np.int64]:
     return np.arange(sample.n_samples) if sample.group is None else sample.group
 
 
+def effective_groups(sample: Sample) -> float:
+    """Return the number of groups of equal size that the groups are worth; infinite if there are none."""
+    if sample.group is None:
+        return np.inf
+    size = np.bincount(sample.group, sample.weight).astype(np.float64)
+    return float(size.sum() ** 2 / np.square(size).sum())
+
+
 def sum_signed_terms(sample: Sample, signs: NDArray[np.int8], terms: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the signed sum ``(n_replicates,)`` of what each observation adds, ``(n_samples,)``.
 
@@ -99,10 +107,11 @@ class GroupsWithSurprise:
     @classmethod
     def of(cls, sample: Sample) -> GroupsWithSurprise:
         """Count the groups of a sample."""
-        _, group = np.unique(group_of(sample), return_inverse=True)
-        surprise = sample.outcome != sample.given.argmax(axis=1)
+        counts = np.ones(sample.n_samples, dtype=bool) if sample.weight is None else sample.weight > 0
+        _, group = np.unique(group_of(sample)[counts], return_inverse=True)
+        surprise = (sample.outcome != sample.given.argmax(axis=1))[counts]
         with np.errstate(divide="ignore"):
-            none = np.exp(np.bincount(group, np.log(sample.given.max(axis=1).astype(np.float64))))
+            none = np.exp(np.bincount(group, np.log(sample.given[counts].max(axis=1).astype(np.float64))))
         probability = np.clip(1 - none, 0.0, 1.0)
         number = len(np.unique(group[surprise]))
         count = PoissonBinomial.of(probability)
@@ -116,8 +125,9 @@ class GroupsWithSurprise:
         if self.number < MANY_GROUPS:
             few = "only " if self.n_groups < MANY_GROUPS else ""
             which = f"{self.number} of them have" if self.number != 1 else "1 of them has"
+            are = "is only 1 group" if self.n_groups == 1 else f"are {few}{self.n_groups} groups"
             text = (
-                f"There are {few}{self.n_groups} groups, and {which} {other}. With fewer than {MANY_GROUPS} of these "
+                f"There {are}, and {which} {other}. With fewer than {MANY_GROUPS} of these "
                 "groups the p-value is not reliable: dependence within groups is not known well enough."
             )
         elif self.pvalue < _FEWER:

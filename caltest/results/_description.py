@@ -82,3 +82,15 @@ def counted(number: float, separator: str = "") -> str:
     """
     shown = f"{number:{separator}.12g}"
     return f"{shown} observation{'' if number == 1 else 's'}"
+
+
+def sized(number: float, n_groups: int | None = None, *, weighted: bool = False) -> str:
+    """Return a number of observations in words, with their groups and whether they are weighted.
+
+    Examples
+    --------
+    >>> sized(500, 20, weighted=True)
+    '500 weighted observations in 20 groups'
+    """
+    shown = counted(number).replace(" ", " weighted ") if weighted else counted(number)
+    return shown if n_groups is None else f"{shown} in {n_groups} groups"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from caltest.results._base import Result
 from caltest.results._decision import Decision, equate_pvalue, show_pvalue
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, sized
 from caltest.results._naming import describe
 from caltest.results._note import PAGE, Note
 
@@ -122,7 +122,7 @@ class TestResult(Decision, ComponentResult):
         Number of observations, and of outcomes behind the lens.
     components : tuple of ComponentResult
         The combined statistics; for a single statistic the one itself.
-    method : {"monte-carlo", "exact", "upper-bound", "asymptotic", "distribution-free"}
+    method : {"monte-carlo", "random-signs", "exact", "upper-bound", "asymptotic", "distribution-free"}
         How the null distribution was found. If "upper-bound", the exact p-value is below 1e-12 and ``pvalue`` is
         Chernoff's or another upper bound of it; if "distribution-free", the null distribution is not known and
         ``pvalue`` is an upper bound too.
@@ -145,6 +145,10 @@ class TestResult(Decision, ComponentResult):
         that nearly all predictions make the less (or the more) probable outcome.
     direction_words : str or None
         The direction in a sentence, with the two numbers that it rests on, the statistic and its p-value.
+    n_groups : int or None
+        Number of groups of observations, if only groups are independent.
+    weighted : bool
+        Whether the observations have weights.
     impossible_samples : array of int
         Observations whose label had been given probability 0; if there are any, the p-value is the smallest possible.
     notes : tuple of Note
@@ -168,6 +172,8 @@ class TestResult(Decision, ComponentResult):
     score: float | None = None
     direction: str | None = None
     direction_words: str | None = None
+    n_groups: int | None = None
+    weighted: bool = False
     impossible_samples: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     notes: tuple[Note, ...] = ()
     _measure: Callable[[], Any] | None = field(default=None, repr=False)
@@ -226,6 +232,10 @@ class TestResult(Decision, ComponentResult):
         return "Calibration" if self._of_calibration else "The hypothesis"
 
     @property
+    def _size(self) -> str:
+        return sized(self.n_samples, self.n_groups, weighted=self.weighted)
+
+    @property
     def _p(self) -> str:
         if self.method == "distribution-free":
             return f"p is at most {self.pvalue:.4g}"
@@ -247,7 +257,7 @@ class TestResult(Decision, ComponentResult):
         return self._name if len(self.components) > 1 else str(self.test_statistic).removesuffix("()")
 
     def _describe(self) -> Description:
-        size = f"{counted(self.n_samples)}, {self.n_outcomes} outcomes"
+        size = f"{self._size}, {self.n_outcomes} outcomes"
         return Description(
             f"{self.title} ({self._name}, {self.lens_name}, {size})",
             [self.conclusion, *self._sizes()],
@@ -267,6 +277,11 @@ class TestResult(Decision, ComponentResult):
             return []
         name = str(first.test_statistic).partition("(")[0]
         kind = "a calibrated model" if self._of_calibration else "a model as in the hypothesis"
+        if self.method == "random-signs":
+            return [
+                f"{name} {first.statistic:.4g}; with random signs of the groups it is {first.noise_floor:.4g} on "
+                f"average and at most {first.null.quantile(0.95):.4g} in 95 % of draws."
+            ]
         return [
             f"{name} {first.statistic:.4g}; {kind} with these predictions has {first.noise_floor:.4g} on average "
             f"and at most {first.null.quantile(0.95):.4g} in 95 % of data sets."

@@ -35,12 +35,15 @@ class GroupTerms:
         The same of the residuals minus their mean in the cell.
     effective : array of shape (n_cells,)
         Number of groups of equal weight that a cell is worth, :math:`W_b^2 / \sum_g W_{gb}^2`, rounded down.
+    unknown : float
+        Share of the weight that lies in cells of a single group, whose error no pair of groups shows.
     """
 
     total_weight: float
     vector: NDArray[np.float64]
     centred: NDArray[np.float64]
     effective: NDArray[np.float64]
+    unknown: float
 
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> GroupTerms:
@@ -67,7 +70,8 @@ class GroupTerms:
             centred.append((residual - weight * mean) * factor)
         effective = np.floor(np.square(cells.count) / np.where(squares > 0, squares, 1.0) + 1e-9)
         total = float(cells.count.sum())
-        return cls(total, np.concatenate(vectors, axis=1), np.concatenate(centred, axis=1), effective)
+        unknown = float(cells.count[~several].sum() / total)
+        return cls(total, np.concatenate(vectors, axis=1), np.concatenate(centred, axis=1), effective, unknown)
 
     @property
     def n_groups(self) -> int:

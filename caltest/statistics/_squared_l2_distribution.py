@@ -49,6 +49,8 @@ class SquaredL2Distribution:
     evidence : float
         Exact two-sided p-value of the number of surprises if the model is calibrated, where so few were expected that
         the chi-squared approximation is unreliable; elsewhere 0.
+    unknown : float
+        Share of the observations (weights) in cells of a single group, whose error may be the largest possible.
     """
 
     estimate: float
@@ -58,6 +60,7 @@ class SquaredL2Distribution:
     quiet: NDArray[np.float64]
     largest: float
     evidence: float
+    unknown: float = 0.0
 
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> SquaredL2Distribution:
@@ -107,6 +110,7 @@ class SquaredL2Distribution:
             _quiet_cells(sample, partition, terms.effective),
             largest,
             1.0 if few else 0.0,
+            terms.unknown,
         )
 
     @property
@@ -129,7 +133,8 @@ class SquaredL2Distribution:
         """
         from scipy.special import bdtr, ndtr
 
-        if not self.unit:
+        target -= self.unknown * self.largest
+        if not self.unit or target <= 0 < self.unknown:
             return 1.0
         rows, share, surprises = self.quiet.T
         rate = np.minimum(np.sqrt(target / (self.largest * share)), 1.0)
@@ -265,8 +270,11 @@ def _quiet_cells(sample: Sample, partition: Any, effective: NDArray[np.float64])
     """
     cells = sample.cells(partition)
     surprise = sample.outcome != sample.given.argmax(axis=1)
+    if sample.weight is not None:
+        surprise &= sample.weight > 0
     surprises = np.bincount(cells.index, surprise, cells.n_cells)
-    return np.column_stack([effective, cells.count / cells.count.sum(), surprises])[surprises <= 1]
+    share = cells.count / cells.count.sum()
+    return np.column_stack([effective, share, surprises])[(surprises <= 1) & (effective >= 2)]
 
 
 def _surprise_pvalue(sample: Sample) -> float:

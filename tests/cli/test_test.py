@@ -372,7 +372,8 @@ def test_groups_and_weights_of_a_file(tmp_path, problem, frame, answer, run):
     found = answer("test", path, "--groups", "patient", "--weights", "w")
     table = expected(problem, groups=patient, sample_weight=weight / 2)
     assert [test["pvalue"] for test in found["tests"]] == [test.pvalue for test in table]
-    assert "20 groups" in found["tests"][0]["origin"]
+    assert found["tests"][0]["n_groups"] == 20
+    assert found["tests"][0]["weighted"] is True
     code, out, err = run("test", path, "--prob", "p_cat,p_dog,p_eel", *FAST)
     assert code == 0
     assert "the column 'patient' has 20 different values in 60 rows" in err

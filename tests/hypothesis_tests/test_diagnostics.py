@@ -40,14 +40,15 @@ def test_the_size_is_that_of_the_miscalibration_whatever_the_hypothesis_is():
 # Direction.
 
 
-def test_a_shift_has_no_direction():
+def test_a_shift_is_one_of_the_frequency():
     """The joint score test of Cox detects it, and the slope is right."""
     rng = np.random.default_rng(1)
     logit = rng.normal(0, 1.5, 1000)
     y_true = rng.random(1000) < 1 / (1 + np.exp(0.6 - logit))
     result = run(y_true, 1 / (1 + np.exp(-logit)), caltest.CoxScore())
     assert result.rejected
-    assert result.direction is None
+    assert result.direction == "too high"  # which is no over-confidence
+    assert "The event is less frequent than predicted: average prediction 0.4859, frequency 0.396" in result.conclusion
 
 
 @pytest.mark.parametrize(("temperature", "direction"), [(1 / 1.5, "over-confident"), (1.5, "under-confident")])

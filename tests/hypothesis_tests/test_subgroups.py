@@ -266,8 +266,8 @@ Calibration within the subgroups is rejected at the 5 % level (global p =
 0.005). All 2 subgroups are rejected after Holm's correction: east and west.
 
  subgroup    n   l2 error (95 % interval)  p-value  p (Holm)  direction
- east      200  0.0994 (0.0258 to 0.1741)    0.005      0.01
- west      200  0.1564 (0.0978 to 0.2186)    0.005      0.01  under
+ east      200  0.0994 (0.0258 to 0.1741)    0.005      0.01  too low
+ west      200  0.1564 (0.0978 to 0.2186)    0.005      0.01  too high
 
   Each p-value combines ECE, OverConfidence, UnderConfidence, ClasswiseKS and
     ConfidenceECE.

@@ -443,7 +443,7 @@ def test_exact_is_refused_where_no_distribution_is_known():
         {"statistic": ECE()},
         {"statistic": ECE(), "lens": caltest.Confidence(), "resampling": resampled},
     ):
-        with pytest.raises(ValueError, match='method="exact" needs ECE, MCE or HosmerLemeshow behind'):
+        with pytest.raises(ValueError, match='method="exact" needs ECE, MCE, ConfidenceECE or HosmerLemeshow behind'):
             calibration_test(np.zeros(50, dtype=int), prob, method="exact", **options)
         automatic = calibration_test(np.arange(50) % 3, prob, n_resamples=99, rng=0, **options)
         assert automatic.method == "monte-carlo", options

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import ndtr
 from scipy.stats import binom
@@ -209,11 +210,15 @@ def test_the_groups_of_a_lens_are_those_of_the_observations():
         assert np.array_equal(sample.take(np.arange(5)).group, sample.group[:5])
 
 
+MISSING = "`groups` must have a group for every observation, got a missing id for observation 1."
 REFUSED = {
-    "shape": ([0, 1], ValueError, "`groups` must have shape (40,), the id of the group of each observation, got (2,)."),
-    "missing": ([None, *range(39)], ValueError, "`groups` must not have missing ids, got None in row 0."),
-    "nan": ([1.0, np.nan] * 20, ValueError, "`groups` must not have missing ids, got nan in row 1."),
-    "one": (["a"] * 40, ValueError, "`groups` must hold at least 2 groups, got only 'a'."),
+    "shape": ([0, 1], ValueError, "`groups` must have the group of each of the 40 observations, got 2."),
+    "None": ([0, None] * 20, ValueError, MISSING),
+    "nan": ([1.0, np.nan] * 20, ValueError, MISSING),
+    "series": (pd.Series(["a", None, "b", "c"] * 10), ValueError, MISSING),
+    "categories": (pd.Series(["a", None, "b", "c"] * 10, dtype="category"), ValueError, MISSING),
+    "text and nan": (["a", np.nan, "b", "c"] * 10, ValueError, MISSING),
+    "one": (["a"] * 40, ValueError, "`groups` must hold at least 2 groups, got the id 'a' for every observation."),
 }
 
 

@@ -261,7 +261,10 @@ def test_bad_input_of_size_study():
         ({"levels": []}, "`levels`"),
         ({"method": "magic"}, "`method` must be one of"),
         ({"method": "asymptotic"}, 'method="asymptotic" needs a statistic whose limit is known'),
-        ({"method": "exact", "tests": caltest.KS(), "lenses": TOP}, 'method="exact" needs ECE, MCE or HosmerLemeshow'),
+        (
+            {"method": "exact", "tests": caltest.KS(), "lenses": TOP},
+            'method="exact" needs ECE, MCE, ConfidenceECE or HosmerLemeshow',
+        ),
         ({"n_replicates": 0}, "`n_replicates` must be"),
         ({"tests": caltest.KS(), "lenses": caltest.Canonical()}, "needs a two-outcome lens"),
     ]

@@ -1,0 +1,60 @@
+"""Ids of the parts that observations belong to: groups and cross-validation folds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def validate_ids(ids: Any, n_samples: int, name: str, part: str) -> tuple[list[int | str], NDArray[np.int64]]:
+    """Return the ids in their order and the number of that of each observation, ``(n_samples,)``.
+
+    Numbers are ordered as numbers and come before texts, whatever the order in which they occur. ``name`` is that of
+    the argument, ``part`` what an id stands for.
+    """
+    import pandas as pd
+
+    values = _array(ids, name)
+    if values.ndim != 1:
+        msg = f"`{name}` must have shape (n_samples,), got {values.shape}."
+        raise ValueError(msg)
+    if len(values) != n_samples:
+        msg = f"`{name}` must have the {part} of each of the {n_samples} observations, got {len(values)}."
+        raise ValueError(msg)
+    try:
+        code, found = pd.factorize(values)
+    except TypeError as error:  # not hashable
+        msg = f"`{name}` must hold integers or strings: {error}."
+        raise TypeError(msg) from None
+    missing = np.flatnonzero(code < 0)
+    if missing.size:
+        msg = f"`{name}` must have a {part} for every observation, got a missing id for observation {missing[0]}."
+        raise ValueError(msg)
+    known = [_validated(value, name) for value in found.tolist()]
+    order = sorted(range(len(known)), key=lambda i: (isinstance(known[i], str), known[i]))
+    return [known[i] for i in order], np.argsort(order)[code]
+
+
+def _array(ids: Any, name: str) -> NDArray[Any]:
+    """Return ids as an array; a sequence becomes one of objects, so that its numbers do not turn into texts."""
+    if isinstance(ids, str) or not hasattr(ids, "__len__"):
+        msg = f"`{name}` must be an array of shape (n_samples,), got {ids!r}."
+        raise TypeError(msg)
+    if hasattr(ids, "detach"):  # a PyTorch tensor that may still carry a gradient
+        ids = ids.detach()
+    if isinstance(ids, list | tuple):
+        values = np.empty(len(ids), dtype=object)
+        values[:] = ids
+        return values
+    return np.asarray(ids)
+
+
+def _validated(value: Any, name: str) -> int | str:
+    if isinstance(value, int | str):
+        return value
+    if isinstance(value, float) and value == int(value):  # a column of integers that were read as floats
+        return int(value)
+    msg = f"`{name}` must hold integers or strings, got {value!r}."
+    raise TypeError(msg) if not isinstance(value, float) else ValueError(msg)
