@@ -88,7 +88,7 @@ class ConfidenceECE(Statistic):
         else:
             top, confidence = sample.once(_top_sample)
             cells, count = confidence.cells(self._partition), partial(_count_of_top, flat, top)
-        return _error(cells, count(cells, sample.weight)).reshape(outcomes.shape[:-1])
+        return _error(cells.count, cells.null_sum, count(cells, sample.weight)).reshape(outcomes.shape[:-1])
 
     def summary(self, sample: Sample) -> CellCounts | None:
         """Return what suffices for two outcomes: the counts of the cells."""
@@ -96,7 +96,7 @@ class ConfidenceECE(Statistic):
 
     def evaluate_summary(self, sample: Sample, counted: CellSums) -> NDArray[np.float64]:
         """Return the error of drawn cell sums."""
-        return _error(sample.cells(self._partition), counted.observed_count[..., 1])
+        return _error(counted.count, counted.predicted_sum, counted.observed_count[..., 1])
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
         """Return the error of signed residuals."""
@@ -110,11 +110,11 @@ class ConfidenceECE(Statistic):
         return ECE(self._partition).exact_distribution(sample)
 
 
-def _error(cells: Cells, events: NDArray[Any]) -> NDArray[np.float64]:
+def _error(count: NDArray[np.float64], predicted_sum: NDArray[np.float64], events: NDArray[Any]) -> NDArray[np.float64]:
     """Return the error of the number (weight) of events in each cell, ``(..., n_cells)``."""
     # The rows of float32 predictions miss the sum 1; so neither outcome has precedence.
-    expected = (cells.null_sum[:, 1] + (cells.count - cells.null_sum[:, 0])) / 2
-    return np.abs(events - expected).sum(axis=-1) / cells.count.sum()
+    expected = (predicted_sum[..., 1] + (count - predicted_sum[..., 0])) / 2
+    return np.abs(events - expected).sum(axis=-1) / count.sum(axis=-1)
 
 
 def _count_of_event(outcomes: NDArray[Any], cells: Cells, weight: NDArray[np.float64] | None) -> NDArray[Any]:

@@ -203,7 +203,7 @@ def test_pooled_folds_reject_calibrated_models_and_tests_by_fold_do_not():
 
 @pytest.mark.slow
 def test_pooled_folds_reject_calibrated_models_and_tests_by_fold_do_not_in_many_data_sets():
-    check_size(800, 1)
+    check_size(150, 1)
 
 
 def test_the_oracle_of_the_study_is_calibrated():

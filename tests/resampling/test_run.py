@@ -196,13 +196,13 @@ def test_resampled_predictions_are_always_drawn():
 def test_what_is_not_known_is_refused():
     y_true, y_prob = problem(30, 3)
     message = (
-        'method="exact" needs ECE, MCE, ConfidenceECE or HosmerLemeshow behind a two-outcome lens such as Confidence(), '
-        "predictions fixed; got Surprise() with 3 outcomes, Consistency()."
+        'method="exact" needs ECE, MCE, ConfidenceECE or HosmerLemeshow behind a two-outcome lens such as '
+        "Confidence(), predictions fixed; got Surprise() with 3 outcomes, Consistency()."
     )
     check_refused(ask, ValueError, message, Surprise(), y_true, y_prob, method="exact")
     message = (
-        'method="asymptotic" needs a statistic whose limit is known (KS, Kuiper, ClasswiseKS of two outcomes, Bridge, Spiegelhalter, '
-        "HosmerLemeshow or CoxScore), predictions fixed; got Surprise(), Consistency()."
+        'method="asymptotic" needs a statistic whose limit is known (KS, Kuiper, ClasswiseKS of two outcomes, '
+        "Bridge, Spiegelhalter, HosmerLemeshow or CoxScore), predictions fixed; got Surprise(), Consistency()."
     )
     check_refused(ask, ValueError, message, Surprise(), y_true, y_prob, method="asymptotic")
 
