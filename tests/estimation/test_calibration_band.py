@@ -296,3 +296,14 @@ def test_the_band_of_the_test_is_no_confidence_band():
     assert abs(held["calibrated", "test_lower"] - 0.9) < error + 0.02  # ties
     assert held["constant", "test_lower"] < 0.9 - 0.02
     assert min(held["calibrated", "lower"], held["constant", "lower"]) > 0.97
+
+
+def test_the_band_of_the_test_decides_as_the_pvalue_where_nearly_all_tails_are_1():
+    for first in (1e-16, 0.0):
+        prob = np.append(np.full(50, first), np.ones(50))
+        band = ct.calibration_band(
+            np.append([1], np.append(np.zeros(49, int), np.ones(50, int))), prob, n_resamples=199, rng=0
+        )
+        assert band.pvalue == 0.005
+        assert not band.contains_diagonal
+        assert np.all(band.test_lower <= band.test_upper)

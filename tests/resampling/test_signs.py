@@ -276,3 +276,40 @@ def test_weights_choose_what_is_tested():
     options = {"n_resamples": 199, "rng": 0}
     assert ct.calibration_test(y_true, prob, **options).pvalue == 0.005
     assert ct.calibration_test(y_true, prob, sample_weight=np.arange(400) < 200, **options).pvalue > 0.05
+
+
+def test_observations_without_weight_count_nowhere():
+    """Neither as impossible labels, nor as groups, nor as surprises of a cell that has no others."""
+    y_true, prob, group = clustered((4,) * 50, 0.0, np.random.default_rng(8))
+    prob[:3], y_true[:3] = 0.0, 1
+    weight = np.ones(200)
+    weight[:3] = 0
+    result = ct.calibration_test(y_true, prob, sample_weight=weight, n_resamples=199, rng=0)
+    assert result.pvalue > 0.01
+    assert not result.impossible_samples.size
+    few = ct.calibration_test(y_true, prob, groups=group, sample_weight=np.arange(200) >= 192, n_resamples=19)
+    assert "There are only 2 groups" in few.notes[0].text
+    assert "C304" in {note.code for note in few.notes}
+    curve = ct.reliability_curve(y_true, prob, sample_weight=np.where(prob < 0.5, 0, 1), partition=ct.EqualWidth(2))
+    assert curve.n_cells == 1
+    with pytest.raises(ValueError, match="every subgroup must hold an observation of positive weight, got none in '0'"):
+        ct.subgroup_tests(y_true, prob, subgroup=np.arange(200) % 2, sample_weight=np.arange(200) % 2, n_resamples=99)
+
+
+def test_reports_name_groups_and_weights():
+    y_true, prob, group = clustered((6,) * 50, 0.3, np.random.default_rng(9))
+    weight = np.arange(300) % 3 + 1.0
+    size = "300 weighted observations in 50 groups"
+    options = {"groups": group, "sample_weight": weight}
+    for result in (
+        ct.calibration_test(y_true, prob**2, **options, n_resamples=199, rng=0),
+        ct.calibration_table(y_true, prob, **options, n_resamples=199, rng=0),
+        ct.l2_interval(y_true, prob, **options),
+        ct.equivalence_test(y_true, prob, 0.2, **options),
+        ct.bootstrap_interval(y_true, prob, **options, n_resamples=19, rng=0),
+    ):
+        text = " ".join(str(result).split())
+        assert size in text, text
+        assert "observations with replacement" not in text
+        assert "if observations are independent" not in text
+    assert "whole groups with replacement" in str(result)

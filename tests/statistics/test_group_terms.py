@@ -179,3 +179,22 @@ def test_labels_that_follow_the_predictions_have_an_error_of_0_within_the_interv
     prob = np.random.default_rng(1).dirichlet((1, 1, 1), size=200)
     interval = ct.l2_interval(draw_labels(prob, np.random.default_rng(2)), prob, groups=np.arange(200) // 4)
     assert interval.confidence_interval.low == 0
+
+
+def test_a_cell_of_a_single_group_may_have_any_error():
+    """500 predictions of 0.2 in one group, of which 70 % happen: no pair of groups shows it."""
+    rng = np.random.default_rng(0)
+    prob = np.repeat([0.2, 0.8], 500)
+    group = np.append(np.zeros(500, int), 1 + np.arange(500) % 50)
+    y_true = (rng.random(1000) < np.repeat([0.7, 0.8], 500)).astype(int)
+    options = {"groups": group, "partition": ct.EqualWidth(2)}
+    interval = ct.l2_interval(y_true, prob, **options)
+    assert interval.root_interval.high > np.sqrt(0.5)
+    assert {"C303", "C404"} <= {note.code for note in interval.notes}
+    assert ct.equivalence_test(y_true, prob, 0.1, **options).pvalue == 1
+    better = ct.paired_test(y_true, prob, np.repeat([0.7, 0.8], 500), **options)
+    assert better.confidence_interval.high > 0.25
+    weight = np.concatenate([[1000.0], np.zeros(20), np.ones(500)])
+    labels = np.append(np.ones(21, int), rng.random(500) < 0.8)
+    alone = ct.l2_interval(labels, np.repeat([0.2, 0.8], [21, 500]), sample_weight=weight, partition=ct.EqualWidth(2))
+    assert alone.confidence_interval.high > 1000 / 1500
