@@ -190,7 +190,7 @@ def compare_models(
         chosen_options |= {"n_resamples": n_resamples, "workers": workers}
         each = {"sample_weight": sample_weight, "groups": groups}
         return _by_fold(problems, folds, each, rng=rng, progress=progress, **chosen_options)
-    design = validate_design(sample_weight, groups, len(next(iter(problems.values()))[1]))
+    design = validate_design(sample_weight, groups, len(next(iter(problems.values()))[1]), y_true)
     samples = [induce(prob, outcome, lens=look, **design) for prob, outcome in problems.values()]
     smallest = smallest_adjusted(len(problems), n_resamples, correction)
     if smallest > alpha_of(level) and any(_is_drawn(chosen, sample) for sample in samples):

@@ -159,7 +159,7 @@ def paired_test(
         return combine_differences(
             parts, each_fold(paired_test, parts, arguments, each, rng=rng, progress=progress, **chosen)
         )
-    design = validate_design(sample_weight, groups, len(outcome))
+    design = validate_design(sample_weight, groups, len(outcome), y_true, prob_a)
     samples = [induce(prob, outcome, lens=lens, **design) for prob in probs]
     options = _validated(partition, confidence_level, method, n_resamples)
     return _compare(

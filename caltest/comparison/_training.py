@@ -283,7 +283,9 @@ def track(
             try:
                 prob, outcome = validate_problem(y_true, y_prob, classes)
                 look = _default_lens(statistics, prob.shape[1]) if lens is None else lens
-                sample = induce(prob, outcome, lens=look, **validate_design(sample_weight, groups, len(prob)))
+                sample = induce(
+                    prob, outcome, lens=look, **validate_design(sample_weight, groups, len(prob), y_true, y_prob)
+                )
                 tests = [
                     run_test(
                         statistic,

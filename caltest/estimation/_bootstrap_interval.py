@@ -242,7 +242,9 @@ def bootstrap_interval(
     chosen = validate_estimate(ECE() if statistic is None else statistic)
     prob, outcome = validate_problem(y_true, y_prob, classes)
     look = default_lens(chosen, prob.shape[1]) if lens is None else lens
-    sample = induce(prob, outcome, lens=look, region=region, **validate_design(sample_weight, groups, len(prob)))
+    sample = induce(
+        prob, outcome, lens=look, region=region, **validate_design(sample_weight, groups, len(prob), y_true, y_prob)
+    )
     chosen, generator = settle(chosen, sample), validate_rng(rng)
     draws = BootstrapDraws.of(n_resamples, generator)
     estimate = float(chosen.evaluate(sample, sample.outcome))

@@ -218,7 +218,7 @@ def look_at(
     """Validate a problem and return what a statistic looks at, with the lens, which may be the default one."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     look = default_lens(statistic, prob.shape[1]) if lens is None else lens
-    design = validate_design(sample_weight, groups, len(prob))
+    design = validate_design(sample_weight, groups, len(prob), y_true, y_prob)
     return induce(prob, outcome, lens=look, region=region, **design), look
 
 

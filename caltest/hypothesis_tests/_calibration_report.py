@@ -198,7 +198,7 @@ def calibration_report(
     ]
     notes = few_draws_notes(len(asked), n_draws, level)
     warn_before(notes)
-    base = induce(prob, outcome, **validate_design(sample_weight, groups, len(prob)))
+    base = induce(prob, outcome, **validate_design(sample_weight, groups, len(prob), y_true, y_prob))
     inside, null = inside_region(region, prob), Consistency()
     views = {look: within(LensView.of(look, prob, outcome, base), inside) for look in dict.fromkeys((whole, top))}
     questions = [Question(statistic, views[look]) for statistic, look in asked]

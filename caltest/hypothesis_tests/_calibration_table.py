@@ -138,7 +138,7 @@ def calibration_table(
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     level, n_draws = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
     looks, notes = _chosen_lenses(lenses, chosen, prob.shape[1], n_draws, level)
-    design = validate_design(sample_weight, groups, len(prob))
+    design = validate_design(sample_weight, groups, len(prob), y_true, y_prob)
     inside, single, null = inside_region(region, prob), len(looks) == 1, Consistency()
     if single:  # needs no draws in common with others: labels are simulated as they look through the lens
         base = within(LensView(induce(prob, outcome, lens=looks[0], **design)), inside).sample

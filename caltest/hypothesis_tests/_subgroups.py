@@ -253,7 +253,10 @@ def subgroup_tests(
     level, n_draws = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     look = default_lens(chosen, prob.shape[1]) if lens is None else lens
-    base, null = induce(prob, outcome, **validate_design(sample_weight, groups, len(prob))), Consistency()
+    base, null = (
+        induce(prob, outcome, **validate_design(sample_weight, groups, len(prob), y_true, y_prob)),
+        Consistency(),
+    )
     whole = LensView.of(look, prob, outcome, base)
     names, members = _inside(region, whole, names, members)
     notes = [*_label_notes(members, outcome), *few_draws_notes(len(names), n_draws, level, correction)]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._ids import names_an_id
 from caltest.results._warnings import warn_user
 
 if TYPE_CHECKING:
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 _BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
 _LABEL_NAMES = ("label", "labels", "y_true", "y", "target", "true", "truth", "class", "outcome", "actual")
 _PROB_NAMES = ("y_prob", "prob", "probs", "proba", "probabilities", "softmax", "predictions", "scores", "p")
-_GROUP_WORDS = {
-    *("id", "patient", "subject", "participant", "person", "user", "case", "group", "cluster", "centre", "center"),
-    *("site", "mrn", "hospital", "clinic", "video", "prompt", "session", "document", "household", "family", "animal"),
-}
 _FOLD_WORDS = {"fold", "folds", "split"}
 _PREFIXES = ("probability_", "proba_", "prob_", "p_", "y_prob_")
 
@@ -207,7 +204,7 @@ def _warn_of_parts(path: Path, frame: pd.DataFrame, others: dict[str, str | None
         found = f"{path}: the column {name!r} has {n_different} different values in {len(frame)} rows."
         if words & _FOLD_WORDS and not others["folds"]:
             warn_user(f"{found} If it is the fold of a cross-validation, name it with `folds`: pooled folds mislead.")
-        elif words & _GROUP_WORDS and not others["groups"]:
+        elif names_an_id(name) and not others["groups"]:
             warn_user(
                 f"{found} If observations with the same value may depend on each other, name it with `groups`, "
                 "otherwise p-values are too small."

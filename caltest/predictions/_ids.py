@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+_ID_WORDS = {
+    *("id", "patient", "subject", "participant", "person", "user", "case", "group", "cluster", "centre", "center"),
+    *("site", "mrn", "hospital", "clinic", "video", "prompt", "session", "document", "household", "family", "animal"),
+}
 
 
 def validate_ids(ids: Any, n_samples: int, name: str, part: str) -> tuple[list[int | str], NDArray[np.int64]]:
@@ -58,3 +64,17 @@ def _validated(value: Any, name: str) -> int | str:
         return int(value)
     msg = f"`{name}` must hold integers or strings, got {value!r}."
     raise TypeError(msg) if not isinstance(value, float) else ValueError(msg)
+
+
+def names_an_id(name: Any) -> bool:
+    """Return whether a column or an index has the name of an id, such as "patient_id"."""
+    return bool(_ID_WORDS & set(re.split(r"[^a-z]+", str(name).lower())))
+
+
+def repeated_index(frame: Any) -> str | None:
+    """Return the name of the index of a frame or series if it is that of an id whose values repeat."""
+    index: Any = getattr(frame, "index", None)
+    name = getattr(index, "name", None)
+    if name is None or not names_an_id(name):
+        return None
+    return str(name) if 1 < index.nunique() < len(index) else None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.predictions._ids import validate_ids
+from caltest.predictions._ids import repeated_index, validate_ids
 from caltest.results._warnings import warn_user
 
 SUM_TOLERANCE = 1e-4
@@ -345,8 +345,19 @@ def _refuse_bad_values(prob: NDArray[Any]) -> None:
     raise ValueError(msg)
 
 
-def validate_design(sample_weight: ArrayLike | None, groups: ArrayLike | None, n_samples: int) -> dict[str, Any]:
-    """Return the weights and the numbers of the groups of observations by the names that `induce` gives them."""
+def validate_design(
+    sample_weight: ArrayLike | None, groups: ArrayLike | None, n_samples: int, *frames: Any
+) -> dict[str, Any]:
+    """Return the weights and the numbers of the groups of observations by the names that `induce` gives them.
+
+    Warn if no groups are given, and the index of one of the frames is an id whose values repeat.
+    """
+    name = next(filter(None, map(repeated_index, frames)), None) if groups is None else None
+    if name is not None:
+        warn_user(
+            f"The index {name!r} repeats. If observations with the same value may depend on each other, pass it as "
+            "`groups`, otherwise p-values are too small."
+        )
     return {"weight": validate_weight(sample_weight, n_samples), "group": validate_groups(groups, n_samples)}
 
 

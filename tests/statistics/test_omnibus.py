@@ -158,4 +158,4 @@ def test_level(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", CALIBRATED)
 def test_level_of_many_data_sets(kind):
-    check_level(kind, 2000)
+    check_level(kind, 800)
