@@ -14,6 +14,7 @@ from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
 from caltest.resampling._run import Question, run
 from caltest.resampling._signs import SignDraws, n_groups
+from caltest.results import CalibrationWarning
 from caltest.statistics import MMCE, SCE, SKCE, UCE, ClasswiseKS
 from tests.reference import signed
 from tests.reference.cases import check_refused
@@ -313,3 +314,14 @@ def test_reports_name_groups_and_weights():
         assert "observations with replacement" not in text
         assert "if observations are independent" not in text
     assert "whole groups with replacement" in str(result)
+
+
+def test_a_frame_whose_index_repeats_an_id_is_noticed():
+    y_true, prob, group = clustered((4,) * 20, 0.0, np.random.default_rng(10))
+    patient = pd.Index(group, name="patient_id")
+    frame = pd.Series(prob, index=patient)
+    with pytest.warns(CalibrationWarning, match="The index 'patient_id' repeats"):
+        ct.calibration_test(y_true, frame, n_resamples=19, rng=0)
+    for silent in (pd.Series(prob, index=pd.Index(np.arange(80), name="patient_id")), pd.Series(prob, index=group)):
+        ct.calibration_test(y_true, silent, n_resamples=19, rng=0)
+    ct.calibration_test(y_true, frame, groups=patient, n_resamples=19, rng=0)
