@@ -144,7 +144,7 @@ def entries() -> list[Entry]:
         Entry("ECE", caltest.ECE(), "exact distribution", 100, 2_000),
         Entry("MCE", caltest.MCE(), "exact distribution", 2_000),
         Entry("HosmerLemeshow", caltest.HosmerLemeshow(), "exact distribution", 100, 500),
-        Entry("calibration_band", band_test, "finite-sample bound", 500, 2_000),
+        Entry("calibration_band", band_test, "Monte Carlo", 500, 2_000),
         *(Entry(name, test, "asymptotic", *reach) for name, (test, *reach) in asymptotic.items()),
         Entry("ECE", caltest.ECE(), "observations resampled", 100, 10_000, (WHOLE, TOP)),
         Entry("ECE, grid of 10 per axis", sparse, "observations resampled", 100, 2_000, (WHOLE,)),
