@@ -92,7 +92,7 @@ SINGLE = {
 
 @lru_cache(maxsize=1)
 def shared_pvalues(known: "DataSet") -> dict[str, float]:
-    """Return the p-values of `Omnibus` and of the single statistics from one run; each is that of its own test."""
+    """Return the p-values of `Omnibus` and of the single statistics from one run; each is that of a single test."""
     parts = caltest.Omnibus().parts
     more = tuple(part for part in SINGLE.values() if part not in parts)
     options = {"statistic": caltest.Omnibus((*parts, *more)), "n_resamples": N_RESAMPLES, "rng": known.seed}

@@ -79,10 +79,10 @@ DESIGNS = [
 ]
 
 
-def pvalues(design, rng, grouped=True):
+def pvalues(design, rng):
     """Return the p-value of every statistic on one data set, by name."""
     label, prob, group = design.sample(rng)
-    base = induce(prob, label, group=group if grouped else None)
+    base = induce(prob, label, group=group)
     top = LensView.of(caltest.Confidence(), prob, label, base)
     whole = [s for s in WHOLE if len(label) <= SMALL or not isinstance(s, SKCE)]  # its cost grows with the square
     questions = [*(Question(s, LensView(base)) for s in whole), *(Question(s, top) for s in CONFIDENCE)]
@@ -93,10 +93,10 @@ def pvalues(design, rng, grouped=True):
     }
 
 
-def measure(design, n_data_sets, seed, grouped=True):
+def measure(design, n_data_sets, seed):
     """Return the rejection rate of every statistic."""
     rng = np.random.default_rng(seed)
-    rejected = pd.DataFrame([pvalues(design, rng, grouped) for _ in range(n_data_sets)]) <= LEVEL
+    rejected = pd.DataFrame([pvalues(design, rng) for _ in range(n_data_sets)]) <= LEVEL
     sizes = f"{len(design.sizes)} groups of " + (
         f"{design.sizes[0]}" if len(set(design.sizes)) == 1 else f"{min(design.sizes)} to {max(design.sizes)}"
     )

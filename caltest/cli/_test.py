@@ -26,7 +26,6 @@ from caltest.cli._options import (
     read_file,
     shortened,
 )
-from caltest.results._description import counted
 
 if TYPE_CHECKING:
     from caltest.hypothesis_tests import CalibrationTable
@@ -161,6 +160,7 @@ def _needs_two_outcomes(statistic: Statistic | None) -> bool:
 
 
 def _as_text(table: CalibrationTable, data: PredictionFile, source: str, options: argparse.Namespace) -> str:
+    from caltest.results._description import counted
     from caltest.results._text import terminal_width
 
     guessed = " (guessed)" if data.label_guessed else ""

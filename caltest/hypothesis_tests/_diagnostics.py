@@ -37,7 +37,7 @@ _ROUNDING = 1e-9  # of an average of probabilities
 _ONE_SIDED = 0.999  # share of the predictions that make the same outcome the more probable one
 _SMALLEST_SHOWN = 1e-12  # of the p-values of a count
 _FEW_WEIGHTS = 0.1  # of the observations
-_CLEARLY = 1.05
+_CLEARLY = 1.5  # a shift that is so many times as significant names the direction
 _SHOWN = 5  # observations that a note names
 
 
@@ -154,7 +154,6 @@ def _direction(
         confidence, accuracy = sample.once(_confidence_and_accuracy)
         gap = confidence - accuracy
         if own_pvalue <= DIRECTION_LEVEL and abs(gap) > _ROUNDING and score * gap < 0:
-            # Equal where the confidence is always that of the event.
             if shift is not None and shift[0] > _CLEARLY * abs(gap) / sample.once(_error_of_confidence):
                 break
             return scores[0], *_in_words(confidence, accuracy, sample, lens, f"({name}, {equate_pvalue(own_pvalue)})")
@@ -178,8 +177,10 @@ def _shift(sample: Sample, lens: LensLike) -> tuple[float, str, str] | None:
     if not _names_event(sample, lens) or sample.weight is not None or sample.group is not None:
         return None
     expected, events = sample.expected[:, 1], int((sample.outcome == 1).sum())
-    pvalue = PoissonBinomial.of(expected).two_sided(events)
     deviation, error = events - expected.sum(), np.sqrt((expected * (1 - expected)).sum())
+    if not abs(deviation) > error:  # nor is it significant then
+        return None
+    pvalue = PoissonBinomial.of(expected).two_sided(events)
     if pvalue > DIRECTION_LEVEL or not error > 0:
         return None
     frequent = "more" if deviation > 0 else "less"

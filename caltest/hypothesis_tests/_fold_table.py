@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
-from caltest.hypothesis_tests._fold_tests import FoldTests, fold_record
+from caltest.hypothesis_tests._calibration_table_result import CalibrationTable, short_direction
+from caltest.hypothesis_tests._fold_tests import FoldTests, fold_record, in_folds, towards_of_models
 from caltest.results import TestResult
 from caltest.results._decision import rejects
-from caltest.results._description import Table
+from caltest.results._description import Table, sized
 from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ class FoldTable(CalibrationTable):
                 f"{what} is not rejected (global p = {self.pvalue:.4g}, {self._n_samples} observations). This does not "
                 f"prove that the models are calibrated. {self._count()}"
             )
-        direction = self.tests[0].direction
-        towards = f" They are {direction}." if direction else ""
+        towards = towards_of_models(self.tests[0].direction)
         level = percent(self.alpha)
         return f"{what} is rejected at the {level} level (global p = {self.pvalue:.4g}).{towards} {self._count()}"
 
@@ -139,7 +138,9 @@ class FoldTable(CalibrationTable):
 
     def _title(self) -> str:
         of = "" if self.what[0] == "statistic" else f"{self.tests[0].tests[0]._full_name}, "
-        size = f"{self._n_samples} observations in {len(self.fold_names)} folds"
+        first, whole = self.tests[0], self.what[0] != "subgroup"
+        size = sized(self._n_samples, first.n_groups if whole else None, weighted=first.weighted)
+        size = in_folds(size, len(self.fold_names))
         return f"Calibration by fold ({of}{self._number}, {size})"
 
     def _sizes(self) -> list[str]:
@@ -156,7 +157,7 @@ class FoldTable(CalibrationTable):
                     f"{adjusted:.4g}",
                     f"{least.pvalue:.4g}",
                     fold,
-                    (test.direction or "").removesuffix("-confident"),
+                    short_direction(test) if rejects(adjusted, self.alpha) else "",
                 )
             )
         head = (self.what[0], "combined p", self._adjusted_name, "smallest p", "in fold", "direction")

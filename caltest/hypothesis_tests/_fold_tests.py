@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.hypothesis_tests._calibration_table_result import short_direction
 from caltest.resampling import correct_pvalues
 from caltest.results import TestResult
 from caltest.results._decision import rejects
@@ -72,7 +73,7 @@ class FoldTests(TestResult):
                 f"{what} is not rejected (combined p = {self.pvalue:.4g}, {self.n_samples} observations). This does "
                 f"not prove {proved}."
             )
-        towards = f" They are {self.direction}." if self.direction else ""
+        towards = towards_of_models(self.direction)
         rejected = [
             name for name, p in zip(self.fold_names, self.pvalue_adjusted, strict=True) if rejects(p, self.alpha)
         ]
@@ -127,7 +128,7 @@ class FoldTests(TestResult):
         )
 
     def _describe(self) -> Description:
-        size = f"{self.n_samples} observations in {len(self.fold_names)} folds, {self.n_outcomes} outcomes"
+        size = f"{in_folds(self._size, len(self.fold_names))}, {self.n_outcomes} outcomes"
         name = str(self.test_statistic).partition("(")[0]
         return Description(
             f"{self.title} ({name}, {self.lens_name}, {size})",
@@ -147,7 +148,7 @@ class FoldTests(TestResult):
                 "" if test.l2_error is None else test.l2_error.root_text,
                 f"{test.pvalue:.4g}",
                 f"{adjusted:.4g}",
-                (test.direction or "").removesuffix("-confident"),
+                short_direction(test) if rejects(adjusted, self.alpha) else "",
             )
             for name, test, adjusted in zip(self.fold_names, self.tests, self.pvalue_adjusted, strict=True)
         ]
@@ -163,6 +164,18 @@ class FoldTests(TestResult):
             "folds are those of different models.",
             *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.conditions),
         ]
+
+
+def in_folds(size: str, n_folds: int) -> str:
+    """Return a number of observations in words, with that of their folds."""
+    return f"{size} {'and' if ' in ' in size else 'in'} {n_folds} folds"
+
+
+def towards_of_models(direction: str | None) -> str:
+    """Return the direction of several models as a further sentence; empty if there is none."""
+    if direction is None:
+        return ""
+    return f" They are {direction}." if direction.endswith("-confident") else f" Their predictions are {direction}."
 
 
 def fold_record(name: str, test: TestResult) -> dict[str, Any]:

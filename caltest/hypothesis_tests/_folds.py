@@ -26,8 +26,18 @@ from caltest.results._test_result import percent
 from caltest.results._warnings import warn_user
 
 
-def fold_tests(
-    test: Callable[..., TestResult],
+def fold_tests(test: Callable[..., TestResult], *arguments: Any, **options: Any) -> FoldTests:
+    """Return the results of a test of each fold, and their combined p-value; arguments as in `by_fold`."""
+    return combine_tests(*by_fold(test, *arguments, **options))
+
+
+def fold_table(test: Callable[..., CalibrationTable], *arguments: Any, **options: Any) -> FoldTable:
+    """Return the results of several tests of each fold, and their combined p-values; arguments as in `by_fold`."""
+    return combine_tables(*by_fold(test, *arguments, **options))
+
+
+def by_fold(
+    test: Callable[..., Any],
     y_true: ArrayLike,
     y_prob: ArrayLike,
     folds: Any,
@@ -37,36 +47,15 @@ def fold_tests(
     progress: bool | Progress,
     each: Mapping[str, Any] | None = None,
     **options: Any,
-) -> FoldTests:
-    """Return the results of a test of each fold, and their combined p-value; ``each`` as in `fold_table`."""
-    prob, outcome = validate_given_problem(y_true, y_prob, classes)
-    parts = validate_folds(folds, len(prob))
-    arguments = labels_of(outcome, classes), prob
-    tests = each_fold(test, parts, arguments, each, rng=rng, progress=progress, classes=classes, **options)
-    return combine_tests(parts, tests)
-
-
-def fold_table(
-    test: Callable[..., CalibrationTable],
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    folds: Any,
-    *,
-    classes: Sequence[Any] | None,
-    rng: SeedLike,
-    progress: bool | Progress,
-    each: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> FoldTable:
-    """Return the results of several tests of each fold, and their combined p-values.
+) -> tuple[Folds, list[Any]]:
+    """Return the folds, and what a public function of labels and predictions returns for each.
 
     ``each`` holds further arguments with an entry for each observation, such as subgroups and groups, or None.
     """
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     parts = validate_folds(folds, len(prob))
     arguments = labels_of(outcome, classes), prob
-    tables = each_fold(test, parts, arguments, each, rng=rng, progress=progress, classes=classes, **options)
-    return combine_tables(parts, tables)
+    return parts, each_fold(test, parts, arguments, each, rng=rng, progress=progress, classes=classes, **options)
 
 
 def each_fold(
@@ -79,7 +68,7 @@ def each_fold(
     progress: bool | Progress,
     **options: Any,
 ) -> list[Any]:
-    """Return what a public function returns for each fold; every fold has a stream of random numbers of its own."""
+    """Return what a public function returns for each fold; every fold has another stream of random numbers."""
     each = _by_observation(folds, dict(each or {}))
     streams, found = validate_rng(rng).spawn(len(folds)), []
     with reporting(progress, f"testing {len(folds)} folds") as report:
@@ -134,6 +123,8 @@ def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool =
         lens_name=first.lens_name,
         n_samples=sum(test.n_samples for test in own),
         n_outcomes=first.n_outcomes,
+        n_groups=None if first.n_groups is None else sum(test.n_groups or 0 for test in own),
+        weighted=first.weighted,
         components=tuple(own),
         method=smallest.method,
         numerical_error=min(len(own) * smallest.numerical_error, 1.0),

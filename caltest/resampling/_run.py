@@ -278,15 +278,16 @@ def draw_nulls(
         return [draws.map(lambda some: null_values(statistic, base, some)[None], workers, progress)]
     views = list(dict.fromkeys(question.view for question in questions))
 
+    components = _signed_components if signed else _components
+
     def evaluate(some: Draws) -> NDArray[np.float64]:
         blocks = []
         for sample, drawn in some.blocks(base):
-            if signed:
-                values = [_signed_components(question.statistic, question.sample, drawn) for question in questions]
-                blocks.append(np.concatenate(values))
-                continue
-            seen = {view: (sample, drawn) if view.is_base else (view.sample, view.outcomes(drawn)) for view in views}
-            values = [_components(question.statistic, *seen[question.view]) for question in questions]
+            seen = {view: (sample, drawn) for view in views if view.is_base}
+            seen |= {
+                view: (view.sample, drawn if signed else view.outcomes(drawn)) for view in views if not view.is_base
+            }
+            values = [components(question.statistic, *seen[question.view]) for question in questions]
             blocks.append(np.concatenate(values))
         return np.concatenate(blocks, axis=1)
 

@@ -112,7 +112,9 @@ class Consistency(Specification):
         if self.resample_predictions:
             msg = f"`groups` needs fixed predictions, Consistency(); got {self}."
             raise ValueError(msg)
-        return SignedGroups(calibration_function=self.calibration_function, surprises=GroupsWithSurprise.of(sample))
+        return SignedGroups(
+            calibration_function=self.calibration_function, surprises=sample.once(GroupsWithSurprise.of)
+        )
 
     def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
         """Return ``n_resamples`` draws under this null hypothesis."""

@@ -239,3 +239,19 @@ def test_a_single_user_function_still_works_as_statistic_by_fold():
     found = caltest.calibration_test(y_true, y_prob[:, 1], statistic=KS(), folds=FOLD, **DRAWS)
     parts = validate_folds(FOLD, 300)
     assert [test.n_samples for test in found.tests] == [len(rows) for rows in parts.members]
+
+
+def test_words_of_folds_whose_events_are_less_frequent_than_predicted():
+    rng = np.random.default_rng(0)
+    risk, fold = rng.uniform(0.3, 0.7, 900), np.arange(900) % 3
+    event = (rng.random(900) < risk - 0.2).astype(int)
+    options = {"folds": fold, "n_resamples": 199, "rng": 0}
+    found = caltest.calibration_test(event, risk, **options)
+    assert found.direction == "too high"
+    assert "Their predictions are too high." in found.conclusion
+    groups = np.arange(900) // 9 * 3 + fold
+    table = caltest.calibration_table(event, risk, groups=groups, sample_weight=np.ones(900), **options)
+    assert "Calibration of the models of 3 folds is rejected" in table.conclusion
+    assert "900 weighted observations in 300 groups and 3 folds" in " ".join(str(table).split())
+    grouped = caltest.calibration_test(event, risk, groups=groups, sample_weight=np.ones(900), **options)
+    assert "900 weighted observations in 300 groups and 3 folds" in " ".join(str(grouped).split())
