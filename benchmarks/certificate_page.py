@@ -15,8 +15,8 @@ ERROR = 0.001
 LEVELS = (0.01, 0.05, 0.1)
 COLUMNS = {level: f"rejected_{100 * level:.0f}pct" for level in LEVELS}
 VALID = ("Monte Carlo", "exact distribution", "finite-sample bound")
-DATA = ("validity.csv", "coverage.csv")
-"""What the page is made from: rejection rates of tests, coverage of intervals."""
+DATA = ("validity.csv", "coverage.csv", "data/groups.csv", "data/folds.csv")
+"""What the page is made from: rejection rates of tests, coverage of intervals, groups, folds."""
 
 
 HEAD = """# How often are calibrated models rejected?
@@ -44,6 +44,25 @@ new data every day.
 """
 
 
+DEPENDENT = """## Observations that depend on each other
+
+With `groups=`, rejection rates in percent at the 5 % level for calibrated models whose labels share a latent normal
+variable within a group: the smallest and the largest rate of {n_statistics} statistics, {n_groups} data sets a row
+(standard error of 5 %: about one point). The test fails where events are rare, strongly correlated and few groups have
+one; its result warns of fewer than ten such groups ([C303](notes.md#c303)). All rates, and why the test is valid in the
+limit only: [dependent-observations.md](dependent-observations.md); data: [groups.csv](data/groups.csv).
+
+{groups}
+## Cross-validated predictions
+
+With `folds=`, and pooled as if the predictions were those of one model: rejection rates in percent at the 5 % level of
+models that are calibrated exactly, whatever they were fitted to; {n_learners} learners, {n_folds} folds, {n_data_sets}
+data sets each. Pooled tests are not valid. More: [cross-validation.md](cross-validation.md); data:
+[folds.csv](data/folds.csv).
+
+{folds}"""
+
+
 def read(text: str) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return the rows of the data file and the facts of its first line."""
     first, _, rest = text.partition("\n")
@@ -63,7 +82,7 @@ def exceeding(frame: pd.DataFrame, error: float = ERROR) -> pd.DataFrame:
     return pd.DataFrame({level: frame[COLUMNS[level]] > bounds[level] for level in LEVELS}, index=frame.index)
 
 
-def page(rejections: str, coverages: str) -> str:
+def page(rejections: str, coverages: str, groups: str, folds: str) -> str:
     """Return the page that the data make."""
     frame, facts = read(rejections)
     frame["above"] = exceeding(frame).to_numpy().tolist()
@@ -82,8 +101,42 @@ def page(rejections: str, coverages: str) -> str:
         "## What was left out\n",
         _left_out(frame),
         coverage.section(read(coverages)[0]),
+        _dependent(pd.read_csv(io.StringIO(groups), comment="#"), pd.read_csv(io.StringIO(folds), comment="#")),
     ]
     return "\n".join(parts)
+
+
+def _dependent(groups: pd.DataFrame, folds: pd.DataFrame) -> str:
+    """Return the part of the page about observations that depend on each other, and about cross-validation."""
+    designs = ["predictions", "groups", "correlation", "data sets"]
+    rates = groups.drop(columns=designs)
+    worst = rates.max(axis=1)
+    by_design = groups[designs].assign(smallest=rates.min(axis=1), largest=worst, statistic=rates.idxmax(axis=1))
+    rows = [
+        (
+            f"{row.predictions}, {row.groups}",
+            f"{row.correlation:.2f}",
+            *_percent(row.smallest, row.largest),
+            row.statistic,
+        )
+        for row in by_design.itertuples()
+    ]
+    level = folds[folds["study"] == "level"]
+    by_method = level.groupby("method", sort=False)["rate"].agg(["min", "mean", "max"])
+    shown = [(method, *_percent(*found)) for method, found in zip(by_method.index, by_method.to_numpy(), strict=True)]
+    return DEPENDENT.format(
+        n_statistics=rates.shape[1],
+        n_groups=int(groups["data sets"].max()),
+        groups=table(("predictions, groups", "correlation", "smallest", "largest", "of"), rows),
+        n_learners=level["learner"].nunique(),
+        n_folds=", ".join(str(n) for n in sorted(level["n_folds"].unique())),
+        n_data_sets=int(level["data_sets"].max()),
+        folds=table(("test", "smallest", "mean", "largest"), shown),
+    )
+
+
+def _percent(*rates: float) -> list[str]:
+    return [f"{100 * rate:.1f}" for rate in rates]
 
 
 def _head(frame: pd.DataFrame, facts: dict[str, str]) -> str:

@@ -126,9 +126,16 @@ def test_the_page_names_what_fails_and_what_is_left_out():
     }
     covered |= {"n_samples": 200, "n_replicates": 1000, "level": 0.95, "coverage": [0.94, 0.9], "above": [0.0, 0.08]}
     covered |= {"below": [0.06, 0.02], "width": 0.1}
-    page = certificate_page.page(
-        facts + pd.DataFrame(rows).to_csv(index=False), facts + pd.DataFrame(covered).to_csv(index=False)
+    groups = "predictions,groups,correlation,data sets,ECE,SKCE\nrare,20 groups of 100,0.3,400,0.18,\n"
+    folds = "# a\nstudy,learner,n_samples,n_folds,method,rate,data_sets\n"
+    folds += (
+        'level,tree,200,5,"ECE, pooled",0.1,100\nlevel,tree,200,10,"ECE, pooled",0.3,100\npower,tree,200,5,x,0.9,50\n'
     )
+    page = certificate_page.page(
+        facts + pd.DataFrame(rows).to_csv(index=False), facts + pd.DataFrame(covered).to_csv(index=False), groups, folds
+    )
+    assert "| rare, 20 groups of 100 | 0.30 | 18.0 | 18.0 | ECE |" in page
+    assert "| ECE, pooled | 10.0 | 20.0 | 30.0 |" in page
     assert "| sharp, n = 200 (1,000) | 94.0 (0.0 / 6.0) | **90.0** (8.0 / 2.0) |" in page
     assert "0 of 6 rates are above their limit." in page
     assert "| good | 1.0 / 5.0 / 9.9 | 1.0 / 5.0 / 9.9 |" in page
