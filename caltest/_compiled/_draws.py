@@ -63,6 +63,15 @@ def _refill(state, words):
 
 
 @kernel
+def random_words(seed, first, words):
+    """Fill ``words (n_replicates, n_words) uint64`` with random numbers; n_words is a multiple of 32."""
+    state = np.empty(4 * _LANES, np.uint64)
+    for r in range(words.shape[0]):
+        _seed(seed, first + r, state)
+        _refill(state, words[r])
+
+
+@kernel
 def draw_outcomes(thresholds, seed, first, out):
     """Fill ``out (n_replicates, n_samples)``: row i of a replicate falls to outcome #{c : u_i >= thresholds[c, i]}.
 

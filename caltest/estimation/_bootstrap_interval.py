@@ -22,8 +22,9 @@ from caltest.predictions._validation import (
     validate_problem,
     validate_rng,
 )
+from caltest.resampling._evaluation import null_values
 from caltest.resampling._row_draws import BootstrapDraws
-from caltest.resampling._run import null_values, settle
+from caltest.resampling._run import settle
 from caltest.resampling._signs import group_of
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._description import Description, counted, sized

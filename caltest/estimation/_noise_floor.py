@@ -18,7 +18,8 @@ from caltest.predictions._validation import SeedLike, validate_choice, validate_
 from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
 from caltest.resampling._distributions import Distribution, MonteCarloDistribution
-from caltest.resampling._run import VALID_METHODS, Question, draw_nulls, exact_distribution, settle
+from caltest.resampling._evaluation import Question, draw_nulls
+from caltest.resampling._run import VALID_METHODS, exact_distribution, settle
 from caltest.resampling._schemes import validate_resampling
 from caltest.resampling._sparsity import sparsity_notes
 from caltest.results import Note, Result

@@ -21,7 +21,8 @@ from caltest.predictions._validation import (
 )
 from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
-from caltest.resampling._run import METHODS, Question, run
+from caltest.resampling._evaluation import Question
+from caltest.resampling._run import METHODS, run
 from caltest.resampling._schemes import validate_resampling
 from caltest.results import TestResult
 from caltest.results._progress import Progress, reporting

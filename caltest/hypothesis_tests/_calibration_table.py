@@ -24,7 +24,8 @@ from caltest.predictions._validation import (
 )
 from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
-from caltest.resampling._run import Question, run
+from caltest.resampling._evaluation import Question
+from caltest.resampling._run import run
 from caltest.results import Note
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import Omnibus, Statistic

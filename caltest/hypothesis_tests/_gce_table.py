@@ -17,7 +17,8 @@ from caltest.predictions._user_functions import Region
 from caltest.predictions._validation import SeedLike, validate_count, validate_level
 from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
-from caltest.resampling._run import Question, run
+from caltest.resampling._evaluation import Question
+from caltest.resampling._run import run
 from caltest.resampling._schemes import validate_resampling
 from caltest.results import TestResult
 from caltest.results._description import Table

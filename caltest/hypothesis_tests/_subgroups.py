@@ -27,8 +27,9 @@ from caltest.predictions._validation import (
 )
 from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
+from caltest.resampling._evaluation import Question
 from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
-from caltest.resampling._run import Question, run
+from caltest.resampling._run import run
 from caltest.results import Note, TestResult
 from caltest.results._decision import rejects
 from caltest.results._description import Table, join

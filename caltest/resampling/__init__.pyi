@@ -11,3 +11,4 @@ from ._poisson_binomial import PoissonBinomial as PoissonBinomial
 from ._schemes import Consistency as Consistency
 from ._summaries import CellCounts as CellCounts
 from ._summaries import EntryCounts as EntryCounts
+from ._summaries import EntrySums as EntrySums

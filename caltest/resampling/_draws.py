@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -16,9 +16,12 @@ from caltest.predictions._cells import CellSums, cell_dtype
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
 from caltest.predictions._validation import MANY, SeedLike, validate_count, validate_rng, validate_workers
+from caltest.predictions._view import LensView
+from caltest.resampling._points import Departures, Points
 from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.resampling._row_counts import AliasTables
-from caltest.resampling._summaries import EntryCounts, Summary
+from caltest.resampling._summaries import CellCounts, EntryCounts, EntrySums, Summary
+from caltest.resampling._tally import Tally, Wanted
 from caltest.results._progress import Progress
 
 _BLOCK_BYTES = 2**21  # a block of draws should stay in the cache until every statistic has read it
@@ -65,6 +68,14 @@ class Draws(ABC):
         """
         return None
 
+    def tally(self, sample: Sample, wanted: Iterable[Wanted]) -> Tally | None:
+        """Return what computes several summaries of the same draws together; None if there is no such way."""
+        return None
+
+    def tallied(self, tally: Tally) -> Mapping[Wanted, Any]:
+        """Return the summaries of a tally."""
+        raise NotImplementedError
+
     def slices(self, size: int) -> list[Self]:
         """Cut into consecutive parts of at most ``size`` replicates."""
         return [
@@ -101,6 +112,10 @@ class OutcomeDraws(Draws):
 
     def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
         """Yield the sample with outcomes ``(n_replicates, n_samples)`` drawn for it."""
+        if (points := sample.once(Points.of)) is not None:
+            for drawn in self._departures(points):
+                yield sample, drawn.labels
+            return
         dtype = outcome_dtype(sample.n_outcomes)
         if sample.n_outcomes > MANY:
             for part in self.slices(_TOGETHER):
@@ -115,9 +130,30 @@ class OutcomeDraws(Draws):
             draw_outcomes(sample.thresholds, self.seed, part.first, out)
             yield sample, out
 
+    def tally(self, sample: Sample, wanted: Iterable[Wanted]) -> Tally | None:
+        """Return a tally of the labels that are not the usual ones, where these are few."""
+        points, asked = sample.once(Points.of), list(wanted)
+        if points is None or sample.weight is not None or [_of_events(sample, each) for each in asked] == [True]:
+            return None
+        return Tally(points, asked)
+
+    def tallied(self, tally: Tally) -> Mapping[Wanted, Any]:
+        """Return the summaries of a tally, of the labels of `blocks`."""
+        return tally.read(self._departures(tally.points), self.n_resamples)
+
+    def _departures(self, points: Points) -> Iterator[Departures]:
+        # A quarter of the cache: their counters take as much again.
+        for part in self.blocks_of(4 * points.bytes_each):
+            yield points.draw(part.seed, part.first, part.n_resamples)
+
     def summarise(self, sample: Sample, summary: Summary) -> Iterator[Any] | None:
         """Count simulated labels by cell, or by the cells of the entries that they select."""
         if sample.weight is not None:
+            return None
+        wanted = LensView(sample), summary
+        if (tally := self.tally(sample, [wanted])) is not None:
+            return iter([self.tallied(tally)[wanted]])
+        if isinstance(summary, EntrySums):
             return None
         if isinstance(summary, EntryCounts):
             return self.counts(sample, summary.cell, summary.n_cells)
@@ -153,6 +189,11 @@ class OutcomeDraws(Draws):
             counted = np.empty((part.n_resamples, n_cells), dtype=np.int32)
             count_drawn(sample.thresholds, cell, self.seed, part.first, counted)
             yield counted
+
+
+def _of_events(sample: Sample, wanted: Wanted) -> bool:
+    """Return whether a summary counts the events of two outcomes in cells, which are drawn from their distribution."""
+    return sample.n_outcomes == 2 and wanted[0].is_base and isinstance(wanted[1], CellCounts)
 
 
 def _entries(sample: Sample, partition: Any) -> NDArray[Any]:

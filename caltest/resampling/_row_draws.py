@@ -19,7 +19,7 @@ from caltest.predictions._sample import Sample, outcome_thresholds
 from caltest.resampling._distributions import TIE_TOLERANCE
 from caltest.resampling._draws import Draws
 from caltest.resampling._row_counts import Strata
-from caltest.resampling._summaries import EntryCounts, Summary
+from caltest.resampling._summaries import CellCounts, Summary
 
 
 def _null_prob(sample: Sample) -> NDArray[np.float64]:
@@ -63,7 +63,7 @@ class RowDraws(Draws):
 
     def summarise(self, sample: Sample, summary: Summary) -> Iterator[Any] | None:
         """Count observations instead of copying them, where cells are fixed or can be fitted again to counts."""
-        if sample.weight is not None or isinstance(summary, EntryCounts):
+        if sample.weight is not None or not isinstance(summary, CellCounts):
             return None
         partition = summary.partition
         if not getattr(partition, "depends_on_sample", False):

@@ -9,16 +9,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._sample import Sample
 from caltest.predictions._validation import SeedLike, validate_rng, validate_workers
-from caltest.predictions._view import LensView
 from caltest.resampling._distributions import Distribution, MonteCarloDistribution, Tail
 from caltest.resampling._draws import Draws
+from caltest.resampling._evaluation import Question, components, draw_nulls
 from caltest.resampling._protocol import TestStatistic
 from caltest.resampling._pvalues import global_pvalue, rank_pvalues, tail_pvalue
 from caltest.resampling._schemes import Consistency
@@ -33,27 +33,6 @@ METHODS = (*VALID_METHODS, "asymptotic")
 LARGEST_ERROR, FAR_TAIL = 0.05, 1e-8  # a less exact tail is replaced by draws, unless no draw would reach it
 
 AnyStatistic = TypeVar("AnyStatistic", bound=TestStatistic)
-
-
-@dataclass(frozen=True, eq=False)
-class Question:
-    """A statistic and the sample that it is evaluated on.
-
-    Attributes
-    ----------
-    statistic : Statistic
-        The statistic.
-    view : LensView
-        The sample, and the outcomes of simulated labels through its lens.
-    """
-
-    statistic: TestStatistic
-    view: LensView
-
-    @property
-    def sample(self) -> Sample:
-        """The problem behind the lens."""
-        return self.view.sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +156,7 @@ def run(
     scheme = null.for_sample(base)
     if scheme is not null:
         _refuse_others(asked)
-    observed = [_components(question.statistic, question.sample, question.sample.outcome) for question in asked]
+    observed = [components(question.statistic, question.sample, question.sample.outcome) for question in asked]
 
     def conclude(some: Draws) -> Findings:
         drawn = draw_nulls(asked, base, some, workers, progress)
@@ -257,7 +236,7 @@ def _compute(question: Question, null: Consistency, method: str) -> Finding | No
         found = exact_distribution(statistic, sample, null, method)
     if found is None:
         return None
-    observed = _components(statistic, sample, sample.outcome)
+    observed = components(statistic, sample, sample.outcome)
     value = float(observed[0])
     tail = found.tail(value)
     if method == "auto" and not (tail.relative_error <= LARGEST_ERROR or tail.probability < FAR_TAIL):
@@ -266,63 +245,6 @@ def _compute(question: Question, null: Consistency, method: str) -> Finding | No
     one = observed, np.array([pvalue])
     kind = "asymptotic" if asymptotic else "upper-bound" if math.isinf(tail.relative_error) else "exact"
     return Finding(statistic, sample, value, found, pvalue, *one, (found,), kind, tail=tail)
-
-
-def draw_nulls(
-    questions: Sequence[Question], base: Sample, draws: Draws, workers: int = 1, progress: Progress | None = None
-) -> list[NDArray[np.float64]]:
-    """Return the components of every question on shared draws, ``(n_components, n_resamples)`` each."""
-    statistic = questions[0].statistic
-    signed = isinstance(draws, SignDraws)
-    if not signed and len(questions) == 1 and statistic.components == (statistic,) and questions[0].view.is_base:
-        return [draws.map(lambda some: null_values(statistic, base, some)[None], workers, progress)]
-    views = list(dict.fromkeys(question.view for question in questions))
-
-    components = _signed_components if signed else _components
-
-    def evaluate(some: Draws) -> NDArray[np.float64]:
-        blocks = []
-        for sample, drawn in some.blocks(base):
-            seen = {view: (sample, drawn) for view in views if view.is_base}
-            seen |= {
-                view: (view.sample, drawn if signed else view.outcomes(drawn)) for view in views if not view.is_base
-            }
-            values = [components(question.statistic, *seen[question.view]) for question in questions]
-            blocks.append(np.concatenate(values))
-        return np.concatenate(blocks, axis=1)
-
-    ends = np.cumsum([len(question.statistic.components) for question in questions])
-    return np.split(draws.map(evaluate, workers, progress), ends[:-1])
-
-
-def null_values(statistic: TestStatistic, sample: Sample, draws: Draws) -> NDArray[np.float64]:
-    """Return a statistic on every draw, ``(n_resamples,)``, from the summary that it needs or from all labels."""
-    summary = statistic.summary(sample)
-    counted = None if summary is None else draws.summarise(sample, summary)
-    if counted is not None:
-        return np.concatenate([statistic.evaluate_summary(sample, part) for part in counted])
-    return np.concatenate([_components(statistic, drawn, outcomes)[0] for drawn, outcomes in draws.blocks(sample)])
-
-
-def _components(statistic: TestStatistic, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-    """Return every component ``(n_components, ...)`` of outcomes ``(..., n_samples)``; refuse other shapes and NaN."""
-    values = np.asarray(statistic.evaluate_components(sample, outcomes), dtype=np.float64)
-    expected = (len(statistic.components), *outcomes.shape[:-1])
-    if values.shape != expected:
-        msg = (
-            f"`{type(statistic).__name__}.evaluate` must reduce the last axis of outcomes (..., n_samples): expected "
-            f"shape {expected[1:]}, got {values.shape[1:]}."
-        )
-        raise ValueError(msg)
-    if np.isnan(values).any():
-        msg = f"`{type(statistic).__name__}.evaluate` must return numbers, got nan."
-        raise ValueError(msg)
-    return values
-
-
-def _signed_components(statistic: TestStatistic, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
-    """Return every component ``(n_components, n_replicates)`` of residuals whose groups have random signs."""
-    return np.stack([part.evaluate_signs(sample, signs) for part in statistic.components])  # type: ignore[misc]
 
 
 def _refuse_others(questions: Sequence[Question]) -> None:

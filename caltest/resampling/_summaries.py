@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
+
+from caltest.resampling._path_blocks import Path
 
 
 @dataclass(frozen=True)
@@ -52,4 +55,74 @@ class EntryCounts:
     n_cells: int
 
 
-Summary = CellCounts | EntryCounts
+@dataclass(frozen=True, eq=False)
+class EntrySums:
+    """The sum of what each label adds, of the entries that labels select; a statistic receives ``(n_replicates,)``.
+
+    Parameters
+    ----------
+    term : array of shape (n_samples, n_outcomes)
+        What each outcome of an observation adds. It is finite, also where the outcome is impossible.
+
+    Examples
+    --------
+    The logarithm of the probability of what happened:
+
+    >>> import numpy as np
+    >>> from caltest.resampling import EntrySums
+    >>> EntrySums(np.log([[0.2, 0.8], [0.5, 0.5]])).term.shape
+    (2, 2)
+    """
+
+    term: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PathExtremes:
+    """The extremes of the cumulative residual of the event of two outcomes.
+
+    A statistic receives ``(n_replicates, 3)``: the highest and the lowest value, its start at 0 included, and the last.
+
+    Parameters
+    ----------
+    path : Path
+        The event's path.
+    """
+
+    path: Path
+
+
+@dataclass(frozen=True, eq=False)
+class EitherEndExcursion:
+    """The largest distance of the cumulative residual of an event from its start or from its end.
+
+    A statistic receives ``(n_replicates,)``. The distance from the end is that of the complement from its start.
+
+    Parameters
+    ----------
+    path : Path
+        The event's path.
+    """
+
+    path: Path
+
+
+@dataclass(frozen=True, eq=False)
+class LargestExcursion:
+    """The largest standardised distance from 0 of the cumulative residuals of all outcomes.
+
+    A statistic receives ``(n_replicates,)``.
+
+    Parameters
+    ----------
+    paths : tuple of Path
+        The path of every outcome.
+    scale : array of shape (n_outcomes,)
+        What each is divided by; a path of scale 0 adds infinity if it ever leaves 0, and nothing else.
+    """
+
+    paths: tuple[Path, ...]
+    scale: NDArray[np.float64]
+
+
+Summary = CellCounts | EntryCounts | EntrySums | PathExtremes | EitherEndExcursion | LargestExcursion

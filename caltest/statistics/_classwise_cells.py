@@ -84,8 +84,7 @@ class EntryStatistic(Statistic):
 
     def summary(self, sample: Sample) -> EntryCounts:
         """Return what suffices: the counts of the entries that outcomes select."""
-        cells = self.entry_cells(sample)
-        return EntryCounts(cells.cell, cells.n_cells + 1)
+        return sample.once(_entry_counts, self)
 
     def evaluate_summary(self, sample: Sample, counted: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic of counted entries."""
@@ -98,6 +97,11 @@ class EntryStatistic(Statistic):
         for k, cell in enumerate(cells.cell.T):
             happened += sum_signed_cells(sample, signs, cell, cells.n_cells + 1, sample.residual(k))
         return cells.error(cells.expected + happened[:, :-1], self.power)
+
+
+def _entry_counts(sample: Sample, statistic: EntryStatistic) -> EntryCounts:
+    cells = statistic.entry_cells(sample)
+    return EntryCounts(cells.cell, cells.n_cells + 1)
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._cells import count_events, count_hits, weigh_outcomes
-from caltest.predictions._cells import Cells, CellSums
+from caltest.predictions._cells import Cells, CellSums, cell_dtype
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._partitions import EqualWidth
 from caltest.predictions._sample import Sample
 from caltest.predictions._validation import validate_count
 from caltest.resampling._distributions import Distribution
 from caltest.resampling._signs import sum_signed_cells
-from caltest.resampling._summaries import CellCounts
+from caltest.resampling._summaries import CellCounts, EntryCounts
 from caltest.statistics._base import Statistic
 from caltest.statistics._binned import ECE
 
@@ -90,13 +90,18 @@ class ConfidenceECE(Statistic):
             cells, count = confidence.cells(self._partition), partial(_count_of_top, flat, top)
         return _error(cells.count, cells.null_sum, count(cells, sample.weight)).reshape(outcomes.shape[:-1])
 
-    def summary(self, sample: Sample) -> CellCounts | None:
-        """Return what suffices for two outcomes: the counts of the cells."""
-        return CellCounts(self._partition) if sample.n_outcomes == 2 else None
+    def summary(self, sample: Sample) -> CellCounts | EntryCounts | None:
+        """Return what suffices: how often the event, or the predicted class, happened in each cell."""
+        if sample.n_outcomes == 2:
+            return CellCounts(self._partition)
+        return None if sample.is_large else sample.once(_predicted_entries, self._partition)
 
-    def evaluate_summary(self, sample: Sample, counted: CellSums) -> NDArray[np.float64]:
-        """Return the error of drawn cell sums."""
-        return _error(counted.count, counted.predicted_sum, counted.observed_count[..., 1])
+    def evaluate_summary(self, sample: Sample, counted: Any) -> NDArray[np.float64]:
+        """Return the error of drawn counts."""
+        if isinstance(counted, CellSums):
+            return _error(counted.count, counted.predicted_sum, counted.observed_count[..., 1])
+        cells = sample.once(_top_sample)[1].cells(self._partition)
+        return _error(cells.count, cells.null_sum, counted[:, :-1])
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
         """Return the error of signed residuals."""
@@ -132,6 +137,15 @@ def _count_of_top(
     if weight is None:
         return count_hits(outcomes, top, cells.index, cells.n_cells)
     return weigh_outcomes((outcomes == top).view(np.uint8), cells.index, weight, cells.n_cells, 2)[..., 1]
+
+
+def _predicted_entries(sample: Sample, partition: EqualWidth) -> EntryCounts:
+    """Return the cell of the entry of each predicted class; all other entries share the last cell."""
+    top, confidence = sample.once(_top_sample)
+    cells = confidence.cells(partition)
+    entry = np.full((sample.n_samples, sample.n_outcomes), cells.n_cells, dtype=cell_dtype(cells.n_cells + 1))
+    entry[np.arange(sample.n_samples), top] = cells.index
+    return EntryCounts(entry, cells.n_cells + 1)
 
 
 def _top_sample(sample: Sample) -> tuple[NDArray[Any], Sample]:

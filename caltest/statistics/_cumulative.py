@@ -26,7 +26,9 @@ from caltest.resampling._brownian import (
     RangeDistribution,
 )
 from caltest.resampling._distributions import Distribution
+from caltest.resampling._path_blocks import Path
 from caltest.resampling._signs import group_of
+from caltest.resampling._summaries import EitherEndExcursion, LargestExcursion, PathExtremes
 from caltest.statistics._base import Statistic
 
 _ROUNDING = 1e-9  # bounds are a little wider than the sums that they bound
@@ -50,6 +52,14 @@ class Cumulative(Statistic):
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         high, low, _ = _event_extremes(sample, outcomes)
         return self.read(high, low) / _total(sample)
+
+    def summary(self, sample: Sample) -> PathExtremes | None:
+        """Return what suffices: the extremes of the path."""
+        return None if sample.weight is not None else sample.once(_event_summary)
+
+    def evaluate_summary(self, sample: Sample, counted: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the error of drawn extremes."""
+        return self.read(counted[:, 0], counted[:, 1]) / _total(sample)
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
         """Return the error of signed residuals."""
@@ -185,6 +195,16 @@ class ClasswiseKS(Statistic):
             excursion = _class_excursions(sample, outcomes)
         return self._largest(sample, excursion)
 
+    def summary(self, sample: Sample) -> EitherEndExcursion | LargestExcursion | None:
+        """Return what suffices: the excursion of the event, or the largest one of many outcomes."""
+        if sample.weight is not None or sample.is_large:
+            return None
+        return sample.once(_either_end_summary if sample.n_outcomes == 2 else _class_summary)
+
+    def evaluate_summary(self, sample: Sample, counted: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the statistic of drawn excursions."""
+        return counted if sample.n_outcomes > 2 else self._largest(sample, counted[:, None])
+
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
         """Return the statistic of signed residuals."""
         if sample.n_outcomes == 2:
@@ -226,6 +246,19 @@ def _expected(sample: Sample, k: int) -> NDArray[np.float64]:
     """Return the null probabilities of a class, without rounding where all are 0 or 1, so that its path stays at 0."""
     column = sample.given_null[:, k].astype(np.float64)
     return column if np.any((column > 0) & (column < 1)) else np.clip(column, 0.0, 1.0)
+
+
+def _event_summary(sample: Sample) -> PathExtremes:
+    return PathExtremes(Path(sample.event, _expected(sample, 1), 1))
+
+
+def _either_end_summary(sample: Sample) -> EitherEndExcursion:
+    return EitherEndExcursion(sample.once(_event_summary).path)
+
+
+def _class_summary(sample: Sample) -> LargestExcursion:
+    paths = (Path(sample.given[:, k], _expected(sample, k), k) for k in range(sample.n_outcomes))
+    return LargestExcursion(tuple(paths), np.sqrt(sample.once(_path_variances)))
 
 
 def _total(sample: Sample) -> float:

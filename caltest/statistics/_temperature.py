@@ -12,6 +12,7 @@ from caltest._compiled._cells import sum_over_events
 from caltest._compiled._lookup import sum_selected
 from caltest.predictions._sample import Sample
 from caltest.resampling._signs import sum_signed_terms
+from caltest.resampling._summaries import EntrySums
 from caltest.statistics._base import Statistic
 
 _BLOCK_VALUES = 2**18
@@ -69,6 +70,14 @@ class TemperatureScore(Statistic):
         row = np.arange(sample.n_samples)  # the logarithms of what was drawn, instead of a table of all
         chosen = ((sample.given[row, drawn, None], sample.given_null[row, drawn, None]) for drawn in flat)
         return np.array([_terms_of(sample, *some).sum() for some in chosen]).reshape(outcomes.shape[:-1])
+
+    def summary(self, sample: Sample) -> EntrySums | None:
+        """Return what suffices: the sum of the terms, unless a table of all takes too much memory."""
+        return None if sample.is_large or sample.weight is not None else sample.once(_sum_of_terms)
+
+    def evaluate_summary(self, sample: Sample, counted: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the statistic of drawn sums."""
+        return self.read(counted)
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
         """Return the statistic of signed residuals."""
@@ -140,6 +149,12 @@ class UnderConfidence(TemperatureScore):
 def _terms(sample: Sample) -> NDArray[np.float64]:
     """Return what each observation adds to U by its outcome, ``(n_samples, n_outcomes)``; -inf if impossible."""
     return _terms_of(sample, sample.prob, sample.null_prob)
+
+
+def _sum_of_terms(sample: Sample) -> EntrySums:
+    """Return U as a sum over the labels; what is impossible, and never drawn, adds nothing."""
+    terms = _terms(sample)
+    return EntrySums(np.where(np.isfinite(terms), terms, 0.0))
 
 
 def _event_terms(sample: Sample) -> tuple[float, NDArray[np.float64]] | None:

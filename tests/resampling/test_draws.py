@@ -8,7 +8,7 @@ import pytest
 import caltest
 import caltest.resampling._draws
 from caltest.predictions._sample import make_sample
-from caltest.resampling._run import null_values
+from caltest.resampling._evaluation import null_values
 from caltest.resampling._summaries import EntryCounts
 from caltest.results._naming import describe
 from tests.reference.cases import failures

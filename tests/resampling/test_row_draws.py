@@ -7,8 +7,8 @@ import pytest
 
 import caltest
 from caltest.predictions._sample import make_sample
+from caltest.resampling._evaluation import null_values
 from caltest.resampling._row_draws import BootstrapDraws, RowDraws
-from caltest.resampling._run import null_values
 from caltest.resampling._summaries import CellCounts
 from caltest.results._naming import describe
 from tests.reference.cases import failures

@@ -13,7 +13,8 @@ from caltest.predictions._sample import make_sample
 from caltest.predictions._validation import validate_problem
 from caltest.predictions._view import LensView
 from caltest.resampling._distributions import SMALLEST_PVALUE, Distribution, Tail
-from caltest.resampling._run import Question, draw_nulls, monte_carlo_error, null_values, run, settle
+from caltest.resampling._evaluation import Question, draw_nulls, null_values
+from caltest.resampling._run import monte_carlo_error, run, settle
 from caltest.statistics import Statistic
 from tests.reference import naive
 from tests.reference.cases import check_refused, failures

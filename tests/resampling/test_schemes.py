@@ -6,8 +6,8 @@ import pytest
 import caltest
 from caltest.predictions._sample import make_sample
 from caltest.resampling._draws import OutcomeDraws
+from caltest.resampling._evaluation import null_values
 from caltest.resampling._row_draws import RowDraws
-from caltest.resampling._run import null_values
 from caltest.resampling._schemes import validate_resampling
 from caltest.results._naming import describe
 from tests.reference import naive

@@ -12,7 +12,8 @@ import caltest as ct
 from caltest.predictions._sample import make_sample, with_calibration_function
 from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
-from caltest.resampling._run import Question, run
+from caltest.resampling._evaluation import Question
+from caltest.resampling._run import run
 from caltest.resampling._signs import SignDraws, n_groups
 from caltest.results import CalibrationWarning
 from caltest.statistics import MMCE, SCE, SKCE, UCE, ClasswiseKS

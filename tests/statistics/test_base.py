@@ -19,7 +19,8 @@ import caltest
 from caltest.predictions import Sample
 from caltest.predictions._cells import CellSums
 from caltest.predictions._sample import make_sample
-from caltest.resampling._run import null_values, settle
+from caltest.resampling._evaluation import null_values
+from caltest.resampling._run import settle
 from caltest.resampling._summaries import CellCounts
 from caltest.statistics import Statistic
 from tests.reference import examples, naive

@@ -12,7 +12,7 @@ import caltest
 from caltest.predictions._sample import make_sample
 from caltest.resampling import _brownian as brownian
 from caltest.resampling._brownian import EitherEndDistribution, ExcursionDistribution, RangeDistribution
-from caltest.resampling._run import null_values
+from caltest.resampling._evaluation import null_values
 from tests.statistics.networks import NETWORKS, network, read
 
 BOTH = {"KS": caltest.KS(), "Kuiper": caltest.Kuiper()}

@@ -21,8 +21,9 @@ from caltest.predictions._validation import SeedLike, validate_choice, validate_
 from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
 from caltest.resampling._distributions import Distribution, chi_squared
+from caltest.resampling._evaluation import Question
 from caltest.resampling._pvalues import tail_pvalue
-from caltest.resampling._run import Finding, Question, run, settle
+from caltest.resampling._run import Finding, run, settle
 from caltest.results import Note, TestResult
 from caltest.results._description import Table
 from caltest.results._naming import Specification

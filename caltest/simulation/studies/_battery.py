@@ -13,7 +13,8 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions._validation import validate_choice, validate_count
 from caltest.predictions._view import LensView
-from caltest.resampling._run import METHODS, Question, run, settle
+from caltest.resampling._evaluation import Question
+from caltest.resampling._run import METHODS, run, settle
 from caltest.resampling._schemes import Consistency, validate_resampling
 from caltest.simulation.studies._run import accepted, named
 from caltest.statistics import Statistic

@@ -12,7 +12,7 @@ from statsmodels.discrete.discrete_model import Logit
 import caltest
 from caltest.hypothesis_tests import CoxLikelihoodRatio
 from caltest.predictions._sample import make_sample
-from caltest.resampling._run import null_values
+from caltest.resampling._evaluation import null_values
 from caltest.statistics._cox import logits
 from tests.hypothesis_tests.classical.limits import check_size, rare_events
 from tests.hypothesis_tests.problems import STANDARD_ERRORS, calibrated, codes, words

@@ -1,0 +1,355 @@
+"""Extremes of cumulative residuals from counts in blocks of rows: all blocks are bounded, few of them are read.
+
+A path is the cumulative residual of an event in the order of a score: the events so far less their predicted sum, read
+at the ends of tied scores. Its order is cut into blocks. On a *base path* the events are fixed (none, or those of the
+usual labels), so that its highest and lowest value in each block are known; a draw differs from it by ``plus`` events
+more and ``minus`` events fewer in a block. With the difference ``level`` at the start of the block, the path lies below
+``highest + level + plus`` and above ``lowest + level - minus`` there, wherever in the block these events are. Only
+blocks where this may exceed what was found are read from the labels.
+
+The table of the blocks is one array, ``table (n_groups, n_blocks + 1, 6, LANES) int32``: 16 paths side by side, so that
+one vector holds a number of all of them, and everything at constant distances, so that no check of overlaps is needed.
+The six numbers of a block are
+
+0. `COUNTS`: ``plus + 65536 * minus`` of the draw, emptied by `bound_blocks`;
+1. `HIGHEST` and 2. `LOWEST`: extremes of the base path in ``2**-shift``, rounded outwards; `NOWHERE` if it is not read;
+3. `ABOVE` and 4. `BELOW`: bounds of the path and of its negative, in the same unit, made by `bound_blocks`;
+5. `LEVEL`: the difference at the start of the block, made by `bound_blocks`.
+
+The record behind the last block holds the largest bounds of all, and the difference at the end.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types, uint64
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from caltest._compiled._jit import kernel
+
+LANES = 16
+COUNTS, HIGHEST, LOWEST, ABOVE, BELOW, LEVEL = range(6)
+RECORD = 6 * LANES
+NOWHERE = 2**30  # beyond every path, even after `level` was added, and within 32 bits
+MINUS = 2**16  # one event fewer in `COUNTS`
+
+
+class Paths(NamedTuple):
+    """What is read of paths where they are read exactly.
+
+    Attributes
+    ----------
+    order : array of shape (n_paths, n_samples), unsigned integers
+        Rows in the order of the score.
+    expected : array of shape (n_paths, n_samples)
+        Null probabilities of the event in this order.
+    is_end : array of shape (n_paths, n_samples), bool
+        Whether the next score in this order is larger.
+    label : array
+        Labels that are the event: for a path either one for all rows, or one for each row in this order.
+    label_start, label_step : arrays of shape (n_paths,)
+        That of place j of path p is ``label[label_start[p] + label_step[p] * j]``.
+    start : array of shape (n_paths, n_blocks + 1)
+        First place of every block, and the number of places.
+    events, total : arrays of shape (n_paths, n_blocks + 1)
+        Events of the base path and predicted sum before every block, and of all rows.
+    """
+
+    order: NDArray[Any]
+    expected: NDArray[Any]
+    is_end: NDArray[np.bool_]
+    label: NDArray[Any]
+    label_start: NDArray[np.int64]
+    label_step: NDArray[np.int64]
+    start: NDArray[np.int64]
+    events: NDArray[np.int64]
+    total: NDArray[np.float64]
+
+
+@kernel
+def fill_path(p, order, score, expected, usual, n_blocks, shift, paths, table, block):
+    """Fill the entries of path p but its labels, and ``block (n_samples, n_paths)``: the block of every row.
+
+    ``score``, ``expected`` and ``usual``, whether the row is an event on the base path, are in the order of the rows.
+    Blocks have equal sums of the share of the rows and the share of the expected differences from the base path: long
+    blocks are expensive to read, and many differences make bounds wide.
+    """
+    n_samples = order.size
+    activity = 0.0
+    for i in range(n_samples):
+        activity += 1.0 - expected[i] if usual[i] else expected[i]
+    of_row = 0.5 * n_blocks / n_samples
+    of_difference = 0.5 * n_blocks / activity if activity > 0 else 0.0
+    unit = float(1 << shift)
+    group = p // LANES
+    lane = p % LANES
+    share = 0.0
+    events = 0
+    total = 0.0
+    b = -1
+    high = -np.inf
+    low = np.inf
+    for j in range(n_samples):
+        row = order[j]
+        while b < min(int(share), n_blocks - 1):
+            if b >= 0:
+                table[group, b, HIGHEST, lane] = -NOWHERE if high == -np.inf else int(np.ceil(high * unit)) + 1
+                table[group, b, LOWEST, lane] = NOWHERE if low == np.inf else int(np.floor(low * unit)) - 1
+            b += 1
+            high = -np.inf
+            low = np.inf
+            paths.start[p, b] = j
+            paths.events[p, b] = events
+            paths.total[p, b] = total
+        paths.order[p, j] = row
+        paths.expected[p, j] = expected[row]
+        block[row, p] = b
+        share += of_row + of_difference * (1.0 - expected[row] if usual[row] else expected[row])
+        events += usual[row]
+        total += expected[row]
+        is_end = j == n_samples - 1 or score[order[j + 1]] > score[row]
+        paths.is_end[p, j] = is_end
+        if is_end:
+            high = max(high, events - total)
+            low = min(low, events - total)
+    table[group, b, HIGHEST, lane] = -NOWHERE if high == -np.inf else int(np.ceil(high * unit)) + 1
+    table[group, b, LOWEST, lane] = NOWHERE if low == np.inf else int(np.floor(low * unit)) - 1
+    for rest in range(b + 1, n_blocks + 1):
+        if rest < n_blocks:
+            table[group, rest, HIGHEST, lane] = -NOWHERE
+            table[group, rest, LOWEST, lane] = NOWHERE
+        paths.start[p, rest] = n_samples
+        paths.events[p, rest] = events
+        paths.total[p, rest] = total
+
+
+@intrinsic
+def _bound_group(typing_context, address, n_blocks, shift):
+    """Bound the blocks of 16 paths, whose records begin at an address, and empty their counts."""
+
+    def generate(context, builder, signature, arguments):
+        lanes = ir.VectorType(ir.IntType(32), LANES)
+        size = ir.IntType(64)
+        start, number, power = arguments
+
+        def splat(x):
+            one = builder.insert_element(ir.Constant(lanes, ir.Undefined), x, ir.IntType(32)(0))
+            zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
+            return builder.shuffle_vector(one, ir.Constant(lanes, ir.Undefined), zeros)
+
+        def same(x):
+            return ir.Constant(lanes, [x] * LANES)
+
+        def larger(x, y):
+            return builder.select(builder.icmp_signed(">", x, y), x, y)
+
+        def place(record, name):
+            offset = builder.add(builder.mul(record, size(4 * RECORD)), size(4 * LANES * name))
+            return builder.inttoptr(builder.add(start, offset), lanes.as_pointer())
+
+        bits = splat(builder.trunc(power, ir.IntType(32)))
+        level = cgutils.alloca_once_value(builder, same(0))
+        above = cgutils.alloca_once_value(builder, same(-(2**31)))
+        below = cgutils.alloca_once_value(builder, same(-(2**31)))
+        with cgutils.for_range(builder, number, intp=size) as loop:
+            b = loop.index
+            before = builder.load(level)
+            counts = builder.load(place(b, COUNTS), align=4)
+            plus, minus = builder.and_(counts, same(MINUS - 1)), builder.lshr(counts, same(16))
+            risen = builder.add(before, plus)
+            up = builder.add(builder.load(place(b, HIGHEST), align=4), builder.shl(risen, bits))
+            fallen = builder.shl(builder.sub(minus, before), bits)
+            down = builder.sub(fallen, builder.load(place(b, LOWEST), align=4))
+            builder.store(same(0), place(b, COUNTS), align=4)
+            builder.store(up, place(b, ABOVE), align=4)
+            builder.store(down, place(b, BELOW), align=4)
+            builder.store(before, place(b, LEVEL), align=4)
+            builder.store(builder.sub(risen, minus), level)
+            builder.store(larger(up, builder.load(above)), above)
+            builder.store(larger(down, builder.load(below)), below)
+        for values, name in ((above, ABOVE), (below, BELOW), (level, LEVEL)):
+            builder.store(builder.load(values), place(number, name), align=4)
+        return context.get_dummy_value()
+
+    return types.none(types.int64, types.int64, types.int64), generate
+
+
+@njit(inline="always")
+def bound_blocks(table, shift):
+    """Fill the bounds and levels of a table from the counts of a draw, and empty the counts."""
+    n_groups, n_records = table.shape[:2]
+    for group in range(n_groups):
+        _bound_group(table.ctypes.data + 4 * RECORD * n_records * group, n_records - 1, shift)
+
+
+@kernel
+def read_block(paths, p, b, level, labels):
+    """Return the highest and the lowest value of a path in a block, infinite where nothing is read there."""
+    order, expected, is_end = paths.order[p], paths.expected[p], paths.is_end[p]
+    label, step = paths.label[paths.label_start[p] :], uint64(paths.label_step[p])
+    count = paths.events[p, b] + level
+    total = paths.total[p, b]
+    high = -np.inf
+    low = np.inf
+    # Unsigned places, which cannot count from the end, and choices instead of branches: 3 times faster.
+    for j in range(uint64(paths.start[p, b]), uint64(paths.start[p, b + 1])):
+        count += labels[uint64(order[j])] == label[step * j]
+        total += expected[j]
+        value = count - total
+        high = value if is_end[j] & (value > high) else high
+        low = value if is_end[j] & (value < low) else low
+    return high, low
+
+
+@kernel
+def _largest_of_path(paths, table, shift, p, labels, found):
+    """Return the largest distance of a path from 0, or ``found`` if that is larger."""
+    records = table[p // LANES]
+    lane = p % LANES
+    n_blocks = records.shape[0] - 1
+    unit = float(1 << shift)
+    top = 0
+    largest = records[0, ABOVE, lane]
+    for b in range(n_blocks):
+        bound = max(records[b, ABOVE, lane], records[b, BELOW, lane])
+        if bound > largest:
+            largest = bound
+            top = b
+    if max(largest, records[top, BELOW, lane]) <= found * unit:
+        return found
+    high, low = read_block(paths, p, top, records[top, LEVEL, lane], labels)  # leaves few others to read
+    found = max(found, high, -low)
+    for b in range(n_blocks):
+        if b != top and max(records[b, ABOVE, lane], records[b, BELOW, lane]) > found * unit:
+            high, low = read_block(paths, p, b, records[b, LEVEL, lane], labels)
+            found = max(found, high, -low)
+    return found
+
+
+@kernel
+def largest_of_paths(paths, table, shift, labels, scale, bound):
+    """Return the largest ``|path| / scale`` of paths whose blocks are bounded; ``bound (n_paths,)`` is overwritten.
+
+    A path of scale 0 never leaves 0 and is not counted, unless a label contradicts it: then the result is infinite.
+    """
+    n_paths = scale.size
+    unit = float(1 << shift)
+    last = table.shape[1] - 1
+    for p in range(n_paths):
+        bound[p] = max(table[p // LANES, last, ABOVE, p % LANES], table[p // LANES, last, BELOW, p % LANES]) / unit
+        if scale[p] > 0:
+            bound[p] /= scale[p]
+        else:
+            # Values of this path are whole numbers.
+            if bound[p] >= 1 and _largest_of_path(paths, table, shift, p, labels, 0.5) > 0.5:
+                return np.inf
+            bound[p] = 0.0
+    best = 0.0
+    while True:
+        p = np.argmax(bound)
+        if bound[p] <= best:
+            return best
+        best = max(best, _largest_of_path(paths, table, shift, p, labels, best * scale[p]) / scale[p])
+        bound[p] = 0.0
+
+
+@kernel
+def extremes_of_path(paths, table, shift, p, labels):
+    """Return the highest and the lowest value of a path, its start at 0 included, and the last one."""
+    records = table[p // LANES]
+    lane = p % LANES
+    n_blocks = records.shape[0] - 1
+    unit = float(1 << shift)
+    top = 0
+    bottom = 0
+    for b in range(n_blocks):
+        if records[b, ABOVE, lane] > records[top, ABOVE, lane]:
+            top = b
+        if records[b, BELOW, lane] > records[bottom, BELOW, lane]:
+            bottom = b
+    high = 0.0
+    low = 0.0
+    for b in (top, bottom):  # leaves few others to read
+        if records[b, ABOVE, lane] > high * unit or records[b, BELOW, lane] > -low * unit:
+            above, below = read_block(paths, p, b, records[b, LEVEL, lane], labels)
+            high = max(high, above)
+            low = min(low, below)
+    for b in range(n_blocks):
+        if b in (top, bottom):
+            continue
+        if records[b, ABOVE, lane] > high * unit or records[b, BELOW, lane] > -low * unit:
+            above, below = read_block(paths, p, b, records[b, LEVEL, lane], labels)
+            high = max(high, above)
+            low = min(low, below)
+    end = paths.events[p, n_blocks] + records[n_blocks, LEVEL, lane] - paths.total[p, n_blocks]
+    return high, low, end
+
+
+@kernel
+def extremes_of_paths(paths, table, shift, labels, extremes):
+    """Fill ``extremes (n_paths, 3)``: highest and lowest value of every path, 0 at its start included, and the last."""
+    for p in range(extremes.shape[0]):
+        extremes[p, 0], extremes[p, 1], extremes[p, 2] = extremes_of_path(paths, table, shift, p, labels)
+
+
+@kernel
+def excursion_from_either_end(paths, table, shift, p, labels):
+    """Return the largest distance of a path from its start or from its end, which is the start of the complement."""
+    records = table[p // LANES]
+    lane = p % LANES
+    n_blocks = records.shape[0] - 1
+    unit = float(1 << shift)
+    end = paths.events[p, n_blocks] + records[n_blocks, LEVEL, lane] - paths.total[p, n_blocks]
+    up = max(0.0, -end)
+    down = max(0.0, end)
+    found = abs(end)
+    top = 0
+    largest = -np.inf
+    for b in range(n_blocks):
+        bound = max(records[b, ABOVE, lane] / unit + up, records[b, BELOW, lane] / unit + down)
+        if bound > largest:
+            largest = bound
+            top = b
+    if largest <= found:
+        return found
+    high, low = read_block(paths, p, top, records[top, LEVEL, lane], labels)  # leaves few others to read
+    found = max(found, high + up, down - low)
+    for b in range(n_blocks):
+        if b != top and max(records[b, ABOVE, lane] / unit + up, records[b, BELOW, lane] / unit + down) > found:
+            high, low = read_block(paths, p, b, records[b, LEVEL, lane], labels)
+            found = max(found, high + up, down - low)
+    return found
+
+
+@kernel
+def read_counted_paths(paths, table, shift, counts, labels, scale, largest, either, extremes):
+    """Fill the values of paths of the replicates ``labels (n_replicates, n_samples)``, whose events are counted.
+
+    ``counts (n_replicates, n_groups * n_blocks * LANES)`` are those of the blocks, as `COUNTS`. The first paths, whose
+    scales are given, are read together: ``largest (n_replicates,)`` is the largest of their ``|path| / scale``. Of the
+    next ones ``either (n_replicates, n_either)`` are the excursions from either end, of the others ``extremes
+    (n_replicates, n_others, 3)`` the highest, the lowest and the last value.
+    """
+    n_groups = table.shape[0]
+    n_blocks = table.shape[1] - 1
+    n_scaled = scale.size
+    n_either = either.shape[1]
+    bound = np.empty(n_scaled)
+    for r in range(counts.shape[0]):
+        place = 0
+        for group in range(n_groups):
+            for b in range(n_blocks):
+                for lane in range(LANES):
+                    table[group, b, COUNTS, lane] = counts[r, place + lane]
+                place += LANES
+        bound_blocks(table, shift)
+        if n_scaled:
+            largest[r] = largest_of_paths(paths, table, shift, labels[r], scale, bound)
+        for p in range(n_either):
+            either[r, p] = excursion_from_either_end(paths, table, shift, n_scaled + p, labels[r])
+        for p in range(extremes.shape[1]):
+            found = extremes_of_path(paths, table, shift, n_scaled + n_either + p, labels[r])
+            extremes[r, p, 0], extremes[r, p, 1], extremes[r, p, 2] = found

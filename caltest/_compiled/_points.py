@@ -1,0 +1,148 @@
+"""Simulated labels as departures from the usual ones: what is drawn costs what changes, not what stays.
+
+Under calibration a row falls to its most probable outcome, its usual one, with probability 1 - q. Let points fall on
+its other outcomes as a Poisson process of rate -log(1 - q) in all, each in proportion to its probability. No point hits
+the row with probability 1 - q; otherwise the first point names its label. So a label has the right distribution, and
+rows are independent, because Poisson processes of different rows are. Points of all rows are drawn together, their
+number first.
+
+An entry, a row and an outcome, has the number ``row << shift | outcome``.
+"""
+
+import numpy as np
+from numba import njit, uint32, uint64
+
+from caltest._compiled._jit import kernel
+
+_SMALLEST_TERM = 1e-18
+_WHOLE = 2.0**64
+_ALL = uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@kernel
+def usual_outcomes(prob, usual, departure):
+    """Fill the most probable outcome ``(n_samples,)`` of each row and the chance ``(n_samples,)`` of all others."""
+    n_samples, n_outcomes = prob.shape
+    for i in range(n_samples):
+        best = 0
+        total = 0.0
+        for k in range(n_outcomes):
+            total += max(np.float64(prob[i, k]), 0.0)
+            if prob[i, k] > prob[i, best]:
+                best = k
+        others = 0.0
+        for k in range(n_outcomes):
+            others += max(np.float64(prob[i, k]), 0.0) if k != best else 0.0
+        usual[i] = best
+        departure[i] = others / total
+
+
+@njit(inline="always")
+def _rate(q):
+    """Return -log(1 - q), from products and sums alone, which are the same on every processor."""
+    z = q / (2.0 - q)
+    power = z
+    square = z * z
+    total = 0.0
+    j = 1.0
+    while power > _SMALLEST_TERM * j:
+        total += power / j
+        power *= square
+        j += 2.0
+    return 2.0 * total
+
+
+@kernel
+def point_rates(prob, usual, departure, shift):
+    """Return the entries ``(m,) uint32`` that a point may fall on, and its rates ``(m,)``."""
+    n_samples, n_outcomes = prob.shape
+    m = 0
+    for i in range(n_samples):
+        for k in range(n_outcomes):
+            m += departure[i] > 0 and k != usual[i] and prob[i, k] > 0
+    entry = np.empty(m, np.uint32)
+    rate = np.empty(m)
+    m = 0
+    for i in range(n_samples):
+        if departure[i] <= 0:
+            continue
+        others = 0.0
+        for k in range(n_outcomes):
+            others += max(np.float64(prob[i, k]), 0.0) if k != usual[i] else 0.0
+        scale = _rate(departure[i]) / others
+        for k in range(n_outcomes):
+            if k != usual[i] and prob[i, k] > 0:
+                entry[m] = uint32((uint64(i) << uint64(shift)) | uint64(k))
+                rate[m] = prob[i, k] * scale
+                m += 1
+    return entry, rate
+
+
+@kernel
+def poisson_thresholds(mean, size):
+    """Return ``(size,) uint64``: P(N <= j) times 2**64 for a Poisson number N of some mean, from products alone."""
+    mass = np.zeros(size)
+    mode = min(int(mean), size - 1)
+    mass[mode] = 1.0
+    for j in range(mode + 1, size):
+        mass[j] = mass[j - 1] * mean / j
+    for j in range(mode - 1, -1, -1):
+        mass[j] = mass[j + 1] * (j + 1) / mean
+    total = 0.0
+    for j in range(size):
+        total += mass[j]
+    thresholds = np.empty(size, np.uint64)
+    below = 0.0
+    for j in range(size):
+        below += mass[j]
+        thresholds[j] = uint64(below / total * _WHOLE) if below < total else _ALL
+    thresholds[size - 1] = _ALL
+    return thresholds
+
+
+@njit(inline="always")
+def _search(thresholds, word):
+    """Return the first place whose threshold is not below the word."""
+    low = 0
+    high = thresholds.size - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if thresholds[middle] >= word:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@kernel
+def draw_departures(words, number, record, entry, shift, usual, labels, departed, end):
+    """Fill ``labels (n_replicates, n_samples)``, and list the entries of those that are not the usual ones.
+
+    ``words (n_replicates, n_words) uint64`` are random: the first one chooses the number of points by the thresholds
+    ``number``, each other one a point by the alias table of the entries: a number below m in its upper half, kept
+    if its lower half lies below the threshold in the upper half of ``record``, whose lower half is the alias. The
+    entries of replicate r are ``departed[end[r] : end[r + 1]]``.
+    """
+    n_replicates, n_samples = labels.shape
+    m = uint64(record.size)
+    lower = uint64(0xFFFFFFFF)
+    outcome = (uint64(1) << uint64(shift)) - uint64(1)
+    last = uint64(0)
+    end[0] = 0
+    for r in range(n_replicates):
+        label = labels[r]
+        word = words[r]
+        for i in range(n_samples):
+            label[i] = usual[i]
+        for p in range(1, _search(number, word[0]) + 1):
+            # The product of the word and m in two halves, because one of 128 bits is slow.
+            place = (word[p] >> uint64(32)) * m + (((word[p] & lower) * m) >> uint64(32))
+            known = record[place >> uint64(32)]
+            kept = (place & lower) < (known >> uint64(32))
+            found = uint64(entry[place >> uint64(32)]) if kept else known & lower
+            row = found >> uint64(shift)
+            first = label[row] == usual[row]
+            label[row] = found & outcome if first else label[row]
+            departed[last] = found
+            last += uint64(first)
+        end[r + 1] = last

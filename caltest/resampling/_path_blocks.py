@@ -1,0 +1,143 @@
+"""Cumulative residuals of several events in blocks of rows: what every draw shares, see `caltest._compiled`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._path_blocks import COUNTS, LANES, RECORD, Paths, fill_path
+from caltest.predictions._order import stable_order
+
+_MOST_ROWS = 2**16 - 1  # of a block: counts of 16 bits
+_LARGEST_SHIFT = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """The cumulative residual of an event in the order of a score.
+
+    Attributes
+    ----------
+    score : array of shape (n_samples,)
+        The path goes from the smallest score to the largest.
+    expected : array of shape (n_samples,)
+        Null probability of the event.
+    label : int, or array of shape (n_samples,)
+        The label that is the event, for all rows or for each.
+    """
+
+    score: NDArray[Any]
+    expected: NDArray[Any]
+    label: int | NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class PathBlocks:
+    """Paths cut into blocks.
+
+    Attributes
+    ----------
+    paths : Paths
+        What is read of them where they are read exactly.
+    table : array of shape (n_groups, n_blocks + 1, 6, LANES), int32
+        The blocks of the base path, without counts. Draws count in a copy of it.
+    shift : int
+        Bounds are in units of ``2**-shift``.
+    block : array of shape (n_samples, n_paths), unsigned integers
+        The block of every row in every path.
+    """
+
+    paths: Paths
+    table: NDArray[np.int32]
+    shift: int
+    block: NDArray[Any]
+
+    @classmethod
+    def of(
+        cls,
+        paths: Iterable[Path],
+        n_paths: int,
+        n_samples: int,
+        label_dtype: np.dtype[Any],
+        *,
+        expected_dtype: np.dtype[Any] | type = np.float64,
+        usual: NDArray[Any] | None = None,
+        n_blocks: int | None = None,
+    ) -> PathBlocks:
+        """Cut ``n_paths`` paths, which are read one by one.
+
+        Parameters
+        ----------
+        paths : iterable of Path
+            The paths.
+        n_paths, n_samples : int
+            Their number, and that of the rows.
+        label_dtype, expected_dtype : numpy.dtype
+            Types of the labels, and of the null probabilities as they are stored.
+        usual : array of shape (n_samples,), integers, optional
+            Labels of the base path; -1 where a row has none. By default no row has one.
+        n_blocks : int, optional
+            Number of blocks of each path.
+        """
+        wanted = default_n_blocks(n_samples, n_paths) if n_blocks is None else n_blocks
+        size = max(1, min(wanted, n_samples), -(-2 * n_samples // (_MOST_ROWS - 1)))
+        # Bounds of values up to n_samples in absolute value reach twice as far.
+        shift = max(0, min(_LARGEST_SHIFT, int(np.log2(2**30 / (1.01 * n_samples + 8)))))
+        shape, ends = (n_paths, n_samples), (n_paths, size + 1)
+        groups = -(-n_paths // LANES)
+        table = np.zeros((groups, size + 1, 6, LANES), dtype=np.int32)
+        block = np.empty((n_samples, n_paths), dtype=np.min_scalar_type(size - 1))
+        step = np.zeros(n_paths, dtype=np.int64)
+        made = Paths(
+            np.empty(shape, dtype=np.min_scalar_type(n_samples - 1)),
+            np.empty(shape, dtype=expected_dtype),
+            np.empty(shape, dtype=np.bool_),
+            np.empty(0, dtype=label_dtype),
+            np.zeros(n_paths, dtype=np.int64),
+            step,
+            np.empty(ends, dtype=np.int64),
+            np.empty(ends, dtype=np.int64),
+            np.empty(ends),
+        )
+        labels = []
+        for p, path in enumerate(paths):
+            order = stable_order(path.score)
+            each = np.asarray(path.label)
+            happens = np.zeros(n_samples, dtype=np.bool_) if usual is None else usual == each
+            score, expected = path.score.astype(np.float64), path.expected.astype(np.float64)
+            fill_path(p, order, score, expected, happens, size, shift, made, table, block)
+            step[p] = each.ndim
+            labels.append(each[order] if each.ndim else each[None])
+        start = np.cumsum([0] + [len(some) for some in labels[:-1]])
+        made = made._replace(label=np.concatenate(labels).astype(label_dtype), label_start=start)
+        return cls(made, table, shift, block)
+
+    @property
+    def n_paths(self) -> int:
+        """Number of paths."""
+        return self.block.shape[1]
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks of each path."""
+        return self.table.shape[1] - 1
+
+    @cached_property
+    def slot(self) -> NDArray[Any]:
+        """Place of the counter of every row and path in the flat table, ``(n_samples, n_paths)``."""
+        p = np.arange(self.n_paths)
+        first = p // LANES * (self.n_blocks + 1) * RECORD + COUNTS * LANES + p % LANES
+        dtype = np.min_scalar_type(self.table.size - 1)
+        return first.astype(dtype) + self.block * np.array(RECORD, dtype)
+
+
+def default_n_blocks(n_samples: int, n_paths: int) -> int:
+    """Return a number of blocks: many, so that few rows are read; fewer for many paths, which are bounded together."""
+    if n_paths <= LANES:
+        return 64
+    return int(np.clip(n_samples / (8 * n_paths), 4, 128))

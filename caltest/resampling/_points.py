@@ -1,0 +1,111 @@
+"""Labels simulated by their departures from the usual ones, where these are few."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._alias import alias_tables
+from caltest._compiled._draws import random_words
+from caltest._compiled._points import draw_departures, point_rates, poisson_thresholds, usual_outcomes
+from caltest.predictions._lens import outcome_dtype
+from caltest.predictions._sample import Sample
+
+LARGEST_DEPARTURE = 0.25
+"""Mean chance that a label is not the most probable one, up to which looking for such labels is faster than drawing all
+of them. Measured; see docs/how-it-is-fast.md."""
+_MOST_CLASSES = 32
+_MOST_ENTRIES = 2**23  # the tables of more entries do not fit into the cache, and take more memory than the predictions
+_DEVIATIONS = 12  # P(a Poisson number is so many standard deviations above its mean) is far below that of any draw
+_LANES = 32  # words are made in groups of so many
+
+
+@dataclass(frozen=True, eq=False)
+class Departures:
+    """Simulated labels of several replicates, and which of them are not the usual ones.
+
+    Attributes
+    ----------
+    labels : array of shape (n_replicates, n_samples)
+        All labels.
+    entry : array of unsigned integers
+        ``row << shift | label`` of the labels that are not the usual ones, replicate by replicate.
+    end : array of shape (n_replicates + 1,)
+        Those of replicate r are ``entry[end[r] : end[r + 1]]``.
+    """
+
+    labels: NDArray[Any]
+    entry: NDArray[np.uint32]
+    end: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """What labels of a sample are drawn from by Poisson points; see `_compiled._points`.
+
+    Attributes
+    ----------
+    n_outcomes : int
+        Number of outcomes.
+    usual : array of shape (n_samples,)
+        The most probable outcome of each observation.
+    shift : int
+        The number of an entry is ``row << shift | outcome``.
+    number : array of uint64
+        Cumulative distribution of the number of points, times 2**64.
+    record : array of shape (n_entries,), uint64
+        Alias table of the entries that points fall on.
+    entry : array of shape (n_entries,), uint32
+        Their numbers.
+    """
+
+    n_outcomes: int
+    usual: NDArray[Any]
+    shift: int
+    number: NDArray[np.uint64]
+    record: NDArray[np.uint64]
+    entry: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, sample: Sample) -> Points | None:
+        """Return the points of a sample; None where drawing every label is faster."""
+        prob = sample.given_null
+        n_samples, n_outcomes = prob.shape
+        if n_outcomes > _MOST_CLASSES or prob.size > _MOST_ENTRIES:
+            return None
+        usual, departure = np.empty(n_samples, dtype=outcome_dtype(n_outcomes)), np.empty(n_samples)
+        usual_outcomes(prob, usual, departure)
+        if departure.mean() > LARGEST_DEPARTURE:
+            return None
+        shift = (n_outcomes - 1).bit_length()
+        entry, rate = point_rates(prob, usual, departure, shift)
+        # Not `sum`, whose order depends on the processor.
+        mean = float(np.cumsum(rate)[-1]) if len(rate) else 0.0
+        largest = math.ceil(mean + _DEVIATIONS * math.sqrt(mean)) + 2 * _LANES - 1
+        number = poisson_thresholds(mean, largest // _LANES * _LANES)
+        thresholds, alias = alias_tables(rate, np.array([0, len(rate)]))
+        record = (thresholds.astype(np.uint64) << np.uint64(32)) | entry[alias]
+        return cls(n_outcomes, usual, shift, number, record, entry)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of observations."""
+        return len(self.usual)
+
+    @property
+    def bytes_each(self) -> int:
+        """Memory of one replicate."""
+        return self.n_samples * self.usual.itemsize + 12 * len(self.number)
+
+    def draw(self, seed: np.uint64, first: int, n_replicates: int) -> Departures:
+        """Return the labels of the replicates from ``first`` on."""
+        words = np.empty((n_replicates, len(self.number)), dtype=np.uint64)
+        random_words(seed, first, words)
+        labels = np.empty((n_replicates, self.n_samples), dtype=self.usual.dtype)
+        entry, end = np.empty(words.size, dtype=np.uint32), np.empty(n_replicates + 1, dtype=np.int64)
+        draw_departures(words, self.number, self.record, self.entry, self.shift, self.usual, labels, entry, end)
+        return Departures(labels, entry, end)

@@ -1,0 +1,90 @@
+"""Paths bounded by block and read in few of them, against plain NumPy."""
+
+import numpy as np
+import pytest
+from caltest.statistics._path_blocks import Path, PathBlocks
+from numba import njit
+
+from caltest._compiled._path_blocks import MINUS, bound_blocks, extremes_of_paths, largest_of_paths
+from caltest.predictions._lens import outcome_dtype
+
+
+@njit
+def read(paths, table, shift, labels, scale, extremes):
+    bound_blocks(table, shift)
+    extremes_of_paths(paths, table, shift, labels, extremes)
+    return largest_of_paths(paths, table, shift, labels, scale, np.empty(scale.size))
+
+
+def count(blocks, table, labels, event, usual):
+    """Note the events that differ from those of the base path."""
+    for p, of_path in enumerate(event):
+        now, before = labels == of_path, usual == of_path
+        np.add.at(table.ravel(), blocks.slot[now & ~before, p], 1)
+        np.add.at(table.ravel(), blocks.slot[before & ~now, p], MINUS)
+
+
+def plain(path, labels):
+    """Highest and lowest value and end of a path."""
+    order = np.argsort(path.score, kind="stable")
+    residual = np.cumsum(((labels == path.label) - path.expected)[order])
+    ends = residual[np.append(np.diff(path.score[order]) > 0, True)]
+    return max(0, ends.max()), min(0, ends.min()), ends[-1]
+
+
+def predictions(n_samples, n_classes, decimals, rng):
+    prob = rng.dirichlet(np.full(n_classes, 0.3), size=n_samples)
+    if decimals is not None:
+        prob = prob.round(decimals)
+        prob[prob.sum(axis=1) == 0] = 1
+    if n_samples % 2 and n_classes > 3:
+        prob[:, 1] = 0  # a class without variance
+    return prob / prob.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("n_classes", [3, 15, 16, 33, 300])
+def test_equals_plain_numpy(n_classes):
+    rng = np.random.default_rng(n_classes)
+    for n_samples in (1, 2, 63, 64, 65, 700):
+        for decimals in (None, 1, 2):
+            prob = predictions(n_samples, n_classes, decimals, rng)
+            top = prob.argmax(axis=1)
+            event = [*range(n_classes), top]
+            paths = [Path(prob[:, k], prob[:, k], k) for k in range(n_classes)]
+            paths.append(Path(prob.max(axis=1), prob.max(axis=1), top))
+            drawn = np.minimum((np.cumsum(prob, axis=1) < rng.random((n_samples, 1))).sum(axis=1), n_classes - 1)
+            variance = np.array([(path.expected * (1 - path.expected)).sum() for path in paths])
+            scale = np.sqrt(np.where(variance > 1e-12, variance, 0))
+            for usual in (None, top, np.where(prob.max(axis=1) > 0.5, top, -1)):
+                dtype = outcome_dtype(n_classes)
+                for n_blocks in (None, 5):
+                    options = {"usual": usual, "n_blocks": n_blocks}
+                    blocks = PathBlocks.of(paths, len(paths), n_samples, dtype, **options)
+                    for labels in (drawn, top, np.zeros(n_samples, int), rng.integers(n_classes, size=n_samples)):
+                        table = blocks.table.copy()
+                        count(blocks, table, labels, event, np.full(n_samples, -1) if usual is None else usual)
+                        extremes = np.empty((len(paths), 3))
+                        arguments = table, blocks.shift, labels.astype(dtype), scale, extremes
+                        largest = read(blocks.paths, *arguments)
+                        expected = np.array([plain(path, labels) for path in paths])
+                        np.testing.assert_allclose(extremes, expected, rtol=1e-12, atol=1e-12)
+                        far = np.maximum(expected[:, 0], -expected[:, 1])
+                        without = np.where(far > 0.5, np.inf, 0)
+                        standardised = np.where(scale > 0, far / np.where(scale > 0, scale, 1), without).max()
+                        np.testing.assert_allclose(largest, standardised, rtol=1e-12, atol=1e-12)
+                        assert not table[:, :-1, 0].any()
+
+
+def test_few_blocks_of_many_rows():
+    """Counts of 16 bits and bounds of 32: more blocks and a larger unit, and all labels at one end of the path."""
+    n_samples = 200_000
+    score = np.linspace(0.1, 0.9, n_samples)
+    blocks = PathBlocks.of([Path(score, score, 1)], 1, n_samples, np.dtype(np.uint8), n_blocks=1)
+    assert blocks.n_blocks >= 7
+    assert np.diff(blocks.paths.start[0]).max() < 2**16
+    for labels in (score < 0.5, score >= 0.5, score > 0, score < 0):
+        table = blocks.table.copy()
+        count(blocks, table, labels, [1], np.full(n_samples, -1))
+        extremes = np.empty((1, 3))
+        read(blocks.paths, table, blocks.shift, labels.astype(np.uint8), np.ones(1), extremes)
+        np.testing.assert_allclose(extremes[0], plain(Path(score, score, 1), labels), rtol=1e-12, atol=1e-9)
