@@ -15,7 +15,6 @@ from caltest._compiled._jit import kernel
 
 CHUNK = 64  # a count of so many rows, and its distance from the predicted sum, fit in one byte
 _TILE = 1024
-_ROUNDING = 1e-9  # a sum that is made in two ways may differ by this
 _PASSES = 3  # of candidates for the ends of isotonic blocks; more of them drop too few to be worth it
 
 
@@ -33,37 +32,6 @@ def _ones(typing_context, x):
         return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), generate
-
-
-@intrinsic
-def _leading_zeros(typing_context, x):
-    def generate(context, builder, signature, arguments):
-        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint64(types.uint64), generate
-
-
-@njit(inline="always")
-def _next(bits, place):
-    """Return the place of the first bit after ``place`` that is set."""
-    w = (place + uint64(1)) >> uint64(6)
-    word = bits[w] >> ((place + uint64(1)) & uint64(63)) << ((place + uint64(1)) & uint64(63))
-    while word == 0:
-        w += uint64(1)
-        word = bits[w]
-    return (w << uint64(6)) + _trailing_zeros(word)
-
-
-@njit(inline="always")
-def _last(bits, place):
-    """Return the place of the last bit up to ``place`` that is set."""
-    w = place >> uint64(6)
-    cut = uint64(63) - (place & uint64(63))
-    word = bits[w] << cut >> cut
-    while word == 0:
-        w -= uint64(1)
-        word = bits[w]
-    return (w << uint64(6)) + uint64(63) - _leading_zeros(word)
 
 
 @njit(inline="always")
@@ -147,154 +115,6 @@ def path_extremes(outcomes, after, following, steps, levels):
         extremes[r, 1] = low
         extremes[r, 2] = total - after[n_samples - 1]
     return extremes
-
-
-@kernel
-def word_extremes(total, block, extremes):
-    """Fill ``extremes (2, n_words)``: the extremes of `largest_excursions` in words of 64 places.
-
-    What a path would reach there if every row so far were an event: the largest ``i + 1`` less the predicted sum at the
-    end of the tied block of row i, the smallest ``i`` less that at its start.
-    """
-    n_samples = total.size - 1
-    for w in range((n_samples + 63) // 64):
-        high = -np.inf
-        low = np.inf
-        for i in range(64 * w, min(64 * w + 64, n_samples)):
-            high = max(high, i + 1 - total[_next(block, uint64(i))])
-            low = min(low, i - total[_last(block, uint64(i))])
-        extremes[0, w] = high
-        extremes[1, w] = low
-
-
-@njit(inline="always")
-def _mark_places(outcome, ranks, n_outcomes, n_words, bitmap):
-    """Set the bit of each row in the bitmap of its class, at its place in the order of that class."""
-    for i in range(outcome.size):
-        drawn = uint64(outcome[i])
-        place = uint64(ranks[uint64(i) * uint64(n_outcomes) + drawn])
-        bitmap[drawn * uint64(n_words) + (place >> uint64(6))] |= uint64(1) << (place & uint64(63))
-
-
-@kernel
-def largest_excursions(outcomes, rank, total, block, extremes):
-    """Return ``(n_replicates, n_outcomes)``: for each class the largest excursion of its path.
-
-    ``rank (n_samples, n_outcomes)`` is the place of a row when sorted by a class's probability; in that order, ``total
-    (n_outcomes, n_samples + 1)`` are the predicted sums before every row, and the bits of ``block (n_outcomes, n_words
-    + 1)`` mark where tied blocks start, and the end. ``extremes (2, n_outcomes, n_words)`` are made by `word_extremes`.
-    Between two rows that fall to class c its path only decreases, so extremes occur at those rows alone: n_samples
-    visits serve all classes. A bitmap per class sorts them, and a word of 64 places is skipped where counting its
-    events, or its other rows, shows that the path sets no new extreme there.
-    """
-    n_replicates, n_samples = outcomes.shape
-    n_outcomes = rank.shape[1]
-    n_words = (n_samples + 63) // 64
-    ranks = rank.ravel()
-    bitmap = np.zeros(n_outcomes * n_words, np.uint64)
-    largest = np.empty((n_replicates, n_outcomes))
-    for r in range(n_replicates):
-        _mark_places(outcomes[r], ranks, n_outcomes, n_words, bitmap)
-        for c in range(n_outcomes):
-            high = 0.0
-            low = 0.0
-            count = 0.0
-            for w in range(n_words):
-                word = bitmap[c * n_words + w]
-                if word == 0:
-                    continue
-                bitmap[c * n_words + w] = 0
-                first = 64 * w
-                last = min(first + 63, n_samples - 1)
-                events = float(_ones(word))
-                others = first - count  # rows of other classes so far
-                # Sums inside a tied block bound those at its ends.
-                highest = min(count + events - total[c, first + 1], extremes[0, c, w] - others)
-                lowest = max(count - total[c, last], extremes[1, c, w] - others - (last + 1 - first - events))
-                if highest <= high and lowest >= low:
-                    count += events
-                    continue
-                while word:
-                    j = uint64(first) + _trailing_zeros(word)
-                    word &= word - uint64(1)
-                    low = min(low, count - total[c, _last(block[c], j)])
-                    count += 1.0
-                    high = max(high, count - total[c, _next(block[c], j)])
-            low = min(low, count - total[c, n_samples])
-            largest[r, c] = max(high, -low)
-    return largest
-
-
-@njit(inline="always")
-def _sum_before(total, score, place):
-    """Return the predicted sum before a place in the order of a class, from that before its word."""
-    w = place >> uint64(6)
-    before = total[w]
-    for i in range(w << uint64(6), place):
-        before += score[i]
-    return before
-
-
-@kernel
-def largest_excursions_of_many(outcomes, rank, score, total, block, extremes):
-    """Return the same as `largest_excursions`, with the predicted sums of words instead of rows in memory.
-
-    ``score (n_outcomes, n_samples)`` are the null probabilities in the order of each class, of any precision, and
-    ``total (n_outcomes, n_words + 1)`` their sums before every word of 64 places.
-    """
-    n_replicates, n_samples = outcomes.shape
-    n_outcomes = rank.shape[1]
-    n_words = (n_samples + 63) // 64
-    ranks = rank.ravel()
-    bitmap = np.zeros(n_outcomes * n_words, np.uint64)
-    largest = np.empty((n_replicates, n_outcomes))
-    for r in range(n_replicates):
-        _mark_places(outcomes[r], ranks, n_outcomes, n_words, bitmap)
-        for c in range(n_outcomes):
-            high = 0.0
-            low = 0.0
-            count = 0.0
-            for w in range(n_words):
-                word = bitmap[c * n_words + w]
-                if word == 0:
-                    continue
-                bitmap[c * n_words + w] = 0
-                first = 64 * w
-                last = min(first + 63, n_samples - 1)
-                events = float(_ones(word))
-                others = first - count  # rows of other classes so far
-                highest = min(count + events - total[c, w] - score[c, first], extremes[0, c, w] - others)
-                lowest = max(
-                    count - total[c, w + 1] + score[c, last], extremes[1, c, w] - others - (last + 1 - first - events)
-                )
-                if highest <= high - _ROUNDING and lowest >= low + _ROUNDING:
-                    count += events
-                    continue
-                place = uint64(first)
-                before = total[c, w]
-                while word:
-                    j = uint64(first) + _trailing_zeros(word)
-                    word &= word - uint64(1)
-                    start = _last(block[c], j)
-                    if start < uint64(first):
-                        low = min(low, count - _sum_before(total[c], score[c], start))
-                    elif start >= place:  # else the start of this tied block was read already, with a lower count
-                        while place < start:
-                            before += score[c, place]
-                            place += uint64(1)
-                        low = min(low, count - before)
-                    count += 1.0
-                    stop = _next(block[c], j)
-                    if stop > uint64(last) + uint64(1):
-                        high = max(high, count - _sum_before(total[c], score[c], stop))
-                        continue
-                    while place < stop:
-                        before += score[c, place]
-                        place += uint64(1)
-                    high = max(high, count - before)
-            low = min(low, count - total[c, n_words])
-            largest[r, c] = max(high, -low)
-    return largest
 
 
 @kernel

@@ -11,10 +11,10 @@ The table of the blocks is one array, ``table (n_groups, n_blocks + 1, 6, LANES)
 one vector holds a number of all of them, and everything at constant distances, so that no check of overlaps is needed.
 The six numbers of a block are
 
-0. `COUNTS`: ``plus + 65536 * minus`` of the draw, emptied by `bound_blocks`;
+0. `COUNTS`: ``plus + 65536 * minus`` of the draw, emptied by `_bound_blocks`;
 1. `HIGHEST` and 2. `LOWEST`: extremes of the base path in ``2**-shift``, rounded outwards; `NOWHERE` if it is not read;
-3. `ABOVE` and 4. `BELOW`: bounds of the path and of its negative, in the same unit, made by `bound_blocks`;
-5. `LEVEL`: the difference at the start of the block, made by `bound_blocks`.
+3. `ABOVE` and 4. `BELOW`: bounds of the path and of its negative, in the same unit, made by `_bound_blocks`;
+5. `LEVEL`: the difference at the start of the block, made by `_bound_blocks`.
 
 The record behind the last block holds the largest bounds of all, and the difference at the end.
 """
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types, uint64
+from numba import int32, njit, types, uint64
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ COUNTS, HIGHEST, LOWEST, ABOVE, BELOW, LEVEL = range(6)
 RECORD = 6 * LANES
 NOWHERE = 2**30  # beyond every path, even after `level` was added, and within 32 bits
 MINUS = 2**16  # one event fewer in `COUNTS`
+_TILE = 4  # words of 64 rows whose places stay in the first-level cache
+_TOGETHER = 16  # replicates that are counted there
 
 
 class Paths(NamedTuple):
@@ -69,9 +71,32 @@ class Paths(NamedTuple):
     total: NDArray[np.float64]
 
 
+class Rows(NamedTuple):
+    """What is counted of the rows.
+
+    Attributes
+    ----------
+    place : array of shape (n_samples, n_paths), unsigned integers
+        Place of the counter of every row and path among ``(n_groups, n_blocks, LANES)``.
+    usual : array of shape (n_samples,)
+        Labels of the base path; anything where a row has none.
+    has_usual : array of words of 64 bits
+        Whether a row has one, 64 rows to a word.
+    others : array
+        Rows without one.
+    """
+
+    place: NDArray[Any]
+    usual: NDArray[Any]
+    has_usual: NDArray[np.uint64]
+    others: NDArray[Any]
+
+
 @kernel
-def fill_path(p, order, score, expected, usual, n_blocks, shift, paths, table, block):
-    """Fill the entries of path p but its labels, and ``block (n_samples, n_paths)``: the block of every row.
+def fill_path(p, order, score, expected, usual, n_blocks, shift, paths, table, place):
+    """Fill the entries of path p but its labels, and its column of ``place (n_samples, n_paths)``.
+
+    The place of a row in a path is that of its counter among ``(n_groups, n_blocks, LANES)``.
 
     ``score``, ``expected`` and ``usual``, whether the row is an event on the base path, are in the order of the rows.
     Blocks have equal sums of the share of the rows and the share of the expected differences from the base path: long
@@ -106,7 +131,7 @@ def fill_path(p, order, score, expected, usual, n_blocks, shift, paths, table, b
             paths.total[p, b] = total
         paths.order[p, j] = row
         paths.expected[p, j] = expected[row]
-        block[row, p] = b
+        place[row, p] = (group * n_blocks + b) * LANES + lane
         share += of_row + of_difference * (1.0 - expected[row] if usual[row] else expected[row])
         events += usual[row]
         total += expected[row]
@@ -178,7 +203,7 @@ def _bound_group(typing_context, address, n_blocks, shift):
 
 
 @njit(inline="always")
-def bound_blocks(table, shift):
+def _bound_blocks(table, shift):
     """Fill the bounds and levels of a table from the counts of a draw, and empty the counts."""
     n_groups, n_records = table.shape[:2]
     for group in range(n_groups):
@@ -186,21 +211,20 @@ def bound_blocks(table, shift):
 
 
 @kernel
-def read_block(paths, p, b, level, labels):
+def _read_block(paths, p, b, level, labels):
     """Return the highest and the lowest value of a path in a block, infinite where nothing is read there."""
     order, expected, is_end = paths.order[p], paths.expected[p], paths.is_end[p]
-    label, step = paths.label[paths.label_start[p] :], uint64(paths.label_step[p])
+    label, step = paths.label[paths.label_start[p] :], paths.label_step[p]
     count = paths.events[p, b] + level
     total = paths.total[p, b]
     high = -np.inf
     low = np.inf
-    # Unsigned places, which cannot count from the end, and choices instead of branches: 3 times faster.
-    for j in range(uint64(paths.start[p, b]), uint64(paths.start[p, b + 1])):
-        count += labels[uint64(order[j])] == label[step * j]
+    for j in range(paths.start[p, b], paths.start[p, b + 1]):
+        count += labels[order[j]] == label[step * j]
         total += expected[j]
-        value = count - total
-        high = value if is_end[j] & (value > high) else high
-        low = value if is_end[j] & (value < low) else low
+        if is_end[j]:
+            high = max(high, count - total)
+            low = min(low, count - total)
     return high, low
 
 
@@ -220,17 +244,17 @@ def _largest_of_path(paths, table, shift, p, labels, found):
             top = b
     if max(largest, records[top, BELOW, lane]) <= found * unit:
         return found
-    high, low = read_block(paths, p, top, records[top, LEVEL, lane], labels)  # leaves few others to read
+    high, low = _read_block(paths, p, top, records[top, LEVEL, lane], labels)  # leaves few others to read
     found = max(found, high, -low)
     for b in range(n_blocks):
         if b != top and max(records[b, ABOVE, lane], records[b, BELOW, lane]) > found * unit:
-            high, low = read_block(paths, p, b, records[b, LEVEL, lane], labels)
+            high, low = _read_block(paths, p, b, records[b, LEVEL, lane], labels)
             found = max(found, high, -low)
     return found
 
 
 @kernel
-def largest_of_paths(paths, table, shift, labels, scale, bound):
+def _largest_of_paths(paths, table, shift, labels, scale, bound):
     """Return the largest ``|path| / scale`` of paths whose blocks are bounded; ``bound (n_paths,)`` is overwritten.
 
     A path of scale 0 never leaves 0 and is not counted, unless a label contradicts it: then the result is infinite.
@@ -257,7 +281,7 @@ def largest_of_paths(paths, table, shift, labels, scale, bound):
 
 
 @kernel
-def extremes_of_path(paths, table, shift, p, labels):
+def _extremes_of_path(paths, table, shift, p, labels):
     """Return the highest and the lowest value of a path, its start at 0 included, and the last one."""
     records = table[p // LANES]
     lane = p % LANES
@@ -274,14 +298,14 @@ def extremes_of_path(paths, table, shift, p, labels):
     low = 0.0
     for b in (top, bottom):  # leaves few others to read
         if records[b, ABOVE, lane] > high * unit or records[b, BELOW, lane] > -low * unit:
-            above, below = read_block(paths, p, b, records[b, LEVEL, lane], labels)
+            above, below = _read_block(paths, p, b, records[b, LEVEL, lane], labels)
             high = max(high, above)
             low = min(low, below)
     for b in range(n_blocks):
         if b in (top, bottom):
             continue
         if records[b, ABOVE, lane] > high * unit or records[b, BELOW, lane] > -low * unit:
-            above, below = read_block(paths, p, b, records[b, LEVEL, lane], labels)
+            above, below = _read_block(paths, p, b, records[b, LEVEL, lane], labels)
             high = max(high, above)
             low = min(low, below)
     end = paths.events[p, n_blocks] + records[n_blocks, LEVEL, lane] - paths.total[p, n_blocks]
@@ -289,67 +313,86 @@ def extremes_of_path(paths, table, shift, p, labels):
 
 
 @kernel
-def extremes_of_paths(paths, table, shift, labels, extremes):
+def _extremes_of_paths(paths, table, shift, labels, extremes):
     """Fill ``extremes (n_paths, 3)``: highest and lowest value of every path, 0 at its start included, and the last."""
     for p in range(extremes.shape[0]):
-        extremes[p, 0], extremes[p, 1], extremes[p, 2] = extremes_of_path(paths, table, shift, p, labels)
+        extremes[p, 0], extremes[p, 1], extremes[p, 2] = _extremes_of_path(paths, table, shift, p, labels)
+
+
+@intrinsic
+def _differ(typing_context, first, second, like):
+    """Return bit i of 64: whether items i behind two addresses differ; they are unsigned integers of type ``like``."""
+
+    def generate(context, builder, signature, arguments):
+        items = ir.VectorType(ir.IntType(like.bitwidth), 64)
+        places = (builder.inttoptr(address, items.as_pointer()) for address in arguments[:2])
+        x, y = (builder.load(place, align=like.bitwidth // 8) for place in places)
+        return builder.bitcast(builder.icmp_unsigned("!=", x, y), ir.IntType(64))
+
+    return types.uint64(types.int64, types.int64, like), generate
+
+
+@intrinsic
+def _trailing_zeros(typing_context, x):
+    def generate(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+@njit(inline="always")
+def _count(outcomes, rows, counts):
+    """Count the events of ``outcomes (n_replicates, n_samples)`` that the base path lacks, and those only it has."""
+    n_samples = rows.usual.size
+    n_words = n_samples // 64
+    places = rows.place.ravel()
+    n_paths = uint64(rows.place.shape[1])
+    usual = rows.usual.ctypes.data
+    for first in range(0, rows.others.size, 64 * _TILE):
+        for r in range(outcomes.shape[0]):
+            for j in range(first, min(first + 64 * _TILE, rows.others.size)):
+                i = uint64(rows.others[j])
+                counts[r, uint64(places[i * n_paths + uint64(outcomes[r, i])])] += int32(1)
+    for first in range(0, rows.has_usual.size, _TILE):
+        for r in range(outcomes.shape[0]):
+            drawn = outcomes[r].ctypes.data
+            for w in range(first, min(first + _TILE, rows.has_usual.size)):
+                if w < n_words:
+                    start = 64 * outcomes.itemsize * w
+                    bits = _differ(drawn + start, usual + start, rows.usual[0])
+                else:
+                    bits = uint64(0)
+                    for i in range(64 * w, n_samples):
+                        bits |= uint64(outcomes[r, i] != rows.usual[i]) << uint64(i - 64 * w)
+                bits &= rows.has_usual[w]
+                while bits:
+                    i = uint64(64 * w) + _trailing_zeros(bits)
+                    bits &= bits - uint64(1)
+                    counts[r, uint64(places[i * n_paths + uint64(outcomes[r, i])])] += int32(1)
+                    counts[r, uint64(places[i * n_paths + uint64(rows.usual[i])])] += int32(MINUS)
 
 
 @kernel
-def excursion_from_either_end(paths, table, shift, p, labels):
-    """Return the largest distance of a path from its start or from its end, which is the start of the complement."""
-    records = table[p // LANES]
-    lane = p % LANES
-    n_blocks = records.shape[0] - 1
-    unit = float(1 << shift)
-    end = paths.events[p, n_blocks] + records[n_blocks, LEVEL, lane] - paths.total[p, n_blocks]
-    up = max(0.0, -end)
-    down = max(0.0, end)
-    found = abs(end)
-    top = 0
-    largest = -np.inf
-    for b in range(n_blocks):
-        bound = max(records[b, ABOVE, lane] / unit + up, records[b, BELOW, lane] / unit + down)
-        if bound > largest:
-            largest = bound
-            top = b
-    if largest <= found:
-        return found
-    high, low = read_block(paths, p, top, records[top, LEVEL, lane], labels)  # leaves few others to read
-    found = max(found, high + up, down - low)
-    for b in range(n_blocks):
-        if b != top and max(records[b, ABOVE, lane] / unit + up, records[b, BELOW, lane] / unit + down) > found:
-            high, low = read_block(paths, p, b, records[b, LEVEL, lane], labels)
-            found = max(found, high + up, down - low)
-    return found
+def largest_of_outcomes(outcomes, paths, base, shift, rows, scale):
+    """Return `_largest_of_paths` for ``outcomes (n_replicates, n_samples)``; path k is that of outcome k.
 
-
-@kernel
-def read_counted_paths(paths, table, shift, counts, labels, scale, largest, either, extremes):
-    """Fill the values of paths of the replicates ``labels (n_replicates, n_samples)``, whose events are counted.
-
-    ``counts (n_replicates, n_groups * n_blocks * LANES)`` are those of the blocks, as `COUNTS`. The first paths, whose
-    scales are given, are read together: ``largest (n_replicates,)`` is the largest of their ``|path| / scale``. Of the
-    next ones ``either (n_replicates, n_either)`` are the excursions from either end, of the others ``extremes
-    (n_replicates, n_others, 3)`` the highest, the lowest and the last value.
+    Rows are counted in parts, for several replicates each, so that their places stay in the cache.
     """
-    n_groups = table.shape[0]
-    n_blocks = table.shape[1] - 1
-    n_scaled = scale.size
-    n_either = either.shape[1]
-    bound = np.empty(n_scaled)
-    for r in range(counts.shape[0]):
-        place = 0
-        for group in range(n_groups):
-            for b in range(n_blocks):
-                for lane in range(LANES):
-                    table[group, b, COUNTS, lane] = counts[r, place + lane]
-                place += LANES
-        bound_blocks(table, shift)
-        if n_scaled:
-            largest[r] = largest_of_paths(paths, table, shift, labels[r], scale, bound)
-        for p in range(n_either):
-            either[r, p] = excursion_from_either_end(paths, table, shift, n_scaled + p, labels[r])
-        for p in range(extremes.shape[1]):
-            found = extremes_of_path(paths, table, shift, n_scaled + n_either + p, labels[r])
-            extremes[r, p, 0], extremes[r, p, 1], extremes[r, p, 2] = found
+    n_replicates = outcomes.shape[0]
+    largest = np.empty(n_replicates)
+    table = base.copy()
+    n_groups, n_blocks = table.shape[0], table.shape[1] - 1
+    counts = np.zeros((_TOGETHER, n_groups * n_blocks * LANES), np.int32)
+    bound = np.empty(scale.size)
+    for first in range(0, n_replicates, _TOGETHER):
+        some = outcomes[first : first + _TOGETHER]
+        _count(some, rows, counts)
+        for r in range(some.shape[0]):
+            for group in range(n_groups):
+                for b in range(n_blocks):
+                    for lane in range(LANES):
+                        table[group, b, COUNTS, lane] = counts[r, (group * n_blocks + b) * LANES + lane]
+            counts[r] = 0
+            _bound_blocks(table, shift)
+            largest[first + r] = _largest_of_paths(paths, table, shift, some[r], scale, bound)
+    return largest

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._path_blocks import COUNTS, LANES, RECORD, Paths, fill_path
+from caltest._compiled._path_blocks import COUNTS, LANES, RECORD, Paths, Rows, fill_path
 from caltest.predictions._order import stable_order
 
 _MOST_ROWS = 2**16 - 1  # of a block: counts of 16 bits
@@ -48,14 +48,14 @@ class PathBlocks:
         The blocks of the base path, without counts. Draws count in a copy of it.
     shift : int
         Bounds are in units of ``2**-shift``.
-    block : array of shape (n_samples, n_paths), unsigned integers
-        The block of every row in every path.
+    rows : Rows
+        What is counted of the rows.
     """
 
     paths: Paths
     table: NDArray[np.int32]
     shift: int
-    block: NDArray[Any]
+    rows: Rows
 
     @classmethod
     def of(
@@ -91,7 +91,7 @@ class PathBlocks:
         shape, ends = (n_paths, n_samples), (n_paths, size + 1)
         groups = -(-n_paths // LANES)
         table = np.zeros((groups, size + 1, 6, LANES), dtype=np.int32)
-        block = np.empty((n_samples, n_paths), dtype=np.min_scalar_type(size - 1))
+        place = np.empty((n_samples, n_paths), dtype=np.min_scalar_type(groups * size * LANES - 1))
         step = np.zeros(n_paths, dtype=np.int64)
         made = Paths(
             np.empty(shape, dtype=np.min_scalar_type(n_samples - 1)),
@@ -110,17 +110,17 @@ class PathBlocks:
             each = np.asarray(path.label)
             happens = np.zeros(n_samples, dtype=np.bool_) if usual is None else usual == each
             score, expected = path.score.astype(np.float64), path.expected.astype(np.float64)
-            fill_path(p, order, score, expected, happens, size, shift, made, table, block)
+            fill_path(p, order, score, expected, happens, size, shift, made, table, place)
             step[p] = each.ndim
             labels.append(each[order] if each.ndim else each[None])
         start = np.cumsum([0] + [len(some) for some in labels[:-1]])
         made = made._replace(label=np.concatenate(labels).astype(label_dtype), label_start=start)
-        return cls(made, table, shift, block)
+        return cls(made, table, shift, _rows(place, usual, label_dtype))
 
     @property
     def n_paths(self) -> int:
         """Number of paths."""
-        return self.block.shape[1]
+        return self.rows.place.shape[1]
 
     @property
     def n_blocks(self) -> int:
@@ -130,14 +130,24 @@ class PathBlocks:
     @cached_property
     def slot(self) -> NDArray[Any]:
         """Place of the counter of every row and path in the flat table, ``(n_samples, n_paths)``."""
-        p = np.arange(self.n_paths)
-        first = p // LANES * (self.n_blocks + 1) * RECORD + COUNTS * LANES + p % LANES
-        dtype = np.min_scalar_type(self.table.size - 1)
-        return first.astype(dtype) + self.block * np.array(RECORD, dtype)
+        block = np.arange(self.table[:, :-1].size // (6 * LANES))
+        record = block + block // self.n_blocks  # one more in each group
+        slot = record[:, None] * RECORD + COUNTS * LANES + np.arange(LANES)
+        return slot.astype(np.min_scalar_type(self.table.size - 1)).ravel()[self.rows.place]
+
+
+def _rows(place: NDArray[Any], usual: NDArray[Any] | None, dtype: np.dtype[Any]) -> Rows:
+    """Return what is counted of the rows."""
+    n_samples = len(place)
+    has_usual = np.zeros(n_samples, dtype=np.bool_) if usual is None else usual >= 0
+    words = np.zeros(-(-n_samples // 64), dtype=np.uint64)
+    bits = np.packbits(has_usual, bitorder="little")
+    words.view(np.uint8)[: len(bits)] = bits
+    labels = np.zeros(n_samples, dtype=dtype) if usual is None else np.where(has_usual, usual, 0).astype(dtype)
+    return Rows(place, labels, words, np.flatnonzero(~has_usual).astype(np.uint32))
 
 
 def default_n_blocks(n_samples: int, n_paths: int) -> int:
-    """Return a number of blocks: many, so that few rows are read; fewer for many paths, which are bounded together."""
-    if n_paths <= LANES:
-        return 64
-    return int(np.clip(n_samples / (8 * n_paths), 4, 128))
+    """Return a number of blocks: the time of bounds grows with it, that of the rows to read falls with it."""
+    groups = -(-n_paths // LANES)
+    return int(np.clip(np.sqrt(1.5 * n_samples / groups), 8, 256))

@@ -9,14 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._cumulative import (
-    CHUNK,
-    largest_excursions,
-    largest_excursions_of_many,
-    path_extremes,
-    word_extremes,
-)
+from caltest._compiled._cumulative import CHUNK, path_extremes
+from caltest._compiled._path_blocks import largest_of_outcomes
 from caltest._compiled._signs import signed_path_extremes
+from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._order import stable_order
 from caltest.predictions._sample import Sample
 from caltest.resampling._brownian import (
@@ -30,8 +26,10 @@ from caltest.resampling._path_blocks import Path
 from caltest.resampling._signs import group_of
 from caltest.resampling._summaries import EitherEndExcursion, LargestExcursion, PathExtremes
 from caltest.statistics._base import Statistic
+from caltest.statistics._path_blocks import Path, PathBlocks
 
 _ROUNDING = 1e-9  # bounds are a little wider than the sums that they bound
+_USUAL = 0.5  # a label of this probability is the usual one of its row: most draws have it
 
 
 @dataclass(frozen=True, repr=False)
@@ -190,10 +188,15 @@ class ClasswiseKS(Statistic):
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         if sample.n_outcomes == 2:
-            excursion = _from_either_end(*_event_extremes(sample, outcomes))[..., None]
-        else:
-            excursion = _class_excursions(sample, outcomes)
-        return self._largest(sample, excursion)
+            return self._largest(sample, _from_either_end(*_event_extremes(sample, outcomes))[..., None])
+        if sample.weight is not None:
+            paths = [_weighted_path(sample, sample.weight, k, outcomes == k) for k in range(sample.n_outcomes)]
+            return self._largest(sample, np.stack([np.abs(path).max(axis=-1) for path in paths], axis=-1))
+        blocks = sample.once(class_blocks)
+        flat = np.ascontiguousarray(outcomes, dtype=blocks.rows.usual.dtype).reshape(-1, sample.n_samples)
+        scale = np.sqrt(sample.once(_path_variances))
+        found = largest_of_outcomes(flat, blocks.paths, blocks.table, blocks.shift, blocks.rows, scale)
+        return found.reshape(outcomes.shape[:-1])
 
     def summary(self, sample: Sample) -> EitherEndExcursion | LargestExcursion | None:
         """Return what suffices: the excursion of the event, or the largest one of many outcomes."""
@@ -277,19 +280,6 @@ def _event_extremes(sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float6
     return path_extremes(flat, *sample.once(_event_path)).T.reshape(3, *outcomes.shape[:-1])
 
 
-def _class_excursions(sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
-    """Return max |cumulative residual| of each class in the order of its probability, ``(..., n_outcomes)``."""
-    if sample.weight is not None:
-        paths = [_weighted_path(sample, sample.weight, k, outcomes == k) for k in range(sample.n_outcomes)]
-        return np.stack([np.abs(path).max(axis=-1) for path in paths], axis=-1)
-    flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-    if sample.is_large:
-        found = largest_excursions_of_many(flat, *sample.once(_large_class_paths))
-    else:
-        found = largest_excursions(flat, *sample.once(_class_paths))
-    return found.reshape(*outcomes.shape[:-1], sample.n_outcomes)
-
-
 def _signed_extremes(sample: Sample, signs: NDArray[np.int8], k: int) -> NDArray[np.float64]:
     """Return largest and smallest value and end of the path of an outcome, ``(n_replicates, 3)``."""
     order = stable_order(sample.given[:, k])
@@ -331,49 +321,10 @@ def _block_sums(
     return total[np.searchsorted(score, score, side="left")], total[np.searchsorted(score, score, side="right")]
 
 
-def _class_paths(sample: Sample) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return ranks, predicted sums, starts of tied blocks and extremes of every class: see `largest_excursions`."""
-    rank = np.empty((sample.n_samples, sample.n_outcomes), dtype=np.int32)
-    total, paths = np.zeros((sample.n_outcomes, sample.n_samples + 1)), _WordPaths(sample)
-    for k in range(sample.n_outcomes):
-        order = paths.read(k, total[k])
-        rank[order, k] = np.arange(sample.n_samples, dtype=rank.dtype)
-    return rank, total, paths.block, paths.extremes
-
-
-def _large_class_paths(sample: Sample) -> tuple[NDArray[Any], ...]:
-    """Return the same without a sum for each prediction, in small numbers: see `largest_excursions_of_many`."""
-    rank = np.empty((sample.n_samples, sample.n_outcomes), dtype=np.min_scalar_type(sample.n_samples - 1))
-    score = np.empty((sample.n_outcomes, sample.n_samples), dtype=sample.given_null.dtype)
-    total, paths = np.empty(sample.n_samples + 1), _WordPaths(sample)
-    word_sum = np.empty((sample.n_outcomes, paths.n_words + 1))
-    for k in range(sample.n_outcomes):
-        order = paths.read(k, total)
-        rank[order, k] = np.arange(sample.n_samples, dtype=rank.dtype)
-        score[k] = _expected(sample, k)[order]
-        word_sum[k] = np.append(total[:-1:64], total[-1])
-    return rank, score, word_sum, paths.block, paths.extremes
-
-
-class _WordPaths:
-    """Starts of tied blocks and extremes of the paths of all classes, in words of 64 places; filled class by class."""
-
-    def __init__(self, sample: Sample) -> None:
-        self._sample = sample
-        self.n_words = -(-sample.n_samples // 64)
-        self.block = np.zeros((sample.n_outcomes, self.n_words + 1), dtype=np.uint64)
-        self.extremes = np.empty((2, sample.n_outcomes, self.n_words))
-
-    def read(self, k: int, total: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Fill the predicted sums ``(n_samples + 1,)`` of a class and return the order of the observations in it."""
-        column = self._sample.given[:, k]
-        order = stable_order(column)
-        score = column[order]
-        bits = np.packbits(np.concatenate([[True], score[1:] > score[:-1], [True]]), bitorder="little")
-        self.block[k].view(np.uint8)[: len(bits)] = bits
-        total[0] = 0.0
-        np.cumsum(_expected(self._sample, k)[order], out=total[1:])
-        extremes = np.empty((2, self.n_words))
-        word_extremes(total, self.block[k], extremes)
-        self.extremes[:, k] = extremes
-        return order
+def class_blocks(sample: Sample) -> PathBlocks:
+    """Return the paths of all classes; on the base path a row has the label that is more probable than all others."""
+    null = sample.given_null
+    usual = np.where(null.max(axis=1) >= _USUAL, null.argmax(axis=1), -1)
+    paths = (Path(np.ascontiguousarray(sample.given[:, k]), _expected(sample, k), k) for k in range(sample.n_outcomes))
+    shape, dtype = (sample.n_outcomes, sample.n_samples), outcome_dtype(sample.n_outcomes)
+    return PathBlocks.of(paths, *shape, dtype, expected_dtype=null.dtype, usual=usual)

@@ -2,18 +2,21 @@
 
 import numpy as np
 import pytest
-from caltest.statistics._path_blocks import Path, PathBlocks
 from numba import njit
 
-from caltest._compiled._path_blocks import MINUS, bound_blocks, extremes_of_paths, largest_of_paths
+import caltest
+from caltest._compiled._path_blocks import MINUS, _bound_blocks, _extremes_of_paths, _largest_of_paths
+from caltest.predictions import _validation
 from caltest.predictions._lens import outcome_dtype
+from caltest.predictions._sample import make_sample
+from caltest.statistics._path_blocks import Path, PathBlocks
 
 
 @njit
 def read(paths, table, shift, labels, scale, extremes):
-    bound_blocks(table, shift)
-    extremes_of_paths(paths, table, shift, labels, extremes)
-    return largest_of_paths(paths, table, shift, labels, scale, np.empty(scale.size))
+    _bound_blocks(table, shift)
+    _extremes_of_paths(paths, table, shift, labels, extremes)
+    return _largest_of_paths(paths, table, shift, labels, scale, np.empty(scale.size))
 
 
 def count(blocks, table, labels, event, usual):
@@ -42,17 +45,23 @@ def predictions(n_samples, n_classes, decimals, rng):
     return prob / prob.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("n_classes", [3, 15, 16, 33, 300])
+def draw(prob, n_replicates, rng):
+    """Labels ``(n_replicates, n_samples)`` drawn from predictions."""
+    drawn = np.cumsum(prob, axis=1)[:, :-1] < rng.random((n_replicates, len(prob), 1))
+    return drawn.sum(axis=2).astype(outcome_dtype(prob.shape[1]))
+
+
+@pytest.mark.parametrize("n_classes", [3, 15, 16, 33])
 def test_equals_plain_numpy(n_classes):
     rng = np.random.default_rng(n_classes)
-    for n_samples in (1, 2, 63, 64, 65, 700):
+    for n_samples in (1, 2, 64, 700):
         for decimals in (None, 1, 2):
             prob = predictions(n_samples, n_classes, decimals, rng)
             top = prob.argmax(axis=1)
             event = [*range(n_classes), top]
             paths = [Path(prob[:, k], prob[:, k], k) for k in range(n_classes)]
             paths.append(Path(prob.max(axis=1), prob.max(axis=1), top))
-            drawn = np.minimum((np.cumsum(prob, axis=1) < rng.random((n_samples, 1))).sum(axis=1), n_classes - 1)
+            (drawn,) = draw(prob, 1, rng)
             variance = np.array([(path.expected * (1 - path.expected)).sum() for path in paths])
             scale = np.sqrt(np.where(variance > 1e-12, variance, 0))
             for usual in (None, top, np.where(prob.max(axis=1) > 0.5, top, -1)):
@@ -88,3 +97,53 @@ def test_few_blocks_of_many_rows():
         extremes = np.empty((1, 3))
         read(blocks.paths, table, blocks.shift, labels.astype(np.uint8), np.ones(1), extremes)
         np.testing.assert_allclose(extremes[0], plain(Path(score, score, 1), labels), rtol=1e-12, atol=1e-9)
+
+
+PREDICTIONS = {
+    "sharp": lambda n, k, rng: rng.dirichlet(np.full(k, 0.05), size=n),
+    "even": lambda n, k, rng: rng.dirichlet(np.ones(k), size=n),
+    "one decimal": lambda n, k, rng: predictions(n, k, 1, rng),
+    "two decimals": lambda n, k, rng: predictions(n, k, 2, rng),
+    "one-hot": lambda n, k, rng: np.eye(k)[rng.integers(k, size=n)],
+    "one-hot and sharp": lambda n, k, rng: np.where(
+        rng.random((n, 1)) < 0.7, np.eye(k)[rng.integers(k, size=n)], rng.dirichlet(np.full(k, 0.1), size=n)
+    ),
+    "constant": lambda n, k, rng: np.full((n, k), 1 / k),
+    "one class never": lambda n, k, rng: np.column_stack([np.zeros(n), rng.dirichlet(np.ones(k - 1), size=n)]),
+}
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("kind", PREDICTIONS)
+def test_classwise_ks_of_many_replicates(kind, single, monkeypatch):
+    """17 and 40 replicates are counted in parts; labels are drawn, impossible, or all of one class."""
+    if single:
+        monkeypatch.setattr(_validation, "LARGE", 0)
+        monkeypatch.setattr(_validation, "MANY", 2)
+    rng = np.random.default_rng(0)
+    for n_samples, n_classes, n_replicates in (
+        *((n, 3, 17) for n in (1, 2, 63, 64, 65, 129)),
+        (1000, 10, 40),
+        (300, 17, 1),
+        (500, 33, 17),
+        (130, 300, 3),
+    ):
+        prob = PREDICTIONS[kind](n_samples, n_classes, rng).astype(np.float32 if single else np.float64)
+        prob /= prob.sum(axis=1, keepdims=True)
+        sample = make_sample(np.zeros(n_samples, dtype=int), prob)
+        assert sample.given.dtype == prob.dtype
+        expected = sample.null_prob
+        wild = rng.integers(n_classes, size=(2, n_samples)).astype(outcome_dtype(n_classes))
+        labels = np.concatenate([draw(expected, n_replicates, rng), wild, np.zeros_like(wild[:1])])
+        variance = (expected * (1 - expected)).sum(axis=0)
+        far = np.array(
+            [
+                [max(high, -low) for high, low, _ in (plain(Path(p, p, k), each) for k, p in enumerate(expected.T))]
+                for each in labels
+            ]
+        )
+        naive = np.where(variance > 0, far / np.sqrt(np.where(variance > 0, variance, 1)), np.where(far > 0, np.inf, 0))
+        value = caltest.ClasswiseKS().evaluate(sample, labels)
+        np.testing.assert_allclose(value, naive.max(axis=1), rtol=1e-11, atol=1e-11, err_msg=f"{n_samples} {n_classes}")
+        shaped = caltest.ClasswiseKS().evaluate(sample, labels[:2].astype(np.int64).reshape(2, 1, -1))
+        np.testing.assert_array_equal(shaped, value[:2, None])
