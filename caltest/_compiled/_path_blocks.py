@@ -210,109 +210,104 @@ def _bound_blocks(table, shift):
         _bound_group(table.ctypes.data + 4 * RECORD * n_records * group, n_records - 1, shift)
 
 
-@kernel
+@njit(inline="always")
 def _read_block(paths, p, b, level, labels):
     """Return the highest and the lowest value of a path in a block, infinite where nothing is read there."""
-    order, expected, is_end = paths.order[p], paths.expected[p], paths.is_end[p]
-    label, step = paths.label[paths.label_start[p] :], paths.label_step[p]
+    label = paths.label_start[p]
+    step = paths.label_step[p]
     count = paths.events[p, b] + level
     total = paths.total[p, b]
     high = -np.inf
     low = np.inf
     for j in range(paths.start[p, b], paths.start[p, b + 1]):
-        count += labels[order[j]] == label[step * j]
-        total += expected[j]
-        if is_end[j]:
+        count += labels[paths.order[p, j]] == paths.label[label + step * j]
+        total += paths.expected[p, j]
+        if paths.is_end[p, j]:
             high = max(high, count - total)
             low = min(low, count - total)
     return high, low
 
 
-@kernel
+@njit(inline="always")
 def _largest_of_path(paths, table, shift, p, labels, found):
     """Return the largest distance of a path from 0, or ``found`` if that is larger."""
-    records = table[p // LANES]
+    group = p // LANES
     lane = p % LANES
-    n_blocks = records.shape[0] - 1
+    n_blocks = table.shape[1] - 1
     unit = float(1 << shift)
     top = 0
-    largest = records[0, ABOVE, lane]
+    largest = -NOWHERE
     for b in range(n_blocks):
-        bound = max(records[b, ABOVE, lane], records[b, BELOW, lane])
+        bound = max(table[group, b, ABOVE, lane], table[group, b, BELOW, lane])
         if bound > largest:
             largest = bound
             top = b
-    if max(largest, records[top, BELOW, lane]) <= found * unit:
-        return found
-    high, low = _read_block(paths, p, top, records[top, LEVEL, lane], labels)  # leaves few others to read
-    found = max(found, high, -low)
-    for b in range(n_blocks):
-        if b != top and max(records[b, ABOVE, lane], records[b, BELOW, lane]) > found * unit:
-            high, low = _read_block(paths, p, b, records[b, LEVEL, lane], labels)
+    for turn in range(-1, n_blocks):
+        b = top if turn < 0 else turn  # the first one leaves few others to read
+        bound = max(table[group, b, ABOVE, lane], table[group, b, BELOW, lane])
+        if bound > found * unit and turn != top:
+            high, low = _read_block(paths, p, b, table[group, b, LEVEL, lane], labels)
             found = max(found, high, -low)
     return found
 
 
-@kernel
+@njit(inline="always")
 def _largest_of_paths(paths, table, shift, labels, scale, bound):
     """Return the largest ``|path| / scale`` of paths whose blocks are bounded; ``bound (n_paths,)`` is overwritten.
 
     A path of scale 0 never leaves 0 and is not counted, unless a label contradicts it: then the result is infinite.
     """
-    n_paths = scale.size
     unit = float(1 << shift)
     last = table.shape[1] - 1
-    for p in range(n_paths):
-        bound[p] = max(table[p // LANES, last, ABOVE, p % LANES], table[p // LANES, last, BELOW, p % LANES]) / unit
-        if scale[p] > 0:
-            bound[p] /= scale[p]
-        else:
-            # Values of this path are whole numbers.
-            if bound[p] >= 1 and _largest_of_path(paths, table, shift, p, labels, 0.5) > 0.5:
-                return np.inf
-            bound[p] = 0.0
+    for p in range(scale.size):
+        largest = max(table[p // LANES, last, ABOVE, p % LANES], table[p // LANES, last, BELOW, p % LANES]) / unit
+        # Without variance values are whole numbers.
+        bound[p] = largest / scale[p] if scale[p] > 0 else (np.inf if largest >= 1 else 0.0)
     best = 0.0
     while True:
-        p = np.argmax(bound)
+        p = 0
+        for q in range(1, scale.size):
+            if bound[q] > bound[p]:
+                p = q
         if bound[p] <= best:
             return best
-        best = max(best, _largest_of_path(paths, table, shift, p, labels, best * scale[p]) / scale[p])
+        least = best * scale[p] if scale[p] > 0 else 0.5
+        found = _largest_of_path(paths, table, shift, p, labels, least)
+        if scale[p] > 0:
+            best = max(best, found / scale[p])
+        elif found > least:
+            best = np.inf
         bound[p] = 0.0
 
 
-@kernel
+@njit(inline="always")
 def _extremes_of_path(paths, table, shift, p, labels):
     """Return the highest and the lowest value of a path, its start at 0 included, and the last one."""
-    records = table[p // LANES]
+    group = p // LANES
     lane = p % LANES
-    n_blocks = records.shape[0] - 1
+    n_blocks = table.shape[1] - 1
     unit = float(1 << shift)
     top = 0
     bottom = 0
     for b in range(n_blocks):
-        if records[b, ABOVE, lane] > records[top, ABOVE, lane]:
+        if table[group, b, ABOVE, lane] > table[group, top, ABOVE, lane]:
             top = b
-        if records[b, BELOW, lane] > records[bottom, BELOW, lane]:
+        if table[group, b, BELOW, lane] > table[group, bottom, BELOW, lane]:
             bottom = b
     high = 0.0
     low = 0.0
-    for b in (top, bottom):  # leaves few others to read
-        if records[b, ABOVE, lane] > high * unit or records[b, BELOW, lane] > -low * unit:
-            above, below = _read_block(paths, p, b, records[b, LEVEL, lane], labels)
-            high = max(high, above)
-            low = min(low, below)
-    for b in range(n_blocks):
-        if b in (top, bottom):
-            continue
-        if records[b, ABOVE, lane] > high * unit or records[b, BELOW, lane] > -low * unit:
-            above, below = _read_block(paths, p, b, records[b, LEVEL, lane], labels)
-            high = max(high, above)
-            low = min(low, below)
-    end = paths.events[p, n_blocks] + records[n_blocks, LEVEL, lane] - paths.total[p, n_blocks]
+    for turn in range(-2, n_blocks):
+        b = turn if turn >= 0 else top if turn == -2 else bottom  # the first ones leave few others to read
+        exceeds = table[group, b, ABOVE, lane] > high * unit or table[group, b, BELOW, lane] > -low * unit
+        if exceeds and turn not in (top, bottom):
+            highest, lowest = _read_block(paths, p, b, table[group, b, LEVEL, lane], labels)
+            high = max(high, highest)
+            low = min(low, lowest)
+    end = paths.events[p, n_blocks] + table[group, n_blocks, LEVEL, lane] - paths.total[p, n_blocks]
     return high, low, end
 
 
-@kernel
+@njit(inline="always")
 def _extremes_of_paths(paths, table, shift, labels, extremes):
     """Fill ``extremes (n_paths, 3)``: highest and lowest value of every path, 0 at its start included, and the last."""
     for p in range(extremes.shape[0]):
