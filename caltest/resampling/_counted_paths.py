@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._path_blocks import LANES, read_counted_paths
+from caltest._compiled._path_blocks import events_of_counts
 from caltest.predictions._view import LensView
 from caltest.resampling._path_blocks import Path, PathBlocks
 from caltest.resampling._points import Points
@@ -23,82 +24,84 @@ Listed = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64] | None]
 
 @dataclass(frozen=True, eq=False)
 class CountedPaths:
-    """Paths behind several lenses in one table of blocks, whose base paths are those of the usual labels.
+    """Paths of several lenses, whose base paths are those of the usual labels.
 
     Attributes
     ----------
-    largest : pair of a LensView and a summary, or None
-        Whose paths come first and are read together.
+    largest : tuple of pairs of a LensView and a summary
+        Each has the paths of all outcomes, in a table of blocks of its own.
     either, extremes : tuples of such pairs
-        Each has one path. Those of ``either`` come first.
-    blocks : PathBlocks or None
-        The paths; None if there are none.
-    labels : tuple of arrays of shape (n_samples,)
+        Each has the path of an event; they share a table, in which those of ``either`` come first.
+    blocks : tuple of PathBlocks
+        The tables, that of events last.
+    labels : tuple of arrays of shape (n_paths, n_samples)
         The label that is the event of each path.
     """
 
-    largest: Wanted | None
+    largest: tuple[Wanted, ...]
     either: tuple[Wanted, ...]
     extremes: tuple[Wanted, ...]
-    blocks: PathBlocks | None
+    blocks: tuple[PathBlocks, ...]
     labels: tuple[NDArray[Any], ...]
 
     @classmethod
     def of(cls, points: Points, wanted: Iterable[Wanted]) -> CountedPaths:
         """Return the paths among the wanted summaries that can be counted."""
-        asked = list(wanted)
-        largest = next((pair for pair in asked if isinstance(pair[1], LargestExcursion) and pair[0].is_base), None)
-        paths = [*largest[1].paths] if largest is not None and isinstance(largest[1], LargestExcursion) else []
-        either, extremes = [], []
-        for kind, found in ((EitherEndExcursion, either), (PathExtremes, extremes)):
-            for view, summary in asked:
-                path = _drawn_path(view, summary.path, points.n_samples) if isinstance(summary, kind) else None
+        asked, n = list(wanted), points.n_samples
+        largest = [pair for pair in asked if isinstance(pair[1], LargestExcursion) and pair[0].is_base]
+        blocks = [summary.blocks for _, summary in largest if isinstance(summary, LargestExcursion)]
+        labels = [np.broadcast_to(np.arange(points.n_outcomes)[:, None], (points.n_outcomes, n)) for _ in blocks]
+        found: dict[type, dict[Wanted, Path]] = {EitherEndExcursion: {}, PathExtremes: {}}
+        for view, summary in asked:
+            if isinstance(summary, EitherEndExcursion | PathExtremes):
+                path = _drawn_path(view, summary.path, n)
                 if path is not None:
-                    found.append((view, summary))
-                    paths.append(path)
-        if not paths:
-            return cls(None, (), (), None, ())
-        blocks = PathBlocks.of(paths, len(paths), points.n_samples, points.usual.dtype, usual=points.usual)
-        labels = tuple(np.broadcast_to(np.asarray(path.label), points.n_samples) for path in paths)
-        return cls(largest, tuple(either), tuple(extremes), blocks, labels)
+                    found[type(summary)][view, summary] = path
+        either, extremes = found.values()
+        if paths := [*either.values(), *extremes.values()]:
+            blocks.append(PathBlocks.of(paths, len(paths), n, points.usual.dtype, usual=points.usual))
+            labels.append(np.stack([np.broadcast_to(np.asarray(path.label), n) for path in paths]))
+        return cls(tuple(largest), tuple(either), tuple(extremes), tuple(blocks), tuple(labels))
 
     @property
     def n_counters(self) -> int:
-        """Number of counters of all blocks."""
-        return 0 if self.blocks is None else len(self.blocks.table) * self.blocks.n_blocks * LANES
+        """Number of counters of all tables."""
+        return sum(blocks.n_counters for blocks in self.blocks)
 
     def counters(self, points: Points, first: int) -> Iterator[Listed]:
         """Yield the entries that are events of each path, and the counter of each, from ``first`` on."""
-        if self.blocks is None:
-            return
-        row = np.arange(points.n_samples)
-        for p, (block, label) in enumerate(zip(self.blocks.block.T, self.labels, strict=True)):
-            counter = (p // LANES * self.blocks.n_blocks + block.astype(np.int64)) * LANES + p % LANES
-            yield row * points.n_outcomes + label, counter + first, None
+        row = np.arange(points.n_samples) * points.n_outcomes
+        for blocks, labels in zip(self.blocks, self.labels, strict=True):
+            for place, label in zip(blocks.rows.place.T, labels, strict=True):
+                yield row + label, place.astype(np.int64) + first, None
+            first += blocks.n_counters
 
     @property
     def wanted(self) -> tuple[Wanted, ...]:
         """The summaries."""
-        return (*(() if self.largest is None else (self.largest,)), *self.either, *self.extremes)
+        return *self.largest, *self.either, *self.extremes
 
     def empty(self, n_replicates: int) -> tuple[NDArray[np.float64], ...]:
         """Return arrays for largest excursions, excursions from either end, and extremes of some replicates."""
-        shapes = (), (len(self.either),), (len(self.extremes), 3)
+        shapes = (len(self.largest),), (len(self.either),), (len(self.extremes), 3)
         return tuple(np.empty((n_replicates, *shape)) for shape in shapes)
 
-    def read(self, counts: NDArray[np.int32], labels: NDArray[Any], values: Iterable[NDArray[np.float64]]) -> None:
+    def read(self, counts: NDArray[np.int32], labels: NDArray[Any], values: Sequence[NDArray[np.float64]]) -> None:
         """Fill the values of replicates whose counters and labels are known."""
-        if self.blocks is not None:
-            summary = None if self.largest is None else self.largest[1]
-            scale = summary.scale if isinstance(summary, LargestExcursion) else np.empty(0)
-            table, paths, shift = self.blocks.table.copy(), self.blocks.paths, self.blocks.shift
-            read_counted_paths(paths, table, shift, counts, labels, scale, *values)
+        largest, either, extremes = values
+        starts = np.cumsum([0, *(blocks.n_counters for blocks in self.blocks)])
+        parts = [counts[:, start:end] for start, end in pairwise(starts)]
+        for j, ((_, summary), part) in enumerate(zip(self.largest, parts, strict=False)):
+            assert isinstance(summary, LargestExcursion)
+            largest[:, j] = summary.blocks.largest(part, labels, summary.scale)
+        if self.either or self.extremes:
+            paths, table, shift = self.blocks[-1].paths, self.blocks[-1].table.copy(), self.blocks[-1].shift
+            events_of_counts(parts[-1], labels, paths, table, shift, either, extremes)
 
     def by_summary(self, values: Sequence[NDArray[np.float64]]) -> dict[Wanted, NDArray[np.float64]]:
         """Return what the statistics receive."""
         largest, either, extremes = values
-        found = {} if self.largest is None else {self.largest: largest}
-        found |= dict(zip(self.either, either.T, strict=True))
+        found = dict(zip(self.largest, largest.T, strict=True)) | dict(zip(self.either, either.T, strict=True))
         return found | {pair: extremes[:, j] for j, pair in enumerate(self.extremes)}
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._path_blocks import COUNTS, LANES, RECORD, Paths, Rows, fill_path
+from caltest._compiled._path_blocks import LANES, Paths, Rows, count_events, fill_path, largest_of_counts
 from caltest.predictions._order import stable_order
 
 _MOST_ROWS = 2**16 - 1  # of a block: counts of 16 bits
 _LARGEST_SHIFT = 16
+_COUNTERS = 2**18  # of all replicates that are counted together
+_MANY, _FEW = 1.5, 0.4  # for the number of blocks, by experience: few, where few labels differ from the usual ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,8 @@ class PathBlocks:
         n_blocks : int, optional
             Number of blocks of each path.
         """
-        wanted = default_n_blocks(n_samples, n_paths) if n_blocks is None else n_blocks
+        always = usual is not None and bool(np.all(usual >= 0))
+        wanted = default_n_blocks(n_samples, n_paths, _FEW if always else _MANY) if n_blocks is None else n_blocks
         size = max(1, min(wanted, n_samples), -(-2 * n_samples // (_MOST_ROWS - 1)))
         # Bounds of values up to n_samples in absolute value reach twice as far.
         shift = max(0, min(_LARGEST_SHIFT, int(np.log2(2**30 / (1.01 * n_samples + 8)))))
@@ -127,13 +129,29 @@ class PathBlocks:
         """Number of blocks of each path."""
         return self.table.shape[1] - 1
 
-    @cached_property
-    def slot(self) -> NDArray[Any]:
-        """Place of the counter of every row and path in the flat table, ``(n_samples, n_paths)``."""
-        block = np.arange(self.table[:, :-1].size // (6 * LANES))
-        record = block + block // self.n_blocks  # one more in each group
-        slot = record[:, None] * RECORD + COUNTS * LANES + np.arange(LANES)
-        return slot.astype(np.min_scalar_type(self.table.size - 1)).ravel()[self.rows.place]
+    @property
+    def n_counters(self) -> int:
+        """Number of counters of a draw."""
+        return len(self.table) * self.n_blocks * LANES
+
+    def largest(
+        self, counts: NDArray[np.int32], labels: NDArray[Any], scale: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the largest standardised excursion of all paths, ``(n_replicates,)``, of counted labels."""
+        found, bound = np.empty(len(labels)), np.empty(self.n_paths)
+        largest_of_counts(counts, labels, self.paths, self.table.copy(), self.shift, scale, bound, found)
+        return found
+
+    def largest_of_labels(self, labels: NDArray[Any], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the same of labels ``(n_replicates, n_samples)``; path k must be that of label k."""
+        found = np.empty(len(labels))
+        size = int(np.clip(_COUNTERS // self.n_counters, 1, len(labels)))
+        counts = np.empty((size, self.n_counters), dtype=np.int32)
+        for first in range(0, len(labels), size):
+            some = labels[first : first + size]
+            count_events(some, self.rows, counts[: len(some)])
+            found[first : first + size] = self.largest(counts[: len(some)], some, scale)
+        return found
 
 
 def _rows(place: NDArray[Any], usual: NDArray[Any] | None, dtype: np.dtype[Any]) -> Rows:
@@ -147,7 +165,7 @@ def _rows(place: NDArray[Any], usual: NDArray[Any] | None, dtype: np.dtype[Any])
     return Rows(place, labels, words, np.flatnonzero(~has_usual).astype(np.uint32))
 
 
-def default_n_blocks(n_samples: int, n_paths: int) -> int:
+def default_n_blocks(n_samples: int, n_paths: int, factor: float) -> int:
     """Return a number of blocks: the time of bounds grows with it, that of the rows to read falls with it."""
     groups = -(-n_paths // LANES)
-    return int(np.clip(np.sqrt(1.5 * n_samples / groups), 8, 256))
+    return int(np.clip(np.sqrt(factor * n_samples / groups), 8, 256))

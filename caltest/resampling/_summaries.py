@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.resampling._path_blocks import Path
+from caltest.resampling._path_blocks import Path, PathBlocks
 
 
 @dataclass(frozen=True)
@@ -115,13 +115,13 @@ class LargestExcursion:
 
     Parameters
     ----------
-    paths : tuple of Path
+    blocks : PathBlocks
         The path of every outcome.
     scale : array of shape (n_outcomes,)
         What each is divided by; a path of scale 0 adds infinity if it ever leaves 0, and nothing else.
     """
 
-    paths: tuple[Path, ...]
+    blocks: PathBlocks
     scale: NDArray[np.float64]
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._cumulative import CHUNK, path_extremes
-from caltest._compiled._path_blocks import largest_of_outcomes
 from caltest._compiled._signs import signed_path_extremes
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._order import stable_order
@@ -22,11 +21,11 @@ from caltest.resampling._brownian import (
     RangeDistribution,
 )
 from caltest.resampling._distributions import Distribution
-from caltest.resampling._path_blocks import Path
+from caltest.resampling._path_blocks import Path, PathBlocks
+from caltest.resampling._points import Points
 from caltest.resampling._signs import group_of
 from caltest.resampling._summaries import EitherEndExcursion, LargestExcursion, PathExtremes
 from caltest.statistics._base import Statistic
-from caltest.statistics._path_blocks import Path, PathBlocks
 
 _ROUNDING = 1e-9  # bounds are a little wider than the sums that they bound
 _USUAL = 0.5  # a label of this probability is the usual one of its row: most draws have it
@@ -192,10 +191,9 @@ class ClasswiseKS(Statistic):
         if sample.weight is not None:
             paths = [_weighted_path(sample, sample.weight, k, outcomes == k) for k in range(sample.n_outcomes)]
             return self._largest(sample, np.stack([np.abs(path).max(axis=-1) for path in paths], axis=-1))
-        blocks = sample.once(class_blocks)
-        flat = np.ascontiguousarray(outcomes, dtype=blocks.rows.usual.dtype).reshape(-1, sample.n_samples)
-        scale = np.sqrt(sample.once(_path_variances))
-        found = largest_of_outcomes(flat, blocks.paths, blocks.table, blocks.shift, blocks.rows, scale)
+        summary = sample.once(_class_summary)
+        flat = np.ascontiguousarray(outcomes, dtype=outcome_dtype(sample.n_outcomes)).reshape(-1, sample.n_samples)
+        found = summary.blocks.largest_of_labels(flat, summary.scale)
         return found.reshape(outcomes.shape[:-1])
 
     def summary(self, sample: Sample) -> EitherEndExcursion | LargestExcursion | None:
@@ -260,8 +258,16 @@ def _either_end_summary(sample: Sample) -> EitherEndExcursion:
 
 
 def _class_summary(sample: Sample) -> LargestExcursion:
-    paths = (Path(sample.given[:, k], _expected(sample, k), k) for k in range(sample.n_outcomes))
-    return LargestExcursion(tuple(paths), np.sqrt(sample.once(_path_variances)))
+    """Return the paths of all classes; on their base path most rows have the label that is the most probable one."""
+    null, points = sample.given_null, sample.once(Points.of)
+    if points is not None:
+        usual: NDArray[Any] = points.usual
+    else:
+        usual = np.where(null.max(axis=1) >= _USUAL, null.argmax(axis=1), -1)
+    paths = (Path(np.ascontiguousarray(sample.given[:, k]), _expected(sample, k), k) for k in range(sample.n_outcomes))
+    shape, dtype = (sample.n_outcomes, sample.n_samples), outcome_dtype(sample.n_outcomes)
+    blocks = PathBlocks.of(paths, *shape, dtype, expected_dtype=null.dtype, usual=usual)
+    return LargestExcursion(blocks, np.sqrt(sample.once(_path_variances)))
 
 
 def _total(sample: Sample) -> float:
@@ -319,12 +325,3 @@ def _block_sums(
     """Return the predicted sums before and after the tied block of each observation, for increasing scores."""
     total = np.concatenate([[0.0], np.cumsum(expected)])
     return total[np.searchsorted(score, score, side="left")], total[np.searchsorted(score, score, side="right")]
-
-
-def class_blocks(sample: Sample) -> PathBlocks:
-    """Return the paths of all classes; on the base path a row has the label that is more probable than all others."""
-    null = sample.given_null
-    usual = np.where(null.max(axis=1) >= _USUAL, null.argmax(axis=1), -1)
-    paths = (Path(np.ascontiguousarray(sample.given[:, k]), _expected(sample, k), k) for k in range(sample.n_outcomes))
-    shape, dtype = (sample.n_outcomes, sample.n_samples), outcome_dtype(sample.n_outcomes)
-    return PathBlocks.of(paths, *shape, dtype, expected_dtype=null.dtype, usual=usual)
