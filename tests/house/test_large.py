@@ -109,7 +109,7 @@ def test_memory(monkeypatch):
     """The default test of a table makes at most three times the memory of the data beside them."""
     monkeypatch.setattr(_validation, "LARGE", 2**20)
     y_true, y_prob = problem(16_000, 400)
-    caltest.calibration_test(*problem(50, 3), n_resamples=9, rng=0)  # what is imported and compiled
+    caltest.calibration_test(*problem(2700, 400), n_resamples=9, rng=0)  # what is imported and compiled
     tracemalloc.start()
     with pytest.warns(caltest.results.CalibrationWarning, match="not tested one by one"):
         table = caltest.calibration_table(y_true, y_prob, n_resamples=99, rng=0)
