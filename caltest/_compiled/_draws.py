@@ -118,8 +118,8 @@ def start_states(seed, first, n_replicates):
 def draw_from_records(records, start, states, out):
     """Fill the columns of ``out (n_replicates, n_samples)`` from ``start`` on with labels drawn from alias records.
 
-    ``records (n_rows, n_outcomes)`` are those of these rows, by `fill_row_records`; ``start`` is a multiple of 32. Row i
-    takes the i-th 64-bit number of its replicate, and ``states`` are moved on. A tile of records stays in the
+    ``records (n_rows, n_outcomes)`` are those of these rows, by `fill_row_records`; ``start`` is a multiple of 32. Row
+    i takes the i-th 64-bit number of its replicate, and ``states`` are moved on. A tile of records stays in the
     second-level cache while every replicate passes over it.
     """
     n_rows = records.shape[0]
