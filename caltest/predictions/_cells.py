@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from caltest.results import Note
 
 if TYPE_CHECKING:
     from caltest.predictions._sample import Sample
+
+_BLOCK_COLUMNS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +60,15 @@ class Cells:
             label = labels[np.append(True, step > 0)]
         else:
             label, index = np.unique(labels, return_inverse=True)
+        sums = partial(_sum_by_cell, index=index, n_cells=len(label), weight=sample.weight)
+        predicted = sums(sample.given)
         return cls(
             index,
             label,
             assign,
             np.bincount(index, weights=sample.weight, minlength=len(label)).astype(np.float64),
-            _sum_by_cell(sample.given, index, len(label), sample.weight),
-            _sum_by_cell(sample.given_null, index, len(label), sample.weight),
+            predicted,
+            predicted if sample.given_null is sample.given else sums(sample.given_null),
             np.searchsorted(index, np.arange(len(label) + 1)) if in_order else None,
         )
 
@@ -169,5 +174,10 @@ def cell_dtype(n_cells: int) -> np.dtype[Any]:
 def _sum_by_cell(
     values: NDArray[Any], index: NDArray[np.int64], n_cells: int, weight: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
-    weighted = (column if weight is None else column * weight for column in values.T)
-    return np.stack([np.bincount(index, weights=column, minlength=n_cells) for column in weighted], axis=-1)
+    """Return the sums of each column over the observations of each cell, ``(n_cells, n_columns)``."""
+    sums = np.empty((n_cells, values.shape[1]))
+    for start in range(0, values.shape[1], _BLOCK_COLUMNS):  # neighbouring columns lie in the same lines of the cache
+        columns = np.ascontiguousarray(values[:, start : start + _BLOCK_COLUMNS].T)
+        for k, column in enumerate(columns, start):
+            sums[:, k] = np.bincount(index, weights=column if weight is None else column * weight, minlength=n_cells)
+    return sums
