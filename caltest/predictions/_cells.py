@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._cells import count_events, count_outcomes, weigh_outcomes
+from caltest.predictions._columns import contiguous_columns
 from caltest.predictions._partitions import Assignment, Partition, fit_partition
 from caltest.results import Note
 
 if TYPE_CHECKING:
     from caltest.predictions._sample import Sample
-
-_BLOCK_COLUMNS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,8 +175,6 @@ def _sum_by_cell(
 ) -> NDArray[np.float64]:
     """Return the sums of each column over the observations of each cell, ``(n_cells, n_columns)``."""
     sums = np.empty((n_cells, values.shape[1]))
-    for start in range(0, values.shape[1], _BLOCK_COLUMNS):  # neighbouring columns lie in the same lines of the cache
-        columns = np.ascontiguousarray(values[:, start : start + _BLOCK_COLUMNS].T)
-        for k, column in enumerate(columns, start):
-            sums[:, k] = np.bincount(index, weights=column if weight is None else column * weight, minlength=n_cells)
+    for k, column in enumerate(contiguous_columns(values)):
+        sums[:, k] = np.bincount(index, weights=column if weight is None else column * weight, minlength=n_cells)
     return sums

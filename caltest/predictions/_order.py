@@ -15,15 +15,14 @@ def stable_order(values: NDArray[Any]) -> NDArray[np.int64]:
     the keys are distinct, a fast sort brings along the places, and equal values keep their order. Different values
     with equal keys are noticed.
     """
-    places = np.arange(len(values))
-    bits = np.int64(len(values).bit_length())
-    key = (values.astype(np.float64) + 0.0).view(np.int64)  # 0.0 instead of -0.0
-    key >>= bits
+    value = values.astype(np.float64) + 0.0  # 0.0 instead of -0.0
+    bits = np.int64(len(value).bit_length())
+    key = value.view(np.int64) >> bits
     key <<= bits
-    key |= places
+    key |= np.arange(len(value))
     key.sort()
     order: NDArray[np.int64] = key & ((np.int64(1) << bits) - 1)
-    ordered = values[order]
+    ordered = value[order]
     if np.all(key[:1] >= 0) and np.all(ordered[:-1] <= ordered[1:]):
         return order
     return np.argsort(values, kind="stable")
