@@ -16,9 +16,7 @@ _LANES = 32
 _WORDS = 512  # 64-bit words held at a time
 _GOLDEN = uint64(0x9E3779B97F4A7C15)
 _CERTAIN = uint32(0xFFFFFFFF)
-_WHOLE = 2.0**32
-_ROUNDS = 2.0**52  # adding and subtracting it rounds to the nearest integer, ties to even ones
-_BUCKETS = 2**8  # of the values of a draw, by its highest bits
+_TILE_RECORDS = 2**16  # alias records of 8 bytes, for the second-level cache
 _SHARP = 0.9  # from this share of usual outcomes on, looking for the others is faster than drawing every row
 
 
@@ -101,45 +99,56 @@ def draw_outcomes(thresholds, seed, first, out):
                     outcome[i] += uint8(u[i] >= threshold[i])
 
 
-@kernel
-def draw_many_outcomes(null_prob, seed, first, out):
-    """Fill ``out (n_replicates, n_samples)`` with the labels of `draw_outcomes`, from probabilities.
+@njit(inline="always")
+def _split(word, n):
+    """Return a number of 0 .. n - 1 in the upper 32 bits and a fraction, uniform given the number, in the lower ones.
 
-    ``null_prob (n_samples, n_outcomes)`` is of any precision. The thresholds of a row serve all replicates. A draw is
-    compared with those of its bucket only: n_outcomes / 256 of them on average, whatever the probabilities are.
+    The upper half of the product of the word and n < 2**32 (Lemire 2019), with a bias below n / 2**64: a row and its
+    outcome cost one word. In halves of 32 bits, because vectors multiply those.
     """
-    n_replicates, n_samples = out.shape
-    n_outcomes = null_prob.shape[1]
+    return (word >> uint64(32)) * n + (((word & uint64(0xFFFFFFFF)) * n) >> uint64(32))
+
+
+@njit(inline="always")
+def _padded(size):
+    return (size + _LANES - 1) // _LANES * _LANES
+
+
+@kernel
+def start_states(seed, first, n_replicates):
+    """Return the state of the generator ``(n_replicates, 128)`` of each replicate from ``first`` on."""
     states = np.empty((n_replicates, 4 * _LANES), np.uint64)
     for r in range(n_replicates):
         _seed(seed, first + r, states[r])
-    words = np.empty((n_replicates, _WORDS), np.uint64)
-    u = words.view(np.uint32)
-    cumulative = np.empty(n_outcomes)
-    thresholds = np.full(n_outcomes, _CERTAIN)  # the last one stops every search
-    begin = np.empty(_BUCKETS + 1, np.uint32)  # thresholds below each bucket
-    for start in range(0, n_samples, 2 * _WORDS):
-        size = min(2 * _WORDS, n_samples - start)
-        for r in range(n_replicates):
-            _refill(states[r], words[r])
-        for i in range(size):
-            total = 0.0
-            for c in range(n_outcomes):
-                total += max(np.float64(null_prob[start + i, c]), 0.0)
-                cumulative[c] = total
-            begin[:] = 0
-            for c in range(n_outcomes - 1):
-                share = cumulative[c] / total * _WHOLE + _ROUNDS - _ROUNDS
-                thresholds[c] = uint32(uint64(min(share, _WHOLE - 1.0)))
-                begin[uint64(thresholds[c] >> uint32(24)) + uint64(1)] += uint32(1)
-            for b in range(_BUCKETS):
-                begin[b + 1] += begin[b]
-            for r in range(n_replicates):
-                drawn = min(u[r, i], uint32(0xFFFFFFFE))
-                place = uint64(begin[drawn >> uint32(24)])
-                while thresholds[place] <= drawn:
-                    place += uint64(1)
-                out[r, start + i] = place
+    return states
+
+
+@kernel
+def draw_from_records(records, start, states, out):
+    """Fill the columns of ``out (n_replicates, n_samples)`` from ``start`` on with labels drawn from alias records.
+
+    ``records (n_rows, n_outcomes)`` are those of these rows, by `fill_row_records`; ``start`` is a multiple of 32. Row
+    i takes the i-th 64-bit number of its replicate, and ``states`` are moved on. A tile of records stays in the
+    second-level cache while every replicate passes over it.
+    """
+    n_rows = records.shape[0]
+    n = uint64(records.shape[1])
+    flat = records.ravel()
+    words = np.empty(_WORDS, np.uint64)
+    tile = min(max(_TILE_RECORDS // records.shape[1] // _LANES, 1) * _LANES, _WORDS)
+    for begin in range(0, n_rows, tile):
+        size = min(tile, n_rows - begin)
+        entry = uint64(begin) * n
+        for r in range(states.shape[0]):
+            _refill(states[r], words[: _padded(size)])
+            label = out[r, start + begin : start + begin + size]
+            for i in range(size):
+                words[i] = _split(words[i], n)
+            for i in range(size):
+                own = words[i] >> uint64(32)
+                record = flat[entry + uint64(i) * n + own]
+                is_own = uint32(words[i]) < uint32(record >> uint64(32))
+                label[i] = own if is_own else record & uint64(0xFFFFFFFF)
 
 
 @intrinsic
@@ -264,21 +273,6 @@ def count_drawn(thresholds, cell, seed, first, counts):
     for r in range(n_replicates):
         for j in range(n_cells):
             counts[r, j] += all_usual[j]
-
-
-@njit(inline="always")
-def _split(word, n):
-    """Return a number of 0 .. n - 1 in the upper 32 bits and a fraction, uniform given the number, in the lower ones.
-
-    The upper half of the product of the word and n < 2**32 (Lemire 2019), with a bias below n / 2**64: a row and its
-    outcome cost one word. In halves of 32 bits, because vectors multiply those.
-    """
-    return (word >> uint64(32)) * n + (((word & uint64(0xFFFFFFFF)) * n) >> uint64(32))
-
-
-@njit(inline="always")
-def _padded(size):
-    return (size + _LANES - 1) // _LANES * _LANES
 
 
 # Drawing, looking up and counting are separate loops: the first is vectorised, and where a count goes is known long

@@ -39,6 +39,7 @@ _SMALLEST_SHOWN = 1e-12  # of the p-values of a count
 _FEW_WEIGHTS = 0.1  # of the observations
 _CLEARLY = 1.5  # a shift that is so many times as significant names the direction
 _SHOWN = 5  # observations that a note names
+_BLOCK_ROWS = 2**10
 
 
 def describe_findings(
@@ -224,9 +225,10 @@ def _confidence_and_accuracy(sample: Sample) -> tuple[float, float]:
     """Return average confidence and accuracy; of m most probable outcomes each is right with 1/m."""
     largest = sample.given.max(axis=1)
     hit = sample.given[np.arange(sample.n_samples), sample.outcome] == largest
-    n_largest = np.zeros(sample.n_samples)
-    for column in sample.given.T:  # one at a time: there may be a thousand
-        n_largest += column == largest
+    n_largest = np.empty(sample.n_samples)
+    for start in range(0, sample.n_samples, _BLOCK_ROWS):  # some at a time: there may be a thousand columns
+        rows = slice(start, start + _BLOCK_ROWS)
+        n_largest[rows] = np.count_nonzero(sample.given[rows] == largest[rows, None], axis=1)
     return _mean(largest.astype(np.float64), sample), _mean(hit / n_largest, sample)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._cells import count_events, count_outcomes, weigh_outcomes
+from caltest.predictions._columns import contiguous_columns
 from caltest.predictions._partitions import Assignment, Partition, fit_partition
 from caltest.results import Note
 
@@ -57,13 +59,15 @@ class Cells:
             label = labels[np.append(True, step > 0)]
         else:
             label, index = np.unique(labels, return_inverse=True)
+        sums = partial(_sum_by_cell, index=index, n_cells=len(label), weight=sample.weight)
+        predicted = sums(sample.given)
         return cls(
             index,
             label,
             assign,
             np.bincount(index, weights=sample.weight, minlength=len(label)).astype(np.float64),
-            _sum_by_cell(sample.given, index, len(label), sample.weight),
-            _sum_by_cell(sample.given_null, index, len(label), sample.weight),
+            predicted,
+            predicted if sample.given_null is sample.given else sums(sample.given_null),
             np.searchsorted(index, np.arange(len(label) + 1)) if in_order else None,
         )
 
@@ -169,5 +173,8 @@ def cell_dtype(n_cells: int) -> np.dtype[Any]:
 def _sum_by_cell(
     values: NDArray[Any], index: NDArray[np.int64], n_cells: int, weight: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
-    weighted = (column if weight is None else column * weight for column in values.T)
-    return np.stack([np.bincount(index, weights=column, minlength=n_cells) for column in weighted], axis=-1)
+    """Return the sums of each column over the observations of each cell, ``(n_cells, n_columns)``."""
+    sums = np.empty((n_cells, values.shape[1]))
+    for k, column in enumerate(contiguous_columns(values)):
+        sums[:, k] = np.bincount(index, weights=column if weight is None else column * weight, minlength=n_cells)
+    return sums

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from caltest.predictions._sample import Sample
 
 
-_BLOCK_VALUES = 2**19
+_BLOCK_VALUES = 2**15
 _ROUNDING = 1e-9  # of a mean
 
 
@@ -242,11 +242,22 @@ class _Tree:
 
 
 def _variances(feature: NDArray[Any], row: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the variance of each column over some observations, some columns at a time to save memory."""
-    width = max(1, _BLOCK_VALUES // len(row))
-    starts = range(0, feature.shape[1], width)
-    blocks = (feature[row, start : start + width].astype(np.float64, copy=False) for start in starts)
-    return np.concatenate([block.var(axis=0) for block in blocks])
+    """Return the variance of each column over some observations.
+
+    Some observations at a time, which stay in the cache; their means and sums of squares are combined by the rule of
+    Chan, Golub and LeVeque (1983), so that the predictions are read once.
+    """
+    count, step = 0, max(1, _BLOCK_VALUES // feature.shape[1])
+    mean, square = np.zeros(feature.shape[1]), np.zeros(feature.shape[1])
+    for start in range(0, len(row), step):
+        block = feature.take(row[start : start + step], axis=0).astype(np.float64, copy=False)
+        centre = block.mean(axis=0)
+        block -= centre
+        shift, share = centre - mean, len(block) / (count + len(block))
+        square += np.einsum("ik,ik->k", block, block) + shift * shift * (share * count)
+        mean += shift * share
+        count += len(block)
+    return square / count
 
 
 def _widest(variance: NDArray[np.float64]) -> tuple[float, int]:

@@ -11,12 +11,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._draws import count_drawn, draw_counts, draw_many_outcomes, draw_outcomes
+from caltest._compiled._draws import count_drawn, draw_counts, draw_outcomes
+from caltest._compiled._entries import count_entries
 from caltest.predictions._cells import CellSums, cell_dtype
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
-from caltest.predictions._validation import MANY, SeedLike, validate_count, validate_rng, validate_workers
+from caltest.predictions._validation import SeedLike, validate_count, validate_rng, validate_workers
 from caltest.predictions._view import LensView
+from caltest.resampling._many_labels import FEW, draw_many_labels, replicates_together
 from caltest.resampling._points import Departures, Points
 from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.resampling._row_counts import AliasTables
@@ -26,7 +28,6 @@ from caltest.results._progress import Progress
 
 _BLOCK_BYTES = 2**21  # a block of draws should stay in the cache until every statistic has read it
 _BLOCK_REPLICATES = (8, 1024)
-_TOGETHER = 64  # replicates that the thresholds of many classes are made for
 
 
 @dataclass(frozen=True)
@@ -113,20 +114,13 @@ class OutcomeDraws(Draws):
     def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
         """Yield the sample with outcomes ``(n_replicates, n_samples)`` drawn for it."""
         if (points := sample.once(Points.of)) is not None:
-            for drawn in self._departures(points):
-                yield sample, drawn.labels
+            yield from ((sample, drawn.labels) for drawn in self._departures(points))
             return
-        dtype = outcome_dtype(sample.n_outcomes)
-        if sample.n_outcomes > MANY:
-            for part in self.slices(_TOGETHER):
-                out = np.empty((part.n_resamples, sample.n_samples), dtype=dtype)
-                draw_many_outcomes(sample.given_null, self.seed, part.first, out)
-                for block in part.blocks_of(sample.n_samples * dtype.itemsize):
-                    start = block.first - part.first
-                    yield sample, out[start : start + block.n_resamples]
+        if sample.n_outcomes > FEW:
+            yield from ((sample, outcomes) for outcomes in self._many_outcomes(sample, sample.n_samples))
             return
         for part in self.blocks_of(sample.n_samples):
-            out = np.empty((part.n_resamples, sample.n_samples), dtype=dtype)
+            out = np.empty((part.n_resamples, sample.n_samples), dtype=outcome_dtype(sample.n_outcomes))
             draw_outcomes(sample.thresholds, self.seed, part.first, out)
             yield sample, out
 
@@ -145,6 +139,14 @@ class OutcomeDraws(Draws):
         # A quarter of the cache: their counters take as much again.
         for part in self.blocks_of(4 * points.bytes_each):
             yield points.draw(part.seed, part.first, part.n_resamples)
+
+    def _many_outcomes(self, sample: Sample, bytes_each: int) -> Iterator[NDArray[Any]]:
+        """Yield outcomes of many classes, some of those that are drawn together at a time."""
+        for part in self.slices(replicates_together(sample)):
+            out = draw_many_labels(sample, self.seed, part.first, part.n_resamples)
+            for block in part.blocks_of(bytes_each):
+                start = block.first - part.first
+                yield out[start : start + block.n_resamples]
 
     def summarise(self, sample: Sample, summary: Summary) -> Iterator[Any] | None:
         """Count simulated labels by cell, or by the cells of the entries that they select."""
@@ -179,12 +181,16 @@ class OutcomeDraws(Draws):
         for counted in self.counts(sample, entry, shape[0] * shape[1]):
             yield counted.reshape(-1, *shape)
 
-    def counts(self, sample: Sample, cell: NDArray[Any], n_cells: int) -> Iterator[NDArray[np.int32]]:
+    def counts(self, sample: Sample, cell: NDArray[Any], n_cells: int) -> Iterator[NDArray[np.signedinteger]]:
         """Yield ``(n_replicates, n_cells)``: observations whose simulated label selects an entry of each cell.
 
         The same draws as `blocks`, without storing labels. ``cell (n_samples, n_outcomes)`` is the cell of every entry
         of the predictions, 0 to ``n_cells - 1``.
         """
+        if sample.n_outcomes > FEW:
+            labels = self._many_outcomes(sample, 8 * n_cells + sample.n_samples)
+            yield from (count_entries(outcomes, cell, n_cells) for outcomes in labels)
+            return
         for part in self.blocks_of(4 * n_cells):
             counted = np.empty((part.n_resamples, n_cells), dtype=np.int32)
             count_drawn(sample.thresholds, cell, self.seed, part.first, counted)

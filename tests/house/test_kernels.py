@@ -92,9 +92,9 @@ for y_prob in kinds:
 from caltest.predictions import _validation
 from caltest.resampling import _draws
 many = _validation.MANY, _validation.LARGE
-_validation.MANY = _draws.MANY = _validation.LARGE = 2  # kernels of large problems of many classes
+_validation.MANY = _validation.LARGE = _draws.FEW = 2  # kernels of large problems of many classes
 caltest.calibration_table(label, y_prob, lenses=[caltest.Canonical(), Confidence()], n_resamples=40, rng=0)
-_validation.MANY, _validation.LARGE = many
+(_validation.MANY, _validation.LARGE), _draws.FEW = many, 32
 bundled = caltest.datasets.load_cifar10_vgg16()
 caltest.calibration_error(*bundled, statistic=caltest.SKCE())  # so many pairs that a sample brackets their median
 caltest.reliability_curve(*bundled)  # cells of thousands of rows

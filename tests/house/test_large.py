@@ -8,7 +8,7 @@ import pytest
 import caltest
 from caltest.predictions import _validation
 from caltest.predictions._sample import make_sample
-from caltest.resampling import _draws
+from caltest.resampling import _many_labels
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def everything_is_large(monkeypatch):
     """Let three classes and ten predictions be many."""
     monkeypatch.setattr(_validation, "LARGE", 10)
     monkeypatch.setattr(_validation, "MANY", 2)
-    monkeypatch.setattr(_draws, "MANY", 2)
+    monkeypatch.setattr(_many_labels, "_KEPT_RECORDS", 10)
 
 
 def problem(n_samples, n_classes, *, decimals=None, seed=0):
