@@ -10,7 +10,7 @@ _LANES = 32
 
 @kernel
 def count_outcomes(outcomes, cell, n_cells, n_outcomes):
-    """Return ``(n_replicates, n_cells, n_outcomes) int64``: rows of each cell that fell to each outcome.
+    """Return ``(n_replicates, n_cells * n_outcomes) int64``: rows of each cell that fell to each outcome.
 
     Four interleaved tables, because neighbouring rows often share a cell and an increment must wait for the previous
     one of the same address.
@@ -31,7 +31,7 @@ def count_outcomes(outcomes, cell, n_cells, n_outcomes):
             table[0, cell[i] * n_outcomes + outcome[i]] += 1
         for j in range(n_cells * n_outcomes):
             counts[r, j] = table[0, j] + table[1, j] + table[2, j] + table[3, j]
-    return counts.reshape(n_replicates, n_cells, n_outcomes)
+    return counts
 
 
 @kernel
@@ -50,31 +50,6 @@ def count_events(outcomes, start):
             for i in range(outcome.size):
                 total += uint32(outcome[i])
             counts[r, b] = total
-    return counts
-
-
-@kernel
-def count_hits(outcomes, top, cell, n_cells):
-    """Return ``(n_replicates, n_cells) int64``: rows of each cell whose outcome is ``top (n_samples,)``, their own one.
-
-    Interleaved tables as in `count_outcomes`.
-    """
-    n_replicates, n_samples = outcomes.shape
-    counts = np.empty((n_replicates, n_cells), np.int64)
-    table = np.empty((4, n_cells), np.int64)
-    quads = n_samples // 4 * 4
-    for r in range(n_replicates):
-        outcome = outcomes[r]
-        table[:] = 0
-        for i in range(0, quads, 4):
-            table[0, cell[i]] += outcome[i] == top[i]
-            table[1, cell[i + 1]] += outcome[i + 1] == top[i + 1]
-            table[2, cell[i + 2]] += outcome[i + 2] == top[i + 2]
-            table[3, cell[i + 3]] += outcome[i + 3] == top[i + 3]
-        for i in range(quads, n_samples):
-            table[0, cell[i]] += outcome[i] == top[i]
-        for b in range(n_cells):
-            counts[r, b] = table[0, b] + table[1, b] + table[2, b] + table[3, b]
     return counts
 
 

@@ -14,8 +14,6 @@ def sum_selected(outcomes, table):
     Four accumulators in a fixed order hide the latency of addition and give the same bits on every machine.
     """
     n_replicates, n_samples = outcomes.shape
-    k = table.shape[1]
-    flat = table.ravel()
     sums = np.zeros(n_replicates)
     for start in range(0, n_samples, _TILE):
         stop = min(start + _TILE, n_samples)
@@ -24,44 +22,34 @@ def sum_selected(outcomes, table):
             outcome = outcomes[r]
             s0 = s1 = s2 = s3 = 0.0
             for i in range(start, quads, 4):
-                base = i * k
-                s0 += flat[base + outcome[i]]
-                s1 += flat[base + k + outcome[i + 1]]
-                s2 += flat[base + 2 * k + outcome[i + 2]]
-                s3 += flat[base + 3 * k + outcome[i + 3]]
+                s0 += table[i, outcome[i]]
+                s1 += table[i + 1, outcome[i + 1]]
+                s2 += table[i + 2, outcome[i + 2]]
+                s3 += table[i + 3, outcome[i + 3]]
             for i in range(quads, stop):
-                s0 += flat[i * k + outcome[i]]
+                s0 += table[i, outcome[i]]
             sums[r] += (s0 + s1) + (s2 + s3)
     return sums
 
 
 @kernel
-def map_outcomes(outcomes, table, row):
-    """Return ``out[r, i] = table[row[i], outcomes[r, row[i]]]``: drawn classes behind a lens, in its row order.
+def map_outcomes(outcomes, table, row, out):
+    """Fill ``out[r, i]`` with ``table[row[i], outcomes[r, row[i]]]``: drawn classes behind a lens, in its row order.
 
     A table of one row serves all rows.
     """
-    n_replicates, n_samples = outcomes.shape[0], len(row)
-    k = table.shape[1] if table.shape[0] > 1 else 0
-    flat = table.ravel()
-    out = np.empty((n_replicates, n_samples), table.dtype)
-    for r in range(n_replicates):
+    own = int(table.shape[0] > 1)
+    for r in range(outcomes.shape[0]):
         outcome = outcomes[r]
-        for i in range(n_samples):
-            out[r, i] = flat[row[i] * k + outcome[row[i]]]
-    return out
+        for i in range(row.size):
+            out[r, i] = table[own * row[i], outcome[row[i]]]
 
 
 @kernel
-def map_events(outcomes, bits, row):
-    """Return what `map_outcomes` returns for a table of two outcomes, packed by ``numpy.packbits(table, axis=1)``."""
-    n_replicates, n_samples = outcomes.shape[0], len(row)
-    width = bits.shape[1]
-    flat = bits.ravel()
-    out = np.empty((n_replicates, n_samples), np.uint8)
-    for r in range(n_replicates):
+def map_events(outcomes, bits, row, out):
+    """Fill ``out`` as `map_outcomes` from a table of two outcomes, packed by ``numpy.packbits(table, axis=1)``."""
+    for r in range(outcomes.shape[0]):
         outcome = outcomes[r]
-        for i in range(n_samples):
+        for i in range(row.size):
             drawn = np.int64(outcome[row[i]])
-            out[r, i] = flat[row[i] * width + (drawn >> 3)] >> (7 - (drawn & 7)) & 1
-    return out
+            out[r, i] = bits[row[i], drawn >> 3] >> (7 - (drawn & 7)) & 1

@@ -135,7 +135,7 @@ class CellSums:
             counted = np.stack([np.diff(cells.start) - events, events], axis=-1)
         else:
             counted = count_outcomes(flat, cells.index, cells.n_cells, sample.n_outcomes)
-        shape = outcomes.shape[:-1] + counted.shape[1:]
+        shape = *outcomes.shape[:-1], cells.n_cells, sample.n_outcomes
         return cls(cells.count, cells.null_sum, counted.reshape(shape).astype(np.float64))
 
     def __add__(self, other: CellSums) -> CellSums:

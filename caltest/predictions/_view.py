@@ -89,4 +89,6 @@ class LensView:
         """Return the outcomes of drawn classes ``(n_replicates, n_samples)`` through the lens."""
         if self.seen is None:
             return drawn
-        return (map_events if self.packed else map_outcomes)(drawn, self.seen, self.base_row)
+        out = np.empty((len(drawn), self.sample.n_samples), dtype=self.seen.dtype)
+        (map_events if self.packed else map_outcomes)(drawn, self.seen, self.base_row, out)
+        return out

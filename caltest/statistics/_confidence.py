@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._cells import count_events, count_hits, weigh_outcomes
+from caltest._compiled._cells import count_events, count_outcomes, weigh_outcomes
 from caltest.predictions._cells import Cells, CellSums, cell_dtype
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._partitions import EqualWidth
@@ -134,9 +134,10 @@ def _count_of_top(
     outcomes: NDArray[Any], top: NDArray[Any], cells: Cells, weight: NDArray[np.float64] | None
 ) -> NDArray[Any]:
     """Return the number (weight) of the observations in each cell that fell to the predicted class."""
+    hit = (outcomes == top).view(np.uint8)
     if weight is None:
-        return count_hits(outcomes, top, cells.index, cells.n_cells)
-    return weigh_outcomes((outcomes == top).view(np.uint8), cells.index, weight, cells.n_cells, 2)[..., 1]
+        return count_outcomes(hit, cells.index, cells.n_cells, 2)[:, 1::2]
+    return weigh_outcomes(hit, cells.index, weight, cells.n_cells, 2)[..., 1]
 
 
 def _predicted_entries(sample: Sample, partition: EqualWidth) -> EntryCounts:
