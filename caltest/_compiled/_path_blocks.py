@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import int32, njit, types, uint64
+from numba import njit, types, uint64
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
@@ -34,8 +34,7 @@ LANES = 16
 COUNTS, HIGHEST, LOWEST, ABOVE, BELOW, LEVEL = range(6)
 RECORD = 6 * LANES
 NOWHERE = 2**30  # beyond every path, even after `level` was added, and within 32 bits
-MINUS = 2**16  # one event fewer in `COUNTS`
-_TILE = 4  # words of 64 rows whose places stay in the first-level cache
+MINUS = 2**16  # one event fewer in `COUNTS`; as in _event_counts.py and _tally.py
 
 
 class Paths(NamedTuple):
@@ -68,27 +67,6 @@ class Paths(NamedTuple):
     start: NDArray[np.int64]
     events: NDArray[np.int64]
     total: NDArray[np.float64]
-
-
-class Rows(NamedTuple):
-    """What is counted of the rows.
-
-    Attributes
-    ----------
-    place : array of shape (n_samples, n_paths), unsigned integers
-        Place of the counter of every row and path among ``(n_groups, n_blocks, LANES)``.
-    usual : array of shape (n_samples,)
-        Labels of the base path; anything where a row has none.
-    has_usual : array of words of 64 bits
-        Whether a row has one, 64 rows to a word.
-    others : array
-        Rows without one.
-    """
-
-    place: NDArray[Any]
-    usual: NDArray[Any]
-    has_usual: NDArray[np.uint64]
-    others: NDArray[Any]
 
 
 @kernel
@@ -324,62 +302,6 @@ def _excursion_from_either_end(paths, table, shift, p, labels):
             high, low = _read_block(paths, p, b, table[group, b, LEVEL, lane], labels)
             found = max(found, high + above, below - low)
     return found
-
-
-@intrinsic
-def _differ(typing_context, first, second, like):
-    """Return bit i of 64: whether items i behind two addresses differ; they are unsigned integers of type ``like``."""
-
-    def generate(context, builder, signature, arguments):
-        items = ir.VectorType(ir.IntType(like.bitwidth), 64)
-        places = (builder.inttoptr(address, items.as_pointer()) for address in arguments[:2])
-        x, y = (builder.load(place, align=like.bitwidth // 8) for place in places)
-        return builder.bitcast(builder.icmp_unsigned("!=", x, y), ir.IntType(64))
-
-    return types.uint64(types.int64, types.int64, like), generate
-
-
-@intrinsic
-def _trailing_zeros(typing_context, x):
-    def generate(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint64(types.uint64), generate
-
-
-@kernel
-def count_events(outcomes, rows, counts):
-    """Count the events of ``outcomes (n_replicates, n_samples)`` that the base paths lack, and those only these have.
-
-    Path k is that of outcome k. Rows are counted in parts, for all replicates each, so that their places stay in the
-    cache.
-    """
-    n_samples = rows.usual.size
-    n_words = n_samples // 64
-    usual = rows.usual.ctypes.data
-    counts[:] = 0
-    for first in range(0, rows.others.size, 64 * _TILE):
-        for r in range(outcomes.shape[0]):
-            for j in range(first, min(first + 64 * _TILE, rows.others.size)):
-                i = uint64(rows.others[j])
-                counts[r, uint64(rows.place[i, uint64(outcomes[r, i])])] += int32(1)
-    for first in range(0, rows.has_usual.size, _TILE):
-        for r in range(outcomes.shape[0]):
-            drawn = outcomes[r].ctypes.data
-            for w in range(first, min(first + _TILE, rows.has_usual.size)):
-                if w < n_words:
-                    start = 64 * outcomes.itemsize * w
-                    bits = _differ(drawn + start, usual + start, rows.usual[0])
-                else:
-                    bits = uint64(0)
-                    for i in range(64 * w, n_samples):
-                        bits |= uint64(outcomes[r, i] != rows.usual[i]) << uint64(i - 64 * w)
-                bits &= rows.has_usual[w]
-                while bits:
-                    i = uint64(64 * w) + _trailing_zeros(bits)
-                    bits &= bits - uint64(1)
-                    counts[r, uint64(rows.place[i, uint64(outcomes[r, i])])] += int32(1)
-                    counts[r, uint64(rows.place[i, uint64(rows.usual[i])])] += int32(MINUS)
 
 
 @njit(inline="always")

@@ -115,16 +115,16 @@ def _search(thresholds, word):
 
 
 @kernel
-def draw_departures(words, number, record, entry, shift, usual, labels, departed, end):
+def draw_departures(words, number, table, shift, usual, labels, departed, end):
     """Fill ``labels (n_replicates, n_samples)``, and list the entries of those that are not the usual ones.
 
     ``words (n_replicates, n_words) uint64`` are random: the first one chooses the number of points by the thresholds
-    ``number``, each other one a point by the alias table of the entries: a number below m in its upper half, kept
-    if its lower half lies below the threshold in the upper half of ``record``, whose lower half is the alias. The
-    entries of replicate r are ``departed[end[r] : end[r + 1]]``.
+    ``number``, each other one a point by the alias table of the entries: one of its m lines at random, whose three
+    numbers of 32 bits are a threshold, an entry and its alias. The entry is kept if a fraction of 32 bits lies below
+    the threshold. The entries of replicate r are ``departed[end[r] : end[r + 1]]``.
     """
     n_replicates, n_samples = labels.shape
-    m = uint64(record.size)
+    m = uint64(table.size // 3)
     lower = uint64(0xFFFFFFFF)
     outcome = (uint64(1) << uint64(shift)) - uint64(1)
     last = uint64(0)
@@ -134,12 +134,13 @@ def draw_departures(words, number, record, entry, shift, usual, labels, departed
         word = words[r]
         for i in range(n_samples):
             label[i] = usual[i]
-        for p in range(1, _search(number, word[0]) + 1):
+        for p in range(uint64(1), uint64(_search(number, word[0]) + 1)):
             # The product of the word and m in two halves, because one of 128 bits is slow.
             place = (word[p] >> uint64(32)) * m + (((word[p] & lower) * m) >> uint64(32))
-            known = record[place >> uint64(32)]
-            kept = (place & lower) < (known >> uint64(32))
-            found = uint64(entry[place >> uint64(32)]) if kept else known & lower
+            line = (place >> uint64(32)) * uint64(3)
+            own = uint64(table[line + uint64(1)])  # both are read in any case, which is faster than a branch
+            alias = uint64(table[line + uint64(2)])
+            found = own if (place & lower) < uint64(table[line]) else alias
             row = found >> uint64(shift)
             first = label[row] == usual[row]
             label[row] = found & outcome if first else label[row]

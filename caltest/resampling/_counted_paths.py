@@ -90,7 +90,7 @@ class CountedPaths:
         """Fill the values of replicates whose counters and labels are known."""
         largest, either, extremes = values
         starts = np.cumsum([0, *(blocks.n_counters for blocks in self.blocks)])
-        parts = [counts[:, start:end] for start, end in pairwise(starts)]
+        parts = [np.ascontiguousarray(counts[:, start:end]) for start, end in pairwise(starts)]
         for j, ((_, summary), part) in enumerate(zip(self.largest, parts, strict=False)):
             assert isinstance(summary, LargestExcursion)
             largest[:, j] = summary.blocks.largest(part, labels, summary.scale)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -22,7 +23,7 @@ from caltest.resampling._many_labels import FEW, draw_many_labels, replicates_to
 from caltest.resampling._points import Departures, Points
 from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.resampling._row_counts import AliasTables
-from caltest.resampling._summaries import CellCounts, EntryCounts, EntrySums, Summary
+from caltest.resampling._summaries import CellCounts, EntryCounts, Summary
 from caltest.resampling._tally import Tally, Wanted
 from caltest.results._progress import Progress
 
@@ -69,7 +70,7 @@ class Draws(ABC):
         """
         return None
 
-    def tally(self, sample: Sample, wanted: Iterable[Wanted]) -> Tally | None:
+    def tally(self, sample: Sample, wanted: Sequence[Wanted]) -> Tally | None:
         """Return what computes several summaries of the same draws together; None if there is no such way."""
         return None
 
@@ -94,8 +95,10 @@ class Draws(ABC):
         threads = validate_workers(workers)
         parts = self.slices(min(_BLOCK_REPLICATES[1], -(-self.n_resamples // (4 * threads))))
         values = []
-        with ThreadPoolExecutor(threads) as pool:
-            for part, value in zip(parts, pool.map(evaluate, parts), strict=True):
+        # Not a pool of one thread: memory that another thread gives back is cleared before it is used again.
+        with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
+            found = map(evaluate, parts) if pool is None else pool.map(evaluate, parts)
+            for part, value in zip(parts, found, strict=True):
                 values.append(value)
                 if progress is not None:
                     progress(part.first + part.n_resamples, self.n_resamples)
@@ -124,20 +127,19 @@ class OutcomeDraws(Draws):
             draw_outcomes(sample.thresholds, self.seed, part.first, out)
             yield sample, out
 
-    def tally(self, sample: Sample, wanted: Iterable[Wanted]) -> Tally | None:
+    def tally(self, sample: Sample, wanted: Sequence[Wanted]) -> Tally | None:
         """Return a tally of the labels that are not the usual ones, where these are few."""
-        points, asked = sample.once(Points.of), list(wanted)
-        if points is None or sample.weight is not None or [_of_events(sample, each) for each in asked] == [True]:
+        points = sample.once(Points.of)
+        if points is None or sample.weight is not None or [_of_events(sample, each) for each in wanted] == [True]:
             return None
-        return Tally(points, asked)
+        return Tally(points, wanted)
 
     def tallied(self, tally: Tally) -> Mapping[Wanted, Any]:
         """Return the summaries of a tally, of the labels of `blocks`."""
         return tally.read(self._departures(tally.points), self.n_resamples)
 
     def _departures(self, points: Points) -> Iterator[Departures]:
-        # A quarter of the cache: their counters take as much again.
-        for part in self.blocks_of(4 * points.bytes_each):
+        for part in self.blocks_of(2 * points.bytes_each):  # their counters take as much again
             yield points.draw(part.seed, part.first, part.n_resamples)
 
     def _many_outcomes(self, sample: Sample, bytes_each: int) -> Iterator[NDArray[Any]]:
@@ -155,11 +157,9 @@ class OutcomeDraws(Draws):
         wanted = LensView(sample), summary
         if (tally := self.tally(sample, [wanted])) is not None:
             return iter([self.tallied(tally)[wanted]])
-        if isinstance(summary, EntrySums):
-            return None
         if isinstance(summary, EntryCounts):
             return self.counts(sample, summary.cell, summary.n_cells)
-        return self._cell_sums(sample, summary.partition)
+        return self._cell_sums(sample, summary.partition) if isinstance(summary, CellCounts) else None
 
     def _cell_sums(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
         """Yield the cell sums of every draw; for two outcomes counts are drawn from Poisson-binomial distributions."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from caltest.resampling._draws import Draws
 from caltest.resampling._protocol import TestStatistic
 from caltest.resampling._signs import SignDraws
 from caltest.resampling._summaries import Summary
-from caltest.resampling._tally import Tally
+from caltest.resampling._tally import Tally, Wanted
 from caltest.results._progress import Progress
 
 
@@ -48,7 +48,7 @@ def draw_nulls(
     evaluate: Callable[[Draws], NDArray[np.float64]]
     if isinstance(draws, SignDraws):
         evaluate = partial(_values_of_signs, questions, base)
-    elif (tally := draws.tally(base, dict.fromkeys(pair for pair in _summaries(questions) if pair[1]))) is not None:
+    elif (tally := draws.tally(base, _wanted(questions))) is not None:
         evaluate = partial(_values_of_tally, questions, base, tally)
     elif _is_alone(questions):
         evaluate = partial(_values_of_one, questions[0].statistic, base)
@@ -63,11 +63,15 @@ def _split(values: NDArray[np.float64], questions: Sequence[Question]) -> list[N
     return np.split(values, ends[:-1])
 
 
-def _summaries(questions: Iterable[Question]) -> Iterator[tuple[LensView, Summary | None]]:
-    """Yield what every component of the questions needs to know of the labels; None if that is all of them."""
-    for question in questions:
-        for part in question.statistic.components:
-            yield question.view, part.summary(question.sample)
+def _summaries(question: Question) -> list[Summary | None]:
+    """Return what every component of a question needs to know of the labels; None if that is all of them."""
+    return [part.summary(question.sample) for part in question.statistic.components]
+
+
+def _wanted(questions: Iterable[Question]) -> list[Wanted]:
+    """Return the summaries that questions need, each once."""
+    pairs = ((question.view, summary) for question in questions for summary in _summaries(question))
+    return list(dict.fromkeys((view, summary) for view, summary in pairs if summary is not None))
 
 
 def _is_alone(questions: Sequence[Question]) -> bool:
@@ -101,18 +105,21 @@ def _values_of_labels(questions: Sequence[Question], base: Sample, draws: Draws)
 def _values_of_tally(questions: Sequence[Question], base: Sample, tally: Tally, draws: Draws) -> NDArray[np.float64]:
     """Return every component ``(n_components, n_replicates)`` from summaries, and from labels where these do not do."""
     counted = draws.tallied(tally)
-    covered = [tally.covers(_summaries([question])) for question in questions]
-    rest = [question for question, whole in zip(questions, covered, strict=True) if not whole]
-    others = iter(_split(_values_of_labels(rest, base, draws), rest)) if rest else iter(())
-    values = [
-        np.stack([part.evaluate_summary(view.sample, counted[view, part.summary(view.sample)]) for part in parts])
-        if whole
-        else next(others)
-        for (view, parts), whole in zip(
-            ((question.view, question.statistic.components) for question in questions), covered, strict=True
-        )
-    ]
-    return np.concatenate(values)
+    others = [question for question in questions if not _is_covered(question, tally)]
+    values = dict(zip(others, _split(_values_of_labels(others, base, draws), others), strict=True)) if others else {}
+    return np.concatenate(
+        [values[question] if question in values else _values_of_summaries(question, counted) for question in questions]
+    )
+
+
+def _is_covered(question: Question, tally: Tally) -> bool:
+    return all(summary is not None and tally.knows(question.view, summary) for summary in _summaries(question))
+
+
+def _values_of_summaries(question: Question, counted: Mapping[Wanted, Any]) -> NDArray[np.float64]:
+    parts = zip(question.statistic.components, _summaries(question), strict=True)
+    found = [(part, counted[question.view, summary]) for part, summary in parts if summary is not None]
+    return np.stack([part.evaluate_summary(question.sample, each) for part, each in found])
 
 
 def null_values(statistic: TestStatistic, sample: Sample, draws: Draws) -> NDArray[np.float64]:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._path_blocks import LANES, Paths, Rows, count_events, fill_path, largest_of_counts
+from caltest._compiled._event_counts import Rows, count_events
+from caltest._compiled._path_blocks import LANES, Paths, fill_path, largest_of_counts
 from caltest.predictions._order import stable_order
 
 _MOST_ROWS = 2**16 - 1  # of a block: counts of 16 bits
@@ -93,10 +94,10 @@ class PathBlocks:
         shape, ends = (n_paths, n_samples), (n_paths, size + 1)
         groups = -(-n_paths // LANES)
         table = np.zeros((groups, size + 1, 6, LANES), dtype=np.int32)
-        place = np.empty((n_samples, n_paths), dtype=np.min_scalar_type(groups * size * LANES - 1))
+        place = np.empty((n_samples, n_paths), dtype=_unsigned(groups * size * LANES))
         step = np.zeros(n_paths, dtype=np.int64)
         made = Paths(
-            np.empty(shape, dtype=np.min_scalar_type(n_samples - 1)),
+            np.empty(shape, dtype=_unsigned(n_samples)),
             np.empty(shape, dtype=expected_dtype),
             np.empty(shape, dtype=np.bool_),
             np.empty(0, dtype=label_dtype),
@@ -152,6 +153,11 @@ class PathBlocks:
             count_events(some, self.rows, counts[: len(some)])
             found[first : first + size] = self.largest(counts[: len(some)], some, scale)
         return found
+
+
+def _unsigned(n: int) -> np.dtype[Any]:
+    """Return the type of numbers below n: one of two, so that little is compiled."""
+    return np.dtype(np.uint16 if n <= 2**16 else np.uint32)
 
 
 def _rows(place: NDArray[Any], usual: NDArray[Any] | None, dtype: np.dtype[Any]) -> Rows:

@@ -57,23 +57,20 @@ class Points:
         The number of an entry is ``row << shift | outcome``.
     number : array of uint64
         Cumulative distribution of the number of points, times 2**64.
-    record : array of shape (n_entries,), uint64
-        Alias table of the entries that points fall on.
-    entry : array of shape (n_entries,), uint32
-        Their numbers.
+    table : array of shape (m, 3), uint32
+        Alias table of the m entries that points fall on: thresholds, entries and their aliases.
     """
 
     n_outcomes: int
     usual: NDArray[Any]
     shift: int
     number: NDArray[np.uint64]
-    record: NDArray[np.uint64]
-    entry: NDArray[np.uint32]
+    table: NDArray[np.uint32]
 
     @classmethod
     def of(cls, sample: Sample) -> Points | None:
         """Return the points of a sample; None where drawing every label is faster."""
-        prob = sample.given_null
+        prob = np.ascontiguousarray(sample.given_null)
         n_samples, n_outcomes = prob.shape
         if n_outcomes > _MOST_CLASSES or prob.size > _MOST_ENTRIES:
             return None
@@ -88,8 +85,7 @@ class Points:
         largest = math.ceil(mean + _DEVIATIONS * math.sqrt(mean)) + 2 * _LANES - 1
         number = poisson_thresholds(mean, largest // _LANES * _LANES)
         thresholds, alias = alias_tables(rate, np.array([0, len(rate)]))
-        record = (thresholds.astype(np.uint64) << np.uint64(32)) | entry[alias]
-        return cls(n_outcomes, usual, shift, number, record, entry)
+        return cls(n_outcomes, usual, shift, number, np.column_stack([thresholds, entry, entry[alias]]))
 
     @property
     def n_samples(self) -> int:
@@ -107,5 +103,5 @@ class Points:
         random_words(seed, first, words)
         labels = np.empty((n_replicates, self.n_samples), dtype=self.usual.dtype)
         entry, end = np.empty(words.size, dtype=np.uint32), np.empty(n_replicates + 1, dtype=np.int64)
-        draw_departures(words, self.number, self.record, self.entry, self.shift, self.usual, labels, entry, end)
+        draw_departures(words, self.number, self.table.ravel(), self.shift, self.usual, labels, entry, end)
         return Departures(labels, entry, end)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._tally import add_departures, count_departures, list_by_entry, longest_list
+from caltest._compiled._tally import list_by_entry, longest_list, tally_departures
 from caltest.predictions._cells import CellSums
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
@@ -31,26 +31,28 @@ class Tally:
 
     def __init__(self, points: Points, wanted: Sequence[Wanted]) -> None:
         self.points = points
-        usual = np.arange(points.n_samples) * points.n_outcomes + points.usual
-        self._counted = [pair for pair in wanted if isinstance(pair[1], CellCounts | EntryCounts)]
-        self._summed = [pair for pair in wanted if isinstance(pair[1], EntrySums)]
+        self._counted = [(view, some) for view, some in wanted if isinstance(some, CellCounts | EntryCounts)]
+        self._summed = [(view, some) for view, some in wanted if isinstance(some, EntrySums)]
         self._paths = CountedPaths.of(points, wanted)
+        self._known: set[Wanted] = {*self._counted, *self._summed, *self._paths.wanted}
         sizes = [_n_counters(view.sample, summary) for view, summary in self._counted]
         self._ends = np.cumsum([0, *sizes])
-        n_counters = self._ends[-1] + self._paths.n_counters
-        # What fills the lists of entries counts in a last counter, and adds 0 to the first sum.
-        self._counters = EntryLists.of(points, self._counters_of_entries(), n_counters)
-        self._path_counters = EntryLists.of(points, self._paths.counters(points, self._ends[-1]), n_counters)
-        self._terms = EntryLists.of(points, self._terms_of_entries(), 0)
-        self._counts = np.zeros(n_counters + 1, dtype=np.int32)  # paths are counted from the usual ones, others added
-        np.add.at(self._counts, self._counters.place[usual], 1)
-        self._sums = np.array([_constant(view.sample, summary) for view, summary in self._summed])
-        np.add.at(self._sums, self._terms.place[usual], self._terms.value[usual])
-        self._known = {*self._counted, *self._summed, *self._paths.wanted}
+        n_counters = int(self._ends[-1]) + self._paths.n_counters
+        self._lists = EntryLists.of(
+            points.n_samples * points.n_outcomes,
+            self._counters_of_entries(),
+            self._paths.counters(points, int(self._ends[-1])),
+            self._terms_of_entries(),
+            n_counters,
+        )
+        usual = np.arange(points.n_samples) * points.n_outcomes + points.usual
+        self._counts = self._lists.counts(usual, n_counters + 1)
+        constants = [_constant(view.sample, summary) for view, summary in self._summed]
+        self._sums = self._lists.sums(usual, len(constants)) + constants
 
-    def covers(self, wanted: Iterable[tuple[LensView, Summary | None]]) -> bool:
-        """Return whether all of some summaries are computed."""
-        return all(pair in self._known for pair in wanted)
+    def knows(self, view: LensView, summary: Summary) -> bool:
+        """Return whether a summary is computed."""
+        return (view, summary) in self._known
 
     def read(self, blocks: Iterable[Departures], n_replicates: int) -> dict[Wanted, Any]:
         """Return every summary of the replicates of some blocks, as `Statistic.evaluate_summary` receives it."""
@@ -61,8 +63,7 @@ class Tally:
             part = slice(first, first + len(drawn.labels))
             where = drawn.entry, drawn.end, self.points.shift, self.points.usual
             counted = np.empty((len(drawn.labels), len(self._counts)), dtype=np.int32)
-            count_departures(*where, self._counters.place, self._path_counters.place, self._counts, counted)
-            add_departures(*where, self._terms.place, self._terms.value, self._sums, sums[part])
+            tally_departures(*where, *self._lists.arrays, self._counts, self._sums, counted, sums[part])
             self._paths.read(counted[:, n_counts:-1], drawn.labels, [some[part] for some in values])
             counts[part] = counted[:, :n_counts]
             first = part.stop
@@ -86,34 +87,63 @@ class Tally:
 
 @dataclass(frozen=True, eq=False)
 class EntryLists:
-    """For every entry a list of counters or sums that it adds to.
+    """For every entry the counters and sums that it adds to; see `_compiled._tally.tally_departures`.
 
     Attributes
     ----------
     place : array of shape (n_entries, width)
-        Counters or sums.
-    value : array of shape (n_entries, width) or (n_entries, 0)
-        What is added to them; nothing if that is always 1.
+        First counters, then those of paths, then sums. What is shorter is filled with a last counter that nobody reads,
+        and with the first sum, to which 0 is added.
+    widths : array of shape (3,)
+        Number of counters, of counters of paths, and of sums.
+    value : array of shape (n_entries, n)
+        What is added to the sums.
     """
 
     place: NDArray[Any]
+    widths: NDArray[np.int64]
     value: NDArray[np.float64]
 
     @classmethod
-    def of(cls, points: Points, parts: Iterator[Listed], nowhere: int) -> EntryLists:
-        """List by entry; what is shorter than others is filled with 0 for the place ``nowhere``."""
-        listed, n_entries = list(parts), points.n_samples * points.n_outcomes
-        entry, place, value = (
-            np.concatenate([np.empty(0, dtype), *(some[j] for some in listed if some[j] is not None)])
-            for j, dtype in enumerate((np.int64, np.uint16, np.float64))
-        )
-        shape = n_entries, longest_list(entry, n_entries)
-        made = cls(
-            np.full(shape, nowhere, dtype=np.min_scalar_type(max(nowhere, 2**8))),
-            np.zeros(shape if len(value) else (n_entries, 0)),
-        )
-        list_by_entry(entry, place, value, made.place, made.value)
+    def of(
+        cls,
+        n_entries: int,
+        counters: Iterator[Listed],
+        paths: Iterator[Listed],
+        terms: Iterator[Listed],
+        nowhere: int,
+    ) -> EntryLists:
+        """List counters, counters of paths and sums by entry."""
+        parts = [_joined(counters), _joined(paths), _joined(terms)]
+        length = np.empty(n_entries, dtype=np.uint16)
+        widths = np.array([longest_list(entry, length) for entry, _, _ in parts], dtype=np.int64)
+        place = np.full((n_entries, widths.sum()), nowhere, dtype=np.uint16 if nowhere < 2**16 else np.uint32)
+        place[:, widths[:2].sum() :] = 0
+        made = cls(place, widths, np.zeros((n_entries, widths[2])))
+        for first, part in zip(np.cumsum([0, *widths[:2]]), parts, strict=True):
+            list_by_entry(*part, length, first, place, made.value)
         return made
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What the kernel takes."""
+        return len(self.place), self.place.ravel(), self.widths, self.value.ravel()
+
+    def counts(self, entry: NDArray[np.int64], n_counters: int) -> NDArray[np.int32]:
+        """Return the counters ``(n_counters,)`` of some entries; those of paths count from there on."""
+        return np.bincount(self.place[entry, : self.widths[0]].ravel(), minlength=n_counters).astype(np.int32)
+
+    def sums(self, entry: NDArray[np.int64], n_sums: int) -> NDArray[np.float64]:
+        """Return the sums ``(n_sums,)`` of some entries."""
+        place, value = self.place[entry, self.widths[:2].sum() :].ravel(), self.value[entry].ravel()
+        sums: NDArray[np.float64] = np.bincount(place, value, minlength=n_sums)[:n_sums].astype(np.float64)
+        return sums
+
+
+def _joined(parts: Iterator[Listed]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    listed, none = list(parts), np.empty(0, np.int64)
+    entry, place = (np.concatenate([none, *(some[j] for some in listed)]) for j in (0, 1))
+    return entry, place, np.concatenate([np.empty(0), *(some[2] for some in listed if some[2] is not None)])
 
 
 def entries_of(view: LensView, outcome: int, n_outcomes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -130,20 +160,18 @@ def entries_of(view: LensView, outcome: int, n_outcomes: int) -> tuple[NDArray[n
     return view.base_row[row] * n_outcomes + label, row
 
 
-def _n_counters(sample: Sample, summary: Summary) -> int:
+def _n_counters(sample: Sample, summary: CellCounts | EntryCounts) -> int:
     if isinstance(summary, EntryCounts):
         return summary.n_cells
-    assert isinstance(summary, CellCounts)
     n_cells = sample.cells(summary.partition).n_cells
     return n_cells if sample.n_outcomes == 2 else n_cells * sample.n_outcomes
 
 
-def _counters(sample: Sample, summary: Summary) -> Iterator[tuple[int, NDArray[Any]]]:
+def _counters(sample: Sample, summary: CellCounts | EntryCounts) -> Iterator[tuple[int, NDArray[Any]]]:
     """Yield the outcomes that are counted, and the counter of each observation with this outcome."""
     if isinstance(summary, EntryCounts):
         yield from enumerate(summary.cell.T.astype(np.int64))
         return
-    assert isinstance(summary, CellCounts)
     index = sample.cells(summary.partition).index
     if sample.n_outcomes == 2:  # the others are what remains
         yield 1, index
@@ -152,9 +180,9 @@ def _counters(sample: Sample, summary: Summary) -> Iterator[tuple[int, NDArray[A
         yield k, index * sample.n_outcomes + k
 
 
-def _read(view: LensView, summary: Summary, counts: NDArray[np.int32]) -> Any:
+def _read(view: LensView, summary: CellCounts | EntryCounts, counts: NDArray[np.int32]) -> Any:
     """Return what a statistic receives of its counters ``(n_replicates, n_counters)``."""
-    if not isinstance(summary, CellCounts):
+    if isinstance(summary, EntryCounts):
         return counts
     cells = view.sample.cells(summary.partition)
     if view.sample.n_outcomes == 2:

@@ -200,7 +200,7 @@ class ClasswiseKS(Statistic):
         """Return what suffices: the excursion of the event, or the largest one of many outcomes."""
         if sample.weight is not None or sample.is_large:
             return None
-        return sample.once(_either_end_summary if sample.n_outcomes == 2 else _class_summary)
+        return sample.once(_either_end_summary) if sample.n_outcomes == 2 else sample.once(_class_summary)
 
     def evaluate_summary(self, sample: Sample, counted: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the statistic of drawn excursions."""

@@ -139,9 +139,9 @@ difference is shown between logistic and network. Decisions are made at the 5 %
 level, adjusted for the numbers of models and of pairs.
 
  model      l2 error (95 % interval)     ECE  noise floor  adjusted p
- logistic  0.0438 (0.0270 to 0.0599)  0.0480       0.0461       0.015
- bayes     0.1555 (0.1225 to 0.1902)  0.1171       0.0098       0.015
- network   0.0123 (0.0000 to 0.0289)  0.0228       0.0209        0.69
+ logistic  0.0438 (0.0270 to 0.0599)  0.0480       0.0464        0.02
+ bayes     0.1555 (0.1225 to 0.1902)  0.1171       0.0096       0.015
+ network   0.0123 (0.0000 to 0.0289)  0.0228       0.0210        0.69
 
  first - second       difference (95 % interval)  adjusted p  better
  logistic - bayes     -0.022 (-0.038 to -0.0063)        0.01  first

@@ -186,9 +186,9 @@ rejected at the 5 % level in 0 of 2 runs.
 
  run  epoch  accuracy  log score    error  noise floor  p-value
  one      2    0.6800      0.687  0.08486      0.06566     0.16  best
- one      3    0.6800      1.274    0.161      0.03417     0.01  last
+ one      3    0.6800      1.274    0.161      0.03348     0.01  last
  two      2    0.7733      0.608  0.06357       0.0661     0.52  best
- two      3    0.7733      1.053   0.1261      0.03254     0.01  last
+ two      3    0.7733      1.053   0.1261      0.03347     0.01  last
 
   Log score: the negative log-likelihood per observation.
   Noise floor: the average of ECE() if the model is calibrated.

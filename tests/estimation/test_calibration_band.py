@@ -232,8 +232,8 @@ def test_refusals():
 
 PRINTED = """
 Calibration band (confidence, 899 observations)
-Calibration is rejected (p = 0.001) for predictions from 0.7551 to 0.9343,
-0.9363 to 0.9382, 0.9408 to 0.9437, 0.948 to 0.9496, 0.9506 to 0.9558.
+Calibration is rejected (p = 0.001) for predictions from 0.7551 to 0.9346,
+0.9363 to 0.9384, 0.9408 to 0.944, 0.948 to 0.9498, 0.9506 to 0.956.
 With 95 % confidence the calibration function differs from every prediction by
 at most 0.6459.
 

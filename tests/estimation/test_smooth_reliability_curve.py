@@ -172,7 +172,7 @@ Smooth reliability curve (confidence, 899 observations)
 The curve is outside the 90 % band of a calibrated model at 90 % of the
 predictions (10 % are expected if the model is calibrated). The calibration
 error is 0.08555. Its largest part is near the prediction 0.9980, where the
-event has the frequency 1.0000 (90 % confidence band 1.0000 to 1.0000; 0.9919 to
+event has the frequency 1.0000 (90 % confidence band 1.0000 to 1.0000; 0.9874 to
 1.0000 if the model is calibrated).
 
   Curve: 233 points from 0.0918 to 0.9980, KDEError(bandwidth=0.05,

@@ -98,6 +98,10 @@ caltest.calibration_table(label, y_prob, lenses=[caltest.Canonical(), Confidence
 bundled = caltest.datasets.load_cifar10_vgg16()
 caltest.calibration_error(*bundled, statistic=caltest.SKCE())  # so many pairs that a sample brackets their median
 caltest.reliability_curve(*bundled)  # cells of thousands of rows
+sharp = bundled[0][:500], bundled[1][:500]  # labels by their departures from the usual ones
+for statistic in (caltest.Omnibus(), caltest.Kuiper()):
+    caltest.calibration_test(*sharp, lens=Confidence(), statistic=statistic, method="monte-carlo", n_resamples=19)
+caltest.calibration_test(*sharp, n_resamples=19)
 """
 
 

@@ -13,11 +13,10 @@ def labels_of_points(points, seed, replicate):
     labels, hit = points.usual.astype(int), set()
     n_points = next(j for j, threshold in enumerate(points.number) if int(threshold) >= first)
     for word in others[:n_points]:
-        high, low = word >> 32, word & 0xFFFFFFFF
-        split = high * len(points.record) + ((low * len(points.record)) >> 32)
-        place, fraction = split >> 32, split & 0xFFFFFFFF
-        record = int(points.record[place])
-        entry = int(points.entry[place]) if fraction < record >> 32 else record & 0xFFFFFFFF
+        high, low = word >> 32, word & 0xFFFFFFFF  # in halves, which may lose a carry
+        split = high * len(points.table) + ((low * len(points.table)) >> 32)
+        threshold, own, alias = (int(x) for x in points.table[split >> 32])
+        entry = own if split & 0xFFFFFFFF < threshold else alias
         row = entry >> points.shift
         if row not in hit:
             hit.add(row)
@@ -27,11 +26,10 @@ def labels_of_points(points, seed, replicate):
 
 def probabilities_of_points(points, n_outcomes):
     """The probabilities of labels ``(n_samples, n_outcomes)`` in the tables that points are drawn from."""
-    m = len(points.record)
-    kept = (points.record >> np.uint64(32)).astype(float) / 2**32
-    alias = (points.record & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    threshold, own, alias = points.table.T
+    kept, m = threshold / 2**32, len(points.table)
     share = np.zeros(points.n_samples << points.shift)
-    np.add.at(share, points.entry, kept / m)
+    np.add.at(share, own, kept / m)
     np.add.at(share, alias, (1 - kept) / m)
     below = points.number.astype(float) / 2.0**64
     mean = np.sum(1 - below)  # of the number of points

@@ -9,7 +9,7 @@ import caltest
 import caltest.resampling._draws
 from caltest.predictions._sample import make_sample
 from caltest.resampling._evaluation import null_values
-from caltest.resampling._summaries import EntryCounts
+from caltest.resampling._summaries import CellCounts, EntryCounts
 from caltest.results._naming import describe
 from tests.reference.cases import failures
 from tests.reference.examples import default_statistics, draw_labels, plain_statistics, simple_statistics
@@ -253,7 +253,8 @@ def test_summaries_count_the_labels_of_the_general_path():
             sample = sample_for(statistic, *problem(70, n_classes))
             draws = LABELS.draws(40, 1)
             summary = statistic.summary(sample)
-            fast = summary is not None and (isinstance(summary, EntryCounts) or sample.n_outcomes > 2)
+            counts_cells = isinstance(summary, CellCounts) and sample.n_outcomes > 2
+            fast = counts_cells or isinstance(summary, EntryCounts)
             if not fast:
                 continue
             assert draws.summarise(sample, summary) is not None
@@ -262,7 +263,8 @@ def test_summaries_count_the_labels_of_the_general_path():
 
     assert failures({describe(statistic): statistic for statistic in simple_statistics()}, check) == {}
     kinds = {type(statistic.summary(sample_for(statistic, *problem(20, 3)))).__name__ for statistic in PLAIN.values()}
-    assert kinds == {"NoneType", "CellCounts", "EntryCounts"}
+    of_paths = {"PathExtremes", "LargestExcursion"}
+    assert kinds == {"NoneType", "CellCounts", "EntryCounts", "EntrySums", *of_paths}
 
 
 def test_weights_and_two_outcomes():

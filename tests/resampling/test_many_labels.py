@@ -7,7 +7,7 @@ import caltest
 from caltest._compiled._row_alias import fill_row_records
 from caltest.predictions._sample import make_sample
 from caltest.resampling import _draws, _many_labels
-from caltest.resampling._run import null_values
+from caltest.resampling._evaluation import null_values
 from caltest.resampling._summaries import EntryCounts
 from tests.resampling.checks import LABELS, STANDARD_ERRORS
 

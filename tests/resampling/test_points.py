@@ -56,7 +56,7 @@ def test_tables_hold_the_probabilities(name):
     sample = sample_of(PREDICTIONS[name])
     points = Points.of(sample)
     found = probabilities_of_points(points, sample.n_outcomes)
-    np.testing.assert_allclose(found, sample.expected, rtol=0, atol=max(len(points.record), 1) * 2.0**-32)
+    np.testing.assert_allclose(found, sample.expected, rtol=0, atol=max(len(points.table), 1) * 2.0**-32)
     assert np.all(found[sample.expected == 0] == 0)
 
 

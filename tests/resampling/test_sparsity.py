@@ -7,6 +7,7 @@ import pytest
 
 import caltest
 from caltest.predictions._sample import make_sample
+from caltest.resampling import EntryCounts
 from caltest.resampling._draws import OutcomeDraws
 from caltest.resampling._row_draws import RowDraws
 from caltest.resampling._sparsity import SPARSE_ROWS, Sparsity, sparsity_notes
@@ -26,7 +27,7 @@ def sizes(statistic, sample):
             counts[cell] = counts.get(cell, 0) + 1
         return list(counts.values())
     summary = statistic.summary(sample)
-    if summary is None:
+    if not isinstance(summary, EntryCounts):
         return None
     counts = {}
     for cell in summary.cell.ravel().tolist():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from caltest.statistics._path_blocks import Path, PathBlocks
 from numba import njit
 
 import caltest
@@ -10,6 +9,7 @@ from caltest._compiled._path_blocks import MINUS, _bound_blocks, _extremes_of_pa
 from caltest.predictions import _validation
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import make_sample
+from caltest.resampling._path_blocks import Path, PathBlocks
 
 
 @njit

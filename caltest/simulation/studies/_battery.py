@@ -16,6 +16,7 @@ from caltest.predictions._view import LensView
 from caltest.resampling._evaluation import Question
 from caltest.resampling._run import METHODS, run, settle
 from caltest.resampling._schemes import Consistency, validate_resampling
+from caltest.resampling._summaries import CellCounts, EntryCounts
 from caltest.simulation.studies._run import accepted, named
 from caltest.statistics import Statistic
 
@@ -80,7 +81,8 @@ class Battery:
 
     def _draws_labels(self, statistic: Statistic, sample: Sample) -> bool:
         """Return whether the null distribution comes from simulated labels: neither from counts nor from a formula."""
-        if self.method not in {"auto", "monte-carlo"} or settle(statistic, sample).summary(sample) is not None:
+        counted = isinstance(settle(statistic, sample).summary(sample), CellCounts | EntryCounts)
+        if counted or self.method not in {"auto", "monte-carlo"}:
             return False
         computed = self.method == "auto" and not self.resampling.resample_predictions
         return not computed or type(statistic).exact_distribution is Statistic.exact_distribution

@@ -1,0 +1,91 @@
+"""Counts of the events of labels in blocks of rows, where these are not those of usual labels; see _path_blocks.py."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import int32, types, uint64
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from caltest._compiled._jit import kernel
+
+MINUS = 2**16  # one event fewer; an event more adds 1
+_TILE = 4  # words of 64 rows whose places stay in the first-level cache
+
+
+class Rows(NamedTuple):
+    """What is counted of the rows.
+
+    Attributes
+    ----------
+    place : array of shape (n_samples, n_paths), unsigned integers
+        Place of the counter of every row and path among ``(n_groups, n_blocks, LANES)``.
+    usual : array of shape (n_samples,)
+        Labels of the base path; anything where a row has none.
+    has_usual : array of words of 64 bits
+        Whether a row has one, 64 rows to a word.
+    others : array
+        Rows without one.
+    """
+
+    place: NDArray[Any]
+    usual: NDArray[Any]
+    has_usual: NDArray[np.uint64]
+    others: NDArray[Any]
+
+
+@intrinsic
+def _differ(typing_context, first, second, like):
+    """Return bit i of 64: whether items i behind two addresses differ; they are unsigned integers of type ``like``."""
+
+    def generate(context, builder, signature, arguments):
+        items = ir.VectorType(ir.IntType(like.bitwidth), 64)
+        places = (builder.inttoptr(address, items.as_pointer()) for address in arguments[:2])
+        x, y = (builder.load(place, align=like.bitwidth // 8) for place in places)
+        return builder.bitcast(builder.icmp_unsigned("!=", x, y), ir.IntType(64))
+
+    return types.uint64(types.int64, types.int64, like), generate
+
+
+@intrinsic
+def _trailing_zeros(typing_context, x):
+    def generate(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+@kernel
+def count_events(outcomes, rows, counts):
+    """Count the events of ``outcomes (n_replicates, n_samples)`` that the base paths lack, and those only these have.
+
+    Path k is that of outcome k. Rows are counted in parts, for all replicates each, so that their places stay in the
+    cache.
+    """
+    n_samples = rows.usual.size
+    n_words = n_samples // 64
+    usual = rows.usual.ctypes.data
+    counts[:] = 0
+    for first in range(0, rows.others.size, 64 * _TILE):
+        for r in range(outcomes.shape[0]):
+            for j in range(first, min(first + 64 * _TILE, rows.others.size)):
+                i = uint64(rows.others[j])
+                counts[r, uint64(rows.place[i, uint64(outcomes[r, i])])] += int32(1)
+    for first in range(0, rows.has_usual.size, _TILE):
+        for r in range(outcomes.shape[0]):
+            drawn = outcomes[r].ctypes.data
+            for w in range(first, min(first + _TILE, rows.has_usual.size)):
+                if w < n_words:
+                    start = 64 * outcomes.itemsize * w
+                    bits = _differ(drawn + start, usual + start, rows.usual[0])
+                else:
+                    bits = uint64(0)
+                    for i in range(64 * w, n_samples):
+                        bits |= uint64(outcomes[r, i] != rows.usual[i]) << uint64(i - 64 * w)
+                bits &= rows.has_usual[w]
+                while bits:
+                    i = uint64(64 * w) + _trailing_zeros(bits)
+                    bits &= bits - uint64(1)
+                    counts[r, uint64(rows.place[i, uint64(outcomes[r, i])])] += int32(1)
+                    counts[r, uint64(rows.place[i, uint64(rows.usual[i])])] += int32(MINUS)
