@@ -175,24 +175,24 @@ level, adjusted for the numbers of models and of pairs.
 """
 PRINTED_MODEL = """
 logistic (whole prediction, 899 observations)
-Calibration is rejected at the 5 % level (p = 0.005, the smallest p-value
-possible with 199 draws). The model is under-confident: average confidence
-0.8745, accuracy 0.96 (TemperatureScore(), p = 0.01).
+Calibration is rejected at the 5 % level (p = 0.01). The model is
+under-confident: average confidence 0.8745, accuracy 0.96 (TemperatureScore(), p
+= 0.01).
 The l2 calibration error is 0.0438 (95 % confidence interval 0.0270 to 0.0599).
-ECE 0.04799; a calibrated model with these predictions has 0.0461 on average and
-at most 0.0536 in 95 % of data sets.
+ECE 0.04799; a calibrated model with these predictions has 0.04638 on average
+and at most 0.05479 in 95 % of data sets.
 
  statistic            value  under calibration (5 % to 95 %)  p-value
- ECE()              0.04799       0.0461 (0.03841 to 0.0536)    0.385
- OverConfidence()    -212.2         -1.577 (-49.84 to 51.65)        1
- UnderConfidence()    212.2          1.577 (-51.65 to 49.84)    0.005
- ClasswiseKS()         2.49           2.116 (1.531 to 2.909)    0.195
- ConfidenceECE()    0.08659     0.02507 (0.01723 to 0.03548)    0.005
+ ECE()              0.04799     0.04638 (0.03929 to 0.05479)    0.335
+ OverConfidence()    -212.2         0.6562 (-46.77 to 43.97)        1
+ UnderConfidence()    212.2        -0.6562 (-43.97 to 46.77)    0.005
+ ClasswiseKS()         2.49           2.114 (1.454 to 2.965)    0.215
+ ConfidenceECE()    0.08659     0.02498 (0.01654 to 0.03456)    0.005
 
   Hypothesis: labels follow the predicted probabilities, P(Y = . | g(X)) = g(X),
     behind the lens.
   Null distribution: 199 Monte Carlo draws of the labels, predictions fixed
-    (valid at every sample size); numerical error of p 0.005.
+    (valid at every sample size); numerical error of p 0.007.
   Valid if observations are independent and no label was used to make the
     predictions. [C101: docs/notes.md]
 """

@@ -248,7 +248,7 @@ at most 0.6459.
 """
 PRINTED_GROUPS = """
 Calibration band (confidence, 899 observations)
-Calibration is not rejected (p = 0.766). This does not prove that the model is
+Calibration is not rejected (p = 0.756). This does not prove that the model is
 calibrated.
 With 95 % confidence the calibration function differs from every prediction by
 at most 0.5405.

@@ -5,7 +5,13 @@ import pytest
 from numba import njit
 
 import caltest
-from caltest._compiled._path_blocks import MINUS, _bound_blocks, _extremes_of_paths, _largest_of_paths
+from caltest._compiled._path_blocks import (
+    MINUS,
+    _bound_counted,
+    _excursion_from_either_end,
+    _extremes_of_path,
+    _largest_of_paths,
+)
 from caltest.predictions import _validation
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import make_sample
@@ -13,18 +19,22 @@ from caltest.resampling._path_blocks import Path, PathBlocks
 
 
 @njit
-def read(paths, table, shift, labels, scale, extremes):
-    _bound_blocks(table, shift)
-    _extremes_of_paths(paths, table, shift, labels, extremes)
+def read(counts, paths, table, shift, labels, scale, extremes, either):
+    _bound_counted(table, shift, counts)
+    for p in range(len(extremes)):
+        extremes[p, 0], extremes[p, 1], extremes[p, 2] = _extremes_of_path(paths, table, shift, p, labels)
+        either[p] = _excursion_from_either_end(paths, table, shift, p, labels)
     return _largest_of_paths(paths, table, shift, labels, scale, np.empty(scale.size))
 
 
-def count(blocks, table, labels, event, usual):
-    """Note the events that differ from those of the base path."""
+def count(blocks, labels, event, usual):
+    """Counters of the events that differ from those of the base path."""
+    counts = np.zeros(blocks.n_counters, dtype=np.int32)
     for p, of_path in enumerate(event):
         now, before = labels == of_path, usual == of_path
-        np.add.at(table.ravel(), blocks.slot[now & ~before, p], 1)
-        np.add.at(table.ravel(), blocks.slot[before & ~now, p], MINUS)
+        np.add.at(counts, blocks.rows.place[now & ~before, p], 1)
+        np.add.at(counts, blocks.rows.place[before & ~now, p], MINUS)
+    return counts
 
 
 def plain(path, labels):
@@ -70,18 +80,19 @@ def test_equals_plain_numpy(n_classes):
                     options = {"usual": usual, "n_blocks": n_blocks}
                     blocks = PathBlocks.of(paths, len(paths), n_samples, dtype, **options)
                     for labels in (drawn, top, np.zeros(n_samples, int), rng.integers(n_classes, size=n_samples)):
-                        table = blocks.table.copy()
-                        count(blocks, table, labels, event, np.full(n_samples, -1) if usual is None else usual)
-                        extremes = np.empty((len(paths), 3))
-                        arguments = table, blocks.shift, labels.astype(dtype), scale, extremes
-                        largest = read(blocks.paths, *arguments)
+                        counts = count(blocks, labels, event, np.full(n_samples, -1) if usual is None else usual)
+                        extremes, either = np.empty((len(paths), 3)), np.empty(len(paths))
+                        arguments = blocks.table.copy(), blocks.shift, labels.astype(dtype), scale, extremes, either
+                        largest = read(counts, blocks.paths, *arguments)
                         expected = np.array([plain(path, labels) for path in paths])
                         np.testing.assert_allclose(extremes, expected, rtol=1e-12, atol=1e-12)
                         far = np.maximum(expected[:, 0], -expected[:, 1])
                         without = np.where(far > 0.5, np.inf, 0)
                         standardised = np.where(scale > 0, far / np.where(scale > 0, scale, 1), without).max()
                         np.testing.assert_allclose(largest, standardised, rtol=1e-12, atol=1e-12)
-                        assert not table[:, :-1, 0].any()
+                        high, low, end = expected.T
+                        from_end = np.maximum(high - end, end - low)
+                        np.testing.assert_allclose(either, np.maximum(far, from_end), rtol=1e-12, atol=1e-12)
 
 
 def test_few_blocks_of_many_rows():
@@ -92,10 +103,9 @@ def test_few_blocks_of_many_rows():
     assert blocks.n_blocks >= 7
     assert np.diff(blocks.paths.start[0]).max() < 2**16
     for labels in (score < 0.5, score >= 0.5, score > 0, score < 0):
-        table = blocks.table.copy()
-        count(blocks, table, labels, [1], np.full(n_samples, -1))
-        extremes = np.empty((1, 3))
-        read(blocks.paths, table, blocks.shift, labels.astype(np.uint8), np.ones(1), extremes)
+        counts = count(blocks, labels, [1], np.full(n_samples, -1))
+        extremes, table = np.empty((1, 3)), blocks.table.copy()
+        read(counts, blocks.paths, table, blocks.shift, labels.astype(np.uint8), np.ones(1), extremes, np.empty(1))
         np.testing.assert_allclose(extremes[0], plain(Path(score, score, 1), labels), rtol=1e-12, atol=1e-9)
 
 
