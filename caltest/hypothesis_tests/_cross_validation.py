@@ -69,7 +69,7 @@ def cross_val_calibration(
     tested separately, because its model is fixed given the other folds, and the p-values of K folds are combined to
     :math:`\min(1, K \min_k p_k)`. If every model is calibrated, this is at most :math:`\alpha` with probability
     :math:`\alpha` at most, whatever the dependence between the folds. A test of the pooled predictions has no such
-    guarantee: it rejected exactly calibrated models in up to 57 % of simulated data sets (docs/cross-validation.md).
+    guarantee: it rejected exactly calibrated models in up to 54 % of simulated data sets (docs/cross-validation.md).
 
     The models are those of the folds, each fitted to a part of the data. A model that is fitted to all data is another
     one and remains untested.

@@ -19,7 +19,7 @@ LARGEST_DEPARTURE = 0.25
 """Mean chance that a label is not the most probable one, up to which looking for such labels is faster than drawing all
 of them. Measured; see docs/how-it-is-fast.md."""
 _MOST_CLASSES = 32
-_MOST_ENTRIES = 2**23  # the tables of more entries do not fit into the cache, and take more memory than the predictions
+MOST_ENTRIES = 2**23  # the tables of more entries do not fit into the cache, and take more memory than the predictions
 _DEVIATIONS = 12  # P(a Poisson number is so many standard deviations above its mean) is far below that of any draw
 _LANES = 32  # words are made in groups of so many
 
@@ -72,7 +72,7 @@ class Points:
         """Return the points of a sample; None where drawing every label is faster."""
         prob = np.ascontiguousarray(sample.given_null)
         n_samples, n_outcomes = prob.shape
-        if n_outcomes > _MOST_CLASSES or prob.size > _MOST_ENTRIES:
+        if n_outcomes > _MOST_CLASSES or prob.size > MOST_ENTRIES:
             return None
         usual, departure = np.empty(n_samples, dtype=outcome_dtype(n_outcomes)), np.empty(n_samples)
         usual_outcomes(prob, usual, departure)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._cumulative import CHUNK, path_extremes
 from caltest._compiled._signs import signed_path_extremes
+from caltest.predictions._columns import contiguous_columns
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._order import stable_order
 from caltest.predictions._sample import Sample
@@ -238,14 +239,19 @@ def _from_either_end(
 def _path_variances(sample: Sample) -> NDArray[np.float64]:
     """Return the variance of the end of each path, ``(n_outcomes,)``, or that of the event alone, ``(1,)``."""
     squared = np.ones(sample.n_samples) if sample.weight is None else np.square(sample.weight)
-    expected = (np.clip(column.astype(np.float64), 0.0, 1.0) for column in sample.given_null.T)
+    expected = (np.clip(column.astype(np.float64), 0.0, 1.0) for column in contiguous_columns(sample.given_null))
     variance = np.array([(squared * p * (1 - p)).sum() for p in expected])
     return variance[1:] if sample.n_outcomes == 2 else variance
 
 
 def _expected(sample: Sample, k: int) -> NDArray[np.float64]:
-    """Return the null probabilities of a class, without rounding where all are 0 or 1, so that its path stays at 0."""
-    column = sample.given_null[:, k].astype(np.float64)
+    """Return the null probabilities of a class, without rounding where all are 0 or 1."""
+    return _without_rounding(sample.given_null[:, k])
+
+
+def _without_rounding(column: NDArray[Any]) -> NDArray[np.float64]:
+    """Return probabilities as doubles; where all are 0 or 1 they are exactly that, so that their path stays at 0."""
+    column = column.astype(np.float64)
     return column if np.any((column > 0) & (column < 1)) else np.clip(column, 0.0, 1.0)
 
 
@@ -264,7 +270,8 @@ def _class_summary(sample: Sample) -> LargestExcursion:
         usual: NDArray[Any] = points.usual
     else:
         usual = np.where(null.max(axis=1) >= _USUAL, null.argmax(axis=1), -1)
-    paths = (Path(np.ascontiguousarray(sample.given[:, k]), _expected(sample, k), k) for k in range(sample.n_outcomes))
+    columns = zip(contiguous_columns(sample.given), contiguous_columns(null), strict=True)
+    paths = (Path(score, _without_rounding(expected), k) for k, (score, expected) in enumerate(columns))
     shape, dtype = (sample.n_outcomes, sample.n_samples), outcome_dtype(sample.n_outcomes)
     blocks = PathBlocks.of(paths, *shape, dtype, expected_dtype=null.dtype, usual=usual)
     return LargestExcursion(blocks, np.sqrt(sample.once(_path_variances)))
