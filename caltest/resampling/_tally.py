@@ -73,16 +73,16 @@ class Tally:
         return found | self._paths.by_summary(values)
 
     def _counters_of_entries(self) -> Iterator[Listed]:
-        for (view, summary), start in zip(self._counted, self._ends, strict=False):
-            for outcome, counter in _counters(view.sample, summary):
-                entry, row = entries_of(view, outcome, self.points.n_outcomes)
-                yield entry, counter[row] + start, None
+        for (view, summary), start in zip(self._counted, self._ends[:-1], strict=True):
+            counter, outcomes = _counters(view.sample, summary)
+            entry, position = entries_of(view, outcomes, self.points.n_outcomes)
+            yield entry, counter.ravel()[position] + start, None
 
     def _terms_of_entries(self) -> Iterator[Listed]:
         for place, (view, summary) in enumerate(self._summed):
-            for outcome, term in _terms(view.sample, summary):
-                entry, row = entries_of(view, outcome, self.points.n_outcomes)
-                yield entry, np.full(len(row), place), term[row]
+            term, outcomes = _terms(view.sample, summary)
+            entry, position = entries_of(view, outcomes, self.points.n_outcomes)
+            yield entry, np.full(len(entry), place), term.ravel()[position]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,18 +146,22 @@ def _joined(parts: Iterator[Listed]) -> tuple[NDArray[np.int64], NDArray[np.int6
     return entry, place, np.concatenate([np.empty(0), *(some[2] for some in listed if some[2] is not None)])
 
 
-def entries_of(view: LensView, outcome: int, n_outcomes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the entries of the labels that have an outcome behind a lens, and the observation of each behind it."""
-    n_samples = view.sample.n_samples
+def entries_of(
+    view: LensView, outcomes: NDArray[np.int64], n_labels: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | slice]:
+    """Return the entries of the labels that have one of some outcomes behind a lens, and where these outcomes stand.
+
+    The second array, or slice, has positions in ``(n_samples, len(outcomes))``, flattened.
+    """
+    shape = view.sample.n_samples, len(outcomes)
     if view.seen is None or view.base_row is None:
-        row = np.arange(n_samples)
-        return row * n_outcomes + outcome, row
+        return (np.arange(shape[0])[:, None] * n_labels + outcomes).ravel(), slice(None)
     if len(view.seen) == 1:
-        labels = np.flatnonzero(view.seen[0] == outcome)
-        row = np.tile(np.arange(n_samples), len(labels))
-        return view.base_row[row] * n_outcomes + np.repeat(labels, n_samples), row
-    row, label = np.nonzero(view.seen[view.base_row] == outcome)
-    return view.base_row[row] * n_outcomes + label, row
+        column, label = np.nonzero(view.seen[0] == outcomes[:, None])
+        entry = view.base_row[:, None] * n_labels + label
+        return entry.ravel(), (np.arange(shape[0])[:, None] * shape[1] + column).ravel()
+    row, column, label = np.nonzero(view.seen[view.base_row][:, None] == outcomes[:, None])
+    return view.base_row[row] * n_labels + label, row * shape[1] + column
 
 
 def _n_counters(sample: Sample, summary: CellCounts | EntryCounts) -> int:
@@ -167,17 +171,15 @@ def _n_counters(sample: Sample, summary: CellCounts | EntryCounts) -> int:
     return n_cells if sample.n_outcomes == 2 else n_cells * sample.n_outcomes
 
 
-def _counters(sample: Sample, summary: CellCounts | EntryCounts) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield the outcomes that are counted, and the counter of each observation with this outcome."""
+def _counters(sample: Sample, summary: CellCounts | EntryCounts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the counters ``(n_samples, n)`` of n outcomes of each observation, and the outcomes that are counted."""
+    outcomes = np.arange(sample.n_outcomes)
     if isinstance(summary, EntryCounts):
-        yield from enumerate(summary.cell.T.astype(np.int64))
-        return
-    index = sample.cells(summary.partition).index
+        return summary.cell.astype(np.int64), outcomes
+    index = sample.cells(summary.partition).index[:, None]
     if sample.n_outcomes == 2:  # the others are what remains
-        yield 1, index
-        return
-    for k in range(sample.n_outcomes):
-        yield k, index * sample.n_outcomes + k
+        return index, outcomes[1:]
+    return index * sample.n_outcomes + outcomes, outcomes
 
 
 def _read(view: LensView, summary: CellCounts | EntryCounts, counts: NDArray[np.int32]) -> Any:
@@ -185,19 +187,21 @@ def _read(view: LensView, summary: CellCounts | EntryCounts, counts: NDArray[np.
     if isinstance(summary, EntryCounts):
         return counts
     cells = view.sample.cells(summary.partition)
+    observed = np.empty((len(counts), cells.n_cells, view.sample.n_outcomes))
     if view.sample.n_outcomes == 2:
-        observed = np.stack([np.bincount(cells.index) - counts, counts], axis=-1)
+        observed[..., 1] = counts
+        np.subtract(np.bincount(cells.index), counts, out=observed[..., 0])
     else:
-        observed = counts.reshape(len(counts), cells.n_cells, -1)
-    return CellSums(cells.count, cells.null_sum, observed.astype(np.float64))
+        observed[:] = counts.reshape(observed.shape)
+    return CellSums(cells.count, cells.null_sum, observed)
 
 
-def _terms(sample: Sample, summary: EntrySums) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """Yield the outcomes that add to a sum, and what each observation with this outcome adds."""
+def _terms(sample: Sample, summary: EntrySums) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return what n outcomes add to a sum, ``(n_samples, n)``, and the outcomes."""
+    outcomes = np.arange(sample.n_outcomes)
     if sample.n_outcomes == 2:  # relative to the other one
-        yield 1, summary.term[:, 1] - summary.term[:, 0]
-        return
-    yield from enumerate(summary.term.T)
+        return summary.term[:, 1:] - summary.term[:, :1], outcomes[1:]
+    return summary.term, outcomes
 
 
 def _constant(sample: Sample, summary: EntrySums) -> float:
