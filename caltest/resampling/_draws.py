@@ -129,8 +129,8 @@ class OutcomeDraws(Draws):
 
     def tally(self, sample: Sample, wanted: Sequence[Wanted]) -> Tally | None:
         """Return a tally of the labels that are not the usual ones, where these are few."""
-        points = sample.once(Points.of)
-        if points is None or sample.weight is not None or [_of_events(sample, each) for each in wanted] == [True]:
+        points, counts_events = sample.once(Points.of), [_of_events(sample, each) for each in wanted] == [True]
+        if points is None or sample.weight is not None or not wanted or counts_events:
             return None
         return Tally(points, wanted)
 

@@ -76,11 +76,11 @@ class Points:
             return None
         usual, departure = np.empty(n_samples, dtype=outcome_dtype(n_outcomes)), np.empty(n_samples)
         usual_outcomes(prob, usual, departure)
-        if departure.mean() > LARGEST_DEPARTURE:
+        # Not `mean` and `sum`, whose order depends on the processor.
+        if np.cumsum(departure)[-1] > LARGEST_DEPARTURE * n_samples:
             return None
         shift = (n_outcomes - 1).bit_length()
         entry, rate = point_rates(prob, usual, departure, shift)
-        # Not `sum`, whose order depends on the processor.
         mean = float(np.cumsum(rate)[-1]) if len(rate) else 0.0
         largest = math.ceil(mean + _DEVIATIONS * math.sqrt(mean)) + 2 * _LANES - 1
         number = poisson_thresholds(mean, largest // _LANES * _LANES)
