@@ -287,18 +287,20 @@ def _excursion_from_either_end(paths, table, shift, p, labels):
     end = paths.events[p, n_blocks] + table[group, n_blocks, LEVEL, lane] - paths.total[p, n_blocks]
     above = max(0.0, -end)  # what the distance from the end adds to a high value
     below = max(0.0, end)
+    more = int(np.ceil(above * unit))  # rounded outwards, like the bounds
+    less = int(np.ceil(below * unit))
     top = 0
-    largest = -np.inf
+    largest = -NOWHERE
     for b in range(n_blocks):
-        bound = max(table[group, b, ABOVE, lane] / unit + above, table[group, b, BELOW, lane] / unit + below)
+        bound = max(table[group, b, ABOVE, lane] + more, table[group, b, BELOW, lane] + less)
         if bound > largest:
             largest = bound
             top = b
     found = abs(end)
     for turn in range(-1, n_blocks):
         b = top if turn < 0 else turn  # the first one leaves few others to read
-        bound = max(table[group, b, ABOVE, lane] / unit + above, table[group, b, BELOW, lane] / unit + below)
-        if bound > found and turn != top:
+        bound = max(table[group, b, ABOVE, lane] + more, table[group, b, BELOW, lane] + less)
+        if bound > found * unit and turn != top:
             high, low = _read_block(paths, p, b, table[group, b, LEVEL, lane], labels)
             found = max(found, high + above, below - low)
     return found
