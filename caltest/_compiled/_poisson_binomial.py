@@ -44,16 +44,27 @@ def characteristic_function(p, cosine, sine, real, imag, batch_real, batch_imag)
 
 @kernel
 def log_moment(p, t):
-    """Return ``log E exp(t K)``, the sum of ``log(1 - p_i + p_i exp(t))``; logarithms of products of many factors."""
+    """Return ``log E exp(t K)``, the sum of ``log(1 - p_i + p_i exp(t))``; logarithms of products of many factors.
+
+    Four products side by side, because each factor waits for the one before.
+    """
     growth = math.exp(t)
     total = 0.0
-    product = 1.0
-    for i in range(p.size):
-        product *= (1.0 - p[i]) + p[i] * growth
-        if not _TINY < product < _HUGE:
-            total += math.log(product)
-            product = 1.0
-    return total + math.log(product)
+    a, b, c, d = 1.0, 1.0, 1.0, 1.0
+    fours = p.size // 4 * 4
+    for i in range(0, fours, 4):
+        a *= (1.0 - p[i]) + p[i] * growth
+        b *= (1.0 - p[i + 1]) + p[i + 1] * growth
+        c *= (1.0 - p[i + 2]) + p[i + 2] * growth
+        d *= (1.0 - p[i + 3]) + p[i + 3] * growth
+        if not (_TINY < min(a, b, c, d) and max(a, b, c, d) < _HUGE):
+            total += math.log(a) + math.log(b) + math.log(c) + math.log(d)
+            a, b, c, d = 1.0, 1.0, 1.0, 1.0
+    for i in range(fours, p.size):
+        a *= (1.0 - p[i]) + p[i] * growth
+        total += math.log(a)
+        a = 1.0
+    return total + math.log(a) + math.log(b) + math.log(c) + math.log(d)
 
 
 @kernel
