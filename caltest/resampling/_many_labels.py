@@ -15,7 +15,7 @@ from caltest.predictions._sample import Sample
 FEW = 32
 """Labels of up to so many classes are drawn by thresholds, which is faster for them."""
 
-_KEPT_RECORDS = 2**24  # more are not kept, so that they need less memory than the predictions
+_KEPT_RECORDS = 2**24  # of 8 bytes; more are made again for every block of replicates
 _BAND_RECORDS = 2**19  # made at a time; rows in multiples of 32, the lanes of the generator
 _TOGETHER = 64, 512  # replicates
 
@@ -34,7 +34,7 @@ def draw_many_labels(sample: Sample, seed: np.uint64, first: int, n_replicates: 
     prob = sample.given_null
     out = np.empty((n_replicates, sample.n_samples), dtype=outcome_dtype(sample.n_outcomes))
     states = start_states(seed, first, n_replicates)
-    if prob.size <= _KEPT_RECORDS:
+    if prob.size <= _KEPT_RECORDS and not sample.is_large:
         draw_from_records(sample.once(_all_records), 0, states, out)
         return out
     band = max(_BAND_RECORDS // sample.n_outcomes // 32, 1) * 32
