@@ -34,11 +34,11 @@ LANES = 16
 COUNTS, HIGHEST, LOWEST, ABOVE, BELOW, LEVEL = range(6)
 RECORD = 6 * LANES
 NOWHERE = 2**30  # beyond every path, even after `level` was added, and within 32 bits
-MINUS = 2**16  # one event fewer in `COUNTS`; as in _event_counts.py and _tally.py
+MINUS = 2**16  # one event fewer in `COUNTS`; as in _block_counts.py and _tally.py
 
 
 class Paths(NamedTuple):
-    """What is read of paths where they are read exactly.
+    """Orders, probabilities and events of paths, for blocks that are read label by label.
 
     Attributes
     ----------
@@ -323,7 +323,7 @@ def _bound_counted(table, shift, counts):
 def largest_of_counts(counts, outcomes, paths, table, shift, scale, bound, largest):
     """Fill ``largest (n_replicates,)``: the largest ``|path| / scale`` of ``outcomes (n_replicates, n_samples)``.
 
-    ``counts`` are those of `count_events`; ``bound (n_paths,)`` is overwritten, and so is what a draw has in ``table``.
+    ``counts`` are those of the blocks; ``bound (n_paths,)`` is overwritten, and so is what a draw has in ``table``.
     """
     for r in range(largest.size):
         _bound_counted(table, shift, counts[r])

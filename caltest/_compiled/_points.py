@@ -1,4 +1,4 @@
-"""Simulated labels as departures from the usual ones: what is drawn costs what changes, not what stays.
+"""Simulated labels as departures from the usual ones: random numbers are drawn for departures only.
 
 Under calibration a row falls to its most probable outcome, its usual one, with probability 1 - q. Let points fall on
 its other outcomes as a Poisson process of rate -log(1 - q) in all, each in proportion to its probability. No point hits

@@ -1,4 +1,4 @@
-"""Columns of predictions, each of which is contiguous."""
+"""Contiguous copies of the columns of predictions."""
 
 from __future__ import annotations
 

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 
 def stable_order(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Return ``np.argsort(values, kind="stable")``, several times faster where all that is nearly equal is equal.
+    """Return ``np.argsort(values, kind="stable")``, several times faster unless some values differ by rounding only.
 
     Positive doubles are ordered as the integers with the same bits. The lowest bits make room for the place, so that
-    the keys are distinct, a fast sort brings along the places, and equal values keep their order. Different values
-    with equal keys are noticed.
+    the keys are distinct, a fast sort brings along the places, and equal values keep their order. If different values
+    share a key, or values are negative, NumPy's stable sort is used.
     """
     value = values.astype(np.float64) + 0.0  # 0.0 instead of -0.0
     bits = np.int64(len(value).bit_length())

@@ -14,10 +14,8 @@ from caltest._compiled._path_blocks import events_of_counts
 from caltest.predictions._view import LensView
 from caltest.resampling._path_blocks import Path, PathBlocks
 from caltest.resampling._points import Points
-from caltest.resampling._summaries import EitherEndExcursion, LargestExcursion, PathExtremes, Summary
+from caltest.resampling._summaries import EitherEndExcursion, LargestExcursion, PathExtremes, Wanted
 
-Wanted = tuple[LensView, Summary]
-"""A summary of the outcomes behind a lens."""
 Listed = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64] | None]
 """Entries, the counter or sum of each, and what it adds; None if that is 1."""
 
@@ -38,7 +36,7 @@ class CountedPaths:
         The label that is the event of each path.
     """
 
-    largest: tuple[Wanted, ...]
+    largest: tuple[tuple[LensView, LargestExcursion], ...]
     either: tuple[Wanted, ...]
     extremes: tuple[Wanted, ...]
     blocks: tuple[PathBlocks, ...]
@@ -48,8 +46,12 @@ class CountedPaths:
     def of(cls, points: Points, wanted: Iterable[Wanted]) -> CountedPaths:
         """Return the paths among the wanted summaries that can be counted."""
         asked, n = list(wanted), points.n_samples
-        largest = [pair for pair in asked if isinstance(pair[1], LargestExcursion) and pair[0].is_base]
-        blocks = [summary.blocks for _, summary in largest if isinstance(summary, LargestExcursion)]
+        largest = [
+            (view, summary)
+            for view, summary in asked
+            if isinstance(summary, LargestExcursion) and view.is_base and summary.blocks.starts_from(points.usual)
+        ]
+        blocks = [summary.blocks for _, summary in largest]
         labels = [np.broadcast_to(np.arange(points.n_outcomes)[:, None], (points.n_outcomes, n)) for _ in blocks]
         found: dict[type, dict[Wanted, Path]] = {EitherEndExcursion: {}, PathExtremes: {}}
         for view, summary in asked:
@@ -92,7 +94,6 @@ class CountedPaths:
         starts = np.cumsum([0, *(blocks.n_counters for blocks in self.blocks)])
         parts = [np.ascontiguousarray(counts[:, start:end]) for start, end in pairwise(starts)]
         for j, ((_, summary), part) in enumerate(zip(self.largest, parts, strict=False)):
-            assert isinstance(summary, LargestExcursion)
             largest[:, j] = summary.blocks.largest(part, labels, summary.scale)
         if self.either or self.extremes:
             paths, table, shift = self.blocks[-1].paths, self.blocks[-1].table.copy(), self.blocks[-1].shift
@@ -101,7 +102,8 @@ class CountedPaths:
     def by_summary(self, values: Sequence[NDArray[np.float64]]) -> dict[Wanted, NDArray[np.float64]]:
         """Return what the statistics receive."""
         largest, either, extremes = values
-        found = dict(zip(self.largest, largest.T, strict=True)) | dict(zip(self.either, either.T, strict=True))
+        found: dict[Wanted, NDArray[np.float64]] = dict(zip(self.largest, largest.T, strict=True))
+        found |= dict(zip(self.either, either.T, strict=True))
         return found | {pair: extremes[:, j] for j, pair in enumerate(self.extremes)}
 
 

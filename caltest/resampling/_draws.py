@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -23,8 +23,8 @@ from caltest.resampling._many_labels import FEW, draw_many_labels, replicates_to
 from caltest.resampling._points import Departures, Points
 from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.resampling._row_counts import AliasTables
-from caltest.resampling._summaries import CellCounts, EntryCounts, Summary
-from caltest.resampling._tally import Tally, Wanted
+from caltest.resampling._summaries import CellCounts, EntryCounts, Summary, Wanted
+from caltest.resampling._tally import Tally
 from caltest.results._progress import Progress
 
 _BLOCK_BYTES = 2**21  # a block of draws should stay in the cache until every statistic has read it
@@ -63,19 +63,18 @@ class Draws(ABC):
         """Yield samples with outcomes ``(n_replicates, n_samples)`` drawn for them."""
 
     def summarise(self, sample: Sample, summary: Summary) -> Iterator[Any] | None:
-        """Return an iterator over a summary of the draws, computed without storing labels; None if there is none.
+        """Return an iterator over a summary of the draws; None if `blocks` must be used.
 
-        This is the one table from the kind of draws and the summary that a statistic needs to a compiled path. `blocks`
-        is the general path, and every compiled path must agree with it.
+        Every way must agree with `blocks`, the general one.
         """
         return None
 
-    def tally(self, sample: Sample, wanted: Sequence[Wanted]) -> Tally | None:
-        """Return what computes several summaries of the same draws together; None if there is no such way."""
+    def points(self, sample: Sample) -> Points | None:
+        """Return what labels are drawn from by their departures from the usual ones; None if they are not."""
         return None
 
     def tallied(self, tally: Tally) -> Mapping[Wanted, Any]:
-        """Return the summaries of a tally."""
+        """Return the summaries of a tally, of the labels of `blocks`; only where there are `points`."""
         raise NotImplementedError
 
     def slices(self, size: int) -> list[Self]:
@@ -127,12 +126,9 @@ class OutcomeDraws(Draws):
             draw_outcomes(sample.thresholds, self.seed, part.first, out)
             yield sample, out
 
-    def tally(self, sample: Sample, wanted: Sequence[Wanted]) -> Tally | None:
-        """Return a tally of the labels that are not the usual ones, where these are few."""
-        points, counts_events = sample.once(Points.of), [_of_events(sample, each) for each in wanted] == [True]
-        if points is None or sample.weight is not None or not wanted or counts_events:
-            return None
-        return Tally(points, wanted)
+    def points(self, sample: Sample) -> Points | None:
+        """Return what labels are drawn from by their departures, where these are few; None with weights."""
+        return sample.once(Points.of) if sample.weight is None else None
 
     def tallied(self, tally: Tally) -> Mapping[Wanted, Any]:
         """Return the summaries of a tally, of the labels of `blocks`."""
@@ -151,12 +147,12 @@ class OutcomeDraws(Draws):
                 yield out[start : start + block.n_resamples]
 
     def summarise(self, sample: Sample, summary: Summary) -> Iterator[Any] | None:
-        """Count simulated labels by cell, or by the cells of the entries that they select."""
+        """Summarise simulated labels: from their departures where these are few, otherwise by counts."""
         if sample.weight is not None:
             return None
         wanted = LensView(sample), summary
-        if (tally := self.tally(sample, [wanted])) is not None:
-            return iter([self.tallied(tally)[wanted]])
+        if not counts_events(*wanted) and (points := self.points(sample)) is not None:
+            return iter([self.tallied(Tally(points, [wanted]))[wanted]])
         if isinstance(summary, EntryCounts):
             return self.counts(sample, summary.cell, summary.n_cells)
         return self._cell_sums(sample, summary.partition) if isinstance(summary, CellCounts) else None
@@ -197,9 +193,9 @@ class OutcomeDraws(Draws):
             yield counted
 
 
-def _of_events(sample: Sample, wanted: Wanted) -> bool:
+def counts_events(view: LensView, summary: Summary | None) -> bool:
     """Return whether a summary counts the events of two outcomes in cells, which are drawn from their distribution."""
-    return sample.n_outcomes == 2 and wanted[0].is_base and isinstance(wanted[1], CellCounts)
+    return view.is_base and view.sample.n_outcomes == 2 and isinstance(summary, CellCounts)
 
 
 def _entries(sample: Sample, partition: Any) -> NDArray[Any]:

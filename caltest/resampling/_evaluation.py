@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
-from caltest.resampling._draws import Draws
+from caltest.resampling._draws import Draws, counts_events
+from caltest.resampling._points import Points
 from caltest.resampling._protocol import TestStatistic
 from caltest.resampling._signs import SignDraws
-from caltest.resampling._summaries import Summary
-from caltest.resampling._tally import Tally, Wanted
+from caltest.resampling._summaries import Wanted
+from caltest.resampling._tally import Tally
 from caltest.results._progress import Progress
 
 
@@ -48,36 +49,39 @@ def draw_nulls(
     evaluate: Callable[[Draws], NDArray[np.float64]]
     if isinstance(draws, SignDraws):
         evaluate = partial(_values_of_signs, questions, base)
-    elif (tally := draws.tally(base, _wanted(questions))) is not None:
-        evaluate = partial(_values_of_tally, questions, base, tally)
-    elif _is_alone(questions):
-        evaluate = partial(_values_of_one, questions[0].statistic, base)
+    elif (points := draws.points(base)) is not None:
+        evaluate = _by_departures(questions, base, points)
     else:
-        evaluate = partial(_values_of_labels, questions, base)
+        evaluate = _by_labels(questions, base)
     return _split(draws.map(evaluate, workers, progress), questions)
+
+
+def _by_labels(questions: Sequence[Question], base: Sample) -> Callable[[Draws], NDArray[np.float64]]:
+    """Return the function that evaluates questions on labels, or a single statistic on what it needs of them."""
+    (question, *others) = questions
+    if not others and question.view.is_base and question.statistic.components == (question.statistic,):
+        return partial(_values_of_one, question.statistic, base)
+    return partial(_values_of_labels, questions, base)
+
+
+def _by_departures(
+    questions: Sequence[Question], base: Sample, points: Points
+) -> Callable[[Draws], NDArray[np.float64]]:
+    """Return the function that evaluates questions on summaries of departures, where these suffice."""
+    asked = [
+        (question, [part.summary(question.sample) for part in question.statistic.components]) for question in questions
+    ]
+    wanted = list(dict.fromkeys((one.view, summary) for one, some in asked for summary in some if summary is not None))
+    if not wanted or (len(questions) == 1 and len(wanted) == 1 and counts_events(*wanted[0])):
+        return _by_labels(questions, base)
+    tally = Tally(points, wanted)
+    return partial(_values_of_tally, [(one, tally.known(one.view, some)) for one, some in asked], base, tally)
 
 
 def _split(values: NDArray[np.float64], questions: Sequence[Question]) -> list[NDArray[np.float64]]:
     """Return the components of each question."""
     ends = np.cumsum([len(question.statistic.components) for question in questions])
     return np.split(values, ends[:-1])
-
-
-def _summaries(question: Question) -> list[Summary | None]:
-    """Return what every component of a question needs to know of the labels; None if that is all of them."""
-    return [part.summary(question.sample) for part in question.statistic.components]
-
-
-def _wanted(questions: Iterable[Question]) -> list[Wanted]:
-    """Return the summaries that questions need, each once."""
-    pairs = ((question.view, summary) for question in questions for summary in _summaries(question))
-    return list(dict.fromkeys((view, summary) for view, summary in pairs if summary is not None))
-
-
-def _is_alone(questions: Sequence[Question]) -> bool:
-    """Return whether a single statistic is asked for, on the sample that labels are drawn for."""
-    question = questions[0]
-    return len(questions) == 1 and question.view.is_base and question.statistic.components == (question.statistic,)
 
 
 def _values_of_one(statistic: TestStatistic, base: Sample, draws: Draws) -> NDArray[np.float64]:
@@ -102,24 +106,18 @@ def _values_of_labels(questions: Sequence[Question], base: Sample, draws: Draws)
     return np.concatenate(blocks, axis=1)
 
 
-def _values_of_tally(questions: Sequence[Question], base: Sample, tally: Tally, draws: Draws) -> NDArray[np.float64]:
-    """Return every component ``(n_components, n_replicates)`` from summaries, and from labels where these do not do."""
+def _values_of_tally(
+    asked: Sequence[tuple[Question, list[Wanted] | None]], base: Sample, tally: Tally, draws: Draws
+) -> NDArray[np.float64]:
+    """Return every component ``(n_components, n_replicates)``, from labels where a question has no summaries."""
     counted = draws.tallied(tally)
-    others = [question for question in questions if not _is_covered(question, tally)]
+    others = [question for question, known in asked if known is None]
     values = dict(zip(others, _split(_values_of_labels(others, base, draws), others), strict=True)) if others else {}
-    return np.concatenate(
-        [values[question] if question in values else _values_of_summaries(question, counted) for question in questions]
-    )
-
-
-def _is_covered(question: Question, tally: Tally) -> bool:
-    return all(summary is not None and tally.knows(question.view, summary) for summary in _summaries(question))
-
-
-def _values_of_summaries(question: Question, counted: Mapping[Wanted, Any]) -> NDArray[np.float64]:
-    parts = zip(question.statistic.components, _summaries(question), strict=True)
-    found = [(part, counted[question.view, summary]) for part, summary in parts if summary is not None]
-    return np.stack([part.evaluate_summary(question.sample, each) for part, each in found])
+    for question, known in asked:
+        if known is not None:
+            parts = zip(question.statistic.components, known, strict=True)
+            values[question] = np.stack([part.evaluate_summary(question.sample, counted[pair]) for part, pair in parts])
+    return np.concatenate([values[question] for question, _ in asked])
 
 
 def null_values(statistic: TestStatistic, sample: Sample, draws: Draws) -> NDArray[np.float64]:

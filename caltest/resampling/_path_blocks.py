@@ -1,4 +1,4 @@
-"""Cumulative residuals of several events in blocks of rows: what every draw shares, see `caltest._compiled`."""
+"""Paths of several events, cut into blocks: what does not depend on simulated labels; see _compiled/_path_blocks.py."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._event_counts import Rows, count_events
+from caltest._compiled._block_counts import BlockCounters, count_block_events
 from caltest._compiled._path_blocks import LANES, Paths, fill_path, largest_of_counts
 from caltest.predictions._order import stable_order
 
 _MOST_ROWS = 2**16 - 1  # of a block: counts of 16 bits
 _LARGEST_SHIFT = 16
 _COUNTERS = 2**18  # of all replicates that are counted together
-_MANY, _FEW = 1.5, 0.4  # for the number of blocks, by experience: few, where few labels differ from the usual ones
+_ALL_LABELS, _DEPARTURES = 1.5, 0.4  # factors of the number of blocks, by experience: fewer where few labels depart
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,19 +45,19 @@ class PathBlocks:
     Attributes
     ----------
     paths : Paths
-        What is read of them where they are read exactly.
+        Orders, probabilities and events of the paths, for blocks that are read label by label.
     table : array of shape (n_groups, n_blocks + 1, 6, LANES), int32
         The blocks of the base path, without counts. Draws count in a copy of it.
     shift : int
         Bounds are in units of ``2**-shift``.
     rows : Rows
-        What is counted of the rows.
+        The counter of each row in each path, and its label on the usual path.
     """
 
     paths: Paths
     table: NDArray[np.int32]
     shift: int
-    rows: Rows
+    rows: BlockCounters
 
     @classmethod
     def of(
@@ -86,8 +86,8 @@ class PathBlocks:
         n_blocks : int, optional
             Number of blocks of each path.
         """
-        always = usual is not None and bool(np.all(usual >= 0))
-        wanted = default_n_blocks(n_samples, n_paths, _FEW if always else _MANY) if n_blocks is None else n_blocks
+        factor = _DEPARTURES if usual is not None and np.all(usual >= 0) else _ALL_LABELS
+        wanted = _default_n_blocks(n_samples, n_paths, factor) if n_blocks is None else n_blocks
         size = max(1, min(wanted, n_samples), -(-2 * n_samples // (_MOST_ROWS - 1)))
         # Bounds of values up to n_samples in absolute value reach twice as far.
         shift = max(0, min(_LARGEST_SHIFT, int(np.log2(2**30 / (1.01 * n_samples + 8)))))
@@ -120,6 +120,10 @@ class PathBlocks:
         made = made._replace(label=np.concatenate(labels).astype(label_dtype), label_start=start)
         return cls(made, table, shift, _rows(place, usual, label_dtype))
 
+    def starts_from(self, usual: NDArray[Any]) -> bool:
+        """Return whether the base paths are those of these labels ``(n_samples,)``."""
+        return not self.rows.others.size and bool(np.array_equal(self.rows.usual, usual))
+
     @property
     def n_paths(self) -> int:
         """Number of paths."""
@@ -150,7 +154,7 @@ class PathBlocks:
         counts = np.empty((size, self.n_counters), dtype=np.int32)
         for first in range(0, len(labels), size):
             some = labels[first : first + size]
-            count_events(some, self.rows, counts[: len(some)])
+            count_block_events(some, self.rows, counts[: len(some)])
             found[first : first + size] = self.largest(counts[: len(some)], some, scale)
         return found
 
@@ -160,18 +164,18 @@ def _unsigned(n: int) -> np.dtype[Any]:
     return np.dtype(np.uint16 if n <= 2**16 else np.uint32)
 
 
-def _rows(place: NDArray[Any], usual: NDArray[Any] | None, dtype: np.dtype[Any]) -> Rows:
-    """Return what is counted of the rows."""
+def _rows(place: NDArray[Any], usual: NDArray[Any] | None, dtype: np.dtype[Any]) -> BlockCounters:
+    """Return the counter of each row in each path, and its label on the usual path."""
     n_samples = len(place)
     has_usual = np.zeros(n_samples, dtype=np.bool_) if usual is None else usual >= 0
     words = np.zeros(-(-n_samples // 64), dtype=np.uint64)
     bits = np.packbits(has_usual, bitorder="little")
     words.view(np.uint8)[: len(bits)] = bits
     labels = np.zeros(n_samples, dtype=dtype) if usual is None else np.where(has_usual, usual, 0).astype(dtype)
-    return Rows(place, labels, words, np.flatnonzero(~has_usual).astype(np.uint32))
+    return BlockCounters(place, labels, words, np.flatnonzero(~has_usual).astype(np.uint32))
 
 
-def default_n_blocks(n_samples: int, n_paths: int, factor: float) -> int:
+def _default_n_blocks(n_samples: int, n_paths: int, factor: float) -> int:
     """Return a number of blocks: the time of bounds grows with it, that of the rows to read falls with it."""
     groups = -(-n_paths // LANES)
     return int(np.clip(np.sqrt(factor * n_samples / groups), 8, 256))

@@ -14,12 +14,14 @@ from caltest._compiled._draws import random_words
 from caltest._compiled._points import draw_departures, point_rates, poisson_thresholds, usual_outcomes
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
+from caltest.resampling._many_labels import FEW
 
 LARGEST_DEPARTURE = 0.25
 """Mean chance that a label is not the most probable one, up to which looking for such labels is faster than drawing all
 of them. Measured; see docs/how-it-is-fast.md."""
-_MOST_CLASSES = 32
-MOST_ENTRIES = 2**23  # the tables of more entries do not fit into the cache, and take more memory than the predictions
+MOST_ENTRIES = 2**23
+"""Observations times classes, up to which there are tables: they take several times the memory of the predictions."""
+_LIKELY = 0.5  # an outcome of this probability is more probable than all others
 _DEVIATIONS = 12  # P(a Poisson number is so many standard deviations above its mean) is far below that of any draw
 _LANES = 32  # words are made in groups of so many
 
@@ -72,7 +74,7 @@ class Points:
         """Return the points of a sample; None where drawing every label is faster."""
         prob = np.ascontiguousarray(sample.given_null)
         n_samples, n_outcomes = prob.shape
-        if n_outcomes > _MOST_CLASSES or prob.size > MOST_ENTRIES:
+        if n_outcomes > FEW or prob.size > MOST_ENTRIES:
             return None
         usual, departure = np.empty(n_samples, dtype=outcome_dtype(n_outcomes)), np.empty(n_samples)
         usual_outcomes(prob, usual, departure)
@@ -105,3 +107,14 @@ class Points:
         entry, end = np.empty(words.size, dtype=np.uint32), np.empty(n_replicates + 1, dtype=np.int64)
         draw_departures(words, self.number, self.table.ravel(), self.shift, self.usual, labels, entry, end)
         return Departures(labels, entry, end)
+
+
+def usual_labels(sample: Sample) -> NDArray[np.int64]:
+    """Return the usual label of each observation, ``(n_samples,)``: what most draws have; -1 where there is none.
+
+    Where labels are drawn by their departures every observation has one.
+    """
+    points, null = sample.once(Points.of), sample.given_null
+    if points is not None:
+        return points.usual.astype(np.int64)
+    return np.where(null.max(axis=1) >= _LIKELY, null.argmax(axis=1), -1)

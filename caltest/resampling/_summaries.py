@@ -1,4 +1,7 @@
-"""Summaries of simulated labels that are enough for a statistic, where it does not need all labels."""
+"""Summaries of simulated labels that are enough for a statistic, where it does not need all labels.
+
+Those of paths are for statistics of the package; the others are public.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._view import LensView
 from caltest.resampling._path_blocks import Path, PathBlocks
 
 
@@ -126,3 +130,6 @@ class LargestExcursion:
 
 
 Summary = CellCounts | EntryCounts | EntrySums | PathExtremes | EitherEndExcursion | LargestExcursion
+
+Wanted = tuple[LensView, Summary]
+"""A summary of the outcomes behind a lens."""

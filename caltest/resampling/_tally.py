@@ -13,9 +13,9 @@ from caltest._compiled._tally import list_by_entry, longest_list, tally_departur
 from caltest.predictions._cells import CellSums
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
-from caltest.resampling._counted_paths import CountedPaths, Listed, Wanted
+from caltest.resampling._counted_paths import CountedPaths, Listed
 from caltest.resampling._points import Departures, Points
-from caltest.resampling._summaries import CellCounts, EntryCounts, EntrySums, Summary
+from caltest.resampling._summaries import CellCounts, EntryCounts, EntrySums, Summary, Wanted
 
 
 class Tally:
@@ -50,9 +50,10 @@ class Tally:
         constants = [_constant(view.sample, summary) for view, summary in self._summed]
         self._sums = self._lists.sums(usual, len(constants)) + constants
 
-    def knows(self, view: LensView, summary: Summary) -> bool:
-        """Return whether a summary is computed."""
-        return (view, summary) in self._known
+    def known(self, view: LensView, summaries: Sequence[Summary | None]) -> list[Wanted] | None:
+        """Return some summaries of the outcomes behind a lens if all of them are computed, otherwise None."""
+        found = [(view, summary) for summary in summaries if summary is not None and (view, summary) in self._known]
+        return found if len(found) == len(summaries) else None
 
     def read(self, blocks: Iterable[Departures], n_replicates: int) -> dict[Wanted, Any]:
         """Return every summary of the replicates of some blocks, as `Statistic.evaluate_summary` receives it."""
@@ -75,13 +76,13 @@ class Tally:
     def _counters_of_entries(self) -> Iterator[Listed]:
         for (view, summary), start in zip(self._counted, self._ends[:-1], strict=True):
             counter, outcomes = _counters(view.sample, summary)
-            entry, position = entries_of(view, outcomes, self.points.n_outcomes)
+            entry, position = _entries_of(view, outcomes, self.points.n_outcomes)
             yield entry, counter.ravel()[position] + start, None
 
     def _terms_of_entries(self) -> Iterator[Listed]:
         for place, (view, summary) in enumerate(self._summed):
             term, outcomes = _terms(view.sample, summary)
-            entry, position = entries_of(view, outcomes, self.points.n_outcomes)
+            entry, position = _entries_of(view, outcomes, self.points.n_outcomes)
             yield entry, np.full(len(entry), place), term.ravel()[position]
 
 
@@ -126,7 +127,7 @@ class EntryLists:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """What the kernel takes."""
+        """Arguments of `tally_departures` that describe the lists."""
         return len(self.place), self.place.ravel(), self.widths, self.value.ravel()
 
     def counts(self, entry: NDArray[np.int64], n_counters: int) -> NDArray[np.int32]:
@@ -146,7 +147,7 @@ def _joined(parts: Iterator[Listed]) -> tuple[NDArray[np.int64], NDArray[np.int6
     return entry, place, np.concatenate([np.empty(0), *(some[2] for some in listed if some[2] is not None)])
 
 
-def entries_of(
+def _entries_of(
     view: LensView, outcomes: NDArray[np.int64], n_labels: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64] | slice]:
     """Return the entries of the labels that have one of some outcomes behind a lens, and where these outcomes stand.

@@ -57,11 +57,11 @@ class Statistic(Specification, ABC):
         return np.stack([part.evaluate(sample, outcomes) for part in self.components])
 
     def summary(self, sample: Sample) -> Summary | None:
-        """Return the counts of drawn labels that suffice, `CellCounts` or `EntryCounts`; None if all labels matter."""
+        """Return what suffices of the labels: `CellCounts`, `EntryCounts`, `EntrySums`; None if all labels matter."""
         return None
 
     def evaluate_summary(self, sample: Sample, counted: Any) -> NDArray[np.float64]:
-        """Return the statistic ``(...)`` of the counts that `summary` asks for."""
+        """Return the statistic ``(n_replicates,)`` of the summary that was asked for, which says what is received."""
         raise NotImplementedError
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64] | None:

@@ -23,13 +23,12 @@ from caltest.resampling._brownian import (
 )
 from caltest.resampling._distributions import Distribution
 from caltest.resampling._path_blocks import Path, PathBlocks
-from caltest.resampling._points import Points
+from caltest.resampling._points import usual_labels
 from caltest.resampling._signs import group_of
 from caltest.resampling._summaries import EitherEndExcursion, LargestExcursion, PathExtremes
 from caltest.statistics._base import Statistic
 
 _ROUNDING = 1e-9  # bounds are a little wider than the sums that they bound
-_USUAL = 0.5  # a label of this probability is the usual one of its row: most draws have it
 
 
 @dataclass(frozen=True, repr=False)
@@ -264,12 +263,8 @@ def _either_end_summary(sample: Sample) -> EitherEndExcursion:
 
 
 def _class_summary(sample: Sample) -> LargestExcursion:
-    """Return the paths of all classes; on their base path most rows have the label that is the most probable one."""
-    null, points = sample.given_null, sample.once(Points.of)
-    if points is not None:
-        usual: NDArray[Any] = points.usual
-    else:
-        usual = np.where(null.max(axis=1) >= _USUAL, null.argmax(axis=1), -1)
+    """Return the paths of all classes."""
+    null, usual = sample.given_null, usual_labels(sample)
     columns = zip(contiguous_columns(sample.given), contiguous_columns(null), strict=True)
     paths = (Path(score, _without_rounding(expected), k) for k, (score, expected) in enumerate(columns))
     shape, dtype = (sample.n_outcomes, sample.n_samples), outcome_dtype(sample.n_outcomes)

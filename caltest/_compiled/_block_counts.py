@@ -14,8 +14,8 @@ MINUS = 2**16  # one event fewer; an event more adds 1
 _TILE = 4  # words of 64 rows whose places stay in the first-level cache
 
 
-class Rows(NamedTuple):
-    """What is counted of the rows.
+class BlockCounters(NamedTuple):
+    """The counter of each row in each path, and its label on the usual path.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ def _trailing_zeros(typing_context, x):
 
 
 @kernel
-def count_events(outcomes, rows, counts):
+def count_block_events(outcomes, rows, counts):
     """Count the events of ``outcomes (n_replicates, n_samples)`` that the base paths lack, and those only these have.
 
     Path k is that of outcome k. Rows are counted in parts, for all replicates each, so that their places stay in the
