@@ -10,7 +10,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 import pandas as pd
@@ -18,15 +17,21 @@ import pandas as pd
 import caltest
 from benchmarks.machine import commit
 from benchmarks.markdown import duration, ratio, table
-from benchmarks.timing import interleaved
+from benchmarks.timing import costs
 from caltest.resampling import _points
 
 ROOT = Path(__file__).parents[1]
-N_RESAMPLES, SEED = 499, 20190416
-SHARPNESS = (20, 10, 6, 4, 3, 2, 1)
+N_RESAMPLES, SEED = 9_999, 20190416
+COLUMNS = ("departures_fixed", "departures_draw", "all_fixed", "all_draw")
+SHARPNESS = (100, 50, 20, 10, 6, 4, 3, 2, 1)
 """Factors of standard normal logits: the larger, the fewer labels depart from the most probable one."""
 SIZES = (200, 1_000, 10_000, 100_000, 1_000_000)
 CLASSES = (2, 3, 10, 32)
+TICKS = {
+    "departures": (0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
+    "observations": SIZES,
+    "classes": CLASSES,
+}
 BEGIN, END = "<!-- made by benchmarks/departures.py -->", "<!-- end -->"
 
 
@@ -50,28 +55,25 @@ def settings() -> list[tuple[str, int, int, float]]:
 
 
 def measure(repeats: int) -> pd.DataFrame:
-    """Return the processor time of both ways of drawing for every setting, in seconds for ``N_RESAMPLES`` draws."""
+    """Return what both ways of drawing cost, in seconds of processor time: the preparation, and one draw."""
+    usual = _points.LARGEST_DEPARTURE, _points.MOST_ENTRIES
     rows = []
     for study, n, k, factor in settings():
         label, prob = problem(n, k, factor)
-        n_resamples = N_RESAMPLES if n < SIZES[-2] else 49
-        call = partial(caltest.calibration_test, label, prob, n_resamples=n_resamples, rng=0)
-        usual = _points.LARGEST_DEPARTURE, _points.MOST_ENTRIES
-        runs = {
-            "departures": lambda call=call: _as_if(call, 1.0, 2**31),
-            "all labels": lambda call=call: _as_if(call, -1.0, 0),
-        }
-        taken = {name: median(times) for name, times in interleaved(runs, repeats).items()}
-        _points.LARGEST_DEPARTURE, _points.MOST_ENTRIES = usual
+        call = partial(caltest.calibration_test, label, prob, rng=0)
+        runs = {"departures": partial(_as_if, call, 2.0, 2**31), "all labels": partial(_as_if, call, -1.0, 0)}
+        found = costs(runs, N_RESAMPLES, repeats, least=8)
         departing = float((1 - prob.max(axis=1)).mean())
-        rows.append((study, n, k, departing, n_resamples, taken["departures"], taken["all labels"]))
+        times = [(cost.fixed, cost.per_resample) for cost in found.values()]
+        rows.append((study, n, k, departing, *times[0], *times[1]))
         print(*rows[-1])
-    return pd.DataFrame(rows, columns=["study", "n_samples", "n_classes", "departing", "draws", "departures", "all"])
+    _points.LARGEST_DEPARTURE, _points.MOST_ENTRIES = usual
+    return pd.DataFrame(rows, columns=["study", "n_samples", "n_classes", "departing", *COLUMNS])
 
 
-def _as_if(call: Callable[[], object], largest: float, most: int) -> None:
+def _as_if(call: Callable[..., object], largest: float, most: int, n_resamples: int) -> None:
     _points.LARGEST_DEPARTURE, _points.MOST_ENTRIES = largest, most
-    call()
+    call(n_resamples=n_resamples)
 
 
 def rows_of(frame: pd.DataFrame) -> str:
@@ -80,13 +82,13 @@ def rows_of(frame: pd.DataFrame) -> str:
         (
             f"{row.n_samples:,} x {row.n_classes}",
             f"{100 * row.departing:.1f} %",
-            duration(row.departures / row.draws * 1_000),
-            duration(row.all / row.draws * 1_000),
-            ratio(row.all / row.departures),
+            *(duration(getattr(row, column)) for column in COLUMNS),
+            ratio(row.all_draw / row.departures_draw),
         )
         for row in frame.drop_duplicates(["n_samples", "n_classes", "departing"]).itertuples()
     ]
-    return table(("observations x classes", "labels that depart", "by departures", "all labels", "ratio"), shown)
+    head = ("observations x classes", "labels that depart", "preparation", "a draw", "preparation", "a draw", "ratio")
+    return table(head, shown)
 
 
 def draw(frame: pd.DataFrame, file: Path) -> None:
@@ -108,12 +110,14 @@ def draw(frame: pd.DataFrame, file: Path) -> None:
     ):
         own = frame[frame["study"] == study].sort_values(column)
         for name, shown, style in (("departures", "labels that depart", "o-"), ("all", "all labels", "s--")):
-            axis.loglog(own[column], own[name] / own["draws"] * 1e6, style, label=shown)
+            axis.loglog(own[column], own[f"{name}_draw"] * 1e6, style, label=shown)
         axis.set_xlabel(label, fontsize=12)
+        axis.set_xticks(TICKS[study], [f"{tick:,g}" for tick in TICKS[study]])
+        axis.minorticks_off()
         axis.tick_params(labelsize=11)
         axis.grid(visible=True, which="major", alpha=0.4)
     axes[0].axvline(_points.LARGEST_DEPARTURE, color="0.4", linestyle=":", label="where caltest changes")
-    axes[0].set_ylabel("microseconds for each draw of the default test", fontsize=12)
+    axes[0].set_ylabel("microseconds a draw (default test)", fontsize=12)
     axes[0].legend(fontsize=11)
     figure.savefig(file, dpi=120)
     plt.close(figure)

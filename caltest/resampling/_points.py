@@ -16,11 +16,12 @@ from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
 from caltest.resampling._many_labels import FEW
 
-LARGEST_DEPARTURE = 0.25
+LARGEST_DEPARTURE = 0.13
 """Mean chance that a label is not the most probable one, up to which looking for such labels is faster than drawing all
 of them. Measured; see docs/how-it-is-fast.md."""
-MOST_ENTRIES = 2**23
+MOST_ENTRIES = 2**20
 """Observations times classes, up to which there are tables: they take several times the memory of the predictions."""
+_IN_CACHE = 2**18  # tables of more entries are read more slowly: half as many labels may depart
 _LIKELY = 0.5  # an outcome of this probability is more probable than all others
 _DEVIATIONS = 12  # P(a Poisson number is so many standard deviations above its mean) is far below that of any draw
 _LANES = 32  # words are made in groups of so many
@@ -79,13 +80,14 @@ class Points:
         usual, departure = np.empty(n_samples, dtype=outcome_dtype(n_outcomes)), np.empty(n_samples)
         usual_outcomes(prob, usual, departure)
         # Not `mean` and `sum`, whose order depends on the processor.
-        if np.cumsum(departure)[-1] > LARGEST_DEPARTURE * n_samples:
+        largest = LARGEST_DEPARTURE if prob.size <= _IN_CACHE else LARGEST_DEPARTURE / 2
+        if np.cumsum(departure)[-1] > largest * n_samples:
             return None
         shift = (n_outcomes - 1).bit_length()
         entry, rate = point_rates(prob, usual, departure, shift)
         mean = float(np.cumsum(rate)[-1]) if len(rate) else 0.0
-        largest = math.ceil(mean + _DEVIATIONS * math.sqrt(mean)) + 2 * _LANES - 1
-        number = poisson_thresholds(mean, largest // _LANES * _LANES)
+        most = math.ceil(mean + _DEVIATIONS * math.sqrt(mean)) + 2 * _LANES - 1
+        number = poisson_thresholds(mean, most // _LANES * _LANES)
         thresholds, alias = alias_tables(rate, np.array([0, len(rate)]))
         return cls(n_outcomes, usual, shift, number, np.column_stack([thresholds, entry, entry[alias]]))
 

@@ -12,6 +12,12 @@ from tests.reference.departures import labels_of_points, probabilities_of_points
 from tests.resampling.checks import assert_close, assert_same_distribution
 
 
+@pytest.fixture(autouse=True)
+def however_many_depart(monkeypatch):
+    """Also labels that depart more often than is fast."""
+    monkeypatch.setattr("caltest.resampling._points.LARGEST_DEPARTURE", 1.0)
+
+
 def sharp(n, n_classes, seed=0, concentration=0.03):
     """Predictions whose labels depart from the most probable one rarely."""
     return np.random.default_rng(seed).dirichlet(np.full(n_classes, concentration), size=n)
@@ -145,7 +151,8 @@ def test_same_distribution_as_drawing_every_label(monkeypatch):
         assert_same_distribution(one, other, str(statistic))
 
 
-def test_flat_predictions_are_drawn_one_by_one():
+def test_flat_predictions_are_drawn_one_by_one(monkeypatch):
+    monkeypatch.setattr("caltest.resampling._points.LARGEST_DEPARTURE", 0.13)
     assert Points.of(sample_of(np.full((10, 4), 0.25))) is None
     assert Points.of(sample_of(sharp(50, 33))) is None
 

@@ -14,7 +14,7 @@ from caltest.resampling._run import settle
 from caltest.resampling._tally import Tally
 from caltest.statistics import Statistic
 from tests.reference.examples import draw_labels
-from tests.resampling.test_points import PREDICTIONS, sharp
+from tests.resampling.test_points import PREDICTIONS, however_many_depart, sharp  # noqa: F401
 
 STATISTICS = (
     caltest.Omnibus(),
