@@ -15,6 +15,7 @@ from numba import njit, uint32, uint64
 from caltest._compiled._jit import kernel
 
 _SMALLEST_TERM = 1e-18
+_NEVER = 1e-100  # of a chance that no draw meets; its rate could vanish
 _WHOLE = 2.0**64
 _ALL = uint64(0xFFFFFFFFFFFFFFFF)
 
@@ -41,10 +42,10 @@ def usual_outcomes(prob, usual, departure):
 def _rate(q):
     """Return -log(1 - q), from products and sums alone, which are the same on every processor."""
     z = q / (2.0 - q)
-    power = z
     square = z * z
-    total = 0.0
-    j = 1.0
+    total = z
+    power = z * square
+    j = 3.0
     while power > _SMALLEST_TERM * j:
         total += power / j
         power *= square
@@ -59,12 +60,12 @@ def point_rates(prob, usual, departure, shift):
     m = 0
     for i in range(n_samples):
         for k in range(n_outcomes):
-            m += departure[i] > 0 and k != usual[i] and prob[i, k] > 0
+            m += departure[i] > _NEVER and k != usual[i] and prob[i, k] > 0
     entry = np.empty(m, np.uint32)
     rate = np.empty(m)
     m = 0
     for i in range(n_samples):
-        if departure[i] <= 0:
+        if departure[i] <= _NEVER:
             continue
         others = 0.0
         for k in range(n_outcomes):

@@ -50,7 +50,8 @@ def tally_departures(departed, end, shift, usual, n_entries, places, widths, val
     They start as ``counted`` and ``summed``, those of the usual outcomes ``usual (n_samples,)``, and are corrected for
     every departure. Of the ``sum(widths)`` places of an entry the first ``widths[0]`` are counters, the next
     ``widths[1]`` counters of paths, which add what is left in the upper half instead of subtracting it, and the others
-    sums, to which the ``widths[2]`` values of the entry are added.
+    sums, to which the ``widths[2]`` values of the entry are added. Sums are whole numbers, so that they do not depend
+    on the order of the departures.
     """
     n_outcomes = uint64(n_entries // usual.size)
     outcome = (uint64(1) << uint64(shift)) - uint64(1)

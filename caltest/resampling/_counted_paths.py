@@ -14,9 +14,9 @@ from caltest._compiled._path_blocks import events_of_counts
 from caltest.predictions._view import LensView
 from caltest.resampling._path_blocks import Path, PathBlocks
 from caltest.resampling._points import Points
-from caltest.resampling._summaries import EitherEndExcursion, LargestExcursion, PathExtremes, Wanted
+from caltest.resampling._summaries import EitherEndExcursion, LargestExcursion, PathExtremes, Summary, Wanted
 
-Listed = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64] | None]
+Listed = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]
 """Entries, the counter or sum of each, and what it adds; None if that is 1."""
 
 
@@ -44,21 +44,15 @@ class CountedPaths:
 
     @classmethod
     def of(cls, points: Points, wanted: Iterable[Wanted]) -> CountedPaths:
-        """Return the paths among the wanted summaries that can be counted."""
+        """Return the paths among the wanted summaries, which must be `has_counted_path`."""
         asked, n = list(wanted), points.n_samples
-        largest = [
-            (view, summary)
-            for view, summary in asked
-            if isinstance(summary, LargestExcursion) and view.is_base and summary.blocks.starts_from(points.usual)
-        ]
+        largest = [(view, summary) for view, summary in asked if isinstance(summary, LargestExcursion)]
         blocks = [summary.blocks for _, summary in largest]
         labels = [np.broadcast_to(np.arange(points.n_outcomes)[:, None], (points.n_outcomes, n)) for _ in blocks]
         found: dict[type, dict[Wanted, Path]] = {EitherEndExcursion: {}, PathExtremes: {}}
         for view, summary in asked:
             if isinstance(summary, EitherEndExcursion | PathExtremes):
-                path = _drawn_path(view, summary.path, n)
-                if path is not None:
-                    found[type(summary)][view, summary] = path
+                found[type(summary)][view, summary] = _drawn_path(view, summary.path)
         either, extremes = found.values()
         if paths := [*either.values(), *extremes.values()]:
             blocks.append(PathBlocks.of(paths, len(paths), n, points.usual.dtype, usual=points.usual))
@@ -107,17 +101,25 @@ class CountedPaths:
         return found | {pair: extremes[:, j] for j, pair in enumerate(self.extremes)}
 
 
-def _drawn_path(view: LensView, path: Path, n_samples: int) -> Path | None:
-    """Return the path of the event behind a lens in terms of the labels that are drawn.
+def has_counted_path(points: Points, view: LensView, summary: Summary | None) -> bool:
+    """Return whether a summary of paths can be counted.
 
-    None, unless all observations are seen through the lens, and each has exactly one label that is the event.
+    All observations must be seen through the lens, and each must have exactly one label that is the event.
     """
+    if isinstance(summary, LargestExcursion):
+        return view.is_base and summary.blocks.starts_from(points.usual)
+    if not isinstance(summary, EitherEndExcursion | PathExtremes):
+        return False
+    if view.seen is None or view.base_row is None:
+        return True
+    return len(view.base_row) == points.n_samples and bool(np.all((view.seen == 1).sum(axis=1) == 1))
+
+
+def _drawn_path(view: LensView, path: Path) -> Path:
+    """Return the path of the event behind a lens in terms of the labels that are drawn."""
     if view.seen is None or view.base_row is None:
         return path
-    events = view.seen == 1
-    if len(view.base_row) != n_samples or np.any(events.sum(axis=1) != 1):
-        return None
-    label = events.argmax(axis=1)
-    score, expected = np.empty(n_samples), np.empty(n_samples)
+    label = (view.seen == 1).argmax(axis=1)
+    score, expected = np.empty(len(view.base_row)), np.empty(len(view.base_row))
     score[view.base_row], expected[view.base_row] = path.score, path.expected
     return Path(score, expected, int(label[0]) if len(label) == 1 else label)

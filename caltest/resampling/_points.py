@@ -110,6 +110,12 @@ class Points:
         draw_departures(words, self.number, self.table.ravel(), self.shift, self.usual, labels, entry, end)
         return Departures(labels, entry, end)
 
+    def departures(self, labels: NDArray[Any]) -> Departures:
+        """Return given labels ``(n_samples,)`` as one replicate."""
+        row = np.flatnonzero(labels != self.usual)
+        entry = (row << self.shift) | labels[row]
+        return Departures(labels[None], entry.astype(np.uint32), np.array([0, len(row)]))
+
 
 def usual_labels(sample: Sample) -> NDArray[np.int64]:
     """Return the usual label of each observation, ``(n_samples,)``: what most draws have; -1 where there is none.

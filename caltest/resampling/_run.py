@@ -18,7 +18,7 @@ from caltest.predictions._sample import Sample
 from caltest.predictions._validation import SeedLike, validate_rng, validate_workers
 from caltest.resampling._distributions import Distribution, MonteCarloDistribution, Tail
 from caltest.resampling._draws import Draws
-from caltest.resampling._evaluation import Question, components, draw_nulls
+from caltest.resampling._evaluation import Evaluation, Question, components
 from caltest.resampling._protocol import TestStatistic
 from caltest.resampling._pvalues import global_pvalue, rank_pvalues, tail_pvalue
 from caltest.resampling._schemes import Consistency
@@ -159,8 +159,10 @@ def run(
     observed = [components(question.statistic, question.sample, question.sample.outcome) for question in asked]
 
     def conclude(some: Draws) -> Findings:
-        drawn = draw_nulls(asked, base, some, workers, progress)
-        return Findings(tuple(_conclude(*found, some) for found in zip(asked, observed, drawn, strict=True)))
+        evaluation = Evaluation(asked, base, some)
+        nulls, ranked = evaluation.nulls(some, workers, progress), evaluation.observed()
+        found = zip(asked, observed, ranked, nulls, strict=True)
+        return Findings(tuple(_conclude(*each, some) for each in found))
 
     found = None
     if len(asked) == 1 and method != "monte-carlo":
@@ -260,9 +262,18 @@ def _refuse_others(questions: Sequence[Question]) -> None:
                 raise ValueError(msg)
 
 
-def _conclude(question: Question, observed: NDArray[np.float64], null: NDArray[np.float64], draws: Draws) -> Finding:
-    """Rank observed components ``(n_components,)`` among drawn ones ``(n_components, n_resamples)``."""
-    part_pvalues, pvalues = rank_pvalues(question.sample, observed, null)
+def _conclude(
+    question: Question,
+    observed: NDArray[np.float64],
+    ranked: NDArray[np.float64],
+    null: NDArray[np.float64],
+    draws: Draws,
+) -> Finding:
+    """Rank observed components ``(n_components,)`` among drawn ones ``(n_components, n_resamples)``.
+
+    ``ranked`` are the observed ones again, computed as the draws are, so that rounding does not decide about ties.
+    """
+    part_pvalues, pvalues = rank_pvalues(question.sample, ranked, null)
     nulls = tuple(MonteCarloDistribution(values) for values in null)
     value, distribution = float(observed[0]), nulls[0]
     if len(nulls) > 1:

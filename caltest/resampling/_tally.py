@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,11 @@ from caltest._compiled._tally import list_by_entry, longest_list, tally_departur
 from caltest.predictions._cells import CellSums
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
-from caltest.resampling._counted_paths import CountedPaths, Listed
+from caltest.resampling._counted_paths import CountedPaths, Listed, has_counted_path
 from caltest.resampling._points import Departures, Points
 from caltest.resampling._summaries import CellCounts, EntryCounts, EntrySums, Summary, Wanted
+
+_BITS = 62  # of a sum, besides its sign
 
 
 class Tally:
@@ -34,7 +37,7 @@ class Tally:
         self._counted = [(view, some) for view, some in wanted if isinstance(some, CellCounts | EntryCounts)]
         self._summed = [(view, some) for view, some in wanted if isinstance(some, EntrySums)]
         self._paths = CountedPaths.of(points, wanted)
-        self._known: set[Wanted] = {*self._counted, *self._summed, *self._paths.wanted}
+        self._terms = [_Terms.of(view.sample, summary) for view, summary in self._summed]
         sizes = [_n_counters(view.sample, summary) for view, summary in self._counted]
         self._ends = np.cumsum([0, *sizes])
         n_counters = int(self._ends[-1]) + self._paths.n_counters
@@ -47,18 +50,13 @@ class Tally:
         )
         usual = np.arange(points.n_samples) * points.n_outcomes + points.usual
         self._counts = self._lists.counts(usual, n_counters + 1)
-        constants = [_constant(view.sample, summary) for view, summary in self._summed]
-        self._sums = self._lists.sums(usual, len(constants)) + constants
-
-    def known(self, view: LensView, summaries: Sequence[Summary | None]) -> list[Wanted] | None:
-        """Return some summaries of the outcomes behind a lens if all of them are computed, otherwise None."""
-        found = [(view, summary) for summary in summaries if summary is not None and (view, summary) in self._known]
-        return found if len(found) == len(summaries) else None
+        self._sums = self._lists.sums(usual, len(self._summed))
 
     def read(self, blocks: Iterable[Departures], n_replicates: int) -> dict[Wanted, Any]:
         """Return every summary of the replicates of some blocks, as `Statistic.evaluate_summary` receives it."""
         n_counts = int(self._ends[-1])
-        counts, sums = np.empty((n_replicates, n_counts), dtype=np.int32), np.empty((n_replicates, len(self._sums)))
+        counts = np.empty((n_replicates, n_counts), dtype=np.int32)
+        sums = np.empty((n_replicates, len(self._sums)), dtype=np.int64)
         values, first = self._paths.empty(n_replicates), 0
         for drawn in blocks:
             part = slice(first, first + len(drawn.labels))
@@ -68,10 +66,16 @@ class Tally:
             self._paths.read(counted[:, n_counts:-1], drawn.labels, [some[part] for some in values])
             counts[part] = counted[:, :n_counts]
             first = part.stop
-        found: dict[Wanted, Any] = dict(zip(self._summed, sums.T, strict=True))
+        found: dict[Wanted, Any] = {
+            pair: terms.read(total) for pair, terms, total in zip(self._summed, self._terms, sums.T, strict=True)
+        }
         for pair, start, end in zip(self._counted, self._ends[:-1], self._ends[1:], strict=True):
             found[pair] = _read(*pair, counts[:, start:end])
         return found | self._paths.by_summary(values)
+
+    def of_labels(self, labels: NDArray[Any]) -> dict[Wanted, Any]:
+        """Return every summary of given labels ``(n_samples,)``, as if they were drawn."""
+        return self.read([self.points.departures(labels)], 1)
 
     def _counters_of_entries(self) -> Iterator[Listed]:
         for (view, summary), start in zip(self._counted, self._ends[:-1], strict=True):
@@ -80,10 +84,9 @@ class Tally:
             yield entry, counter.ravel()[position] + start, None
 
     def _terms_of_entries(self) -> Iterator[Listed]:
-        for place, (view, summary) in enumerate(self._summed):
-            term, outcomes = _terms(view.sample, summary)
-            entry, position = _entries_of(view, outcomes, self.points.n_outcomes)
-            yield entry, np.full(len(entry), place), term.ravel()[position]
+        for place, ((view, _), terms) in enumerate(zip(self._summed, self._terms, strict=True)):
+            entry, position = _entries_of(view, terms.outcomes, self.points.n_outcomes)
+            yield entry, np.full(len(entry), place), terms.steps.ravel()[position]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +100,13 @@ class EntryLists:
         and with the first sum, to which 0 is added.
     widths : array of shape (3,)
         Number of counters, of counters of paths, and of sums.
-    value : array of shape (n_entries, n)
+    value : array of shape (n_entries, n), int64
         What is added to the sums.
     """
 
     place: NDArray[Any]
     widths: NDArray[np.int64]
-    value: NDArray[np.float64]
+    value: NDArray[np.int64]
 
     @classmethod
     def of(
@@ -120,7 +123,7 @@ class EntryLists:
         widths = np.array([longest_list(entry, length) for entry, _, _ in parts], dtype=np.int64)
         place = np.full((n_entries, widths.sum()), nowhere, dtype=np.uint16 if nowhere < 2**16 else np.uint32)
         place[:, widths[:2].sum() :] = 0
-        made = cls(place, widths, np.zeros((n_entries, widths[2])))
+        made = cls(place, widths, np.zeros((n_entries, widths[2]), dtype=np.int64))
         for first, part in zip(np.cumsum([0, *widths[:2]]), parts, strict=True):
             list_by_entry(*part, length, first, place, made.value)
         return made
@@ -134,17 +137,17 @@ class EntryLists:
         """Return the counters ``(n_counters,)`` of some entries; those of paths count from there on."""
         return np.bincount(self.place[entry, : self.widths[0]].ravel(), minlength=n_counters).astype(np.int32)
 
-    def sums(self, entry: NDArray[np.int64], n_sums: int) -> NDArray[np.float64]:
+    def sums(self, entry: NDArray[np.int64], n_sums: int) -> NDArray[np.int64]:
         """Return the sums ``(n_sums,)`` of some entries."""
-        place, value = self.place[entry, self.widths[:2].sum() :].ravel(), self.value[entry].ravel()
-        sums: NDArray[np.float64] = np.bincount(place, value, minlength=n_sums)[:n_sums].astype(np.float64)
+        sums = np.zeros(n_sums, dtype=np.int64)
+        np.add.at(sums, self.place[entry, self.widths[:2].sum() :].ravel(), self.value[entry].ravel())
         return sums
 
 
-def _joined(parts: Iterator[Listed]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def _joined(parts: Iterator[Listed]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     listed, none = list(parts), np.empty(0, np.int64)
     entry, place = (np.concatenate([none, *(some[j] for some in listed)]) for j in (0, 1))
-    return entry, place, np.concatenate([np.empty(0), *(some[2] for some in listed if some[2] is not None)])
+    return entry, place, np.concatenate([none, *(some[2] for some in listed if some[2] is not None)])
 
 
 def _entries_of(
@@ -197,13 +200,53 @@ def _read(view: LensView, summary: CellCounts | EntryCounts, counts: NDArray[np.
     return CellSums(cells.count, cells.null_sum, observed)
 
 
-def _terms(sample: Sample, summary: EntrySums) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return what n outcomes add to a sum, ``(n_samples, n)``, and the outcomes."""
-    outcomes = np.arange(sample.n_outcomes)
-    if sample.n_outcomes == 2:  # relative to the other one
-        return summary.term[:, 1:] - summary.term[:, :1], outcomes[1:]
-    return summary.term, outcomes
+@dataclass(frozen=True, eq=False)
+class _Terms:
+    """What labels add to a sum, in whole numbers of a unit.
+
+    Whole numbers have the same sum in any order, so that equal sums are equal: the observed one is ranked among those
+    of the draws. The unit is a power of 2, and rounds away less than any sum of doubles does.
+
+    Attributes
+    ----------
+    outcomes : array of shape (n,)
+        Outcomes that add something.
+    steps : array of shape (n_samples, n), int64
+        What they add, in units.
+    constant : int
+        What every data set adds.
+    exponent : int
+        The unit is 2 to the power of this.
+    """
+
+    outcomes: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    constant: int
+    exponent: int
+
+    @classmethod
+    def of(cls, sample: Sample, summary: EntrySums) -> _Terms:
+        """Return the terms of a sample; of two outcomes the second one relative to the first."""
+        outcomes, largest = np.arange(sample.n_outcomes), float(np.abs(summary.term).max(initial=0.0))
+        exponent = math.frexp(largest * 2.0 * sample.n_samples)[1]
+        steps = np.rint(np.ldexp(summary.term, _BITS - exponent)).astype(np.int64)
+        constant = 0
+        if sample.n_outcomes == 2:
+            constant = int(steps[:, 0].sum())
+            outcomes, steps = outcomes[1:], steps[:, 1:] - steps[:, :1]
+        return cls(outcomes, steps, constant, exponent - _BITS)
+
+    def read(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the sums."""
+        return np.ldexp((total + self.constant).astype(np.float64), self.exponent)
 
 
-def _constant(sample: Sample, summary: EntrySums) -> float:
-    return float(summary.term[:, 0].sum()) if sample.n_outcomes == 2 else 0.0
+def countable(points: Points, view: LensView, summary: Summary | None) -> bool:
+    """Return whether a tally computes a summary of the outcomes behind a lens."""
+    if isinstance(summary, CellCounts):
+        return True
+    if isinstance(summary, EntryCounts):
+        return summary.cell.shape == view.sample.given.shape
+    if isinstance(summary, EntrySums):
+        return summary.term.shape == view.sample.given.shape and bool(np.isfinite(summary.term).all())
+    return has_counted_path(points, view, summary)

@@ -8,7 +8,7 @@ from caltest.predictions._sample import induce, make_sample
 from caltest.predictions._view import LensView
 from caltest.resampling import EntryCounts, EntrySums
 from caltest.resampling._draws import OutcomeDraws
-from caltest.resampling._evaluation import Question, draw_nulls
+from caltest.resampling._evaluation import Evaluation, Question, draw_nulls
 from caltest.resampling._points import Points
 from caltest.resampling._run import settle
 from caltest.resampling._tally import Tally
@@ -175,3 +175,94 @@ def test_known_calibration_function():
     null = caltest.Consistency(calibration_function=lambda prob: 0.97 * prob + 0.03 / 4)
     base = null.under_null(induce(y_prob, y_true))
     assert_equal_to_all_labels([Question(caltest.Omnibus(), LensView(base))], base)
+
+
+# Ties: data sets with the same labels, or with labels of equal value, have the same statistic.
+
+
+def test_no_label_departs():
+    """Nearly every draw has the labels that were observed: no statistic is extreme."""
+    prob = np.column_stack([np.full(1_000, 3e-5), np.full(1_000, 1 - 3e-5)])
+    for lens in (None, caltest.Confidence(), caltest.ClassWise(0)):
+        result = caltest.calibration_test(np.ones(1_000, dtype=int), prob, lens=lens, n_resamples=999, rng=0)
+        assert result.pvalue > 0.9
+        assert min(part.pvalue for part in result.components) > 0.9
+    table = caltest.calibration_table(np.ones(1_000, dtype=int), prob, n_resamples=999, rng=0)
+    assert table.pvalue > 0.9
+
+
+@pytest.mark.parametrize("n_departures", [0, 1, 4, 9])
+@pytest.mark.parametrize("n_classes", [2, 3, 8])
+def test_equal_predictions_are_ranked_by_the_number_of_departures(n_departures, n_classes):
+    """For equal predictions the temperature score depends on the number of wrong labels alone, and so do its ties."""
+    n, chance = 20_000, 2e-4
+    prob = np.full((n, n_classes), chance / (n_classes - 1))
+    prob[:, 1] = 1 - chance
+    y_true = np.ones(n, dtype=int)
+    y_true[:n_departures] = 0
+    base = make_sample(y_true, prob)
+    draws = OutcomeDraws.of(999, 5)
+    number = np.concatenate([(block != base.once(Points.of).usual).sum(axis=1) for _, block in draws.blocks(base)])
+    looks = [caltest.Canonical(), caltest.Confidence()]
+    for statistic, extreme in (
+        (caltest.OverConfidence(), np.greater_equal),
+        (caltest.UnderConfidence(), np.less_equal),
+    ):
+        found = [
+            caltest.calibration_test(y_true, prob, lens=lens, statistic=statistic, n_resamples=999, rng=5)
+            for lens in looks
+        ]
+        for test in found:
+            shared = test.lens_name == "whole prediction"
+            expected = (1 + extreme(number, n_departures).sum()) / 1_000
+            assert test.pvalue == pytest.approx(expected, abs=1e-12 if shared else 4 * np.sqrt(0.25 / 999))
+
+
+def test_level_without_equal_predictions():
+    """Few departures among predictions that all differ: calibrated models are not rejected more often than they may."""
+    rng = np.random.default_rng(0)
+    n, n_sets = 2_000, 60
+    rejected = 0
+    for _ in range(n_sets):
+        p = rng.uniform(0, 4e-4, n)
+        y_true = (rng.random(n) < p).astype(int)
+        rejected += caltest.calibration_test(y_true, p, n_resamples=99, rng=rng).pvalue <= 0.05
+    assert rejected <= n_sets * 0.05 + 4 * np.sqrt(n_sets * 0.05 * 0.95)
+
+
+@pytest.mark.parametrize("smallest", [1e-20, 1e-120, 5e-324])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_chances_that_no_draw_meets(smallest, n_classes):
+    prob = np.full((9, n_classes), smallest)
+    prob[:, 0] = 1.0
+    result = caltest.calibration_test(np.zeros(9, dtype=int), prob, n_resamples=99, rng=0)
+    assert result.pvalue == 1.0
+
+
+class NotANumber(caltest.UnderConfidence):
+    def evaluate_summary(self, sample, counted):
+        return np.full(counted.shape, np.nan)
+
+
+class OneNumber(caltest.UnderConfidence):
+    def evaluate_summary(self, sample, counted):
+        return np.float64(1.0)
+
+
+def test_wrong_summaries_are_refused():
+    y_true, y_prob = problem(sharp(100, 3))
+    for statistic, message in (
+        (NotANumber(), "evaluate_summary` must return numbers"),
+        (OneNumber(), "each replicate"),
+    ):
+        for asked in (statistic, caltest.Omnibus((statistic, caltest.ECE()))):
+            with pytest.raises(ValueError, match=message):
+                caltest.calibration_test(y_true, y_prob, statistic=asked, n_resamples=19, rng=0)
+
+
+def test_subgroups_are_not_counted_in_vain():
+    y_true, y_prob = problem(sharp(300, 4))
+    base = make_sample(y_true, y_prob)
+    views = [LensView(base).take(np.flatnonzero(np.arange(300) % 3 == j)) for j in range(3)]
+    evaluation = Evaluation([Question(caltest.Omnibus(), view) for view in views], base, OutcomeDraws.of(9, 0))
+    assert evaluation._tally is None
