@@ -16,7 +16,7 @@ from caltest.resampling._path_blocks import Path, PathBlocks
 from caltest.resampling._points import Points
 from caltest.resampling._summaries import EitherEndExcursion, LargestExcursion, PathExtremes, Summary, Wanted
 
-Listed = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]
+Listed = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64] | None]
 """Entries, the counter or sum of each, and what it adds; None if that is 1."""
 
 
@@ -69,7 +69,7 @@ class CountedPaths:
         row = np.arange(points.n_samples) * points.n_outcomes
         for blocks, labels in zip(self.blocks, self.labels, strict=True):
             for place, label in zip(blocks.rows.place.T, labels, strict=True):
-                yield row + label, place.astype(np.int64) + first, None
+                yield (row + label).astype(np.int32), place.astype(np.int32) + np.int32(first), None
             first += blocks.n_counters
 
     @property

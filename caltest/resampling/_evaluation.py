@@ -19,6 +19,8 @@ from caltest.resampling._summaries import Wanted
 from caltest.resampling._tally import Tally, countable
 from caltest.results._progress import Progress
 
+_MOST_ITEMS = 2**24  # of lists of counters, which take memory: entries times lenses times statistics
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -63,7 +65,10 @@ class Evaluation:
         if points is not None and not _counts_events(questions):
             self._known = [_known(question, points) for question in questions]
             wanted = list(dict.fromkeys(pair for pairs in self._known if pairs for pair in pairs))
-            self._tally = Tally(points, wanted) if wanted else None
+            if wanted and sum(view.sample.given.size for view, _ in wanted) <= _MOST_ITEMS:
+                self._tally = Tally(points, wanted)
+            else:
+                self._known = [None] * len(questions)
 
     def nulls(self, draws: Draws, workers: int = 1, progress: Progress | None = None) -> list[NDArray[np.float64]]:
         """Return the components of every question on all draws, ``(n_components, n_resamples)`` each."""

@@ -81,12 +81,12 @@ class Tally:
         for (view, summary), start in zip(self._counted, self._ends[:-1], strict=True):
             counter, outcomes = _counters(view.sample, summary)
             entry, position = _entries_of(view, outcomes, self.points.n_outcomes)
-            yield entry, counter.ravel()[position] + start, None
+            yield entry, (counter.ravel()[position] + start).astype(np.int32), None
 
     def _terms_of_entries(self) -> Iterator[Listed]:
         for place, ((view, _), terms) in enumerate(zip(self._summed, self._terms, strict=True)):
             entry, position = _entries_of(view, terms.outcomes, self.points.n_outcomes)
-            yield entry, np.full(len(entry), place), terms.steps.ravel()[position]
+            yield entry, np.full(len(entry), place, dtype=np.int32), terms.steps.ravel()[position]
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,28 +144,28 @@ class EntryLists:
         return sums
 
 
-def _joined(parts: Iterator[Listed]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    listed, none = list(parts), np.empty(0, np.int64)
+def _joined(parts: Iterator[Listed]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    listed, none = list(parts), np.empty(0, np.int32)
     entry, place = (np.concatenate([none, *(some[j] for some in listed)]) for j in (0, 1))
-    return entry, place, np.concatenate([none, *(some[2] for some in listed if some[2] is not None)])
+    return entry, place, np.concatenate([np.empty(0, np.int64), *(some[2] for some in listed if some[2] is not None)])
 
 
 def _entries_of(
     view: LensView, outcomes: NDArray[np.int64], n_labels: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64] | slice]:
+) -> tuple[NDArray[np.int32], NDArray[np.int64] | slice]:
     """Return the entries of the labels that have one of some outcomes behind a lens, and where these outcomes stand.
 
     The second array, or slice, has positions in ``(n_samples, len(outcomes))``, flattened.
     """
     shape = view.sample.n_samples, len(outcomes)
     if view.seen is None or view.base_row is None:
-        return (np.arange(shape[0])[:, None] * n_labels + outcomes).ravel(), slice(None)
+        return (np.arange(shape[0])[:, None] * n_labels + outcomes).ravel().astype(np.int32), slice(None)
     if len(view.seen) == 1:
         column, label = np.nonzero(view.seen[0] == outcomes[:, None])
         entry = view.base_row[:, None] * n_labels + label
-        return entry.ravel(), (np.arange(shape[0])[:, None] * shape[1] + column).ravel()
+        return entry.ravel().astype(np.int32), (np.arange(shape[0])[:, None] * shape[1] + column).ravel()
     row, column, label = np.nonzero(view.seen[view.base_row][:, None] == outcomes[:, None])
-    return view.base_row[row] * n_labels + label, row * shape[1] + column
+    return (view.base_row[row] * n_labels + label).astype(np.int32), row * shape[1] + column
 
 
 def _n_counters(sample: Sample, summary: CellCounts | EntryCounts) -> int:

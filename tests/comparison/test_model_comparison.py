@@ -140,7 +140,7 @@ level, adjusted for the numbers of models and of pairs.
 
  model      l2 error (95 % interval)     ECE  noise floor  adjusted p
  logistic  0.0438 (0.0270 to 0.0599)  0.0480       0.0464        0.02
- bayes     0.1555 (0.1225 to 0.1902)  0.1171       0.0096       0.015
+ bayes     0.1555 (0.1225 to 0.1902)  0.1171       0.0097       0.015
  network   0.0123 (0.0000 to 0.0289)  0.0228       0.0210        0.69
 
  first - second       difference (95 % interval)  adjusted p  better
@@ -220,7 +220,7 @@ calibrated than forest. Decisions are made at the 5 % level, adjusted for the
 numbers of models and of pairs.
 
  model     l2 error (95 % interval)     ECE  noise floor  adjusted p
- forest   0.2946 (0.2718 to 0.3178)  0.2512       0.0407        0.02
+ forest   0.2946 (0.2718 to 0.3178)  0.2512       0.0425        0.02
  network  0.0000 (0.0000 to 0.0341)  0.0049       0.0087        0.88
 
  first - second    difference (95 % interval)  adjusted p  better

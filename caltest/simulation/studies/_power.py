@@ -189,7 +189,7 @@ def power_study(
     ...                     n_samples=200, n_replicates=200, levels=[0.05], n_resamples=99, rng=0)
     >>> study.to_frame()[["amount", "direction", "miscalibration", "rate"]].round(3)
        amount       direction  miscalibration   rate
-    0    -2.0         neither           0.000  0.055
+    0    -2.0         neither           0.000  0.040
     1    -3.0  over-confident           0.049  0.815
     """
     battery, chosen = Battery.of(tests, n_resamples, resampling, method), validate_levels(levels)
