@@ -112,7 +112,7 @@ def draw(frame: pd.DataFrame, file: Path) -> None:
         for name, shown, style in (("departures", "labels that depart", "o-"), ("all", "all labels", "s--")):
             axis.loglog(own[column], own[f"{name}_draw"] * 1e6, style, label=shown)
         axis.set_xlabel(label, fontsize=12)
-        axis.set_xticks(TICKS[study], [f"{tick:,g}" for tick in TICKS[study]])
+        axis.set_xticks(TICKS[study], [f"{tick:,}" for tick in TICKS[study]])
         axis.minorticks_off()
         axis.tick_params(labelsize=11)
         axis.grid(visible=True, which="major", alpha=0.4)

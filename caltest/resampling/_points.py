@@ -21,7 +21,7 @@ LARGEST_DEPARTURE = 0.13
 of them. Measured; see docs/how-it-is-fast.md."""
 MOST_ENTRIES = 2**20
 """Observations times classes, up to which there are tables: they take several times the memory of the predictions."""
-_IN_CACHE = 2**18  # tables of more entries are read more slowly: half as many labels may depart
+_IN_CACHE = 2**18  # tables of more entries are read more slowly: a third as many labels may depart
 _LIKELY = 0.5  # an outcome of this probability is more probable than all others
 _DEVIATIONS = 12  # P(a Poisson number is so many standard deviations above its mean) is far below that of any draw
 _LANES = 32  # words are made in groups of so many
@@ -80,7 +80,7 @@ class Points:
         usual, departure = np.empty(n_samples, dtype=outcome_dtype(n_outcomes)), np.empty(n_samples)
         usual_outcomes(prob, usual, departure)
         # Not `mean` and `sum`, whose order depends on the processor.
-        largest = LARGEST_DEPARTURE if prob.size <= _IN_CACHE else LARGEST_DEPARTURE / 2
+        largest = LARGEST_DEPARTURE if prob.size <= _IN_CACHE else LARGEST_DEPARTURE / 3
         if np.cumsum(departure)[-1] > largest * n_samples:
             return None
         shift = (n_outcomes - 1).bit_length()
