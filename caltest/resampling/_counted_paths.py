@@ -27,7 +27,7 @@ class CountedPaths:
     Attributes
     ----------
     largest : tuple of pairs of a LensView and a summary
-        Each has the paths of all outcomes, in a table of blocks of its own.
+        Each has the paths of all outcomes, in a separate table of blocks.
     either, extremes : tuples of such pairs
         Each has the path of an event; they share a table, in which those of ``either`` come first.
     blocks : tuple of PathBlocks
