@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._class_columns import show_labels
 from caltest.recalibration._base import Recalibrator
 from caltest.recalibration._linear_map import LinearMap, linear_scores
 from caltest.recalibration._logits import blocks, softmax_in_place
@@ -17,6 +18,7 @@ from caltest.results._warnings import warn_user
 
 RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 _SEPARATED = 1e-6  # nats per observation
+_EXTREME = 10.0  # times the factor of temperature scaling, and units of the logit (odds of 20,000 to 1)
 
 
 class LinearScaling(Recalibrator):
@@ -26,6 +28,17 @@ class LinearScaling(Recalibrator):
     _diagonal: ClassVar[bool] = False
 
     ridge: float | Sequence[float]
+
+    def __init__(
+        self,
+        ridge: float | Sequence[float] = RIDGES,
+        *,
+        input: str = "probabilities",  # noqa: A002
+        classes: Sequence[Any] | None = None,
+    ) -> None:
+        self.ridge = ridge
+        self.input = input
+        self.classes = classes
 
     def _validate(self) -> None:
         validate_ridge(self.ridge)
@@ -43,29 +56,45 @@ class LinearScaling(Recalibrator):
         weight = np.ones(n_samples) if weight is None else weight
         inverse = 1 / likely_temperature(values, outcome, weight)[0]
         self.ridge_, self.ridge_scores_ = ridges[0], None
+        worse = ""
         if len(ridges) > 1:
             found, tempered = cross_validated_scores(values, outcome, weight, ridges, diagonal=self._diagonal)
             self.ridge_ = ridges[int(np.argmin(found))]  # the first of equal ones is the largest
             self.ridge_scores_ = np.array([found[ridges.index(ridge)] for ridge in self._listed()])
             if found.min() > tempered:
-                warn_user(
-                    f"{type(self).__name__} predicts held-out observations worse than temperature scaling (negative "
-                    f"log-likelihood {found.min():.4g} and {tempered:.4g} nats): it has too many parameters for these "
-                    "data. Use TemperatureScaling, or fit on more observations."
+                worse = (
+                    "predicts held-out observations worse than temperature scaling (negative log-likelihood "
+                    f"{found.min():.4g} and {tempered:.4g} nats): it has too many parameters for these data"
                 )
         penalty = odir_penalty(n_classes, self.ridge_, diagonal=self._diagonal)
         likelihood = LinearMap(values, outcome, weight / weight.sum(), penalty, self._diagonal)
         theta = likelihood.minimise(tempered_start(n_classes, inverse, diagonal=self._diagonal))
-        if likelihood.loss_and_gradient(theta)[0] < _SEPARATED:
-            warn_user(
-                f"{type(self).__name__} separates all labels, so that the likelihood has no maximum: the search "
-                "stopped where it no longer changes, and predictions are nearly 0 and 1. Fit on more observations, "
-                "which the model was not trained on, or use TemperatureScaling."
-            )
         table = theta.reshape(2, -1) if self._diagonal else theta.reshape(n_classes, -1)
         self.weights_: NDArray[np.float64] = table[0] if self._diagonal else table[:, :-1].copy()
         intercept = table[1] if self._diagonal else table[:, -1]
         self.intercept_: NDArray[np.float64] = intercept - intercept.mean()  # a number for all classes means nothing
+        spread = values.std(axis=0, dtype=np.float64)
+        doubt = self._separation(likelihood.loss_and_gradient(theta)[0], inverse, spread) or worse
+        if doubt:
+            warn_user(f"{type(self).__name__} {doubt}. Fit on more observations, or use TemperatureScaling.")
+
+    def _separation(self, loss: float, usual: float, spread: NDArray[np.float64]) -> str:
+        """Return how the labels are separated, wholly or those of one class; empty if they are not."""
+        if loss < _SEPARATED:
+            return (
+                "separates all labels, so that the likelihood has no maximum: the search stopped where it no longer "
+                "changes, and predictions are nearly 0 and 1"
+            )
+        own = np.abs(self.weights_ if self._diagonal else np.diag(self.weights_))
+        worst = int(own.argmax())
+        if own[worst] <= _EXTREME * usual or own[worst] * spread[worst] <= _EXTREME:
+            return ""
+        label = show_labels(self.classes_[[worst]].tolist())
+        return (
+            f"multiplies the logit of class {label} by {own[worst]:.3g}, temperature scaling all by {usual:.3g}: "
+            "the labels of this class are nearly separated, and new observations that contradict them get a "
+            "probability near 0"
+        )
 
     def _map(self, values: NDArray[Any]) -> NDArray[Any]:
         join = np.vstack if self._diagonal else np.column_stack
@@ -95,8 +124,8 @@ class VectorScaling(LinearScaling):
     The factors have no ridge, as in the papers: if every label can be separated, the maximum is at infinity; the search
     stops where the likelihood no longer changes, with a `CalibrationWarning`. If the labels of one class only can be
     separated, its factor is very large, which new observations that contradict it punish severely; this happens with
-    predictions of exactly 0 and 1. A `CalibrationWarning` says so where ridges are compared and held-out observations
-    are predicted worse than by temperature scaling.
+    predictions of exactly 0 and 1. A `CalibrationWarning` names the class if its factor is more than 10 times that of
+    temperature scaling; if none is, but ridges are compared and held-out observations are predicted worse, it says so.
 
     Parameters
     ----------
@@ -227,17 +256,6 @@ class MatrixScaling(LinearScaling):
     (10, 10)
     """
 
-    def __init__(
-        self,
-        ridge: float | Sequence[float] = RIDGES,
-        *,
-        input: str = "probabilities",  # noqa: A002
-        classes: Sequence[Any] | None = None,
-    ) -> None:
-        self.ridge = ridge
-        self.input = input
-        self.classes = classes
-
 
 class DirichletCalibration(LinearScaling):
     r"""Dirichlet calibration with off-diagonal and intercept regularisation (Dir-ODIR; Kull et al. 2019).
@@ -291,14 +309,3 @@ class DirichletCalibration(LinearScaling):
     """
 
     _scale: ClassVar[str] = "log-probabilities"
-
-    def __init__(
-        self,
-        ridge: float | Sequence[float] = RIDGES,
-        *,
-        input: str = "probabilities",  # noqa: A002
-        classes: Sequence[Any] | None = None,
-    ) -> None:
-        self.ridge = ridge
-        self.input = input
-        self.classes = classes

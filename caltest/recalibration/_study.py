@@ -115,7 +115,7 @@ def recalibration_study(
     -------
     RecalibrationStudy
         Prints as a report with a table of all models and methods. A method that refuses the calibration part of a fold,
-        because a class has no label there, say, is left out with a note.
+        for example because a class has no label there, is left out with a note.
 
     Raises
     ------
