@@ -10,3 +10,4 @@ import lazy_loader
 __version__ = "0.1.0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__.remove("torch")  # `from caltest import *` leaves the name to PyTorch; `caltest.torch` is found all the same

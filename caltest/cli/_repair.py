@@ -121,8 +121,8 @@ def _run(options: argparse.Namespace) -> int:
     )
     row = study.rows[1]
     labels = list(range(data.n_classes)) if data.classes is None else list(data.classes)
+    _write_predictions(outputs["-o"], data, study, row.method)  # finished work is not lost if the last fit fails
     fitted = method.set_params(classes=labels).fit(data.y_prob, data.y_true, data.sample_weight)
-    _write_predictions(outputs["-o"], data, study, row.method)
     fitted.save(outputs["--map"])
 
     from caltest.plotting._recalibration import save_before_after
@@ -141,7 +141,10 @@ def _how(given: str, study: RecalibrationStudy, fitted: Recalibrator) -> str:
 
     final: Any = getattr(fitted, "method_", fitted)
     temperature = f" (T = {final.temperature_:.3g})" if hasattr(final, "temperature_") else ""
-    what = f"The map that was written is {method_in_words(final)}{temperature}, fitted to all observations."
+    what = (
+        f"The map that was written is {method_in_words(final)}{temperature}, fitted to all observations; the tests "
+        "judge maps that were fitted without the fold that they predict."
+    )
     if given != _AUTO:
         return what
     rule = "the smallest cross-validated log score among the methods that keep the accuracy"
@@ -171,10 +174,10 @@ def _write_predictions(path: Path, data: PredictionFile, study: RecalibrationStu
     fold = np.empty(len(prob), dtype=object)
     for name, rows in zip(study.fold_names, study.held_out, strict=True):
         fold[rows] = name
-    columns = {data.label: data.y_true, "fold": fold}
     values = prob[:, 1:] if len(data.prob) == 1 else prob
-    columns |= {str(name): values[:, k] for k, name in enumerate(data.columns.values())}
-    frame = pd.DataFrame(columns)
+    classes = {str(name): values[:, k] for k, name in enumerate(data.columns.values())}
+    name_of_folds = "repair_fold" if "fold" in {data.label, *classes} else "fold"
+    frame = pd.DataFrame({data.label: data.y_true, name_of_folds: fold} | classes)
     if path.suffix == ".parquet":
         frame.to_parquet(path, index=False)
     else:

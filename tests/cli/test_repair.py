@@ -43,7 +43,7 @@ def test_it_writes_what_the_function_finds(given, tmp_path, run):
     fitted = load(tmp_path / "repaired.json")
     assert fitted.classes_.tolist() == CLASSES.tolist()
     assert fitted.temperature_ == pytest.approx(TemperatureScaling().fit(PROB, OUTCOME).temperature_)
-    assert f"(T = {fitted.temperature_:.3g}), fitted to all observations." in said
+    assert f"(T = {fitted.temperature_:.3g}), fitted to all observations; the tests judge" in said
     assert (tmp_path / "repaired.png").stat().st_size > 10_000
     assert f"map written to {tmp_path / 'repaired.json'}" in err
 
@@ -72,6 +72,27 @@ def test_one_column_and_folds_of_the_file(tmp_path, run):
     assert list(table.columns) == ["y", "fold", "p"]
     wanted = TemperatureScaling().fit(prob[part == 1, 1], y_true[part == 1]).predict_proba(prob[part == 0, 1])
     np.testing.assert_allclose(table["p"][part == 0], wanted[:, 1], rtol=1e-12)
+
+
+def test_a_column_named_fold_stays_and_predictions_outlive_a_failed_fit(tmp_path, run, monkeypatch):
+    path, out = tmp_path / "given.csv", tmp_path / "out.csv"
+    pd.DataFrame(PROB, columns=CLASSES).assign(fold=CLASSES[OUTCOME]).to_csv(path, index=False)
+    fit, fits = TemperatureScaling.fit, []
+
+    def fail_at_last(*arguments):
+        fits.append(len(arguments[1]))
+        if fits[-1] == len(PROB):
+            msg = "no map of all observations"
+            raise ValueError(msg)
+        return fit(*arguments)
+
+    monkeypatch.setattr(TemperatureScaling, "fit", fail_at_last)
+    code, _, err = run("repair", path, "-o", out, "--label", "fold", *METHOD)
+    assert code == 2
+    assert "no map of all observations" in err
+    table = pd.read_csv(out)
+    assert list(table.columns) == ["fold", "repair_fold", *CLASSES]
+    assert table[CLASSES].sum(axis=1).to_numpy() == pytest.approx(1)
 
 
 def test_refusals(given, tmp_path, run):
