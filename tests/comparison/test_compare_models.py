@@ -141,7 +141,7 @@ def four_models(kind, n, rng):
     return draw_labels(truth, rng), models
 
 
-@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.release)])
 @pytest.mark.parametrize("paired", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["calibrated", "over-confident"])
 def test_any_false_decision_is_rare(kind, paired, many):

@@ -274,7 +274,7 @@ def rejections(kind, n, n_classes, n_data_sets, *, paired=True, method="asymptot
     return rejected
 
 
-@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.release)])
 @pytest.mark.parametrize("n_classes", [2, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("n", SIZES)
 def test_level(n, n_classes, many):
@@ -285,7 +285,7 @@ def test_level(n, n_classes, many):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.release)])
 @pytest.mark.parametrize("n", [200, 1000])
 def test_level_of_the_bootstrap_and_of_unpaired_models(n, many):
     n_data_sets = SIZES[n][many] // 4
@@ -295,7 +295,7 @@ def test_level_of_the_bootstrap_and_of_unpaired_models(n, many):
     assert {case: k for case, k in found.items() if k > limit} == {}
 
 
-@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.release)])
 @pytest.mark.parametrize(("n", "power"), [(200, 0.10), (1000, 0.37), (10_000, 1.0)])
 def test_power_against_a_perfect_model(n, power, many):
     """Over-confidence by temperature 1.3, two outcomes; the powers are known with a standard error of 0.01."""

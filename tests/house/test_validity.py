@@ -18,7 +18,7 @@ from tests.reference.examples import LENSES, STATISTICS
 
 DOCS = Path(__file__).parents[2] / "docs"
 DATA = DOCS / "validity.csv"
-CELLS_PER_DAY = 6
+CELLS_PER_DAY = 4
 TODAY = {50: 300, 100: 300, 500: 150, 2_000: 60, 10_000: 20}
 """Data sets of today's cells, by size."""
 

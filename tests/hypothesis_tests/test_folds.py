@@ -202,7 +202,7 @@ def test_pooled_folds_reject_calibrated_models_and_tests_by_fold_do_not():
     check_size(10, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_pooled_folds_reject_calibrated_models_and_tests_by_fold_do_not_in_many_data_sets():
     check_size(150, 1)
 

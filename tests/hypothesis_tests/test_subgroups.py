@@ -119,7 +119,7 @@ def test_level_joint_and_familywise():
     assert np.all(rejections(200, np.random.default_rng(3)) <= binom.ppf(1 - 1e-4, 200, 0.05))
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_level_joint_and_familywise_of_many_data_sets():
     joint, familywise = rejections(2000, np.random.default_rng(4))
     assert joint <= binom.ppf(1 - 1e-4, 2000, 0.05)

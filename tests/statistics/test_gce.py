@@ -338,7 +338,7 @@ def pvalues_under_calibration(n_data_sets, n_resamples=99):
 @pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")
 def test_level():
     """At most nominal within the one-sided binomial limit, shared by all metrics and levels."""
-    n_data_sets = 700
+    n_data_sets = 250
     pvalues = pvalues_under_calibration(n_data_sets)
     assert len(pvalues) == 32 + len(OTHERS) + 1
     limits = most_rejections(n_data_sets, len(pvalues) * len(LEVELS))

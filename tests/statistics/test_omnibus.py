@@ -155,7 +155,7 @@ def test_level(kind):
     check_level(kind, 60)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize("kind", CALIBRATED)
 def test_level_of_many_data_sets(kind):
     check_level(kind, 800)

@@ -194,8 +194,8 @@ LEVEL_CASES = [ct.KDEError(), ct.KDEError(0.05, kernel="gaussian", reference="me
 
 @pytest.mark.slow
 def test_level_of_smoothed_errors():
-    """At most nominal, within the one-sided binomial limit, for 1,000 calibrated data sets of 200 observations."""
-    n_data_sets = 1000
+    """At most nominal, within the one-sided binomial limit, for 300 calibrated data sets of 200 observations."""
+    n_data_sets = 300
     rejected = np.zeros((len(LEVEL_CASES), len(LEVELS)))
     for i in range(n_data_sets):
         rng = np.random.default_rng(i)

@@ -310,7 +310,7 @@ def test_false_alarms_are_few(kind, delay):
     assert crossings(kind, 400, 1000, 0.2, 8, delay) <= binom.ppf(0.999, 400, 0.2)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize("kind", ["vague", "sharp", "rare"])
 def test_false_alarms_on_long_paths(kind):
     assert crossings(kind, 10_000, 10_000, 0.05, 9) <= binom.ppf(0.999, 10_000, 0.05)

@@ -120,18 +120,21 @@ def test_level_sets_agree_with_a_fine_grid(model, lens):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lens", [Confidence(), ClassWise(1)])
-def test_level_sets_agree_with_simulation(lens):
-    models = [BentPosterior(THREE, Temperature(0.5)), LogisticModel(THREE, [0.0, 0.5, 0.0], [-1.0, 0.0, 1.5])]
-    models += [BentPosterior(TWO, bend) for bend in (Temperature(2.0), LabelNoise(0.2), Shift(0, 0.5))]
-    for model in models:
-        if lens == ClassWise(2) and model.n_classes == 2:
-            continue
-        exact = model.expected_miscalibration(lens)
-        found = model.estimate_miscalibration(lens, n_samples=400_000, rng=1)
-        more_cells = on_a_grid(model, lens, n_cells=74)  # the cells of the simulation, without its noise
-        assert abs(found.value - more_cells) < 4 * found.standard_error + found.noise_floor, (model, lens)
-        assert on_a_grid(model, lens, 2_000_000, 4000) == pytest.approx(exact, abs=1e-3), (model, lens)
+@pytest.mark.parametrize(
+    ("model", "lens"),
+    [
+        (BentPosterior(THREE, Temperature(0.5)), Confidence()),
+        (BentPosterior(TWO, LabelNoise(0.2)), Confidence()),
+        (LogisticModel(THREE, [0.0, 0.5, 0.0], [-1.0, 0.0, 1.5]), ClassWise(1)),
+        (BentPosterior(TWO, Shift(0, 0.5)), ClassWise(1)),
+    ],
+)
+def test_level_sets_agree_with_simulation(model, lens):
+    exact = model.expected_miscalibration(lens)
+    found = model.estimate_miscalibration(lens, n_samples=400_000, rng=1)
+    more_cells = on_a_grid(model, lens, n_cells=74)  # the cells of the simulation, without its noise
+    assert abs(found.value - more_cells) < 4 * found.standard_error + found.noise_floor
+    assert on_a_grid(model, lens, 2_000_000, 4000) == pytest.approx(exact, abs=1e-3)
 
 
 def test_maps_of_the_package_have_inverses():

@@ -502,7 +502,7 @@ def test_workers_do_not_change_a_sample_size():
     assert one.rates.equals(two.rates)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_intervals_of_sample_sizes_cover():
     """Intervals at 80 % miss the size where the smooth power is 0.9 as often as they may: binomial limit 0.0001."""
     size = np.arange(200, 340)
