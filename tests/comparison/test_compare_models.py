@@ -146,7 +146,7 @@ def four_models(kind, n, rng):
 @pytest.mark.parametrize("kind", ["calibrated", "over-confident"])
 def test_any_false_decision_is_rare(kind, paired, many):
     rng = np.random.default_rng(0)
-    n_data_sets, false = (200 if many else 30), 0
+    n_data_sets, false = (200 if many else 15), 0
     for i in range(n_data_sets):
         y_true, models = four_models(kind, 400, rng)
         samples = [induce(model, y_true) for model in models]

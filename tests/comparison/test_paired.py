@@ -41,7 +41,7 @@ def test_difference_and_variance_are_those_of_all_pairs_of_observations(problem)
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 60), n_classes=st.integers(2, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_two_models(seed, n, n_classes):
     y_true, a, b = two_models(n, n_classes, seed)
     partition = PARTITIONS[seed % len(PARTITIONS)]
@@ -215,6 +215,8 @@ def test_refusals():
 FALSE_ALARM = 1e-3
 KINDS = ("both calibrated", "equally over-confident", "equally shifted")
 SIZES = {200: (100, 600), 1000: (40, 200), 10_000: (5, 40)}
+LEVEL_SIZES = {200: (40, 600), 1000: (20, 200), 10_000: (5, 40)}
+"""Observations, and data sets of the default run and of the large one."""
 
 
 def sharp_pair(kind, n, rng):
@@ -278,7 +280,7 @@ def rejections(kind, n, n_classes, n_data_sets, *, paired=True, method="asymptot
 @pytest.mark.parametrize("n_classes", [2, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("n", SIZES)
 def test_level(n, n_classes, many):
-    n_data_sets = SIZES[n][many]
+    n_data_sets = LEVEL_SIZES[n][many]
     found = {kind: rejections(kind, n, n_classes, n_data_sets) for kind in KINDS}
     limit = binom.ppf(1 - FALSE_ALARM / len(KINDS) / len(SIZES) / 2, n_data_sets, 0.05)
     assert {kind: k for kind, k in found.items() if k > limit} == {}

@@ -24,7 +24,7 @@ def problem(n_classes, n=60, seed=0):
 
 @pytest.mark.parametrize("kind", ["percentile", "basic", "BCa"])
 def test_ends_are_those_of_scipy_for_the_same_distribution(kind):
-    y, prob = problem(2, 100)
+    y, prob = problem(2, 60)
     for statistic in (CUT, ct.ECE(), ct.SquaredL2()):
         ours = ct.bootstrap_interval(y, prob, statistic=statistic, kind=kind, n_resamples=199, rng=0)
         theirs = stats.bootstrap(
@@ -51,7 +51,7 @@ def test_the_distribution_is_that_of_scipy():
         paired=True,
         vectorized=False,
         method="percentile",
-        n_resamples=1999,
+        n_resamples=399,
         rng=np.random.default_rng(0),
     )
     assert stats.ks_2samp(ours.bootstrap_distribution, theirs.bootstrap_distribution).pvalue > 6e-5  # 4 sd

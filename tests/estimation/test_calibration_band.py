@@ -15,7 +15,7 @@ from caltest.resampling._draws import OutcomeDraws
 from tests.reference import naive
 from tests.results.printed import printed
 
-PROFILE = settings(deadline=None, derandomize=True, database=None, max_examples=60)
+PROFILE = settings(deadline=None, derandomize=True, database=None, max_examples=30)
 CLOSE = {"rtol": 1e-9, "atol": 1e-12}
 
 
@@ -82,7 +82,7 @@ def test_the_pvalue_is_the_rank_of_the_smallest_tail(digits):
         y, score = data(n, n, 2, 1.5)
         sample = make_event_sample(y, score)[0]
         groups = ScoreGroups.of(sample, digits)
-        draws = OutcomeDraws.of(19, 3)
+        draws = OutcomeDraws.of(9, 3)
         labels = np.concatenate([sample.outcome[None], *(some for _, some in draws.blocks(sample))])
         lengths = set(groups.lengths.tolist())
         assert set(range(1, min(groups.n_groups, 8) + 1)) <= lengths
@@ -90,7 +90,7 @@ def test_the_pvalue_is_the_rank_of_the_smallest_tail(digits):
             naive.smallest_block_tail(sample.event.tolist(), some.tolist(), lengths, groups.index.tolist())
             for some in labels
         ]
-        found = ct.calibration_band(y, score, digits=digits, n_resamples=19, rng=3)
+        found = ct.calibration_band(y, score, digits=digits, n_resamples=9, rng=3)
         assert found.pvalue == np.mean(np.array(tails) <= tails[0] * (1 + 1e-9)), n
 
 

@@ -28,9 +28,9 @@ def test_the_consistency_band_is_that_of_scikit_learn():
     y_true, event = problem(n=150)
     curve = ct.isotonic_curve(y_true, event, confidence_level=0.8, n_resamples=1999, rng=0)
     rng = np.random.default_rng(5)
-    fits = [IsotonicRegression().fit_transform(event, rng.random(150) < event)[np.argsort(event)] for _ in range(800)]
+    fits = [IsotonicRegression().fit_transform(event, rng.random(150) < event)[np.argsort(event)] for _ in range(300)]
     below, above = (np.array(fits) < curve.low).mean(axis=0), (np.array(fits) > curve.high).mean(axis=0)
-    error = 4 * np.sqrt(0.1 * 0.9 * (1 / 800 + 1 / 1999))
+    error = 4 * np.sqrt(0.1 * 0.9 * (1 / 300 + 1 / 1999))
     assert below.max() < 0.1 + error
     assert above.max() < 0.1 + error
 

@@ -9,7 +9,7 @@ import pytest
 
 import caltest as ct
 from tests.reference import naive
-from tests.reference.examples import draw_labels, simple_statistics
+from tests.reference.examples import draw_labels, plain_statistics
 from tests.results.printed import printed
 
 FOUR_SE = 4.0
@@ -26,7 +26,7 @@ def problem():
 def test_it_is_the_null_distribution_of_the_test_for_every_statistic(problem, lens):
     y_true, y_prob = problem
     n_refused = 0
-    for statistic in simple_statistics():
+    for statistic in plain_statistics():
         options = {"lens": lens, "statistic": statistic, "method": "monte-carlo", "n_resamples": 39, "rng": 3}
         if lens == ct.Canonical() and statistic.n_outcomes == 2:
             with pytest.raises(ValueError, match="two-outcome lens"):

@@ -13,7 +13,7 @@ EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
 @pytest.fixture(scope="module")
 def curve():
-    return ct.smooth_reliability_curve(*ct.datasets.load_cifar10_vgg16(), rng=0)
+    return ct.smooth_reliability_curve(*ct.datasets.load_cifar10_vgg16(), n_resamples=99, rng=0)
 
 
 def test_the_error_is_the_average_local_error():
@@ -34,7 +34,7 @@ def test_it_equals_its_definition():
     y_prob = rng.uniform(0.3, 0.7, size=50)
     y_true = rng.random(50) < y_prob
     for reference in ("point", "mean"):
-        statistic = ct.KDEError(0.05, grid=(0.0, 1.0, 10_001), reference=reference)
+        statistic = ct.KDEError(0.05, grid=(0.0, 1.0, 5_001), reference=reference)
         found = ct.smooth_reliability_curve(y_true, y_prob, statistic=statistic, n_resamples=1, rng=0)
         kernel = np.clip(1 - np.square((found.point[:, None] - y_prob) / 0.15), 0, None) ** 3
         inner = kernel.sum(axis=1) > 0.01
@@ -66,6 +66,10 @@ def test_the_bands_of_a_constant_prediction_are_those_of_a_mean():
             np.testing.assert_allclose(high[drawn], (around + 1.6449 * std)[drawn], atol=slack)
 
 
+CASES = [(1.0, 1.0), (1.0, 1.6), (0.5, 1.0)]
+"""Parameter of the beta distribution of the predictions, and the power of them that is the frequency."""
+
+
 def smoothed_truth(curve, y_prob, truth):
     """The calibration function as the curve smooths it: a direct sum."""
     kernel = np.clip(1 - np.square((curve.point[:, None] - y_prob) / 0.15), 0, None) ** 3
@@ -74,11 +78,14 @@ def smoothed_truth(curve, y_prob, truth):
     return np.clip(curve.point + kernel @ (truth - y_prob) / kernel.sum(axis=1), 0, 1)
 
 
-@pytest.mark.parametrize("n_sets", [4, pytest.param(60, marks=pytest.mark.slow)])
-def test_coverage_of_both_bands(n_sets):
+@pytest.mark.parametrize(
+    ("n_sets", "cases"),
+    [(4, CASES[1:2]), pytest.param(4, CASES, marks=pytest.mark.slow), pytest.param(60, CASES, marks=pytest.mark.slow)],
+)
+def test_coverage_of_both_bands(n_sets, cases):
     """The band under calibration holds calibrated curves, the confidence band the smoothed truth, at 90 %."""
     error = 4 * math.sqrt(0.9 * 0.1 / n_sets)  # of one point; that of the average over points is smaller
-    for spread, power in ((1.0, 1.0), (1.0, 1.6), (0.5, 1.0)):
+    for spread, power in cases:
         rng = np.random.default_rng(5)
         inside = {"calibrated": [], "calibrated, all": [], "truth": []}
         for _ in range(n_sets):
@@ -114,7 +121,7 @@ def test_calibrated_models_are_not_shown_as_miscalibrated():
 
 
 def test_it_is_repeatable_and_makes_a_frame(curve):
-    again = ct.smooth_reliability_curve(*ct.datasets.load_cifar10_vgg16(), rng=np.random.default_rng(0))
+    again = ct.smooth_reliability_curve(*ct.datasets.load_cifar10_vgg16(), n_resamples=99, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(curve.confidence_low, again.confidence_low)
     np.testing.assert_array_equal(curve.calibrated_high, again.calibrated_high)
     for low, high in ((curve.calibrated_low, curve.calibrated_high), (curve.confidence_low, curve.confidence_high)):

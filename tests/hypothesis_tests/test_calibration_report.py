@@ -34,8 +34,8 @@ def problem(n, n_classes, seed=0):
 def test_tests_are_the_named_statistics_on_shared_draws():
     for n_classes in (2, 3):
         y_true, y_prob = problem(150, n_classes)
-        report = caltest.calibration_report(y_true, y_prob, n_resamples=50, n_kernel_resamples=20, rng=3)
-        drawn = draws_in_order(y_true, y_prob, 50, seed=3)
+        report = caltest.calibration_report(y_true, y_prob, n_resamples=20, n_kernel_resamples=10, rng=3)
+        drawn = draws_in_order(y_true, y_prob, 20, seed=3)
         assert len(report) == len(report.tests) == len(TESTS)
         for (statistic, where), test in zip(TESTS, report, strict=True):
             case = f"{statistic}, {n_classes} classes"
@@ -43,7 +43,7 @@ def test_tests_are_the_named_statistics_on_shared_draws():
             chosen = [statistic]
             if len(statistic.components) > 1:
                 chosen = statistic.for_sample(make_sample(y_true, y_prob, lens=lens)).components
-            assert test.n_resamples == (20 if isinstance(statistic, caltest.SKCE) else 50), case
+            assert test.n_resamples == (10 if isinstance(statistic, caltest.SKCE) else 20), case
             assert test.lens == lens, case
             for part, component in zip(chosen, test.components, strict=True):
                 options = {"statistic": part, "lens": lens}

@@ -444,9 +444,9 @@ def test_global_pvalue_holds_its_level():
 def test_of_many_lenses_those_with_the_smallest_pvalues_are_printed():
     """The first and the worst ones; `to_frame` has all."""
     rng = np.random.default_rng(0)
-    y_prob = rng.dirichlet(np.ones(40), 300)
-    y_true = np.where(rng.random(300) < 0.2, 33, (y_prob.cumsum(axis=1)[:, :-1] < rng.random((300, 1))).sum(axis=1))
-    table = ct.calibration_table(y_true, y_prob, n_resamples=999, rng=0)
+    y_prob = rng.dirichlet(np.ones(40), 150)
+    y_true = np.where(rng.random(150) < 0.2, 33, (y_prob.cumsum(axis=1)[:, :-1] < rng.random((150, 1))).sum(axis=1))
+    table = ct.calibration_table(y_true, y_prob, n_resamples=849, rng=0)
     text = str(table)
     words = " ".join(text.split())
     assert len(table) == len(table.to_frame()) == 42

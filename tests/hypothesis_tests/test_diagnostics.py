@@ -70,7 +70,7 @@ def test_the_sides_of_the_score_are_tested_together():
     """The direction of one side needs its p-value to be at most half of the level, as that of both sides."""
     parts = caltest.Omnibus().parts
     found = set()
-    for seed in range(40):
+    for seed in range(20):
         y_true, true_prob = calibrated(150, 3, seed, concentration=1.0)
         predicted = blunted(true_prob, 1.25)
         result = run(y_true, predicted)
@@ -248,10 +248,10 @@ def test_functions_do_not_contradict_each_other_about_the_direction():
 def test_direction_of_a_rare_event_is_about_its_frequency():
     """A risk that is 1.8 times too low is not called over-confident, but the confidence in it is."""
     rng = np.random.default_rng(0)
-    risk = np.clip(rng.lognormal(np.log(0.01), 0.6, 20_000), 0, 0.4)
+    risk = np.clip(rng.lognormal(np.log(0.01), 0.6, 8_000), 0, 0.4)
     options = {"n_resamples": 199, "rng": 0}
     for factor, than, direction in ((1.8, "more", "too low"), (0.5, "less", "too high")):
-        event = (rng.random(20_000) < factor * risk).astype(int)
+        event = (rng.random(8_000) < factor * risk).astype(int)
         result = caltest.calibration_test(event, risk, **options)
         assert result.direction == direction
         numbers = f"average prediction {risk.mean():.4g}, frequency {event.mean():.4g} (TemperatureScore(), p = 0.01)"

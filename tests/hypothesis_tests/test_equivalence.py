@@ -10,7 +10,7 @@ import caltest as ct
 from tests.hypothesis_tests.problems import count_rejections, words
 from tests.results.printed import printed
 
-PROFILE = settings(deadline=None, derandomize=True, database=None, max_examples=40)
+PROFILE = settings(deadline=None, derandomize=True, database=None, max_examples=20)
 
 
 def shifted(n, shift, rng):

@@ -224,7 +224,7 @@ def test_the_oracle_of_the_study_is_calibrated():
 def test_rules_of_the_study_keep_the_level_where_p_values_depend():
     """Equal, independent, and opposite p-values."""
     rng = np.random.default_rng(0)
-    u = rng.random((1_000, 5))
+    u = rng.random((400, 5))
     opposite = u.copy()
     opposite[:, 1] = 1 - opposite[:, 0]
     for name, rule in study.RULES.items():
@@ -232,7 +232,7 @@ def test_rules_of_the_study_keep_the_level_where_p_values_depend():
             continue
         for p in (u, opposite, np.repeat(u[:, :1], 5, axis=1)):
             rate = np.mean([rule(row) <= study.LEVEL for row in p])
-            assert rate <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 1_000), name
+            assert rate <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 400), name
 
 
 def test_a_single_user_function_still_works_as_statistic_by_fold():

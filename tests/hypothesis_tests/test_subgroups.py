@@ -87,15 +87,15 @@ def test_correction_over_subgroups(problem):
 
 
 def test_opposite_errors_cancel_together_and_are_found_separately():
-    """Share of rejections at 0.05 over 40 data sets: the marginal test near its level, the joint one almost always."""
+    """Share of rejections at 0.05 over 20 data sets: the marginal test near its level, the joint one almost always."""
     rng = np.random.default_rng(2)
     marginal = joint = 0
-    for i in range(40):
+    for i in range(20):
         y, p, site = opposite(rng, 600)
         marginal += ct.calibration_test(y, p, n_resamples=99, rng=i).pvalue <= 0.05
         joint += ct.subgroup_tests(y, p, subgroup=site, n_resamples=99, rng=i).pvalue <= 0.05
-    assert marginal <= 12
-    assert joint >= 36
+    assert marginal <= 6
+    assert joint >= 18
 
 
 def rejections(n_sets, rng):

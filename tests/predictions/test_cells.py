@@ -24,11 +24,12 @@ def sample_of(view, weighted):
     return make_sample(view.y_true, view.y_prob, lens=view.lens, sample_weight=weight)
 
 
-def test_cell_sums_equal_the_loops(any_partition):
-    for view in VIEWS:
-        if not fits(any_partition, view.induced[0]):
-            continue
-        for weight in (None, view.problem.weight):
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_cell_sums_equal_the_loops(any_partition, every):
+    """Views in turn with and without weights; every view with both if slow."""
+    for number, view in enumerate(view for view in VIEWS if fits(any_partition, view.induced[0])):
+        weights = (None, view.problem.weight)
+        for weight in weights if every else weights[number % 2 :][:1]:
             case = f"{view}, {'weighted' if weight is not None else 'not weighted'}"
             sample = sample_of(view, weight is not None)
             cells = sample.cells(any_partition)
@@ -88,7 +89,7 @@ def halves(draw):
 
 
 @given(halves=halves(), weighted=st.booleans())
-@settings(deadline=None, derandomize=True, database=None)
+@settings(deadline=None, derandomize=True, database=None, max_examples=40)
 def test_cell_sums_of_parts_add_up(halves, weighted):
     def sums(parts):
         prob, outcome = zip(*(row for part in parts for row in part), strict=True)

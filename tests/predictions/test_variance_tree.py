@@ -49,7 +49,7 @@ def test_the_class_of_next_largest_variance_is_tried():
 
 def test_an_event_and_its_complement_have_the_same_cells():
     """Of 2,001 observations more than half are 0; odd nodes; ties of two decimals; 1 - p is exact on this grid."""
-    for seed in range(10):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         fine = rng.integers(0, 2**20, 2_001) / 2**20
         for name, values in {

@@ -1298,14 +1298,20 @@ def evaluate(statistic, prob, outcome, weight=None, expected=None):
 
 def pvalue(observed, null):
     """(1 + #{null >= observed}) / (1 + B)."""
-    return tail_pvalues([observed, *null])[0]
+    values = [observed, *null]
+    tolerance = tie_tolerance(values)
+    return sum(other >= observed - tolerance for other in values) / len(values)
 
 
 def tail_pvalues(values):
     """For every value the share of all values that reach it, itself included; within 1e-12 of the largest is a tie."""
-    finite = [abs(value) for value in values if np.isfinite(value)]
-    tolerance = TIE_TOLERANCE * max(finite, default=0.0)
+    tolerance = tie_tolerance(values)
     return [sum(other >= value - tolerance for other in values) / len(values) for value in values]
+
+
+def tie_tolerance(values):
+    """The distance within which values are equal: a share of the largest."""
+    return TIE_TOLERANCE * max((abs(value) for value in values if np.isfinite(value)), default=0.0)
 
 
 def combine_pvalues(pvalues):

@@ -12,7 +12,7 @@ from scipy.stats import binom
 import caltest
 from tests.reference.examples import draw_labels
 
-PROFILE = settings(deadline=None, derandomize=True, database=None, max_examples=20)
+PROFILE = settings(deadline=None, derandomize=True, database=None, max_examples=12)
 STANDARD_ERRORS = 4
 LEVELS = (0.01, 0.05, 0.1)
 FALSE_ALARM = 1e-3

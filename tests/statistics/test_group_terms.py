@@ -109,14 +109,14 @@ def test_dependence_widens_intervals_and_comparisons():
 def test_the_level_of_comparisons_with_groups():
     """Two models that are equally miscalibrated, in opposite directions."""
     rng, rejected = np.random.default_rng(5), 0
-    for seed in range(60):
+    for seed in range(30):
         group = np.repeat(np.arange(40), 10)
         prob = rng.uniform(0.2, 0.8, 400)
         noise = 0.1 * rng.choice([-1, 1], size=40)[group]
         y_true = (rng.random(400) < prob + noise).astype(int)
         options = {"groups": group, "method": "bootstrap", "n_resamples": 99, "rng": seed}
         rejected += ct.paired_test(y_true, prob + 0.1, prob - 0.1, **options).pvalue <= 0.05
-    assert rejected <= binom.ppf(1 - 1e-4, 60, 0.07)
+    assert rejected <= binom.ppf(1 - 1e-4, 30, 0.07)
 
 
 def test_variance_of_a_difference_equals_the_sum_over_pairs_of_groups():

@@ -47,7 +47,8 @@ def check_blocks(kind, n):
     rng = np.random.default_rng(n)
     sample = make_sample(np.zeros(n, dtype=int), EVENTS[kind](n, rng))
     runs = np.arange(n) < rng.integers(n + 1, size=(4, 1))
-    rising = rng.random((200, n)) < np.linspace(0, 1, n)  # more blocks than there is room for at first
+    n_rising = 200 if n == 1000 else 20  # 200 of 1,000: more blocks than there is room for at first
+    rising = rng.random((n_rising, n)) < np.linspace(0, 1, n)
     drawn = [rng.random((8, n)) < sample.event, rng.random((4, n)) < 0.5, runs, ~runs, rising]
     outcomes = np.concatenate([*drawn, np.zeros((1, n)), np.ones((1, n))]).astype(np.uint8)
     size, events, first = pool_adjacent_violators(outcomes, tie_masks(sample))

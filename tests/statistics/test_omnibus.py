@@ -152,7 +152,7 @@ def check_level(kind, n_data_sets):
 
 @pytest.mark.parametrize("kind", CALIBRATED)
 def test_level(kind):
-    check_level(kind, 60)
+    check_level(kind, 30)
 
 
 @pytest.mark.release

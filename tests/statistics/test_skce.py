@@ -261,7 +261,10 @@ def rejections(statistics, n_data_sets, n_classes, lens=None, n=200):
     return counts
 
 
-@pytest.mark.parametrize("n_data_sets", [40, pytest.param(2000, marks=pytest.mark.release)])
+LEVEL_SETS = [20, pytest.param(300, marks=pytest.mark.slow), pytest.param(2000, marks=pytest.mark.release)]
+
+
+@pytest.mark.parametrize("n_data_sets", LEVEL_SETS)
 @pytest.mark.parametrize("case", LEVEL_CASES)
 def test_level(case, n_data_sets):
     """At most nominal, within the one-sided binomial limit shared by all cases."""

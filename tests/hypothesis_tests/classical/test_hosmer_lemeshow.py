@@ -207,7 +207,7 @@ def quantile_problems():
 
 def test_exact_quantiles_agree_with_draws():
     """Of sharp predictions too, whose rare large values make a grid over all of them coarse."""
-    n_draws, resolution = 20_000, 0.01
+    n_draws, resolution = 6_000, 0.01
     partitions = [caltest.AgainstRest(), caltest.EqualMass(2)]
     for (name, sample), partition in itertools.product(quantile_problems(), partitions):
         statistic = caltest.HosmerLemeshow(partition)
