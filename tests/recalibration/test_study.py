@@ -221,10 +221,12 @@ def test_too_few_draws_are_said_before():
                                     folds=2, n_resamples=99, rng=0)  # fmt: skip
 
 
-@pytest.mark.slow
-def test_a_calibrated_model_is_left_alone():
+@pytest.mark.parametrize(
+    "n_repeats", [pytest.param(30, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.release)]
+)
+def test_a_calibrated_model_is_left_alone(n_repeats):
     """Level of "better" and of "worse" for calibrated predictions, and of rejection after one-parameter repair."""
-    n_repeats, said, rejected = 100, 0, 0
+    said, rejected = 0, 0
     for seed in range(n_repeats):
         prob, y_true = over_confident(1000, 3, seed=seed, sharper=1.0)
         methods = [TemperatureScaling(), AutomaticCalibration([TemperatureScaling(), VectorScaling()])]

@@ -254,8 +254,9 @@ def test_damaged_files_are_refused():
             CalibrationState.from_bytes(damaged)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["uniform", "sharp"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("uniform", marks=pytest.mark.release), pytest.param("sharp", marks=pytest.mark.slow)]
+)
 def test_ten_million_observations(kind):
     y, p = problem(kind, 10**7)
     states = []
