@@ -226,8 +226,9 @@ def test_a_missing_file_is_named(tmp_path, capsys):
 
 
 def test_another_seed_needs_another_folder(tmp_path, capsys):
-    assert run(tmp_path, "size", SIZE) == 0
-    assert run(tmp_path, "size", SIZE, "--seed", "1") == 2
+    config = SIZE.replace("= 30", "= 2")
+    assert run(tmp_path, "size", config) == 0
+    assert run(tmp_path, "size", config, "--seed", "1") == 2
     assert "--seed must be 0, with which the study in" in capsys.readouterr().err
 
 
