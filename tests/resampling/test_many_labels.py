@@ -116,7 +116,7 @@ def draw_in_python(prob, seed, n_resamples):
     return labels
 
 
-@pytest.mark.parametrize("n_classes", N_CLASSES)
+@pytest.mark.parametrize("n_classes", [33, 100, pytest.param(1000, marks=pytest.mark.slow), 1001])
 @pytest.mark.parametrize("n_samples", [1, 2, 63, 1025])
 def test_labels_of_a_loop_in_python(n_samples, n_classes, monkeypatch):
     label, prob = problem(n_samples, n_classes)
