@@ -52,7 +52,7 @@ def plot_approximation(
     >>> import caltest, matplotlib
     >>> from caltest.simulation import GaussianMixture1D, approximation_study
     >>> matplotlib.use("Agg")
-    >>> study = approximation_study(GaussianMixture1D(0, -1), None, [30, 100], 20, n_holdout=5000, rng=0)
+    >>> study = approximation_study(GaussianMixture1D(0, -1), None, [30, 100], 5, n_holdout=1000, rng=0)
     >>> [ax.get_title() for ax in caltest.plotting.plot_approximation(study)]
     ['confidence', 'class-wise']
     """

@@ -55,7 +55,7 @@ def plot_calibration_band(
     >>> import caltest, matplotlib
     >>> matplotlib.use("Agg")
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> ax = caltest.plotting.plot_calibration_band(caltest.calibration_band(y_true, y_prob))
+    >>> ax = caltest.plotting.plot_calibration_band(caltest.calibration_band(y_true[:500], y_prob[:500]))
     >>> ax.get_ylabel()
     'calibration function'
     """

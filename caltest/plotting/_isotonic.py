@@ -75,7 +75,7 @@ def plot_isotonic_curve(
     >>> import caltest, matplotlib
     >>> matplotlib.use("Agg")
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> ax = caltest.plotting.plot_isotonic_curve(caltest.isotonic_curve(y_true, y_prob, rng=0))
+    >>> ax = caltest.plotting.plot_isotonic_curve(caltest.isotonic_curve(y_true[:500], y_prob[:500], rng=0))
     >>> ax.get_ylabel()
     'observed frequency (logit scale)'
     """

@@ -50,7 +50,8 @@ def plot_label_noise(study: LabelNoiseStudy, axes: Sequence[Axes] | None = None)
     >>> matplotlib.use("Agg")
     >>> labels = np.arange(200) % 2
     >>> study = caltest.simulation.label_noise_study(
-    ...     lambda train: np.tile(np.bincount(train) / 200, (200, 1)), labels, labels, n_resamples=19, rng=0
+    ...     lambda train: np.tile(np.bincount(train) / 200, (200, 1)), labels, labels,
+    ...     shares=[0, 0.5], n_resamples=19, rng=0
     ... )
     >>> [ax.get_ylabel() for ax in caltest.plotting.plot_label_noise(study)]
     ['value / noise floor', 'p-value', 'share']

@@ -58,7 +58,7 @@ def plot_size_study(
     >>> import caltest, matplotlib
     >>> from caltest.simulation import DirichletModel, size_study
     >>> matplotlib.use("Agg")
-    >>> study = size_study(DirichletModel(3), caltest.TemperatureScore(), [50, 200], 100, n_resamples=99, rng=0)
+    >>> study = size_study(DirichletModel(3), caltest.TemperatureScore(), [50, 200], 20, n_resamples=99, rng=0)
     >>> [ax.get_title() for ax in caltest.plotting.plot_size_study(study)]
     ['DirichletModel(3), Canonical()']
     """
@@ -117,7 +117,7 @@ def plot_power_study(
     >>> from caltest.simulation import DirichletModel, Temperature, power_study
     >>> matplotlib.use("Agg")
     >>> study = power_study(lambda t: DirichletModel(3, 1.0, Temperature(t)), [0.8, 1.0, 1.25],
-    ...                     [caltest.ECE(), caltest.TemperatureScore()], 200, 50, n_resamples=99, rng=0)
+    ...                     [caltest.ECE(), caltest.TemperatureScore()], 200, 10, n_resamples=99, rng=0)
     >>> [ax.get_title() for ax in caltest.plotting.plot_power_study(study).flat]
     ['<lambda>: under-confident\n200 observations', '<lambda>: over-confident\n200 observations']
     """

@@ -23,10 +23,10 @@ def files(tmp_path_factory):
 
 def test_the_command_says_what_the_function_says(files, run, answer):
     models = {name: MODELS[name] for name in NAMES}
-    code, out, err = run("compare", *files, "--resamples", "199")
+    code, out, err = run("compare", *files, "--resamples", "99")
     assert (code, err) == (0, "")
     columns, result = out.split("\n\n", 1)
-    assert result == f"{caltest.compare_models(models, Y_TRUE, n_resamples=199, rng=0)}\n"
+    assert result == f"{caltest.compare_models(models, Y_TRUE, n_resamples=99, rng=0)}\n"
     assert columns.startswith("Label column: digit. Labels and their probability columns: 0 -> p_0, 1 -> p_1, 2")
     options = {
         "lens": caltest.ClassWise(3),

@@ -35,18 +35,21 @@ def test_without_a_command_the_help_is_printed(run):
 
 def test_help_and_refused_arguments_load_no_heavy_library():
     code = (
-        "import sys; from caltest.cli import main; main(sys.argv[1:]); "
-        "print(*sorted({name.partition('.')[0] for name in sys.modules} & "
-        "{'numpy', 'numba', 'pandas', 'scipy', 'matplotlib', 'statsmodels', 'rich', 'joblib'}))"
+        "import sys; from caltest.cli import main\n"
+        "for line in sys.stdin.read().splitlines():\n"
+        "    main(line.split())\n"
+        "    print('loaded:', *sorted({name.partition('.')[0] for name in sys.modules} & "
+        "{'numpy', 'numba', 'pandas', 'scipy', 'matplotlib', 'statsmodels', 'rich', 'joblib'}))\n"
     )
-
-    def loaded(*arguments):
-        done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=True, text=True)
-        return set(done.stdout.splitlines()[-1].split())
-
-    assert loaded("--help") == loaded("test", "--help") == loaded("test", "--resamples", "0") == set()
-    assert loaded("test", "--lens", "ClassWise(-1)") == {"numpy"}
-    assert not loaded("test", "--statistic", "ECE(-1)") & {"pandas", "matplotlib", "statsmodels"}
+    # One process runs all of them in this order: what one command loads, those after it have as well.
+    commands = "--help", "test --help", "test --resamples 0", "test --lens ClassWise(-1)", "test --statistic ECE(-1)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], input="\n".join(commands), capture_output=True, check=True, text=True
+    )
+    loaded = [set(line.split()[1:]) for line in done.stdout.splitlines() if line.startswith("loaded:")]
+    assert loaded[:4] == [set(), set(), set(), {"numpy"}]
+    (last,) = loaded[4:]
+    assert not last & {"pandas", "matplotlib", "statsmodels"}
 
 
 def test_a_pipe_gets_plain_text():
@@ -103,15 +106,15 @@ def test_ctrl_c_gives_the_terminal_back():
     assert shown.endswith(b"\x1b[?25hcaltest: stopped\r\n")
 
 
-def test_ctrl_c_is_one_line_and_exit_code_130():
+@pytest.mark.parametrize("seconds", [pytest.param(0.1, marks=pytest.mark.slow), 0.4, 3])
+def test_ctrl_c_is_one_line_and_exit_code_130(seconds):
     """Also while libraries are being imported, and at once while threads compute."""
     code = (
         "import os, signal, sys, threading; from caltest.cli import main; "
         "interrupt = threading.Timer({}, os.kill, (os.getpid(), signal.SIGINT)); interrupt.start(); sys.exit(main())"
     )
-    for seconds in (0.1, 0.4, 3):
-        command = [sys.executable, "-c", code.format(seconds), *LONG]
-        done = subprocess.run(command, capture_output=True, timeout=60, check=False)
-        *expected, last = done.stderr.splitlines()
-        assert (done.returncode, done.stdout, last) == (130, b"", b"caltest: stopped"), seconds
-        assert all(line.startswith(b"simulating labels: about") for line in expected), "a fast machine says how long"
+    command = [sys.executable, "-c", code.format(seconds), *LONG]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    *expected, last = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, last) == (130, b"", b"caltest: stopped")
+    assert all(line.startswith(b"simulating labels: about") for line in expected), "a fast machine says how long"

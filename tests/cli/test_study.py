@@ -83,13 +83,13 @@ def assert_same(found, expected):
 
 
 def test_size(tmp_path, capsys):
-    assert run(tmp_path, "size", SIZE, "--seed", "3") == 0
+    assert run(tmp_path, "size", SIZE.replace("= 30", "= 8"), "--seed", "3") == 0
     tests = {
         "cells": caltest.ECE(caltest.EqualWidth(15)),
         "limit": partial(caltest.hosmer_lemeshow_test, method="asymptotic"),
     }
     models, lenses = {"spread": DirichletModel(3, 0.5)}, {"Confidence()": caltest.Confidence()}
-    expected = size_study(models, tests, [20, 40], 30, lenses=lenses, n_resamples=19, rng=3)
+    expected = size_study(models, tests, [20, 40], 8, lenses=lenses, n_resamples=19, rng=3)
     assert_same(frame_of(tmp_path, "size"), expected.to_frame())
     printed = capsys.readouterr().out
     assert str(expected) in printed
@@ -226,8 +226,9 @@ def test_a_missing_file_is_named(tmp_path, capsys):
 
 
 def test_another_seed_needs_another_folder(tmp_path, capsys):
-    assert run(tmp_path, "size", SIZE) == 0
-    assert run(tmp_path, "size", SIZE, "--seed", "1") == 2
+    config = SIZE.replace("= 30", "= 2")
+    assert run(tmp_path, "size", config) == 0
+    assert run(tmp_path, "size", config, "--seed", "1") == 2
     assert "--seed must be 0, with which the study in" in capsys.readouterr().err
 
 

@@ -1,6 +1,7 @@
 """What an import costs, and that public names are the same in every order."""
 
 import ast
+from functools import cache
 
 import pytest
 
@@ -8,16 +9,23 @@ from tests.house.processes import in_fresh_process
 from tests.house.test_rooms import LAZY, ROOMS
 
 
-def test_studies_and_pictures_wait_until_they_are_used():
-    """They are half of the package, and importing them would take as long as importing the rest."""
+@cache
+def said_by_an_import() -> list[str]:
+    """Lines of a process of its own: what the import loads beyond numba, what waits, and names used later."""
     code = (
-        "import sys, caltest; early = sorted(name for name in sys.modules if name.startswith('caltest.'));"
+        "import sys, numba; before = set(sys.modules); import caltest; print(*(set(sys.modules) - before));"
+        "early = sorted(name for name in sys.modules if name.startswith('caltest.'));"
         "print('caltest.simulation' in early, 'caltest.plotting' in early, 'caltest.comparison' in early);"
         "from caltest import simulation, paired_test; print(simulation.bias_study.__name__, paired_test.__name__);"
         "print({'simulation', 'noise_floor', 'ECE'} <= set(dir(caltest)), hasattr(caltest, 'nothing'))"
     )
-    said = in_fresh_process(code).split()
-    assert said == ["False", "False", "False", "bias_study", "paired_test", "True", "False"]
+    return in_fresh_process(code).splitlines()
+
+
+def test_studies_and_pictures_wait_until_they_are_used():
+    """They are half of the package, and importing them would take as long as importing the rest."""
+    _, *said = said_by_an_import()
+    assert " ".join(said).split() == ["False", "False", "False", "bias_study", "paired_test", "True", "False"]
 
 
 @pytest.mark.slow
@@ -48,7 +56,6 @@ print(type(bootstrap_interval).__name__)
 
 def test_importing_loads_nothing_heavy():
     """Nothing beyond what numba loads: it looks at SciPy's version, which costs a few of SciPy's own modules."""
-    code = "import sys, numba; before = set(sys.modules); import caltest; print(*(set(sys.modules) - before))"
-    loaded = in_fresh_process(code).split()
+    loaded = said_by_an_import()[0].split()
     assert [name for name in loaded if name.startswith("caltest")] == ["caltest"]
     assert [name for name in loaded if name.split(".")[0] in LAZY] == []

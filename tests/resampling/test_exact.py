@@ -66,7 +66,7 @@ def chi_squared(predicted, observed):
 @pytest.mark.parametrize("kind", [ECE, MCE])
 def test_equals_enumeration(kind):
     close = {"rel": 1e-9, "abs": 0}
-    for distance, n in itertools.product([*distances(), power], [1, 2, 7, 11]):
+    for distance, n in itertools.product([*distances(), power], [1, 2, 7, 9]):
         case = f"{distance.__name__}, n = {n}"
         p = np.random.default_rng(n).random(n)
         statistic = kind(EqualWidth(4), distance)
@@ -104,7 +104,7 @@ def test_ties_with_the_observed_value_count(p, data):
 
 def test_level_of_the_exact_test():
     """P(p <= alpha) <= alpha, computed by enumeration, not simulated."""
-    p = np.array([0.1, 0.35, 0.4, 0.55, 0.62, 0.7, 0.8, 0.93])
+    p = np.array([0.1, 0.35, 0.4, 0.55, 0.7, 0.8, 0.93])
     labels = np.array(list(itertools.product([0, 1], repeat=len(p))))
     masses = np.where(labels == 1, p, 1 - p).prod(axis=1)
     pvalues = [calibration_test(y, p, statistic=ECE(EqualWidth(3)), method="exact").pvalue for y in labels]

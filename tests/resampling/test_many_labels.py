@@ -116,7 +116,7 @@ def draw_in_python(prob, seed, n_resamples):
     return labels
 
 
-@pytest.mark.parametrize("n_classes", N_CLASSES)
+@pytest.mark.parametrize("n_classes", [33, 100, pytest.param(1000, marks=pytest.mark.slow), 1001])
 @pytest.mark.parametrize("n_samples", [1, 2, 63, 1025])
 def test_labels_of_a_loop_in_python(n_samples, n_classes, monkeypatch):
     label, prob = problem(n_samples, n_classes)
@@ -163,7 +163,7 @@ def test_frequencies(n_classes):
     assert abs((pearson - mean).sum()) <= STANDARD_ERRORS * np.sqrt(variance.sum())
 
 
-@pytest.mark.parametrize("n_classes", N_CLASSES)
+@pytest.mark.parametrize("n_classes", [33, *(pytest.param(k, marks=pytest.mark.slow) for k in (100, 1000)), 1001])
 def test_workers_and_blocks_do_not_matter(n_classes, monkeypatch):
     sample = make_sample(*problem(130, n_classes))
     statistic = caltest.ConfidenceECE()

@@ -38,11 +38,11 @@ def count(blocks, labels, event, usual):
 
 
 def plain(path, labels):
-    """Highest and lowest value and end of a path."""
+    """Highest and lowest value and end of a path, for labels ``(..., n_samples)``."""
     order = np.argsort(path.score, kind="stable")
-    residual = np.cumsum(((labels == path.label) - path.expected)[order])
-    ends = residual[np.append(np.diff(path.score[order]) > 0, True)]
-    return max(0, ends.max()), min(0, ends.min()), ends[-1]
+    residual = np.cumsum(((labels == path.label) - path.expected)[..., order], axis=-1)
+    ends = residual[..., np.append(np.diff(path.score[order]) > 0, True)]
+    return np.maximum(0, ends.max(axis=-1)), np.minimum(0, ends.min(axis=-1)), ends[..., -1]
 
 
 def predictions(n_samples, n_classes, decimals, rng):
@@ -147,12 +147,8 @@ def test_classwise_ks_of_many_replicates(kind, single, monkeypatch):
         wild = rng.integers(n_classes, size=(2, n_samples)).astype(outcome_dtype(n_classes))
         labels = np.concatenate([draw(expected, n_replicates, rng), wild, np.zeros_like(wild[:1])])
         variance = (expected * (1 - expected)).sum(axis=0)
-        far = np.array(
-            [
-                [max(high, -low) for high, low, _ in (plain(Path(p, p, k), each) for k, p in enumerate(expected.T))]
-                for each in labels
-            ]
-        )
+        ends = (plain(Path(p, p, k), labels) for k, p in enumerate(expected.T))
+        far = np.stack([np.maximum(high, -low) for high, low, _ in ends], axis=1)
         naive = np.where(variance > 0, far / np.sqrt(np.where(variance > 0, variance, 1)), np.where(far > 0, np.inf, 0))
         value = caltest.ClasswiseKS().evaluate(sample, labels)
         np.testing.assert_allclose(value, naive.max(axis=1), rtol=1e-11, atol=1e-11, err_msg=f"{n_samples} {n_classes}")

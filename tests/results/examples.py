@@ -130,15 +130,15 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     streaming.MonitorResult: lambda: ct.CalibrationMonitor().update(*problem()).result(),
     simulation.ClassifierTruth: lambda: simulation.TrainedClassifier(
         simulation.RandomMixture(2, 2, seed=0), "naive Bayes", n_train=100
-    ).truth(n_samples=20_000, rng=0),
+    ).truth(n_samples=5000, rng=0),
     simulation.RejectionStudy: lambda: simulation.size_study(MODEL, ct.KS(), 30, 20, n_resamples=19, rng=0),
-    simulation.PowerStudy: lambda: simulation.power_study(family, [-2, -4], ct.KS(), 30, 20, n_resamples=19, rng=0),
+    simulation.PowerStudy: lambda: simulation.power_study(family, [-2, -4], ct.KS(), 30, 10, n_resamples=19, rng=0),
     simulation.BiasStudy: lambda: simulation.bias_study(MODEL, [ct.ECE(PARTITION)], 30, 20, rng=0),
     simulation.CoverageStudy: lambda: simulation.coverage_study(
         MODEL, {"mean": (mean_interval, mean_target)}, 30, 20, rng=0
     ),
     simulation.SampleSize: lambda: simulation.sample_size(
-        family(-4), ct.KS(), power=0.5, n_range=(50, 1000), n_replicates=40, n_resamples=19, rng=0
+        family(-4), ct.KS(), power=0.5, n_range=(100, 1000), n_replicates=24, n_resamples=19, rng=0
     ),
     simulation.MetricAgreement: lambda: simulation.metric_agreement(problem()[0], three_models(), n_cells=[5, 10]),
     simulation.ApproximationStudy: lambda: simulation.approximation_study(
@@ -158,3 +158,15 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
 def example(kind: type[Result]) -> Any:
     """Return the example of a kind of result."""
     return EXAMPLES[kind]()
+
+
+@cache
+def described(kind: type[Result]) -> Any:
+    """Return the description of that example."""
+    return example(kind)._describe()
+
+
+@cache
+def content(kind: type[Result]) -> Any:
+    """Return that example as a dict."""
+    return example(kind).to_dict()

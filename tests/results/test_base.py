@@ -29,7 +29,7 @@ from caltest.results import Result
 from caltest.results._description import Description
 from caltest.simulation.studies._study import Study
 from tests.reference.examples import subclasses
-from tests.results.examples import EXAMPLES, example
+from tests.results.examples import EXAMPLES, content, described, example
 
 ROOMS = (
     ct.results,
@@ -59,20 +59,21 @@ def test_every_kind_has_an_example_and_a_public_name():
 
 def test_to_dict_is_strict_json():
     for kind in EXAMPLES:
-        content = example(kind).to_dict()
-        assert json.loads(json.dumps(content, allow_nan=False)) == content, kind
-        assert all(isinstance(name, str) for name in content), kind
-        assert not any(name.startswith("_") for name in content), kind
-        assert len(json.dumps(content)) < 200_000, f"{kind}: large arrays are left out"
+        told = content(kind)
+        written = json.dumps(told, allow_nan=False)
+        assert json.loads(written) == told, kind
+        assert all(isinstance(name, str) for name in told), kind
+        assert not any(name.startswith("_") for name in told), kind
+        assert len(written) < 200_000, f"{kind}: large arrays are left out"
 
 
 def test_to_dict_holds_the_conclusion_and_the_notes():
     for kind in EXAMPLES:
         result = example(kind)
-        content = result.to_dict()
+        told = content(kind)
         if hasattr(result, "conclusion"):
-            assert content["conclusion"] == result.conclusion, kind
-        for note in content.get("notes", []):
+            assert told["conclusion"] == result.conclusion, kind
+        for note in told.get("notes", []):
             assert set(note) == {"code", "text", "link"}, kind
 
 
@@ -100,11 +101,11 @@ def test_tables_have_a_row_for_each_test():
 
 def test_conclusions_are_sentences():
     for kind in EXAMPLES:
-        described = example(kind)._describe()
-        assert isinstance(described, Description), kind
-        assert described.title, kind
-        assert not described.title.endswith("."), kind
-        for sentence in (*described.conclusion, *described.remarks):
+        shown = described(kind)
+        assert isinstance(shown, Description), kind
+        assert shown.title, kind
+        assert not shown.title.endswith("."), kind
+        for sentence in (*shown.conclusion, *shown.remarks):
             assert sentence == sentence.strip(), kind
             assert sentence.endswith((".", "]")), (kind, sentence)
 
@@ -134,9 +135,9 @@ def test_repr_is_code_of_a_line_or_two():
 def test_str_begins_with_title_and_conclusion():
     for kind in EXAMPLES:
         result = example(kind)
-        described = result._describe()
+        shown = described(kind)
         text = " ".join(str(result).split())
-        assert text.startswith(" ".join([described.title, *described.conclusion])), kind
+        assert text.startswith(" ".join([shown.title, *shown.conclusion])), kind
 
 
 # Frozen, comparable, picklable.
@@ -167,10 +168,10 @@ def test_comparison_by_identity_does_not_crash():
 def test_pickles_round_trip():
     for kind in EXAMPLES:
         result = example(kind)
-        back = pickle.loads(pickle.dumps(result))
-        assert type(back) is type(copy.deepcopy(result)) is kind
-        assert back._describe() == result._describe(), kind
-        assert back.to_dict() == copy.deepcopy(result).to_dict() == result.to_dict(), kind
+        back, copied = pickle.loads(pickle.dumps(result)), copy.deepcopy(result)
+        assert type(back) is type(copied) is kind
+        assert back._describe() == described(kind), kind
+        assert back.to_dict() == copied.to_dict() == content(kind), kind
         assert repr(back) == repr(result), kind
         pd.testing.assert_frame_equal(back.to_frame(), result.to_frame())
 

@@ -1,6 +1,5 @@
 """Notes: every code is explained in docs/notes.md, and every explanation has a code."""
 
-import ast
 import re
 from pathlib import Path
 
@@ -14,8 +13,7 @@ SOURCES = [file.read_text() for file in Path(caltest.__file__).parent.rglob("*.p
 
 def used():
     """Codes in the strings of the package: those of its notes."""
-    strings = (node.value for text in SOURCES for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
-    return {value for value in strings if isinstance(value, str) and re.fullmatch(r"C\d{3}", value)}
+    return {code for text in SOURCES for _, code in re.findall(r"""(["'])(C\d{3})\1""", text)}
 
 
 def explained():

@@ -20,7 +20,7 @@ STUDY = {"n_resamples": 19, "rng": 0}
 ROOMS = (ct, estimation, hypothesis_tests, comparison, simulation)
 
 CALLS = {
-    "bootstrap_interval": lambda **more: ct.bootstrap_interval(*problem(), **FAST, **more),
+    "bootstrap_interval": lambda **more: ct.bootstrap_interval(*problem(), n_resamples=39, rng=0, **more),
     "bridge_test": lambda **more: ct.bridge_test(*two_classes(), **FAST, **more),
     "calibration_report": lambda **more: ct.calibration_report(*problem(), n_resamples=199, rng=0, **more),
     "calibration_band": lambda **more: ct.calibration_band(
@@ -52,13 +52,13 @@ CALLS = {
         {"sharp": three_models()["sharp"]}, [TemperatureScaling()], problem()[0], folds=2, **FAST, **more
     ),
     "size_study": lambda **more: simulation.size_study(MODEL, ct.KS(), 30, 20, **STUDY, **more),
-    "power_study": lambda **more: simulation.power_study(family, [-2, -4], ct.KS(), 30, 20, **STUDY, **more),
+    "power_study": lambda **more: simulation.power_study(family, [-2, -4], ct.KS(), 30, 10, **STUDY, **more),
     "bias_study": lambda **more: simulation.bias_study(MODEL, [ct.ECE(PARTITION)], 30, 20, rng=0, **more),
     "coverage_study": lambda **more: simulation.coverage_study(
         MODEL, {"mean": (examples.mean_interval, examples.mean_target)}, 30, 20, rng=0, **more
     ),
     "sample_size": lambda **more: simulation.sample_size(
-        family(-4), ct.KS(), power=0.5, n_range=(50, 1000), n_replicates=40, **STUDY, **more
+        family(-4), ct.KS(), power=0.5, n_range=(200, 1000), n_replicates=24, **STUDY, **more
     ),
     "approximation_study": lambda **more: simulation.approximation_study(
         MODEL, {"ECE": ct.ECE(PARTITION)}, [30, 60], 10, n_holdout=1000, rng=0, **more

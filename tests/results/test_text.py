@@ -9,18 +9,17 @@ import caltest as ct
 from caltest.results import Note
 from caltest.results._description import Description, Table, join
 from caltest.results._text import terminal_width, to_text
-from tests.results.examples import EXAMPLES, example
+from tests.results.examples import EXAMPLES, described, example
 
 WIDTHS = range(80, 201)
 
 
 @pytest.mark.parametrize("part", range(5))
 def test_text_fits_every_width(part):
-    """Every kind of result at every fifteenth width, another fifteen for each kind, and at the narrowest."""
-    for number, kind in enumerate(list(EXAMPLES)[part::5]):
-        described = example(kind)._describe()
-        for width in {80, *WIDTHS[number % 15 :: 15]}:
-            lines = to_text(described, width).splitlines()
+    """Every kind of result at every thirtieth width, others for the next kind, and at the narrowest."""
+    for number, kind in list(enumerate(EXAMPLES))[part::5]:
+        for width in {80, *WIDTHS[number % 30 :: 30]}:
+            lines = to_text(described(kind), width).splitlines()
             assert [line for line in lines if len(line) > width] == [], (kind, width)
             assert [line for line in lines if line != line.rstrip()] == [], (kind, width)
 

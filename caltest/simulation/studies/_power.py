@@ -188,11 +188,11 @@ def power_study(
     >>> import caltest
     >>> from caltest.simulation import GaussianMixture1D, power_study
     >>> study = power_study(lambda slope: GaussianMixture1D(0, slope), [-2, -3], caltest.TemperatureScore(),
-    ...                     n_samples=200, n_replicates=200, levels=[0.05], n_resamples=99, rng=0)
+    ...                     n_samples=200, n_replicates=100, levels=[0.05], n_resamples=99, rng=0)
     >>> study.to_frame()[["amount", "direction", "miscalibration", "rate"]].round(3)
-       amount       direction  miscalibration   rate
-    0    -2.0         neither           0.000  0.040
-    1    -3.0  over-confident           0.049  0.815
+       amount       direction  miscalibration  rate
+    0    -2.0         neither           0.000  0.04
+    1    -3.0  over-confident           0.049  0.78
     """
     battery, chosen = Battery.of(tests, n_resamples, resampling, method), validate_levels(levels)
     families, steps = named(family, "family"), _amounts(amounts)

@@ -188,7 +188,7 @@ def sample_size(
     >>> import caltest
     >>> from caltest.simulation import GaussianMixture1D, sample_size
     >>> needed = sample_size(GaussianMixture1D(0, -3), caltest.TemperatureScore(), power=0.8,
-    ...                      n_replicates=400, n_resamples=99, rng=0)
+    ...                      n_range=(100, 10_000), n_replicates=100, n_resamples=99, rng=0)
     >>> low, high = needed
     >>> 100 < low < needed.n_samples < high < 300
     True

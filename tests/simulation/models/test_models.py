@@ -635,7 +635,7 @@ def test_more_than_two_outcomes_where_predictions_repeat():
 def test_posteriors_follow_bayes():
     for numbers in ((2, 1, 0), (3, 2, 1), (5, 4, 2)):
         mixture = RandomMixture(*numbers)
-        x = mixture.draw_features(50, rng=0)
+        x = mixture.draw_features(20, rng=0)
         posterior = mixture.posterior(x)
         for row, true in zip(x, posterior, strict=True):
             np.testing.assert_allclose(true, naive.gaussian_posterior(mixture, row), atol=1e-7, err_msg=str(mixture))

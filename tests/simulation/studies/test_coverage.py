@@ -68,12 +68,12 @@ def test_keywords_are_offered_and_workers_change_nothing(tmp_path):
         return float(isinstance(lens, caltest.Confidence))
 
     lenses = [caltest.Canonical(), caltest.Confidence()]
-    one = coverage_study(MODEL, {"a": (build, target)}, [20, 30], 120, lenses=lenses, rng=1).replicates
-    two = coverage_study(MODEL, {"a": (build, target)}, [20, 30], 120, lenses=lenses, rng=1, workers=2, out=tmp_path)
+    one = coverage_study(MODEL, {"a": (build, target)}, [20, 30], 24, lenses=lenses, rng=1).replicates
+    two = coverage_study(MODEL, {"a": (build, target)}, [20, 30], 24, lenses=lenses, rng=1, workers=2, out=tmp_path)
     assert one.equals(two.replicates)
     assert one.groupby("lens")["target"].first().to_dict() == {"Canonical()": 0.0, "Confidence()": 1.0}
     frame = two.to_frame()
-    assert str(two).splitlines()[0] == f"Coverage study ({MODEL}, 120 data sets each)"
+    assert str(two).splitlines()[0] == f"Coverage study ({MODEL}, 24 data sets each)"
     assert f"The lowest coverage is {frame['coverage'].min():.4g} (99 % limits" in two.conclusion
     assert json.loads(json.dumps(two.to_dict(), allow_nan=False))["summary"][0]["lens"] == "Canonical()"
     with pytest.raises(NotImplementedError, match="there is no picture of CoverageStudy"):
