@@ -46,6 +46,7 @@ NETWORKS = {
     "ImageNet ResNet-152": "top1_imagenet_resnet152",
 }
 """CIFAR-10 unless another data set is named. Of the last two only the largest probability is known."""
+METRICS = "disagreement-recalibrated-values.csv"  # written by benchmarks/disagreement.py
 TOP1 = caltest.Confidence()
 EVENTS = {
     "gupta-1": (caltest.KS(), TOP1, 6),
@@ -76,7 +77,7 @@ def fitted(y_true, y_prob, known, quick):
     """Return predictions of the test half by methods that were fitted to the calibration half."""
     methods = {"Temp. Scaling": repair.TemperatureScaling(), "Vector Scaling": repair.VectorScaling()}
     if not quick:
-        methods |= {"MS-ODIR": repair.MatrixScaling(), "Dir-ODIR": repair.DirichletCalibration()}
+        methods |= {"MS-ODIR, Dir-ODIR": repair.MatrixScaling()}  # the same map: only log probabilities are known
     methods |= {SPLINE: repair.SplineCalibration()}
     return {BEFORE: y_prob[~known]} | {
         name: method.fit(y_prob[known], y_true[known]).predict_proba(y_prob[~known]) for name, method in methods.items()
@@ -223,18 +224,27 @@ def summary(pairs):
     """Return how many pairs of methods are told apart, with and without the uncalibrated network."""
     lines = []
     for name, group in pairs.groupby("table", sort=True):
-        good = group[group["a"] != BEFORE]
-        good = good[good["network"].isin(NETWORKS) & good["b"].ne(BEFORE)]
-        first = group[group["a"] == BEFORE]
+        first, good = group[group["a"] == BEFORE], group[group["a"] != BEFORE]
         shown = [f"{(part['adjusted'] <= LEVEL).sum()} of {len(part)}" for part in (first, good)]
         lines.append((name, *shown))
     return table(("table", "a method and no recalibration", "two methods"), lines)
 
 
+def orders(frame):
+    """Return table 5 of Nixon et al.: the numbers of the methods in the order of each of 32 metrics, best first."""
+    prefix = "value of "
+    methods = [column for column in frame if column.startswith(prefix) and column != f"{prefix}as it is"]
+    ranked = np.argsort(frame[methods].to_numpy(), axis=1, kind="stable").T
+    heads = [str(i) for i in range(len(frame))]
+    names = ", ".join(f"{i}: {method.removeprefix(prefix)}" for i, method in enumerate(methods))
+    return f"{table(('place', *heads), [(str(i + 1), *map(str, row)) for i, row in enumerate(ranked)])}\n{names}.\n"
+
+
 def with_tables(text, values, pairs):
     """Return the text of the page with its tables made from the data."""
     made = {key: marked(group, pairs[pairs["table"] == key]) for key, group in values.groupby("table", sort=False)}
-    for name, content in (made | {"summary": summary(pairs)}).items():
+    made |= {"summary": summary(pairs), "nixon-5": orders(read((ROOT / "docs" / "data" / METRICS).read_text()))}
+    for name, content in made.items():
         before, begin, rest = text.partition(BEGIN.format(name=name))
         _, end, after = rest.partition(END)
         text = f"{before}{begin}\n{content}\n{end}{after}" if begin else text
