@@ -91,6 +91,20 @@ def events(y_true, prob, lens):
     return (inside == y_true[:, None]).any(axis=1), np.take_along_axis(prob, inside, axis=1).sum(axis=1).clip(0, 1)
 
 
+def placed(prob, score, lens):
+    """Return probabilities whose event of a lens is that of ``prob`` and has this score; others share the rest."""
+    rank = np.argsort(-prob, axis=1, kind="stable")
+    found = np.zeros_like(prob)
+    if isinstance(lens, TopRank):
+        score = np.minimum(score, 0.5)  # a second class has no more
+        np.put_along_axis(found, rank[:, :2], np.column_stack([1 - score, score]), axis=1)
+        return found
+    size = 2 if isinstance(lens, WithinTop) else 1
+    found[:] = ((1 - score) / (prob.shape[1] - size))[:, None]
+    np.put_along_axis(found, rank[:, :size], (score / size)[:, None], axis=1)
+    return found
+
+
 def judged(key, y_true, y_prob, statistic, **lens):
     """Return the row of an entry: the error, its mean if calibrated, and the p-value of calibration."""
     found = caltest.calibration_test(
@@ -131,7 +145,8 @@ def whole(name, y_true, y_prob, known, quick):
     pairs += compare(("gupta-5", name), list(prob), lambda a, b: mean_difference(right[a], right[b]))
     for key, (statistic, lens, n_knots) in EVENTS.items():
         spline = repair.SplineCalibration(n_knots, lens).fit(y_prob[known], y_true[known])
-        own = prob | {SPLINE: spline.predict_proba(y_prob[~known])}
+        score = spline.predict_event(y_prob[~known])
+        own = prob | {SPLINE: placed(y_prob[~known], score, lens)}
         for method, p in own.items():
             event, score = events(y_test, y_prob[~known] if method == SPLINE else p, lens)
             score = spline.predict_event(y_prob[~known]) if method == SPLINE else score
