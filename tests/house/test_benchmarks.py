@@ -20,6 +20,7 @@ from benchmarks import (
     monitor,
     pitfalls,
     problems,
+    recalibration,
     software,
     timing,
     training,
@@ -262,6 +263,29 @@ def test_the_page_on_monitoring_is_made_from_its_data():
     assert (level["false alarms"] * level["runs"] <= binom.ppf(0.999, level["runs"], monitor.ALPHA)).all()
     found = monitor.delay("vague", "odds x 0.5", 0, 2, np.random.default_rng(0))
     assert set(found) <= set(frame.columns)
+
+
+def test_the_page_that_compares_recalibration_methods_is_made_from_its_data():
+    page = DOCS / "recalibration-compared.md"
+    values, pairs = (
+        recalibration.read((DOCS / "data" / f"recalibration-{kind}.csv").read_text()) for kind in ("values", "pairs")
+    )
+    made = recalibration.with_tables(page.read_text(), values, pairs)
+    assert page.read_text() == made, "python benchmarks/recalibration.py --page"
+    for name in [*values["table"].unique(), "summary", "nixon-5"]:
+        assert recalibration.BEGIN.format(name=name) in made
+    assert set(values["network"]) == set(recalibration.NETWORKS)
+
+
+@pytest.mark.slow
+def test_the_comparison_of_recalibration_methods_runs(tmp_path, monkeypatch):
+    asked = ["recalibration.py", "--quick", "--docs", str(tmp_path), "--parts", str(tmp_path / "parts")]
+    monkeypatch.setattr("sys.argv", asked)
+    recalibration.main()
+    first = [(tmp_path / "data" / f"recalibration-{kind}.csv").read_text() for kind in ("values", "pairs")]
+    monkeypatch.setattr(recalibration, "measure", None)  # finished parts are read
+    recalibration.main()
+    assert first == [(tmp_path / "data" / f"recalibration-{kind}.csv").read_text() for kind in ("values", "pairs")]
 
 
 def test_the_page_on_training_is_made_from_its_data():
