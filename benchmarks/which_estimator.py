@@ -1,7 +1,6 @@
 """Compare ten estimators of the calibration error of the confidence: data and figure of docs/which-estimator.md.
 
-``python benchmarks/which_estimator.py`` takes some minutes. ``--out FOLDER`` keeps finished parts there and goes on from
-them.
+``python benchmarks/which_estimator.py`` takes some minutes. ``--out FOLDER`` keeps finished parts there and continues.
 """
 
 import argparse

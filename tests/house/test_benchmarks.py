@@ -24,6 +24,7 @@ from benchmarks import (
     software,
     timing,
     training,
+    which_estimator,
 )
 from benchmarks.cases import CASES, disagreement
 from benchmarks.loops.drawing import RowsAndClasses, RowsAndEvents, alias_tables, generator
@@ -286,6 +287,20 @@ def test_the_comparison_of_recalibration_methods_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(recalibration, "measure", None)  # finished parts are read
     recalibration.main()
     assert first == [(tmp_path / "data" / f"recalibration-{kind}.csv").read_text() for kind in ("values", "pairs")]
+
+
+@pytest.mark.slow
+def test_the_study_of_estimators_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["which_estimator.py", "--replicates", "3", "--docs", str(tmp_path)])
+    monkeypatch.setattr(which_estimator, "CLASSES", (2,))
+    monkeypatch.setattr(which_estimator, "SIZES", (60, 90))
+    which_estimator.main()
+    found = pd.read_csv(tmp_path / "data" / "which-estimator.csv")
+    stored = pd.read_csv(DOCS / "data" / "which-estimator.csv")
+    assert list(found.columns) == list(stored.columns)
+    assert len(found) == 9 * 2 * len(which_estimator.ESTIMATORS)
+    assert set(found["truth"].round(6)) == set(stored["truth"][stored["n_classes"] == 2].round(6)), "by quadrature"
+    assert (tmp_path / "images" / "which-estimator.png").stat().st_size > 10_000
 
 
 def test_the_page_on_training_is_made_from_its_data():
