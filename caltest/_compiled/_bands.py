@@ -3,7 +3,8 @@
 Groups are given by how many rows and how many events come before each of them, with all of them last. Blocks have one
 of the increasing ``lengths``, in groups. Only those that end with a group that holds an event can matter: to leave out
 one without any makes a lower bound larger. Where all lengths are allowed, only those can matter that begin with a group
-which holds an event and does not follow one that is full of events; ``begins (n_groups,)`` says where blocks begin.
+which holds an event and does not follow one that is full of events; ``next_begin (n_groups + 1,)`` has for each group the
+next one with which blocks begin, itself or later, and for each group itself where some lengths are not allowed.
 """
 
 import math
@@ -48,29 +49,38 @@ def _lower_bound(n, s, start, log_level, log_factorial):
 
 
 @kernel
-def lower_band(rows_before, events_before, begins, lengths, log_factorial, log_level):
+def lower_band(rows_before, events_before, next_begin, lengths, log_factorial, log_level):
     """Return ``(n_groups,)``: the largest lower bound of the blocks that end at or before each group."""
     n_groups = rows_before.size - 1
     low = np.empty(n_groups)
-    current = 0.0
+    current = log_current = log_rest = 0.0
     # A tail is at least exp(-n KL) / sqrt(2 n), and KL at most the chi-squared distance (Ash 1965, lemma 4.7.2).
     reach = -log_level - 0.5 * math.log(2.0 * rows_before[n_groups])
     for k in range(n_groups):
         rows = rows_before[k + 1]
         events = events_before[k + 1]
         if events > events_before[k]:
-            for i in range(np.searchsorted(lengths, k + 1, side="right") - 1, -1, -1):  # long ones first
+            i = np.searchsorted(lengths, k + 1, side="right") - 1
+            while i >= 0:  # long ones first
                 j = k + 1 - lengths[i]
-                if not begins[j]:
+                skipped = next_begin[j] - j
+                i -= max(skipped, 1)
+                if skipped:
                     continue
                 n = rows - rows_before[j]
                 s = events - events_before[j]
                 gap = s - n * current
                 if gap <= 0.0 or gap * gap <= reach * current * (1.0 - current) * n:
                     continue
-                if current > 0.0 and _log_tail(n, s, current, log_factorial)[0] >= log_level:
-                    continue
+                if current > 0.0:
+                    choices = log_factorial[n] - log_factorial[s] - log_factorial[n - s]
+                    if choices + s * log_current + (n - s) * log_rest >= log_level:  # the first term alone
+                        continue
+                    if _log_tail(n, s, current, log_factorial)[0] >= log_level:
+                        continue
                 current = _lower_bound(n, s, current, log_level, log_factorial)
+                log_current = math.log(current)
+                log_rest = math.log1p(-current)
         low[k] = current
     return low
 

@@ -92,7 +92,9 @@ class ScoreGroups:
     ) -> NDArray[np.float64]:
         full = np.append(False, rows == events)[:-1]
         begins = ((events > 0) & ~full) | (len(lengths) < self.n_groups)
-        return lower_band(_before(rows), _before(events), begins, lengths, self._log_factorial, log_level)
+        place = np.arange(len(rows) + 1)
+        next_begin = np.minimum.accumulate(np.where(np.append(begins, True), place, len(rows))[::-1])[::-1]
+        return lower_band(_before(rows), _before(events), next_begin, lengths, self._log_factorial, log_level)
 
     def drawn_tails(self, sample: Sample, draws: Draws) -> NDArray[np.float64]:
         """Return the smallest tail of each draw of the labels, ``(n_resamples,)``."""
