@@ -228,8 +228,8 @@ def calibration_band(
         :math:`1 - \alpha`.
     digits : int, optional
         Scores that are equal when rounded to this many decimals form a group, and only blocks of whole groups are
-        bounded. With very many scores this is faster, and the band is about as narrow. It is still a band for the
-        scores themselves.
+        bounded: 4 by default where there are more than 10,000 scores, otherwise each score is a group. With many
+        scores this is faster, and the band is about as narrow. It is still a band for the scores themselves.
     n_resamples : int
         Number of draws of the labels for the p-value and the band of the test.
     workers : int
@@ -263,8 +263,8 @@ def calibration_band(
     uniform predictions, contained the diagonal in 91 % of calibrated sets, but a constant function in only 80 % and a
     function with one step in 83 % (1,000 sets each); the confidence band contained all of them in 99.9 % and more.
 
-    Time of the confidence band grows with the square of N, but few blocks need more than a comparison: 10,000 scores
-    take less than a second. A draw of the labels takes time in proportion to N log N, about 5 ms for 10,000 scores.
+    Time of the confidence band grows with the square of the groups, but few blocks need more than a comparison: 10,000
+    groups take less than a second. A draw of the labels takes time in proportion to N log N, about 5 ms for 10,000 scores.
 
     References
     ----------
@@ -308,7 +308,7 @@ def calibration_band(
         confidence_level=level,
         pvalue=float(pvalues[0]),
         n_resamples=n_resamples,
-        digits=digits,
+        digits=groups.digits,
         lens=look,
         lens_name=lens_name(look, classes),
         n_samples=sample.n_samples,

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_SHOWN = 2**10
-_MOST_SCORES, _DIGITS = 10_000, 3  # the confidence band takes time in proportion to the square of the distinct scores
 BANDS = ("consistency", "confidence")
 
 
@@ -196,7 +195,7 @@ def isotonic_curve(
     band : {"consistency", "confidence"}
         "consistency" is around the diagonal: quantiles of the curves of simulated labels, at each prediction alone.
         "confidence" is the simultaneous band of `calibration_band` around the curve. Of more than 10,000 distinct
-        predictions those that are equal to 3 decimals form its groups.
+        predictions those that are equal to 4 decimals form its groups.
     confidence_level : float
         Level of the band.
     n_resamples : int
@@ -250,9 +249,8 @@ def isotonic_curve(
     if band == "consistency":
         low, high = _consistency_band(sample, shown, OutcomeDraws.of(n_resamples, seed), level)
     else:
-        groups = ScoreGroups.of(sample, None)
-        if groups.n_groups > _MOST_SCORES:
-            digits, groups = _DIGITS, ScoreGroups.of(sample, _DIGITS)
+        groups = ScoreGroups.of(sample)
+        digits = groups.digits
         log_level = math.log((1 - level) / (groups.n_groups * (groups.n_groups + 1.0)))
         place = np.searchsorted(groups.score, np.clip(sample.event[shown], 0.0, 1.0))
         low, high = (end[place] for end in groups.band(np.arange(1, groups.n_groups + 1), log_level))

@@ -13,6 +13,7 @@ from caltest._compiled._bands import lower_band, smallest_tails
 from caltest.predictions._sample import Sample
 from caltest.resampling._draws import Draws
 
+_MOST_SCORES, _DIGITS = 10_000, 4  # the band takes time in proportion to the square of the groups
 _ALL_UP_TO, _GROWTH = 8, 1.5  # lengths of the blocks that the test compares
 
 
@@ -26,21 +27,26 @@ class ScoreGroups:
         Distinct scores, increasing, with their numbers of observations and events.
     index : array of shape (n_scores,)
         Group of each score, 0 to n_groups - 1.
+    digits : int or None
+        Decimals to which the scores of a group are equal; None if each score is a group.
     """
 
     score: NDArray[np.float64]
     count: NDArray[np.int64]
     events: NDArray[np.int64]
     index: NDArray[np.int64]
+    digits: int | None
 
     @classmethod
-    def of(cls, sample: Sample, digits: int | None) -> ScoreGroups:
-        """Group the scores of a sample that are equal when rounded; without ``digits`` each is a group."""
+    def of(cls, sample: Sample, digits: int | None = None) -> ScoreGroups:
+        """Group the scores of a sample that are equal when rounded; without ``digits``, only where there are many."""
         score, place = np.unique(np.clip(sample.event, 0.0, 1.0), return_inverse=True)
         count = np.bincount(place)
         events = np.bincount(place, weights=sample.outcome).astype(np.int64)
+        if digits is None and len(score) > _MOST_SCORES:
+            digits = _DIGITS
         shown = score if digits is None else np.round(score, digits)
-        return cls(score, count, events, np.append(0, np.cumsum(np.diff(shown) > 0)))
+        return cls(score, count, events, np.append(0, np.cumsum(np.diff(shown) > 0)), digits)
 
     @property
     def n_groups(self) -> int:

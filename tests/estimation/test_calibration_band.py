@@ -56,6 +56,17 @@ def test_rounded_scores_equal_their_loops(seed, n, digits):
     assert band.n_groups == groups.max() + 1
 
 
+def test_many_scores_form_groups_by_default():
+    rng = np.random.default_rng(0)
+    score = rng.random(12_000)
+    y = rng.random(12_000) < score
+    band = ct.calibration_band(y, score, n_resamples=19, rng=0)
+    same = ct.calibration_band(y, score, digits=4, n_resamples=19, rng=0)
+    assert band.to_dict() == same.to_dict()
+    assert "(equal to 4 decimals)" in str(band)
+    assert band.n_groups < 10_000 < len(band.score)
+
+
 def test_one_score_is_clopper_pearson():
     band = ct.calibration_band([1] * 30 + [0] * 70, np.full(100, 0.2))
     bounds = stats.binomtest(30, 100).proportion_ci(0.95)

@@ -74,7 +74,7 @@ def test_many_predictions_are_thinned_and_steps_stay():
         steps = np.unique(fit.predict(event).round(9))
         np.testing.assert_array_equal(np.unique(curve.recalibrated.round(9)), steps)
         assert np.all(curve.low <= curve.high)
-    assert curve.digits == 3
+    assert curve.digits == 4
 
 
 @pytest.mark.parametrize(
