@@ -110,6 +110,15 @@ def test_logits_are_matched_to_labels_by_name_and_to_observations_by_index():
     )
 
 
+def test_rounded_predictions_have_their_own_error_at_temperature_1():
+    rng = np.random.default_rng(0)
+    event = rng.integers(0, 21, 500) / 20
+    label = (rng.random(500) < event).astype(int)
+    for statistic in (ct.ECE(ct.EqualWidth(10)), ct.MCE(ct.EqualWidth(20)), ct.KS()):
+        found = ct.temperature_curve(label, event, statistics=statistic, temperatures=[0.5, 1.0], n_resamples=1, rng=0)
+        assert found.value[0, 0, 1] == ct.calibration_error(label, event, statistic=statistic)
+
+
 def test_refusals():
     y_true, y_prob = problem(50)
     for arguments, kind, message in (
