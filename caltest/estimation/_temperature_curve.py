@@ -206,19 +206,21 @@ def temperature_curve(
     grid = _validate_temperatures(temperatures)
     count, seed = validate_count(n_resamples, "n_resamples"), int(validate_rng(rng).integers(2**62))
     if logits is None:
-        outcome, probs = validate_models(y_true, named, classes)
+        outcome, as_is = validate_models(y_true, named, classes)
         with np.errstate(divide="ignore"):
-            logs = [np.log(prob.astype(np.float64)) for prob in probs]
+            logs = [np.log(prob.astype(np.float64)) for prob in as_is]
     else:
         logs = [_validate_logits(name, values) for name, values in named.items()]
-        outcome, _ = validate_models(y_true, {name: _softmax(z) for name, z in zip(named, logs, strict=True)}, classes)
+        given = {name: _softmax(z) for name, z in zip(named, logs, strict=True)}
+        outcome, as_is = validate_models(y_true, given, classes)
     weight = validate_weight(sample_weight, len(outcome))
     errors = np.empty((3, len(chosen), len(logs), len(grid)))
     log_score = np.empty((len(logs), len(grid)))
     with reporting(progress, "temperatures") as report:
         for m, log in enumerate(logs):
             for t, temperature in enumerate(grid):
-                tempered = _softmax(log / temperature)
+                # Logarithm and softmax would move rounded predictions off the edges of cells.
+                tempered = as_is[m] if temperature == 1 else _softmax(log / temperature)
                 errors[:, :, m, t] = measure_errors(
                     chosen, tempered, outcome, lens=lens, n_resamples=count, seed=seed, weight=weight
                 )

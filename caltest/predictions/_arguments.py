@@ -43,13 +43,11 @@ Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
 
 _LABELS = ("y_true", "y_true_a", "y_true_b")
-_PROBS = ("y_prob", "prob_a", "prob_b", "class_prob")
+_PROBS = ("y_prob", "logits", "prob_a", "prob_b", "class_prob")
 _OBSERVATIONS = ("sample_weight", "groups", "groups_a", "groups_b", "folds", "held_out")
 _WARNED = {"C902", "C903"}  # what was assumed and changed is said beside a bare number too
 _COUNTS = ("n_resamples", "n_kernel_resamples")
-_BESIDE = {
-    *("y_true", "y_prob", "prob_a", "prob_b", "class_prob", "sample_weight", "groups", "folds", "held_out", "subgroup")
-}
+_BESIDE = {"y_true", *_PROBS, "sample_weight", "groups", "folds", "held_out", "subgroup"}
 _BESIDE_OF_TWO = {"y_true_a", "prob_a", "groups_a"}, {"y_true_b", "prob_b", "groups_b"}
 """Arguments that belong to the same observations, of one data set and of two."""
 
@@ -126,13 +124,16 @@ def _read(given: dict[str, Any], parameters: set[str]) -> Problem | None:
     """Read the arguments in place; return what was read, None where there are no predictions."""
     if "y_prob_foreign" in parameters:
         return _read_unlabelled(given, ("y_prob", "y_prob_foreign"))
-    models = given.get("models", given.get("y_prob"))
+    argument = "models" if "models" in parameters else "y_prob" if given.get("logits") is None else "logits"
+    models = given.get(argument)
     parts = _models(models) if "models" in parameters or isinstance(models, Mapping) else None
     labels = {name: given[name] for name in _LABELS if given.get(name) is not None}
     probs = {name: given[name] for name in _PROBS if name in given and not isinstance(given[name], Mapping)}
     if parts is not None:
         probs, labels = _of_models(parts, labels)
-    argument = "models" if "models" in parameters else "y_prob"
+    if argument == "logits":  # of half precision: no probabilities, whose sums would be mended
+        half = {name for name, value in probs.items() if getattr(value, "dtype", None) == np.float16}
+        probs |= {name: probs[name].astype(np.float64) for name in half}
     _refuse_other_indexes(given, labels, argument, probs if parts else {})
     for name in _OBSERVATIONS:
         if given.get(name) is not None:

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from caltest.predictions._class_columns import show_labels
+from caltest.predictions._frames import refuse_other_indexes
 from caltest.predictions._validation import validate_choice, validate_weight
 from caltest.recalibration._columns import INPUTS, as_in_fit, read_new, read_training
 from caltest.recalibration._logits import on_scale
@@ -129,10 +130,11 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
             If a parameter has the wrong type.
         ValueError
             If a parameter has a wrong value; if probabilities lie outside [0, 1] or do not sum to 1, or logits are not
-            finite; if a label is unknown, lengths differ, or weights are negative or all 0.
+            finite; if a label is unknown, lengths or indexes differ, or weights are negative or all 0.
         """
         validate_choice(self.input, "input", INPUTS)
         self._validate()
+        refuse_other_indexes({"X": X, "y": y, "sample_weight": sample_weight})
         data = read_training(X, y, self.classes, self.input)
         with as_in_fit():
             weight = validate_weight(sample_weight, len(data.outcome))

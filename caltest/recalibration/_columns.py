@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._arguments import read_problem
-from caltest.predictions._frames import from_arrow, is_frame, names_of, read_columns, refuse_other_indexes
+from caltest.predictions._frames import from_arrow, is_frame, names_of, read_columns
 from caltest.predictions._validation import is_large, validate_given_prob, validate_outcome
 from caltest.results._warnings import warn_user
 
@@ -67,7 +67,6 @@ def read_training(X: Any, y: Any, classes: Sequence[Any] | None, kind: str) -> T
     if y is None:
         msg = "`y` must hold the labels: a recalibration method requires y to be passed, but the target y is None."
         raise ValueError(msg)
-    refuse_other_indexes({"X": X, "y": y})
     with as_in_fit():
         problem = read_problem({"y_true": y}, {"y_prob": _wide(X, kind)}, classes)
         for note in problem.notes:

@@ -25,7 +25,8 @@ class PlattScaling(Recalibrator):
 
     Slope and intercept have the greatest likelihood for Platt's targets :math:`(n_+ + 1) / (n_+ + 2)` instead of 1
     and :math:`1 / (n_- + 2)` instead of 0, with :math:`n_+` labels of the class and :math:`n_-` others, so that they
-    are finite even if predictions separate the labels. Two classes need one function, that of the second class.
+    are finite even if predictions separate the labels; with weights they are the shares of the weight, times the number
+    of observations. Two classes need one function, that of the second class.
 
     Parameters
     ----------
@@ -91,6 +92,7 @@ class PlattScaling(Recalibrator):
 
 def platt_targets(event: NDArray[np.bool_], weight: Floats) -> Floats:
     """Return Platt's targets of labels ``(n_samples,)``: probabilities that are a little away from 0 and 1."""
-    n_event = float(weight[event].sum())
-    n_rest = float(weight[~event].sum())
+    n_samples = len(event)
+    n_event = float(n_samples * (weight[event].sum() / weight.sum()))
+    n_rest = n_samples - n_event
     return np.where(event, (n_event + 1) / (n_event + 2), 1 / (n_rest + 2))

@@ -11,6 +11,7 @@ from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from caltest.predictions._frames import refuse_other_indexes
 from caltest.recalibration._base import Recalibrator
 from caltest.recalibration._temperature import TemperatureScaling
 
@@ -105,6 +106,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             other = "" if method == "predict_proba" else ', which input="logits" of the recalibration method asks for'
             msg = f"`estimator` must have {method}{other}; {type(self.estimator).__name__} lacks it."
             raise TypeError(msg)
+        refuse_other_indexes({"y": y, "sample_weight": sample_weight})
         y = column_or_1d(y, warn=True)
         options = {} if sample_weight is None else {"sample_weight": sample_weight}
         self.estimator_ = clone(self.estimator).fit(X, y, **options)

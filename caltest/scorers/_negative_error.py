@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest.estimation._calibration_error import calibration_error
+from caltest.predictions._frames import refuse_other_indexes
 from caltest.predictions._lens import LensLike
 from caltest.results._naming import Specification
 from caltest.statistics import ECE, KS, SquaredL2, Statistic
@@ -92,6 +93,7 @@ class NegativeError(Specification):
         if not hasattr(estimator, "predict_proba"):
             msg = f"`estimator` must have predict_proba, which {type(estimator).__name__} lacks."
             raise TypeError(msg)
+        refuse_other_indexes({"y": y, "sample_weight": sample_weight})
         prob: Any = estimator.predict_proba(X)
         classes: Any = np.asarray(estimator.classes_)
         options: dict[str, Any] = {"lens": self.lens, "statistic": self.statistic, "sample_weight": sample_weight}

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from caltest.estimation import ReliabilityCurve
 from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import Lens
+from caltest.predictions._lenses import Canonical, ClassWise, Groups
 from caltest.predictions._partitions import EqualWidth, Partition
 from caltest.predictions._validation import (
     SeedLike,
@@ -101,6 +102,7 @@ class CalibrationState:
         self.micro_cells = micro_cells
         self.lens = validate_lens(lens, n_classes)
         self._table = MicroTable(MicroCells.of(micro_cells))
+        self._classes: list[Any] | None = None  # where batches had any
 
     @property
     def n_samples(self) -> int:
@@ -134,9 +136,11 @@ class CalibrationState:
         ------
         ValueError
             If a probability is missing or outside [0, 1], rows do not sum to 1, a label is unknown, lengths differ, or
-            the number of columns is not ``n_classes``.
+            the number of columns is not ``n_classes``; if the classes are not those of the batches before.
         """
-        self._table.add(*events_of(y_true, y_prob, classes, self.n_classes, self.lens))
+        events = events_of(y_true, y_prob, classes, self.n_classes, self.lens)
+        self._classes = self._agreed(classes)
+        self._table.add(*events)
         return self
 
     def merge(self, other: CalibrationState) -> Self:
@@ -155,7 +159,7 @@ class CalibrationState:
         Raises
         ------
         TypeError, ValueError
-            If ``other`` is no state; if its settings differ.
+            If ``other`` is no state; if its settings differ, or the classes of its batches.
         """
         if not isinstance(other, CalibrationState):
             msg = f"`other` must be a CalibrationState, got {type(other).__name__}."
@@ -163,6 +167,7 @@ class CalibrationState:
         if other._settings != self._settings:
             msg = f"`other` must have the same settings: {self._code} and {other._code} cannot be merged."
             raise ValueError(msg)
+        self._classes = self._agreed(other._classes)
         self._table.merge(other._table)
         return self
 
@@ -376,6 +381,18 @@ class CalibrationState:
     @property
     def _code(self) -> str:
         return f"CalibrationState(n_classes={self.n_classes}, lens={self.lens!r}, micro_cells={self.micro_cells})"
+
+    def _agreed(self, classes: Sequence[Any] | None) -> list[Any] | None:
+        """Return the classes of all batches; refuse others where the event is one of them."""
+        if classes is None:
+            return self._classes
+        known, given = self._classes, list(classes)
+        if known is None or known == given or list(map(str, known)) == list(map(str, given)):
+            return given
+        if isinstance(self.lens, Canonical | ClassWise | Groups):
+            msg = f"all batches must have the same classes in the same order, got {known} before and {given} now."
+            raise ValueError(msg)
+        return known
 
     def _empty(self) -> CalibrationState:
         return CalibrationState(self.n_classes, self.lens, self.micro_cells)

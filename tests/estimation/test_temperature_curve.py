@@ -88,6 +88,37 @@ def test_odd_data(y_true, y_prob):
     assert curve.conclusion
 
 
+def test_logits_are_matched_to_labels_by_name_and_to_observations_by_index():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(60, 3))
+    label = np.array(["a", "b", "c"])[rng.integers(3, size=60)]
+    frame = pd.DataFrame(logits, columns=["a", "b", "c"])
+    options = {"temperatures": [1.0], "statistics": ct.ConfidenceECE(), "n_resamples": 9, "rng": 0}
+    plain = ct.temperature_curve(label, logits=logits, classes=["a", "b", "c"], **options)
+    for given in (frame[["c", "a", "b"]], {"model": frame[["b", "c", "a"]]}):
+        found = ct.temperature_curve(label, logits=given, **options)
+        np.testing.assert_array_equal(found.value, plain.value)
+        np.testing.assert_array_equal(found.log_score, plain.log_score)
+    for given in (frame[::-1], {"model": frame[::-1]}):
+        with pytest.raises(ValueError, match="must have the same index"):
+            ct.temperature_curve(pd.Series(label), logits=given, **options)
+    half = np.array([[0.5, 0.501]] * 4, dtype=np.float16)  # whose sums are no rounded 1
+    one = ct.temperature_curve([0, 1, 0, 1], logits=half, **options)
+    np.testing.assert_array_equal(
+        one.log_score, ct.temperature_curve([0, 1, 0, 1], logits=half.astype(float), **options).log_score
+    )
+
+
+def test_rounded_predictions_have_their_own_error_at_temperature_1():
+    rng = np.random.default_rng(0)
+    event = rng.integers(0, 21, 500) / 20
+    label = (rng.random(500) < event).astype(int)
+    for statistic in (ct.ECE(ct.EqualWidth(10)), ct.MCE(ct.EqualWidth(20)), ct.KS()):
+        found = ct.temperature_curve(label, event, statistics=statistic, temperatures=[0.5, 1.0], n_resamples=1, rng=0)
+        assert found.value[0, 0, 1] == ct.calibration_error(label, event, statistic=statistic)
+
+
 def test_refusals():
     y_true, y_prob = problem(50)
     for arguments, kind, message in (
@@ -95,7 +126,7 @@ def test_refusals():
         ({"logits": y_prob}, TypeError, "needs `y_prob` or `logits`, and not both"),
         ({"y_prob": None, "logits": [[np.nan, 0.0]]}, ValueError, "`logits` must be finite, got nan"),
         ({"y_prob": None, "logits": {"a": [["x", "y"]]}}, ValueError, "a: `logits` must hold real numbers"),
-        ({"y_prob": None, "logits": np.zeros((3, 1))}, ValueError, "`logits` must have shape"),
+        ({"y_prob": None, "logits": np.zeros((3, 1, 1))}, ValueError, "`logits` must have shape"),
         ({"temperatures": [0.0]}, ValueError, "`temperatures` must be a positive, finite number, got 0.0"),
         ({"temperatures": [1, 1.0]}, ValueError, "`temperatures` must be one or more different numbers"),
         ({"temperatures": []}, ValueError, "`temperatures` must be one or more different numbers"),

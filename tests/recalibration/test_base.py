@@ -131,6 +131,8 @@ def test_bad_arguments_are_refused(animals):
             TemperatureScaling(input="logits").fit(np.where(np.eye(400, 3), bad, prob), labels)
     with pytest.raises(ValueError, match="`sample_weight`"):
         TemperatureScaling().fit(prob, labels, np.zeros(400))
+    with pytest.raises(ValueError, match="`X` and `sample_weight` must have the same index"):
+        TemperatureScaling().fit(frame, labels, pd.Series(np.ones(400), index=range(1, 401)))
 
 
 def test_half_precision_logits_are_not_taken_for_rounded_probabilities():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.calibration import _SigmoidCalibration
 
-from caltest.recalibration import PlattScaling
+from caltest.recalibration import BetaCalibration, PlattScaling
 from tests.recalibration.test_one_vs_rest import over_confident
 
 
@@ -17,6 +17,7 @@ def test_each_class_has_the_sigmoid_of_scikit_learn(n_classes):
     prob, y_true = over_confident(500, n_classes)
     new, _ = over_confident(200, n_classes, seed=1)
     weight = np.random.default_rng(0).random(500) + 0.1
+    weight /= weight.mean()  # scikit-learn's targets depend on the sum of the weights
     for each in (None, weight):
         wanted = np.column_stack(
             [
@@ -51,3 +52,12 @@ def test_logits_near_certainty_keep_their_digits():
     assert PlattScaling(input="logits").fit(three, y_true).slope_[:2] == pytest.approx(
         fitted.slope_.repeat(2), rel=1e-6
     )
+
+
+@pytest.mark.parametrize("method", [PlattScaling(), BetaCalibration()])
+def test_only_the_proportions_of_weights_matter(method):
+    score, label = np.array([0.1, 0.2, 0.8, 0.9]), np.array([0, 0, 1, 1])
+    plain = method.fit(score, label).predict_proba(score)
+    for each in (1e-3, 0.25, 2.0, 1e3):
+        weighted = method.fit(score, label, np.full(4, each)).predict_proba(score)
+        np.testing.assert_allclose(weighted, plain, rtol=1e-9)

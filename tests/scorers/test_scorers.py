@@ -10,6 +10,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 import caltest as ct
+from caltest.recalibration import RecalibratedClassifier
 from caltest.scorers import NegativeError, neg_ece, neg_ks, neg_squared_l2
 
 pytestmark = pytest.mark.filterwarnings("ignore::caltest.results._warnings.CalibrationWarning")
@@ -89,3 +90,13 @@ def test_classes_may_be_dates(iris):
         GaussianNB().fit(features, labels), features, labels
     )
     assert neg_ece(GaussianNB().fit(features, days), features, days.astype("datetime64[s]")) < 0
+
+
+def test_weights_have_the_index_of_the_labels(iris):
+    pd = pytest.importorskip("pandas")
+    features, labels = iris
+    weight = pd.Series(np.ones(len(labels)), index=range(1, len(labels) + 1))
+    with pytest.raises(ValueError, match="`y` and `sample_weight` must have the same index"):
+        neg_ece(GaussianNB().fit(features, labels), features, pd.Series(labels), weight)
+    with pytest.raises(ValueError, match="`y` and `sample_weight` must have the same index"):
+        RecalibratedClassifier(GaussianNB()).fit(features, pd.Series(labels), weight)

@@ -277,3 +277,19 @@ def test_ten_million_observations(kind):
     for statistic in (ECE(EqualWidth(2)), MCE(EqualWidth(15))):
         expected = caltest.calibration_test(y, p, statistic=statistic, method="exact").pvalue
         assert state.test(statistic).pvalue == pytest.approx(expected, rel=1e-9, abs=1e-14)
+
+
+def test_batches_of_other_classes_are_refused():
+    pd = pytest.importorskip("pandas")
+    first = ["a", "b"], pd.DataFrame({"a": [0.3, 0.4], "b": [0.7, 0.6]})
+    other = ["b", "c"], pd.DataFrame({"b": [0.3, 0.4], "c": [0.7, 0.6]})
+    state = CalibrationState().update(*first).update(["b", "b"], first[1][["b", "a"]])
+    assert state.n_samples == 4
+    for lens in (None, ClassWise(0)):
+        state = CalibrationState(2, lens).update(*first)
+        with pytest.raises(ValueError, match="all batches must have the same classes"):
+            state.update(*other)
+        with pytest.raises(ValueError, match="all batches must have the same classes"):
+            state.merge(CalibrationState(2, lens).update(*other))
+        assert state.n_samples == 2
+    assert CalibrationState(2, Confidence()).update(*first).update(*other).n_samples == 4
