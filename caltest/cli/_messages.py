@@ -38,10 +38,12 @@ WORDS = {
 }
 """The same for the commands that read predictions."""
 
+STREAM_WORDS = {name: word for name, word in WORDS.items() if name not in {"groups", "normalise"}}
+"""The same for the commands that read them once: they neither group observations nor divide rows by their sums."""
+
 _PHRASES = (
     (r"`y_prob` has (\d+)", r"there are \1 probability columns"),
     (r"column of `y_prob`", "probability column"),
-    ("divide each row by its sum", "say `normalise`"),
     (r"a two-outcome lens such as (\w+\(\))", r'a lens with two outcomes, such as --lens "\1"'),
     ("`rng` must be None or", "`rng` must be"),
     (r"\b(in row \d+(, column \d+)?)", r"\1 (counted from 0)"),
@@ -50,7 +52,10 @@ _PHRASES = (
 
 def translate(text: str, words: Mapping[str, str]) -> str:
     """Return a message in which backquoted names of arguments are those of the command line."""
-    for pattern, words_of_it in _PHRASES:
+    own = ("divide each row by its sum", "say `normalise`")
+    if "normalise" not in words:
+        own = ("name it with `groups`, otherwise p-values", "p-values")
+    for pattern, words_of_it in (own, *_PHRASES):
         text = re.sub(pattern, words_of_it, text, count=1)
     text = re.sub("`([^`]+)`", lambda found: _as_option(found[1], words), text)
     return " ".join(text.split())

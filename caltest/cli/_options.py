@@ -71,7 +71,8 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         "--classes",
         metavar="NAMES",
         type=parse_names,
-        help="labels of the probability columns, in their order, or of a single column the label of the event "
+        help="labels of the probability columns, in their order, or of a single column the label of the event, "
+        "the last one if two are given "
         "(default: the names of the columns, or 0, 1, ...); --classes=-1,1 if the first one begins with -",
     )
     add(
@@ -99,13 +100,14 @@ def design_of(data: PredictionFile) -> dict[str, Any]:
     return {"groups": data.groups, "sample_weight": data.sample_weight}
 
 
-def add_lens(parser: Any) -> None:
-    """Add ``--lens``."""
+def add_lens(parser: Any, *, named: bool = True) -> None:
+    """Add ``--lens``; it may be ``named`` where the whole file is read before the lens is needed."""
+    label = "; a class may be named by its label: ClassWise(dog)" if named else ""
     parser.add_argument(
         "--lens",
         type=parse_lens,
         metavar="LENS",
-        help=f"what to look at, one of {LENSES}; a class may be named by its label: ClassWise(dog)",
+        help=f"what to look at, one of {LENSES}{label}",
     )
 
 

@@ -20,6 +20,7 @@ from caltest.cli._options import (
     parse_count,
     parse_level,
 )
+from caltest.cli._scan import is_state
 
 _EXAMPLES = """
 examples:
@@ -65,6 +66,13 @@ def _run(options: argparse.Namespace) -> int:
         raise ValueError(msg)
     if not options.output.parent.is_dir():
         msg = f"the folder {options.output.parent} of the page does not exist"
+        raise ValueError(msg)
+    if options.output.suffix.lower() not in {".html", ".htm"}:
+        msg = f"-o must name a page such as PAGE.html, got {options.output}; a browser prints the page to PDF"
+        raise ValueError(msg)
+    state = next((file for file in options.files if is_state(file)), None)
+    if state is not None:
+        msg = f"{state} is a state that 'caltest scan' wrote, and a page needs observations; 'caltest test' reads states"
         raise ValueError(msg)
     files = read_models(options, paired=True)
     first = next(iter(files.values()))

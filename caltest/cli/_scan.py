@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from caltest.cli._messages import WORDS
+from caltest.cli._messages import STREAM_WORDS, WORDS, say
 from caltest.cli._options import HelpFormatter, add_lens, columns_of, parse_count, parse_names, parse_workers
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def add_command(commands: Any) -> None:
     scan.add_argument("--label", metavar="NAME", help="label column (guessed by default)")
     scan.add_argument("--prob", metavar="NAMES", type=parse_names, help="probability columns (guessed by default)")
     scan.add_argument("--classes", metavar="NAMES", type=parse_names, help="labels of the probability columns")
-    add_lens(scan)
+    add_lens(scan, named=False)
     scan.add_argument(
         "--micro-cells",
         type=parse_count,
@@ -59,7 +60,7 @@ def add_command(commands: Any) -> None:
     scan.add_argument(
         "--scheduler", metavar="ADDRESS", help="a Dask cluster whose workers read, such as tcp://HOST:8786"
     )
-    scan.set_defaults(run=_scan, words=WORDS, hint="the same command continues with the files that are left")
+    scan.set_defaults(run=_scan, words=STREAM_WORDS, hint="the same command continues with the files that are left")
     merge = commands.add_parser(
         "merge",
         help="merge states that 'caltest scan' wrote",
@@ -122,7 +123,12 @@ def _scan(options: argparse.Namespace) -> int:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    first, *others = map(read_state, options.states)
+    first, *others = states = [read_state(path) for path in options.states]
+    for k, state in enumerate(states):
+        same = next((path for path, other in zip(options.states[:k], states[:k], strict=True) if other == state), None)
+        if same is not None and state.n_samples:
+            words = "observations that are counted twice make p-values too small"
+            say("note", f"{same} and {options.states[k]} hold the same sums; {words}.")
     for other in others:
         first.merge(other)
     options.output.write_bytes(first.to_bytes())
@@ -159,4 +165,5 @@ def run_test_of_state(options: argparse.Namespace) -> int:
         from caltest.plotting._reliability import save_reliability
 
         save_reliability(state.curve(), options.plot)
+        print(f"reliability diagram written to {options.plot}", file=sys.stderr)
     return int(options.exit_code and rejects(result.pvalue, options.alpha))

@@ -145,6 +145,9 @@ def _read(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
             msg = f"{options.config} is not a TOML file: {error}"
             raise ValueError(msg) from None
     study = str(given.pop("study", options.study))
+    if study == "run":
+        msg = f'{options.config}: "run" needs a line study = "size" (or "bias", "power"), above the first [table]'
+        raise ValueError(msg)
     if study not in _OBJECTS:
         msg = f'{options.config}: with "run", study must be one of {", ".join(_OBJECTS)}, got {study!r}.'
         raise ValueError(msg)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from caltest.cli._messages import WORDS
+from caltest.cli._messages import STREAM_WORDS
 from caltest.cli._options import (
     HelpFormatter,
     add_lens,
@@ -86,13 +86,14 @@ def add_command(commands: Any) -> None:
         "--classes",
         metavar="NAMES",
         type=parse_names,
-        help="labels of the probability columns, in their order, or of a single column the label of the event",
+        help="labels of the probability columns, in their order, or of a single column the label of the event, the last "
+        "one if two are given",
     )
     columns("--format", dest="file_format", choices=("csv", "tsv", "jsonl"), metavar="FORMAT", help="csv, tsv or jsonl")
     columns("--sep", metavar="MARK", help='separator of a CSV file: ";", "tab" or " " for blanks (default: a comma)')
     columns("--decimal", default=".", metavar="MARK", help='decimal mark of a CSV file, "." or "," (default: a point)')
     columns("--header", action=argparse.BooleanOptionalAction, help="whether the first line of a CSV file holds names")
-    watch.set_defaults(run=_run, words=WORDS)
+    watch.set_defaults(run=_run, words=STREAM_WORDS)
 
 
 def _run(options: argparse.Namespace) -> int:

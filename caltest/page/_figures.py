@@ -52,7 +52,7 @@ def diagrams(curves: Mapping[str, ReliabilityCurve], caption: str) -> Picture:
             plot_reliability(curve, panel, style="classical", tests=curve.cell_tests(), legend=False)
             panel.set_title(name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}...", fontsize="medium")
 
-    height = 4.3 * -(-len(curves) // 3)
+    height = 4.8 * -(-len(curves) // 3)  # in less, the labels of the predictions are cut off
     return _picture(draw, (11, height), _in_words(list(curves.values()), list(curves)), caption)
 
 

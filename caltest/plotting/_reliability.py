@@ -27,6 +27,7 @@ _WORDS = {
     "confidence": ("observed, its bar contains the diagonal", "observed, its bar misses the diagonal"),
 }
 _CAPTION = 150  # characters of a line
+_TITLE = 44  # the same of a title, which is as wide as the narrower of two diagrams
 
 
 def plot_reliability(
@@ -167,7 +168,7 @@ def _title(curves: Sequence[ReliabilityCurve]) -> str:
     sizes = dict.fromkeys(int(curve.count.sum()) for curve in curves)
     lens = next(iter(lenses)) if len(lenses) == 1 else "several lenses"
     size = counted(next(iter(sizes)), ",") if len(sizes) == 1 else "different numbers of observations"
-    what = f"{lens}, {size}"
+    what = fill(f"{lens}, {size}", _TITLE)
     return what if len(curves) > 1 else f"{what}\n{_error(curves[0])}"
 
 

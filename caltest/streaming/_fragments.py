@@ -163,6 +163,8 @@ def _named(name: str) -> Iterator[None]:
         yield
     except (pa.ArrowInvalid, KeyError) as error:
         msg = f"{name}: {' '.join(str(error).split())}"
+        if Path(name).suffix == ".csv" and isinstance(error, pa.ArrowInvalid):
+            msg = f"{name}: a CSV file needs commas, decimal points and as many values in each line; {msg}"
         raise ValueError(msg) from error
 
 

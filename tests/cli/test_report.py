@@ -6,6 +6,7 @@ import pytest
 
 from caltest.cli import main
 from caltest.page import write_page
+from caltest.streaming import CalibrationState
 
 
 @pytest.fixture
@@ -46,3 +47,9 @@ def test_bad_input(files, capsys):
     assert "files must differ" in capsys.readouterr().err
     assert main(["report", one, "-o", str(folder / "page.html"), "--folds", "label"]) == 2
     assert "leave out --folds" in capsys.readouterr().err
+    assert main(["report", one, "-o", str(folder / "page.pdf")]) == 2
+    assert "-o must name a page such as PAGE.html" in capsys.readouterr().err
+    state = folder / "state.npz"
+    state.write_bytes(CalibrationState().update([0, 1], [0.25, 0.75]).to_bytes())
+    assert main(["report", str(state), "-o", str(folder / "page.html")]) == 2
+    assert "state.npz is a state that 'caltest scan' wrote" in capsys.readouterr().err

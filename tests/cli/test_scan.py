@@ -61,3 +61,27 @@ def test_the_progress_of_a_scan_is_told(tmp_path, monkeypatch):
     assert main(["scan", str(tmp_path), "-o", str(tmp_path / "state.npz")]) == 0
     size = (tmp_path / "0.parquet").stat().st_size
     assert seen == [(size, size)]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("label;p\n1;0,5\n0;0,25\n", "needs commas"), ("label,p_0,p_1\n1,0.5,0.49\n", "divide each row by its sum")],
+)
+def test_refusals_name_only_remedies_that_scan_has(tmp_path, capsys, text, words):
+    (tmp_path / "a.csv").write_text(text)
+    assert main(["scan", str(tmp_path / "a.csv"), "-o", str(tmp_path / "a.npz")]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert "--normalise" not in error
+
+
+def test_a_state_that_is_merged_twice_is_noted(tmp_path, capsys):
+    given = [tmp_path / name for name in ("a.npz", "b.npz", "c.npz")]
+    for path, p in zip(given, (0.25, 0.75, 0.25), strict=True):
+        path.write_bytes(CalibrationState().update([0, 1], [p, p]).to_bytes())
+    for states, noted in ((given[:2], False), (given, True)):
+        assert main(["merge", *map(str, states), "-o", str(tmp_path / "all.npz")]) == 0
+        assert ("hold the same sums" in capsys.readouterr().err) is noted
+    picture = tmp_path / "all.png"
+    assert main(["test", str(tmp_path / "all.npz"), "--plot", str(picture)]) == 0
+    assert "reliability diagram written to" in capsys.readouterr().err

@@ -140,7 +140,7 @@ def test_a_file_of_a_whole_study(tmp_path):
 def test_what_a_whole_study_lacks_is_named(tmp_path, capsys):
     config = tmp_path / "study.toml"
     for text, more, message in (
-        (BIAS, ["run", str(config)], "study must be one of bias, size, power, got 'run'"),
+        (BIAS, ["run", str(config)], 'needs a line study = "size"'),
         ("study = 'size'\n", ["bias", str(config)], "holds a study of size, not of bias"),
         (BIAS, ["bias", str(config), "--config", str(config)], "give FILE or --config FILE, not both"),
         (POWER, ["power", str(config), "--model", MIXTURE], "--model is for studies of bias and size"),

@@ -129,3 +129,6 @@ def test_bad_input_is_refused_with_its_line(follow, run, drifting, tmp_path, mon
     monkeypatch.setattr(_watch.time, "sleep", lambda _: file.write_text(text[:50]))
     code, _, err = run("watch", file)
     assert (code, "has become shorter" in err) == (2, True)
+    (tmp_path / "sums.csv").write_text("patient_id,label,p_0,p_1\n1,1,0.5,0.49\n1,0,0.5,0.5\n")
+    code, _, err = run("watch", tmp_path / "sums.csv", "--once")
+    assert (code, "--normalise" in err, "--groups" in err, "divide each row" in err) == (2, False, False, True)

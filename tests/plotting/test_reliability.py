@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 import caltest as ct
 from caltest.plotting import plot_reliability
 from caltest.plotting._axes import COLORS
+from caltest.plotting._reliability import save_reliability
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +108,19 @@ def test_what_is_refused(curves):
         plot_reliability(curves, tests={"other": single.cell_tests()})
     bare = plot_reliability(single, new_axes(), histogram=False, legend=False)
     assert (bare.child_axes, bare.get_legend()) == ([], None)
+
+
+def test_long_names_of_classes_do_not_run_into_the_other_diagram(tmp_path, monkeypatch):
+    name = "squamous cell carcinoma of the lung"
+    y_true = np.arange(20) % 2
+    frame = np.column_stack([np.full(20, 0.5), np.full(20, 0.5)])
+    lens = ct.predictions.ClassWise(1)
+    curve = ct.reliability_curve(np.array(["a", name])[y_true], frame, lens=lens, classes=["a", name])
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    save_reliability(curve, tmp_path / "a.png")
+    (figure,) = drawn
+    figure.draw_without_rendering()
+    left, right = (ax.title.get_window_extent() for ax in figure.axes[:2])
+    assert left.x1 < right.x0
+    assert right.x1 < figure.bbox.x1

@@ -180,7 +180,7 @@ def _event(y_true: NDArray[Any], columns: Columns, seen: list[Any]) -> Match:
     if not columns.named or not found.names:
         msg = (
             f"{columns.file}: the labels are {shortened(seen)}, and nothing says whose probability the column {name!r} "
-            f"is; name the event with `classes`, such as {seen[-1]}"
+            f"is; name the event with `classes`: {' or '.join(map(str, seen))}"
         )
         raise ValueError(msg)
     return Match(y_true, _with_event(columns, next(iter(found.names)), seen), "the name of the column")
