@@ -3,8 +3,8 @@
 Groups are given by how many rows and how many events come before each of them, with all of them last. Blocks have one
 of the increasing ``lengths``, in groups. Only those that end with a group that holds an event can matter: to leave out
 one without any makes a lower bound larger. Where all lengths are allowed, only those can matter that begin with a group
-which holds an event and does not follow one that is full of events; ``next_begin (n_groups + 1,)`` has for each group the
-next one with which blocks begin, itself or later, and for each group itself where some lengths are not allowed.
+which holds an event and does not follow one that is full of events. ``next_begin (n_groups + 1,)`` has for each group
+the next one, or itself, with which blocks begin; where some lengths are not allowed, that is each group itself.
 """
 
 import math

@@ -52,6 +52,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     add("--encoding", metavar="NAME", help="encoding of a CSV file, such as utf-16 or latin-1 (default: UTF-8)")
     add(
         "--normalise",
+        "--normalize",
         action="store_true",
         help="divide each row of rounded probabilities by its sum, and say the largest change",
     )
@@ -71,8 +72,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         "--classes",
         metavar="NAMES",
         type=parse_names,
-        help="labels of the probability columns, in their order, or of a single column the label of the event, "
-        "the last one if two are given "
+        help="labels of the probability columns, in their order, or of a single column the label of the event "
         "(default: the names of the columns, or 0, 1, ...); --classes=-1,1 if the first one begins with -",
     )
     add(

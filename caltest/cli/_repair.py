@@ -194,8 +194,11 @@ def _method_names() -> list[str]:
 
 
 def _parse_method(text: str) -> str:
-    if text != _AUTO and text.partition("(")[0] not in _method_names():
-        msg = f"must be auto or a method such as TemperatureScaling(), got {text!r}; known are {_method_names()}"
+    names, name = _method_names(), text.partition("(")[0]
+    if text != _AUTO and name not in names:
+        near = [known for known in names if name and known.lower().startswith(name.lower())]
+        meant = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(names)}"
+        msg = f"must be auto or a method such as TemperatureScaling(), got {text!r}; {meant}"
         raise argparse.ArgumentTypeError(msg)
     return text
 

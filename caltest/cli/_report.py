@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
         raise ValueError(msg)
     state = next((file for file in options.files if is_state(file)), None)
     if state is not None:
-        msg = f"{state} is a state that 'caltest scan' wrote, and a page needs observations; 'caltest test' reads states"
+        msg = f"{state} is a state that 'caltest scan' wrote, and a page needs observations; 'caltest test' reads it"
         raise ValueError(msg)
     files = read_models(options, paired=True)
     first = next(iter(files.values()))

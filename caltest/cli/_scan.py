@@ -41,7 +41,12 @@ def add_command(commands: Any) -> None:
     scan.add_argument("-o", "--output", type=Path, required=True, metavar="STATE.npz", help="where the state is kept")
     scan.add_argument("--label", metavar="NAME", help="label column (guessed by default)")
     scan.add_argument("--prob", metavar="NAMES", type=parse_names, help="probability columns (guessed by default)")
-    scan.add_argument("--classes", metavar="NAMES", type=parse_names, help="labels of the probability columns")
+    scan.add_argument(
+        "--classes",
+        metavar="NAMES",
+        type=parse_names,
+        help="labels of the probability columns, in their order, or of a single column the label of the event",
+    )
     add_lens(scan, named=False)
     scan.add_argument(
         "--micro-cells",

@@ -86,8 +86,7 @@ def add_command(commands: Any) -> None:
         "--classes",
         metavar="NAMES",
         type=parse_names,
-        help="labels of the probability columns, in their order, or of a single column the label of the event, the last "
-        "one if two are given",
+        help="labels of the probability columns, in their order, or of a single column the label of the event",
     )
     columns("--format", dest="file_format", choices=("csv", "tsv", "jsonl"), metavar="FORMAT", help="csv, tsv or jsonl")
     columns("--sep", metavar="MARK", help='separator of a CSV file: ";", "tab" or " " for blanks (default: a comma)')

@@ -264,7 +264,8 @@ def calibration_band(
     function with one step in 83 % (1,000 sets each); the confidence band contained all of them in 99.9 % and more.
 
     Time of the confidence band grows with the square of the groups, but few blocks need more than a comparison: 10,000
-    groups take less than a second. A draw of the labels takes time in proportion to N log N, about 5 ms for 10,000 scores.
+    groups take less than a second. A draw of the labels takes time in proportion to N log N, about 5 ms for 10,000
+    scores.
 
     References
     ----------

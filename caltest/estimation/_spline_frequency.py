@@ -53,11 +53,13 @@ class SplineFrequency:
         weights = np.add.reduceat(weights, start, axis=1) / size
         residual, variance = (np.add.reduceat(values, start) for values in ((sample.outcome == 1) - p, p * (1 - p)))
         grid = np.linspace(0.0, 1.0, N_GRID)
+        rows = n * np.arange(N_GRID)  # over N_GRID - 1, in integers, so that an event and its complement mirror
+        at_most, at_least = -(-rows // (N_GRID - 1)) - 1, rows // (N_GRID - 1)
         slope = basis.derivative()(grid)
         covariance = (weights * variance) @ weights.T
         return cls(
             fractile=grid,
-            score=sample.event[np.clip(np.ceil(grid * n).astype(np.int64) - 1, 0, n - 1)],
+            score=(sample.event[np.maximum(at_most, 0)] + sample.event[np.minimum(at_least, n - 1)]) / 2,
             deviation=slope @ (weights @ residual),
             std=np.sqrt(np.clip(np.einsum("gj,jk,gk->g", slope, covariance, slope), 0.0, None)),
         )

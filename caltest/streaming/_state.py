@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from caltest.estimation import ReliabilityCurve
 from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import Lens
-from caltest.predictions._lenses import Canonical, ClassWise, Groups
 from caltest.predictions._partitions import EqualWidth, Partition
 from caltest.predictions._validation import (
     SeedLike,
@@ -24,6 +23,7 @@ from caltest.results import TestResult
 from caltest.statistics import ECE
 from caltest.statistics._base import Statistic, validate_estimate, validate_statistic
 from caltest.statistics._cumulative import Cumulative
+from caltest.streaming._classes import agreed_classes
 from caltest.streaming._conclusion import conclude
 from caltest.streaming._events import events_of
 from caltest.streaming._micro_cells import LARGEST, SMALLEST, MicroCells
@@ -102,7 +102,7 @@ class CalibrationState:
         self.micro_cells = micro_cells
         self.lens = validate_lens(lens, n_classes)
         self._table = MicroTable(MicroCells.of(micro_cells))
-        self._classes: list[Any] | None = None  # where batches had any
+        self._classes: list[str] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -139,7 +139,7 @@ class CalibrationState:
             the number of columns is not ``n_classes``; if the classes are not those of the batches before.
         """
         events = events_of(y_true, y_prob, classes, self.n_classes, self.lens)
-        self._classes = self._agreed(classes)
+        self._classes = agreed_classes(self.lens, self._classes, classes)
         self._table.add(*events)
         return self
 
@@ -167,7 +167,7 @@ class CalibrationState:
         if other._settings != self._settings:
             msg = f"`other` must have the same settings: {self._code} and {other._code} cannot be merged."
             raise ValueError(msg)
-        self._classes = self._agreed(other._classes)
+        self._classes = agreed_classes(self.lens, self._classes, other._classes)
         self._table.merge(other._table)
         return self
 
@@ -190,12 +190,12 @@ class CalibrationState:
         return f"{self._code}, {self.n_samples} observations"
 
     def to_bytes(self) -> bytes:
-        """Return the state as an NPZ archive without pickled objects; equal states have equal bytes.
+        """Return the state as an NPZ archive without pickled objects; equal states of the same classes are equal bytes.
 
         Returns
         -------
         bytes
-            Format, version, settings, checksum and sums; at most about 1 MB.
+            Format, version, settings, classes, checksum and sums; at most about 1 MB.
         """
         return self._pack({})
 
@@ -224,8 +224,9 @@ class CalibrationState:
         >>> CalibrationState.from_bytes(state.to_bytes()) == state
         True
         """
-        settings, arrays, _ = unpack(data)
+        settings, arrays, more = unpack(data)
         state = cls(settings["n_classes"], lens_of(settings), settings["micro_cells"])
+        state._classes = more.get("classes")
         state._table.restore(arrays)
         return state
 
@@ -382,18 +383,6 @@ class CalibrationState:
     def _code(self) -> str:
         return f"CalibrationState(n_classes={self.n_classes}, lens={self.lens!r}, micro_cells={self.micro_cells})"
 
-    def _agreed(self, classes: Sequence[Any] | None) -> list[Any] | None:
-        """Return the classes of all batches; refuse others where the event is one of them."""
-        if classes is None:
-            return self._classes
-        known, given = self._classes, list(classes)
-        if known is None or known == given or list(map(str, known)) == list(map(str, given)):
-            return given
-        if isinstance(self.lens, Canonical | ClassWise | Groups):
-            msg = f"all batches must have the same classes in the same order, got {known} before and {given} now."
-            raise ValueError(msg)
-        return known
-
     def _empty(self) -> CalibrationState:
         return CalibrationState(self.n_classes, self.lens, self.micro_cells)
 
@@ -405,7 +394,7 @@ class CalibrationState:
 
     def _pack(self, more: dict[str, Any]) -> bytes:
         """Return the bytes of the state with further entries."""
-        return pack(self._settings, self._table.arrays(), more)
+        return pack(self._settings, self._table.arrays(), more | {"classes": self._classes})
 
 
 _DEFAULT = ECE(EqualWidth(15))

@@ -56,8 +56,8 @@ def test_labels_are_matched_to_columns(tmp_path, problem, frame, answer):
         (two([0, 1]), [], event),
         (two([False, True]), [], event),
         (two(["no", "yes"]), [], event),
-        (two(["maybe", "yes"]), ["--classes", "maybe,yes"], event),
-        (two([-1, 1]), ["--classes=-1,1"], event),
+        (two(["maybe", "yes"]), ["--classes", "yes"], event),
+        (two([-1, 1]), ["--classes", "1"], event),
     ]
     for number, (table, options, statistic) in enumerate(cases):
         table.to_csv(tmp_path / f"{number}.csv", index=False)
@@ -260,6 +260,7 @@ def write_bad_files(folder):
         "big": "label,p\n1,0.5\n0,1.5\n",
         "ragged": 'label,p\n1,0.5\n0,0.5,0.5,"\n',
         "ints": "label,p\n0,1\n1,0\n",
+        "one": "label,risk\nno,0.5\nyes,0.25\n",
         "sums": "label,a,b\n0,0.5,0.4\n",
         "good": "label,a,b\n0,0.5,0.5\n",
         "words": "label,a,b\ncat,0.5,0.5\ndog,0.5,0.5\n",
@@ -316,6 +317,7 @@ REFUSED = [
     ("--lens ClassWise(-1)", "--lens: 'ClassWise(-1)': k must be an integer >= 0, got -1"),
     ("--lens ClassWise(10)", "--lens: k must be a class index 0 to 9, got 10"),
     ("--lens ClassWise(dog)", "there is no class 'dog'; the classes of this file are 0, 1, 2, 3"),
+    ("one.csv --classes yes,no", "name the label whose probability it is alone, such as no"),
     ("words.csv --classes cat,dog --lens ClassWise(eel)", "there is no class 'eel'; the classes of this file are cat"),
     ("--lens Groups([[0,1],[1,2]])", "groups must hold every class once"),
     ("--lens ECE", "--lens: 'ECE' is not a lens such as ClassWise(3); known are Canonical, ClassWise, Confidence"),

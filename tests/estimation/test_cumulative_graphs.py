@@ -131,6 +131,17 @@ def test_a_constant_deviation_is_found_exactly():
     np.testing.assert_allclose(graph.score, 0.3)
 
 
+@pytest.mark.parametrize("n", [400, 333, 7, 1])
+def test_an_event_and_its_complement_mirror(n):
+    rng = np.random.default_rng(n)
+    event = rng.random(n).round(2)
+    y_true = rng.random(n) < event
+    one, other = (
+        ct.cumulative_graphs(y, p, n_resamples=99, rng=0).models[0] for y, p in ((y_true, event), (~y_true, 1 - event))
+    )
+    np.testing.assert_allclose(one.frequency, 1 - other.frequency[::-1], atol=1e-9)
+
+
 def test_the_order_of_tied_observations_does_not_matter():
     y_true, y_prob = problem()
     order = np.random.default_rng(3).permutation(len(y_true))

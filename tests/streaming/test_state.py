@@ -290,6 +290,6 @@ def test_batches_of_other_classes_are_refused():
         with pytest.raises(ValueError, match="all batches must have the same classes"):
             state.update(*other)
         with pytest.raises(ValueError, match="all batches must have the same classes"):
-            state.merge(CalibrationState(2, lens).update(*other))
+            state.merge(CalibrationState.from_bytes(CalibrationState(2, lens).update(*other).to_bytes()))
         assert state.n_samples == 2
     assert CalibrationState(2, Confidence()).update(*first).update(*other).n_samples == 4

@@ -108,9 +108,13 @@ def _given(y_true: NDArray[Any], columns: Columns, classes: list[Any], seen: lis
     of_text = {"False": False, "True": True} if y_true.dtype.kind == "b" else {str(value): value for value in seen}
     wanted = [of_text.get(str(value), _like(value, y_true)) for value in classes]
     if columns.n_columns == 1:
-        if len(wanted) == 1:
-            return Match(y_true, _with_event(columns, wanted[0], seen), "`classes`")
-        return Match(y_true, wanted, "`classes`")
+        if len(wanted) > 1:  # whose probability it is would be a guess
+            msg = (
+                f"{columns.file}: `classes` names {len(wanted)} labels, and the only probability column is "
+                f"{columns.names[0]!r}; name the label whose probability it is alone, such as {classes[-1]}"
+            )
+            raise ValueError(msg)
+        return Match(y_true, _with_event(columns, wanted[0], seen), "`classes`")
     texts = list(map(str, classes))
     if columns.named and (_are_reordered(texts, columns.names) or _are_reordered(texts, columns.bare)):
         own = list(columns.names) if sorted(texts) == sorted(columns.names) else columns.bare
