@@ -78,9 +78,8 @@ def plot_null_distribution(result: ComponentResult, ax: Any = None) -> Any:
     for each, part in zip(axes, parts, strict=True):
         _draw(part, each, bound=method == "upper-bound")
     if ax is None and isinstance(result, TestResult):
-        axes[0].figure.suptitle(
-            fill(result.conclusion, _TITLE * min(len(parts) + (len(parts) == 1), 3)), fontsize="medium"
-        )
+        width = _TITLE * min(len(parts) + (len(parts) == 1), 3)
+        axes[0].figure.suptitle(fill(result.conclusion, width, break_on_hyphens=False), fontsize="medium")
     return axes[0] if len(parts) == 1 else axes
 
 
@@ -105,6 +104,7 @@ def _draw(part: ComponentResult, ax: Axes, *, bound: bool) -> None:
         ax.set_xlim(min(low, edge), max(high, edge))
         look: dict[str, Any] = {"linestyle": "none", "color": POINT, "markersize": 8, "clip_on": False}
         ax.plot([edge], [columns.height.max() / 2], marker=">" if right else "<", label=said, **look)
+    ax.locator_params(axis="x", nbins=4)  # long numbers stay apart in three panels
     ax.set_ylim(bottom=0)
     ax.set_xlabel(describe(part.test_statistic).removesuffix("()"))
     ax.set_ylabel("probability")
