@@ -50,7 +50,8 @@ SINGLE = {
     "l2_interval": "caltest.l2_interval(y, p)",
     "reliability_curve": "caltest.reliability_curve(y, p)",
     "score_decomposition": "caltest.score_decomposition(y, p)",
-    "subgroup_tests, 4 subgroups, 99 draws": "caltest.subgroup_tests(y, p, subgroup=subgroup, n_resamples=99, rng=0)",
+    "subgroup_tests, 4 subgroups": "caltest.subgroup_tests(y, p, subgroup=subgroup, workers=2, rng=0)",
+    "gce_table": "caltest.gce_table(y, p, workers=2, rng=0)",
 }
 MANY = {name: TESTS[name] for name in ("calibration_test", "calibration_table")} | {
     "l2_interval": SINGLE["l2_interval"],

@@ -14,6 +14,7 @@ from caltest.hypothesis_tests._diagnostics import (
     enough_draws,
     few_draws_notes,
     most_tests,
+    stopping_of_tests,
     warn_before,
 )
 from caltest.hypothesis_tests._folds import fold_table
@@ -188,10 +189,9 @@ def plan_of_table(
     alpha: float,
 ) -> tuple[list[LensLike], Stopping, list[Note]]:
     """Return the lenses of a table, its number of draws, and what is to be said before the work starts."""
-    stopping = Stopping.of(n_resamples, n_exceedances, prob.size)
-    looks, notes = _chosen_lenses(lenses, statistic, prob, stopping.n_resamples, alpha)
-    if n_resamples is None:
-        stopping = stopping.at_least(enough_draws(len(looks), alpha))
+    first = Stopping.of(n_resamples, n_exceedances, prob.size)
+    looks, notes = _chosen_lenses(lenses, statistic, prob, first.n_resamples, alpha)
+    stopping = stopping_of_tests(len(looks), n_resamples, n_exceedances, prob.size, alpha)
     return looks, stopping, notes + few_draws_notes(len(looks), stopping.n_resamples, alpha)
 
 

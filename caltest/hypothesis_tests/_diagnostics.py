@@ -23,6 +23,7 @@ from caltest.resampling._run import Finding, monte_carlo_error
 from caltest.resampling._schemes import Consistency, SignedGroups
 from caltest.resampling._signs import SignDraws
 from caltest.resampling._sparsity import sparsity_notes
+from caltest.resampling._stopping import Stopping
 from caltest.results import ComponentResult, Note, TestResult
 from caltest.results._decision import equate_pvalue
 from caltest.results._test_result import percent
@@ -361,6 +362,14 @@ def few_draws_notes(n_tests: int, n_resamples: int, alpha: float, correction: st
             f"single test can reject at the {percent(alpha)} level. Take {enough_draws(n_tests, alpha)} draws or more.",
         )
     ]
+
+
+def stopping_of_tests(
+    n_tests: int, n_resamples: int | None, n_exceedances: int | None, n_probabilities: int, alpha: float
+) -> Stopping:
+    """Return the draws of some tests: by default as many as their correction needs, also for large data."""
+    stopping = Stopping.of(n_resamples, n_exceedances, n_probabilities)
+    return stopping.at_least(enough_draws(n_tests, alpha)) if n_resamples is None else stopping
 
 
 def enough_draws(n_tests: int, alpha: float) -> int:

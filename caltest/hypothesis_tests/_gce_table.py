@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
-from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, warn_before
+from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, stopping_of_tests, warn_before
 from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import make_sample
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import SeedLike, validate_count, validate_level
+from caltest.predictions._validation import SeedLike, validate_level
 from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
 from caltest.resampling._evaluation import Question
@@ -140,7 +140,8 @@ def gce_table(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     resampling: Consistency | None = None,
-    n_resamples: int = 9999,
+    n_resamples: int | None = None,
+    n_exceedances: int | None = None,
     alpha: float = 0.05,
     workers: int = 1,
     rng: SeedLike = None,
@@ -172,8 +173,13 @@ def gce_table(
         The group of each observation, such as its patient, if observations of a group may depend on each other.
     resampling : Consistency, optional
         The null hypothesis, and what is simulated. ``Consistency()`` by default: predictions fixed, labels simulated.
-    n_resamples : int
-        Number of draws; the smallest possible p-value is 1 / (n_resamples + 1).
+    n_resamples : int, optional
+        Number of draws, all of which are made. By default 9,999; and for more than 5,000,000 predicted probabilities
+        (observations times classes) at most 999, or as many as Holm's correction needs, which stop after 100
+        exceedances.
+    n_exceedances : int, optional
+        Number of draws at least as extreme as the observed data after which the draws of a test stop, as in
+        `calibration_test`. Every test, and the global p-value, stops separately; the draws end with the last one.
     alpha : float
         Level of the conclusion.
     workers : int
@@ -194,8 +200,8 @@ def gce_table(
         If ``region`` is no function or ``resampling`` no `Consistency`.
     ValueError
         If ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
-        columns; if ``threshold`` is no number from 0 to 1; if ``region`` holds no observation; if ``n_cells`` or
-        ``n_resamples`` < 1, or ``alpha`` is not strictly between 0 and 1.
+        columns; if ``threshold`` is no number from 0 to 1; if ``region`` holds no observation; if ``n_cells``,
+        ``n_resamples`` or ``n_exceedances`` < 1, or ``alpha`` is not strictly between 0 and 1.
 
     Warns
     -----
@@ -222,11 +228,12 @@ def gce_table(
     """
     metrics = gce_metrics(threshold, n_cells)
     null = validate_resampling(Consistency() if resampling is None else resampling)
-    level, n_draws = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
+    level = validate_level(alpha, "alpha")
     sample = null.under_null(
         make_sample(y_true, y_prob, classes=classes, region=region, sample_weight=sample_weight, groups=groups)
     )
-    notes = few_draws_notes(len(metrics), n_draws, level)
+    stopping = stopping_of_tests(len(metrics), n_resamples, n_exceedances, sample.given.size, level)
+    notes = few_draws_notes(len(metrics), stopping.n_resamples, level)
     warn_before(notes)
     view = LensView(sample)
     with reporting(progress, "simulating labels") as report:
@@ -234,7 +241,7 @@ def gce_table(
             [Question(metric, view) for metric in metrics],
             sample,
             null,
-            n_resamples=n_draws,
+            n_resamples=stopping,
             workers=workers,
             rng=rng,
             progress=report,

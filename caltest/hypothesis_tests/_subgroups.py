@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._calibration_table import inside_region
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable, short_direction
-from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, warn_before
+from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, stopping_of_tests, warn_before
 from caltest.hypothesis_tests._fold_table import FoldTable
 from caltest.hypothesis_tests._folds import fold_table
 from caltest.predictions._arguments import reads_arguments
@@ -21,7 +21,6 @@ from caltest.predictions._user_functions import Region
 from caltest.predictions._validation import (
     SeedLike,
     validate_choice,
-    validate_count,
     validate_design,
     validate_level,
     validate_problem,
@@ -118,9 +117,6 @@ class SubgroupTests(CalibrationTable):
         parts = join(str(part.test_statistic).partition("(")[0] for part in first.components)
         return [f"Each p-value combines {parts}."]
 
-    def _sources(self) -> list[str]:
-        return [f"Null distribution: {self.tests[0].origin}; the global p-value is an exact min-p over the subgroups."]
-
 
 @reads_arguments
 def subgroup_tests(
@@ -136,7 +132,8 @@ def subgroup_tests(
     groups: ArrayLike | None = None,
     folds: Any = None,
     correction: str = "holm",
-    n_resamples: int = 9999,
+    n_resamples: int | None = None,
+    n_exceedances: int | None = None,
     alpha: float = 0.05,
     workers: int = 1,
     rng: SeedLike = None,
@@ -181,8 +178,12 @@ def subgroup_tests(
         Over the subgroups, by ``statsmodels.stats.multitest``. Subgroups of one column share no observation and are
         independent given the predictions; those of several columns overlap, and only the first two are valid;
         so it is with ``folds``.
-    n_resamples : int
-        Number of draws.
+    n_resamples : int, optional
+        Number of draws, all of which are made. By default 9,999; and for more than 5,000,000 predicted probabilities
+        (observations times classes) at most 999, or as many as the correction needs, which stop after 100 exceedances.
+    n_exceedances : int, optional
+        Number of draws at least as extreme as the observed data after which the draws of a test stop, as in
+        `calibration_test`. Every test, and the global p-value, stops separately; the draws end with the last one.
     alpha : float
         Level of the conclusion.
     workers : int
@@ -208,7 +209,7 @@ def subgroup_tests(
         has another length, lacks a value, or holds one fold only or a different one for every observation; if
         ``y_prob`` has values outside [0, 1] or rows that do not sum to 1; if ``y_true`` holds other labels than the
         columns; if ``region`` holds no observation; if the statistic needs two outcomes and the lens returns more; if
-        ``n_resamples`` < 1, or ``alpha`` is not strictly between 0 and 1.
+        ``n_resamples`` or ``n_exceedances`` < 1, or ``alpha`` is not strictly between 0 and 1.
 
     Warns
     -----
@@ -243,26 +244,20 @@ def subgroup_tests(
     if folds is not None:
         validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE)
         options: dict[str, Any] = {"lens": lens, "statistic": statistic, "region": region, "correction": correction}
-        options |= {
-            "n_resamples": n_resamples,
-            "alpha": alpha,
-            "workers": workers,
-        }
+        options |= {"n_resamples": n_resamples, "n_exceedances": n_exceedances, "alpha": alpha, "workers": workers}
         options["each"] = {"subgroup": subgroup, "sample_weight": sample_weight, "groups": groups}
         return fold_table(subgroup_tests, y_true, y_prob, folds, classes=classes, rng=rng, progress=progress, **options)
     prob, outcome = validate_problem(y_true, y_prob, classes)
     names, members, overlap = _validate_subgroup(subgroup, len(prob))
     validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE + (() if overlap else UNDER_INDEPENDENCE))
-    level, n_draws = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
+    level = validate_level(alpha, "alpha")
+    stopping = stopping_of_tests(len(names), n_resamples, n_exceedances, prob.size, level)
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     look = default_lens(chosen, prob.shape[1]) if lens is None else lens
-    base, null = (
-        induce(prob, outcome, **validate_design(sample_weight, groups, len(prob))),
-        Consistency(),
-    )
+    base, null = induce(prob, outcome, **validate_design(sample_weight, groups, len(prob))), Consistency()
     whole = LensView.of(look, prob, outcome, base)
     names, members = _inside(region, whole, names, members)
-    notes = [*_label_notes(members, outcome), *few_draws_notes(len(names), n_draws, level, correction)]
+    notes = [*_label_notes(members, outcome), *few_draws_notes(len(names), stopping.n_resamples, level, correction)]
     warn_before(notes)
     views = [whole.take(np.flatnonzero(inside[whole.sample.row])) for inside in members]
     for name, view in zip(names, views, strict=True):
@@ -274,7 +269,7 @@ def subgroup_tests(
             [Question(chosen, view) for view in views],
             base,
             null,
-            n_resamples=n_draws,
+            n_resamples=stopping,
             workers=workers,
             rng=rng,
             progress=report,

@@ -108,10 +108,9 @@ class PoissonBinomial:
         (0, [0.25, 0.5, 0.25])
         """
         p = np.clip(probabilities, 0.0, 1.0)
-        spread = 1 - p
-        spread *= p
-        mean, variance = p.sum(), spread.sum()
-        del spread
+        mean = p.sum()
+        parts = (p[start : start + _BLOCK_VALUES] for start in range(0, len(p), _BLOCK_VALUES))
+        variance = sum(float((part * (1 - part)).sum()) for part in parts)
         window = _Window.of(mean, variance, len(p))
         likely = p > 0.5  # counted down from certain, so that phases stay small
         real, imag, *batch = np.empty((4, len(window.frequency)))

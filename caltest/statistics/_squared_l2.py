@@ -150,9 +150,14 @@ class SquaredL2(Statistic):
     def _own(self, sample: Sample, null_prob: NDArray[Any]) -> NDArray[np.float64]:
         """Return the same of the outcomes that have some probabilities, ``(n_samples, n)``."""
         p = null_prob.astype(np.float64, copy=False)
-        own = np.square(p[:, 1:] - [0, 1]) if sample.n_outcomes == 2 else 1 - 2 * p + sample.once(_lengths)[:, None]
+        if sample.n_outcomes == 2:
+            own = p[:, 1:] - [0, 1]
+            np.square(own, out=own)
+        else:
+            own = 1 - 2 * p + sample.once(_lengths)[:, None]
         scale = sample.once(self._scale)[0][sample.cells(self.partition).index]
-        return own * (scale if sample.weight is None else scale * np.square(sample.weight))[:, None]
+        own *= (scale if sample.weight is None else scale * np.square(sample.weight))[:, None]
+        return own
 
 
 def _lengths(sample: Sample) -> NDArray[np.float64]:

@@ -273,7 +273,7 @@ Calibration within the subgroups is rejected at the 5 % level (global p =
     ConfidenceECE.
   Null distribution: 199 Monte Carlo draws of the labels, predictions fixed
     (valid at every sample size); the global p-value is an exact min-p over the
-    subgroups.
+    tests.
   Valid if observations are independent and no label was used to make the
     predictions. [C101: docs/notes.md]"""
     assert printed(tests) == expected

@@ -1,5 +1,7 @@
 """Draws that stop early: the slow sequential twin, the level, and what callers asked for."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from caltest.resampling._run import run
 from caltest.resampling._stopping import Stopping
 from tests.hypothesis_tests.problems import calibrated
 from tests.reference import naive
+from tests.results.printed import printed
 
 STANDARD_ERRORS = 4
 LEVELS = np.r_[np.linspace(0.001, 0.999, 400), 0.05, 0.01]
@@ -124,11 +127,21 @@ def test_what_callers_ask_for(monkeypatch):
     assert caltest.calibration_test(y_true, y_prob, rng=0).n_resamples < 999
     report = caltest.calibration_report(y_true, y_prob, rng=0, n_kernel_resamples=19)
     assert min(test.n_resamples for test in report if not isinstance(test.test_statistic, caltest.SKCE)) < 999
+    site = np.arange(300) % 3
+    for tests in (
+        caltest.gce_table(y_true, y_prob, rng=0),
+        caltest.subgroup_tests(y_true, y_prob, subgroup=site, rng=0),
+        caltest.subgroup_tests(y_true, y_prob, subgroup=site, rng=0, n_exceedances=30, n_resamples=999),
+    ):
+        assert min(test.n_resamples for test in tests) < 999
+        assert "draws or more for each test" in " ".join(printed(tests).split())
 
 
 def test_refusals():
     data = calibrated(50, 2, seed=0)
-    for test in (caltest.calibration_test, caltest.calibration_table, caltest.calibration_report):
+    subgroups = partial(caltest.subgroup_tests, subgroup=[0, 1] * 25)
+    whole = caltest.calibration_test, caltest.calibration_table, caltest.calibration_report, caltest.gce_table
+    for test in (*whole, subgroups):
         for value, error in ((0, ValueError), (2.5, TypeError), (True, TypeError)):
             with pytest.raises(error, match="`n_exceedances` must be an integer >= 1"):
                 test(*data, n_exceedances=value)
