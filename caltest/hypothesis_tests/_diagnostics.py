@@ -40,6 +40,7 @@ _SMALLEST_SHOWN = 1e-12  # of the p-values of a count
 _FEW_WEIGHTS = 0.1  # of the observations
 _CLEARLY = 1.5  # a shift that is so many times as significant names the direction
 _SHOWN = 5  # observations that a note names
+_SCORE = "temperature score"  # the statistic in words
 _BLOCK_VALUES = 2**18
 
 
@@ -149,10 +150,10 @@ def _direction(
             continue
         scores.append(score)
         own_pvalue = component.null.sf(component.statistic)  # not the one that an impossible label forces
-        name = str(component.test_statistic)
+        name = _SCORE if isinstance(component.test_statistic, TemperatureScore) else str(component.test_statistic)
         if component.test_statistic.one_sided:  # there are two sides, of which the data choose one
             sides = [side.null.sf(side.statistic) for side in components if side.test_statistic.one_sided]
-            own_pvalue, name = min(2 * min(sides), 1.0), str(TemperatureScore())
+            own_pvalue, name = min(2 * min(sides), 1.0), _SCORE
         confidence, accuracy = sample.once(_confidence_and_accuracy)
         gap = confidence - accuracy
         if own_pvalue <= DIRECTION_LEVEL and abs(gap) > _ROUNDING and score * gap < 0:

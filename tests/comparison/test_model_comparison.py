@@ -176,7 +176,7 @@ level, adjusted for the numbers of models and of pairs.
 PRINTED_MODEL = """
 logistic (whole prediction, 899 observations)
 Calibration is rejected at the 5 % level (p = 0.01). The model is
-under-confident: average confidence 0.8745, accuracy 0.96 (TemperatureScore(), p
+under-confident: average confidence 0.8745, accuracy 0.96 (temperature score, p
 = 0.01).
 The l2 calibration error is 0.0438 (95 % confidence interval 0.0270 to 0.0599).
 ECE 0.04799; a calibrated model with these predictions has 0.04638 on average

@@ -146,7 +146,7 @@ def test_printed_where_rejected():
 Calibration test (Omnibus, whole prediction, 300 observations, 3 outcomes)
 Calibration is rejected at the 5 % level (p = 0.001, the smallest p-value
 possible with 999 draws). The model is over-confident: average confidence
-0.7348, accuracy 0.58 (TemperatureScore(), p = 0.002).
+0.7348, accuracy 0.58 (temperature score, p = 0.002).
 The l2 calibration error is 0.2148 (95 % confidence interval 0.1477 to 0.2861).
 ECE 0.1672; a calibrated model with these predictions has 0.0462 on average and
 at most 0.06802 in 95 % of data sets.

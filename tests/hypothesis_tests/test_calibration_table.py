@@ -227,8 +227,8 @@ def test_printed():
     expected = """\
 Calibration table (Omnibus, 5 lenses, 400 observations)
 Calibration is rejected at the 5 % level (global p = 0.001). The model is
-over-confident: average confidence 0.6768, accuracy 0.5925 (TemperatureScore(),
-p = 0.002). All 5 single tests reject after Holm's correction.
+over-confident: average confidence 0.6768, accuracy 0.5925 (temperature score, p
+= 0.002). All 5 single tests reject after Holm's correction.
 The l2 calibration error is 0.0896 (95 % confidence interval 0.0000 to 0.1604).
 ECE 0.1031; a calibrated model with these predictions has 0.0621 on average and
 at most 0.08452 in 95 % of data sets.

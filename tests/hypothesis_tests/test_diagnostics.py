@@ -60,7 +60,7 @@ def test_direction(temperature, direction):
         assert result.direction == direction, n_classes
         assert np.sign(result.score) == (1 if direction == "under-confident" else -1), n_classes
         top = predicted.max(axis=1).mean(), (predicted.argmax(axis=1) == y_true).mean()
-        numbers = f"average confidence {top[0]:.4g}, accuracy {top[1]:.4g} (TemperatureScore(), p = 0.01)"
+        numbers = f"average confidence {top[0]:.4g}, accuracy {top[1]:.4g} (temperature score, p = 0.01)"
         assert f"The model is {direction}: {numbers}." in words(result), n_classes
         for statistic in (caltest.TemperatureScore(), caltest.Spiegelhalter()):
             assert run(y_true, predicted, statistic).direction == direction, (str(statistic), n_classes)
@@ -254,7 +254,7 @@ def test_direction_of_a_rare_event_is_about_its_frequency():
         event = (rng.random(8_000) < factor * risk).astype(int)
         result = caltest.calibration_test(event, risk, **options)
         assert result.direction == direction
-        numbers = f"average prediction {risk.mean():.4g}, frequency {event.mean():.4g} (TemperatureScore(), p = 0.01)"
+        numbers = f"average prediction {risk.mean():.4g}, frequency {event.mean():.4g} (temperature score, p = 0.01)"
         assert result.direction_words == f"The event is {than} frequent than predicted: {numbers}."
         assert result.conclusion.endswith(result.direction_words)
         turned = caltest.calibration_test(1 - event, 1 - risk, **options)

@@ -61,7 +61,7 @@ def test_decisions(result):
     not_rejected = replace(result, pvalue=0.2, direction="over-confident").conclusion
     assert not_rejected.endswith("This does not prove that the model is calibrated.")
     assert "over-confident" not in not_rejected
-    towards = "The model is over-confident: average confidence 0.95, accuracy 0.93 (TemperatureScore(), p = 0.001)."
+    towards = "The model is over-confident: average confidence 0.95, accuracy 0.93 (temperature score, p = 0.001)."
     assert replace(result, pvalue=0.01, direction_words=towards).conclusion.endswith(f"). {towards}")
 
 
