@@ -131,6 +131,11 @@ def _growth(scale: Scale, file: Path) -> str:
 ![Time of a call against observations, classes, cells and resamples]({figure.name})
 
 A curve ends where a call would take too long to measure.
+
+A state of [predictions that do not fit into memory](streaming.md#speed) is drawn by
+`python benchmarks/streaming.py --figure`, and its data are in [streaming-cost.csv](data/streaming-cost.csv):
+
+![Time of a state for each row, against rows, micro-cells, classes and workers](images/streaming-cost.png)
 """
 
 

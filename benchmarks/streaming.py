@@ -2,13 +2,15 @@
 
 Run `python benchmarks/streaming.py [--rows 10000000]`. All are measured in the same run, interleaved, in process time
 (of all threads; one each). `python benchmarks/streaming.py --generated 1000000000` adds so many generated rows to one
-state for each processor, and prints the largest memory at a hundredth of them and at the end.
+state for each processor, and prints the largest memory at a hundredth of them and at the end. `--figure` draws the cost
+against rows, micro-cells, classes and workers, in about a minute: `docs/images/streaming-cost.png`, and its data.
 """
 
 import argparse
 import os
 import resource
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,7 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from caltest.streaming import CalibrationState, scan
+sys.path[0] = str(Path(__file__).parents[1])  # this checkout, whatever is installed
+
+from benchmarks import machine, streaming_cost  # noqa: E402
+from caltest.streaming import CalibrationState, scan  # noqa: E402
 
 ROUNDS = 5
 
@@ -69,8 +74,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10**7)
     parser.add_argument("--generated", type=int)
+    parser.add_argument("--figure", action="store_true", help="write the figure of the cost and its data; some minutes")
     options = parser.parse_args()
-    if options.generated:
+    if options.figure:
+        streaming_cost.write(machine.ROOT / "docs", streaming_cost.Sizes())
+    elif options.generated:
         add_generated(options.generated)
     else:
         compare(options.rows)

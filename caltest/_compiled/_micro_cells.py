@@ -1,5 +1,7 @@
 """Exact sums of predictions and outcomes in micro-cells."""
 
+import math
+
 import numpy as np
 
 from caltest._compiled._jit import inner, kernel
@@ -10,6 +12,11 @@ DEEPEST = 64
 _LOG_UNIT = 2.0**44
 _FRACTION = 2**52 - 1  # bits of the fraction of a double
 _BIAS = 1023  # of its exponent
+_NORMAL, _UP = 2.0**-1022, 2.0**64  # the smallest double with all digits, and a factor for smaller ones
+_ROOT_HALF = 0x3FE6A09E667F3BCD  # bits of the square root of 1/2
+_OFFSET = 1024 << 52
+_TWO_52, _WHOLE = 2.0**52, 1075 << 52  # bits of 2^52, whose fraction is a whole number
+_LOG_2 = math.log(2)
 _BLOCK = 2048
 _MOST_ROWS = 2**10  # of a micro-cell, whose sums do not overflow
 
@@ -63,12 +70,31 @@ def _place_extremes(event, power, last, cells, units):
 
 
 @inner
-def _add_logarithms(event, outcome, log_event, log_rest, logs):
+def _logarithm(p):
+    """Return log p for p > 0, and any number for 0, by operations that every processor rounds alike.
+
+    With p = m 2^k and m between the square roots of 1/2 and of 2, log m is the series of 2 artanh((m - 1) / (m + 1)).
+    """
+    tiny = p < _NORMAL
+    bits = np.float64(p * _UP if tiny else p).view(np.int64)
+    exponent = (bits - _ROOT_HALF + _OFFSET) >> 52  # k + 1024, of which no sign is shifted
+    m = np.int64(bits - (exponent << 52) + _OFFSET).view(np.float64)
+    k = np.int64(exponent | _WHOLE).view(np.float64) - (_TWO_52 + 1024.0)
+    k -= 64.0 if tiny else 0.0
+    s = np.true_divide(m - 1.0, m + 1.0)  # without the check that it is not divided by 0, which is slow
+    z = s * s
+    series = 1 / 13 + z * (1 / 15 + z * (1 / 17 + z * (1 / 19)))
+    series = 1 / 3 + z * (1 / 5 + z * (1 / 7 + z * (1 / 9 + z * (1 / 11 + z * series))))
+    return k * _LOG_2 + (2.0 * s + 2.0 * s * z * series)
+
+
+@inner
+def _add_logarithms(event, outcome, logs):
     own_high = own_low = expected_high = expected_low = 0
     for i in range(event.size):
         p = event[i]
-        of_event = log_event[i] if p > 0.0 else 0.0  # never expected, and counted as impossible if it happens
-        of_rest = log_rest[i] if p < 1.0 else 0.0
+        of_event = _logarithm(p) if p > 0.0 else 0.0  # never expected, and counted as impossible if it happens
+        of_rest = _logarithm(1.0 - p) if p < 1.0 else 0.0
         rest = np.int64(0.5 - _LOG_UNIT * of_rest)
         own = rest + np.int64(outcome[i]) * (np.int64(0.5 - _LOG_UNIT * of_event) - rest)
         expected = np.int64(0.5 - _LOG_UNIT * (p * of_event + (1.0 - p) * of_rest))
@@ -103,11 +129,10 @@ def carry(narrow, wide):
 
 
 @kernel
-def add_rows(event, outcome, log_event, log_rest, power, narrow, wide, logs):
+def add_rows(event, outcome, power, narrow, wide, logs):
     """Add rows to the sums of their micro-cells; every addition is one of integers, so that any order is the same.
 
-    ``event (n_rows,)`` are probabilities in [0, 1], ``outcome (n_rows,)`` is 0 or 1, ``log_event`` and ``log_rest`` are
-    the logarithms of the probability and of its complement. The edges of the micro-cells are
+    ``event (n_rows,)`` are probabilities in [0, 1], ``outcome (n_rows,)`` is 0 or 1. The edges of the micro-cells are
     ``j / 2 ** power`` and ``j / 1800``; below the first and above the last of the former they are powers of 2 down to
     2^-64 and complements of powers of 2, and 0 and 1 have a micro-cell each.
 
@@ -124,7 +149,7 @@ def add_rows(event, outcome, log_event, log_rest, power, narrow, wide, logs):
         p, y, found, distance = event[start:stop], outcome[start:stop], cells[: stop - start], units[: stop - start]
         if _place(p, power, found, distance) > 0:
             _place_extremes(p, power, narrow.shape[0] // 2 - 1, found, distance)
-        _add_logarithms(p, y, log_event[start:stop], log_rest[start:stop], logs)
+        _add_logarithms(p, y, logs)
         for i in range(p.size):
             q = distance[i]
             r = (q + 2**25) >> 26

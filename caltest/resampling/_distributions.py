@@ -257,6 +257,11 @@ class CellDistribution:
         kept = self.mass > negligible
         return CellDistribution(self.values[kept], self.mass[kept])
 
+    def less(self, noise: float) -> CellDistribution:
+        """Return the distribution with so much less mass of every atom, without the atoms that have no more."""
+        kept = self.mass > noise
+        return CellDistribution(self.values[kept], self.mass[kept] - noise)
+
     def cut_off(self, scale: float) -> CellDistribution:
         """Return the distribution of the contribution or ``scale``, whichever is smaller."""
         return CellDistribution.of(np.minimum(self.values, scale), self.mass)

@@ -41,7 +41,7 @@ class CalibrationState:
     probability of the event, y its indicator. For every micro-cell and outcome the state holds the number of
     observations and the sums of d, :math:`d^2` and :math:`d^3`, where d is the distance of p from the lower end of the
     micro-cell. The sums are integers: d is an integer multiple of a power of 2 for every double above :math:`2^{-64}`.
-    So every order of batches and of merging, and any number of workers, give the same bits.
+    So every order of batches and of merging, any number of workers, and every processor give the same bits.
 
     Binned statistics whose edges are edges of micro-cells are exact, up to rounding of doubles. For null distributions
     the predictions of a micro-cell are replaced by two with the same sums of 1, p, :math:`p^2` and :math:`p^3`. With

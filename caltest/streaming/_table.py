@@ -39,18 +39,13 @@ class MicroTable:
         """Add outcomes 0 and 1 and probabilities of the event in [0, 1], ``(n_rows,)``, numbers of any type."""
         self._expect(len(event))
         size = min(_BLOCK, len(event))
-        prob, log_event, log_rest = np.empty((3, size))
-        happened = np.empty(size, dtype=np.uint8)
-        with np.errstate(divide="ignore"):
-            for start in range(0, len(event), size):
-                n = min(size, len(event) - start)
-                p, y, a, b = prob[:n], happened[:n], log_event[:n], log_rest[:n]
-                p[:] = event[start : start + n]
-                y[:] = outcome[start : start + n]
-                np.subtract(1.0, p, out=b)
-                np.log(p, out=a)
-                np.log(b, out=b)
-                add_rows(p, y, a, b, self._cells.power, self._narrow, self._wide, self._logs)
+        prob, happened = np.empty(size), np.empty(size, dtype=np.uint8)
+        for start in range(0, len(event), size):
+            n = min(size, len(event) - start)
+            p, y = prob[:n], happened[:n]
+            p[:] = event[start : start + n]
+            y[:] = outcome[start : start + n]
+            add_rows(p, y, self._cells.power, self._narrow, self._wide, self._logs)
         self.n_samples += len(event)
 
     def merge(self, other: MicroTable) -> None:

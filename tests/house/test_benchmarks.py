@@ -22,6 +22,7 @@ from benchmarks import (
     problems,
     recalibration,
     software,
+    streaming_cost,
     timing,
     training,
     which_estimator,
@@ -321,3 +322,12 @@ def test_a_network_is_trained_and_judged():
     unscaled, scaled = training.measure("UCE, 10", 0, epochs=3)
     assert unscaled["accuracy"] == scaled["accuracy"] > 0.3
     assert unscaled["temperature"] == 1 != scaled["temperature"]
+
+
+@pytest.mark.slow
+def test_the_cost_of_a_state_is_drawn(tmp_path):
+    found = streaming_cost.measure(streaming_cost.Sizes((800,), (64, 4096), (2, 3), (1,)))
+    assert (found["ns_per_row"] > 0).all()
+    assert set(found["axis"]) == set(streaming_cost.LABELS)
+    streaming_cost.draw(found, tmp_path / "cost.png")
+    assert (tmp_path / "cost.png").stat().st_size > 10_000

@@ -1,5 +1,6 @@
 """Cells of fitted partitions and sums over them, against their loops."""
 
+import math
 from functools import cache
 
 import numpy as np
@@ -111,3 +112,15 @@ def test_sums_over_other_cells_do_not_add_up():
 
 def test_the_smaller_type_holds_the_cells():
     assert [cell_dtype(n) for n in (1, 65_535, 65_536)] == [np.uint16, np.uint16, np.uint32]
+
+
+def test_sums_of_many_predictions_are_rounded_block_by_block():
+    """One after the other they would be off by some 1e-9."""
+    rng = np.random.default_rng(0)
+    p = rng.random(2**20)
+    sample = make_sample(rng.random(2**20) < p, p, lens=caltest.Canonical())
+    cells = sample.cells(caltest.EqualWidth(2))
+    for b in range(2):
+        for k in range(2):
+            exact = math.fsum(sample.given[cells.members(b), k])
+            assert abs(cells.predicted_sum[b, k] - exact) < 32 * np.spacing(exact)

@@ -30,6 +30,7 @@ def problem(kind: str, n: int = 2000) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(1)
     p = {
         "uniform": lambda: rng.random(n),
+        "vague": lambda: rng.beta(20, 20, n),
         "sharp": lambda: rng.beta(0.1, 0.1, n),
         "rare": lambda: rng.beta(0.3, 300, n),
         "ties": lambda: np.round(rng.random(n), 2),
@@ -89,11 +90,22 @@ def test_exact_pvalues_agree_with_those_in_memory(kind):
         found = state.test(statistic)
         assert found.pvalue == pytest.approx(expected.pvalue, rel=1e-9, abs=1e-14), (kind, statistic)
         assert found.noise_floor == pytest.approx(expected.noise_floor, rel=1e-9, abs=1e-12)
-    # Many cells: in memory the tail is known to about 1e-4 only, and rounding of the observed value moves it by 1e-6.
     for statistic in (ECE(EqualWidth(15)), HosmerLemeshow(EqualWidth(10))):
         expected = caltest.calibration_test(y, p, statistic=statistic, method="exact")
         if kind != "constant":  # the value in memory misses a tie by rounding
-            assert state.test(statistic).pvalue == pytest.approx(expected.pvalue, rel=2e-6), (kind, statistic)
+            assert state.test(statistic).pvalue == pytest.approx(expected.pvalue, rel=1e-9), (kind, statistic)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "vague", "sharp", "rare", "float32"])
+@pytest.mark.parametrize("n", [3000, pytest.param(300_000, marks=pytest.mark.slow)])
+def test_exact_pvalues_of_many_cells_agree_with_those_in_memory(kind, n):
+    """The tail of many cells is computed on a grid, to about 1e-4; the grid must be the same on both ways."""
+    y, p = problem(kind, n)
+    state = CalibrationState().update(y, p)
+    for n_cells in (15, 30, 100):
+        for statistic in (ECE(EqualWidth(n_cells)), HosmerLemeshow(EqualWidth(n_cells))):
+            expected = caltest.calibration_test(y, p, statistic=statistic, method="exact").pvalue
+            assert state.test(statistic).pvalue == pytest.approx(expected, rel=1e-9), (kind, statistic)
 
 
 @pytest.mark.parametrize("kind", ["uniform", "sharp", "rare", "two"])
@@ -273,8 +285,8 @@ def test_ten_million_observations(kind):
     state = states[0]
     for statistic in STATISTICS[:2]:
         expected = caltest.calibration_error(y, p, statistic=statistic)
-        assert state.error(statistic) == pytest.approx(expected, rel=1e-9, abs=1e-12)
-    for statistic in (ECE(EqualWidth(2)), MCE(EqualWidth(15))):
+        assert state.error(statistic) == pytest.approx(expected, rel=1e-10)
+    for statistic in (ECE(EqualWidth(2)), MCE(EqualWidth(15)), ECE(EqualWidth(100)), HosmerLemeshow(EqualWidth(30))):
         expected = caltest.calibration_test(y, p, statistic=statistic, method="exact").pvalue
         assert state.test(statistic).pvalue == pytest.approx(expected, rel=1e-9, abs=1e-14)
 
