@@ -141,6 +141,11 @@ class Confidence(Lens):
         """Return the outcome of each class, ``(n_samples, n_classes)``."""
         return (np.arange(prob.shape[1]) == prob.argmax(axis=1)[:, None]).view(np.uint8)
 
+    def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> Problem:
+        """Return the induced problem, without the table of all classes."""
+        top = prob.argmax(axis=1)
+        return _event(prob[np.arange(len(prob)), top]), (top == outcome).astype(np.int64)
+
 
 @dataclass(frozen=True, repr=False)
 class TopK(Lens):

@@ -13,11 +13,12 @@ _INFINITY = 0x7F800000  # as float32; NaN and negative numbers have larger bits
 
 
 def stable_order(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Return ``np.argsort(values, kind="stable")``, several times faster unless some values differ by rounding only.
+    """Return ``np.argsort(values, kind="stable")``, several times faster.
 
     Positive doubles are ordered as the integers with the same bits. The lowest bits make room for the place, so that
-    the keys are distinct, a fast sort brings along the places, and equal values keep their order. If different values
-    share a key, or values are negative, NumPy's stable sort is used. Numbers of 32 bits leave room enough.
+    the keys are distinct, a fast sort brings along the places, and equal values keep their order. Different values that
+    share a key are sorted afterwards. If values are negative, NumPy's stable sort is used. Numbers of 32 bits leave
+    room enough.
     """
     if values.dtype == np.float32 and len(values) < _MOST_PLACES:
         short = (values + np.float32(0)).view(np.uint32)  # 0.0 instead of -0.0
@@ -33,17 +34,27 @@ def stable_order(values: NDArray[Any]) -> NDArray[np.int64]:
     for start in range(0, len(key), _BLOCK):
         key[start : start + _BLOCK] |= np.arange(start, min(start + _BLOCK, len(key)))
     key.sort()
-    if np.all(key[:1] >= 0):
-        key &= (np.int64(1) << bits) - 1
-        if _is_increasing(value, key):
-            return key
-    return np.argsort(values, kind="stable")
+    if not np.all(key[:1] >= 0):
+        return np.argsort(values, kind="stable")
+    mixed = _places_of_mixed_keys(value, key, bits)
+    key &= (np.int64(1) << bits) - 1
+    if mixed.size:
+        some = key[mixed]  # in the order of their keys, and of their places where these are equal
+        key[mixed] = some[np.argsort(value[some], kind="stable")]
+    return key
 
 
-def _is_increasing(value: NDArray[np.float64], order: NDArray[np.int64]) -> bool:
-    """Return whether no value is below the one before it in this order; in parts, which take little memory."""
-    for start in range(0, len(order), _BLOCK):
-        ordered = value[order[start : start + _BLOCK + 1]]
-        if not np.all(ordered[:-1] <= ordered[1:]):
-            return False
-    return True
+def _places_of_mixed_keys(value: NDArray[np.float64], key: NDArray[np.int64], bits: np.int64) -> NDArray[np.int64]:
+    """Return the places, in the order of the keys, of all that share a key with a larger value before them."""
+    mask = (np.int64(1) << bits) - 1
+    wrong = [np.empty(0, dtype=np.int64)]
+    for start in range(0, len(key), _BLOCK):  # in parts, which take little memory
+        ordered = value[key[start : start + _BLOCK + 1] & mask]
+        wrong.append(start + np.flatnonzero(ordered[1:] < ordered[:-1]))
+    found = np.concatenate(wrong)
+    if not found.size:
+        return found
+    shared = np.unique(key[found] >> bits)
+    first = np.searchsorted(key, shared << bits)
+    size = np.searchsorted(key, (shared + 1) << bits) - first
+    return np.repeat(first - np.cumsum(size) + size, size) + np.arange(size.sum())

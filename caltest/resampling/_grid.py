@@ -16,8 +16,6 @@ SMALLEST_GRID = 2**14
 """Number of points."""
 _BLOCK = 2**18
 _SLOPES = (9.0, 7.0, 5.0, 3.0, 1.5, 0.7, 0.3, 0.1)  # over the standard deviation
-_NOISE = 1e-15  # of a mass that a Fourier transform returned, over the largest one
-_PARTS = 8  # of the end of a grid: it is a power of 2^(1/8)
 _NOISE = 1e-13  # of a mass that a Fourier transform returned, over the largest one
 _PARTS = 8  # the end of a grid is a power of 2^(1/8)
 _FEWEST_STEPS, _ROOM = 256, 64  # of the grid: below a quantile, and above it, where it smears atoms

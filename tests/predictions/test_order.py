@@ -28,9 +28,11 @@ def test_all_kinds_of_values(dtype):
     p = rng.random(3000)
     kinds = {
         "softmax": np.exp(30 * rng.standard_normal(3000)) / 1e40,
+        "nearly 1": 1 - np.exp(-30 * p) * 1e-3,
         "nearly equal": 0.1 + 1e-17 * rng.integers(0, 9, 3000),
         "of both signs": p - 0.5,
         "zeros of both signs": np.where(p < 0.5, 0.0, -0.0),
+        "near each other": rng.choice([0.25, 0.5, 0.75], 3000) + 2.0**-52 * rng.integers(0, 3000, 3000),
         "denormal": 5e-324 * rng.integers(0, 9, 3000),
         "infinite": np.where(p < 0.1, np.inf, p),
         "missing": np.where(p < 0.1, np.nan, p),
