@@ -66,7 +66,9 @@ class CumulativeSpline:
         """Return the values at the knots of the best spline with ``low <= slope @ values <= high``.
 
         The quadratic programme is solved with the constraints that the solution violates, which are added until none
-        is left; each is a least distance problem (Lawson and Hanson 1974, chapter 23), solved by `scipy.optimize.nnls`.
+        is left, while those that are not needed any more are left out: the distance grows with every round, so that no
+        set comes back. Each round is a least distance problem (Lawson and Hanson 1974, chapter 23), solved by
+        `scipy.optimize.nnls`.
         """
         target = self.projection(height)
         direction = np.linalg.solve(self.triangular.T, slope.T).T  # slopes as functions of the coordinates
@@ -77,10 +79,13 @@ class CumulativeSpline:
             worst = _worst_of_runs(short) & ~active
             if not worst.any():
                 break
-            active |= worst
-            rows = np.concatenate([direction[active[0]], -direction[active[1]]])
-            limit = np.concatenate([low[active[0]], -high[active[1]]])
-            found = target + _least_distance(rows, limit - rows @ target)
+            side, place = np.nonzero(active | worst)
+            rows = np.where(side == 0, 1.0, -1.0)[:, None] * direction[place]
+            limit = np.where(side == 0, low[place], -high[place])
+            change, needed = _least_distance(rows, limit - rows @ target)
+            found = target + change
+            active[:] = False
+            active[side[needed], place[needed]] = True
         return np.linalg.solve(self.triangular, found)
 
 
@@ -90,11 +95,12 @@ def _worst_of_runs(short: Floats) -> NDArray[np.bool_]:
     return (short > _TOLERANCE) & (short >= padded[:, :-2]) & (short >= padded[:, 2:])
 
 
-def _least_distance(rows: Floats, limit: Floats) -> Floats:
-    """Return the shortest vector x with ``rows @ x >= limit``; there is one."""
+def _least_distance(rows: Floats, limit: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the shortest vector x with ``rows @ x >= limit``, and which rows determine it; there is one."""
     from scipy.optimize import nnls
 
     matrix = np.vstack([rows.T, limit])
     aim = np.append(np.zeros(rows.shape[1]), 1.0)
-    residual = matrix @ nnls(matrix, aim)[0] - aim
-    return -residual[:-1] / residual[-1]
+    multiplier = nnls(matrix, aim)[0]
+    residual = matrix @ multiplier - aim
+    return -residual[:-1] / residual[-1], multiplier > 0
