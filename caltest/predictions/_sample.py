@@ -144,11 +144,11 @@ class Sample:
 
     def take(self, row: NDArray[np.int64]) -> Sample:
         """Return the sample of the observations at the given positions (increasing, repeats allowed)."""
-        given = self.given[row]
+        given = np.take(self.given, row, axis=0)  # several times as fast as an index
         return Sample(
             given,
             self.outcome[row],
-            given if self.given_null is self.given else self.given_null[row],
+            given if self.given_null is self.given else np.take(self.given_null, row, axis=0),
             self.row[row],
             None if self.weight is None else self.weight[row],
             None if self.group is None else self.group[row],
@@ -228,11 +228,11 @@ def induce(
     if row is None:
         row = np.arange(len(prob))
     else:
-        prob = prob[row]
+        prob = np.take(prob, row, axis=0)
     prob = np.ascontiguousarray(prob)
     return Sample(
         prob,
-        outcome[row].astype(outcome_dtype(prob.shape[1])),
+        outcome.astype(outcome_dtype(prob.shape[1]))[row],
         prob,
         row,
         None if weight is None else weight[row],
