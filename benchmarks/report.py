@@ -62,11 +62,11 @@ def write(file: Path, scale: Scale, names: list[str], *, quick: bool) -> None:
     """Measure the named sections and write them to ``file``."""
     begun = os.getloadavg()
     warning = "\n**A smoke test with `--quick`: the numbers mean nothing.**\n" if quick else ""
-    parts = [HEAD.format(command=COMMAND + (" --quick" if quick else ""), warning=warning), machine.description(begun)]
+    head, parts = HEAD.format(command=COMMAND + (" --quick" if quick else ""), warning=warning), []
     for name in names:
         print(f"== {name}", flush=True)
         parts.append(SECTIONS[name](scale, file))
-        file.write_text("\n".join(parts))  # what is measured is not lost
+        file.write_text("\n".join([head, machine.description(begun), *parts]))  # what is measured is not lost
     print(f"written: {file}")
 
 
