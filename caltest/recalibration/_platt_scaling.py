@@ -25,8 +25,9 @@ class PlattScaling(Recalibrator):
 
     Slope and intercept have the greatest likelihood for Platt's targets :math:`(n_+ + 1) / (n_+ + 2)` instead of 1
     and :math:`1 / (n_- + 2)` instead of 0, with :math:`n_+` labels of the class and :math:`n_-` others, so that they
-    are finite even if predictions separate the labels; with weights they are the shares of the weight, times the number
-    of observations. Two classes need one function, that of the second class.
+    are finite even if predictions separate the labels. Weights that are whole numbers are numbers of labels, as in
+    scikit-learn; of others only the proportions count, and their sum is taken for the number of observations with
+    positive weight. Two classes need one function, that of the second class.
 
     Parameters
     ----------
@@ -92,7 +93,8 @@ class PlattScaling(Recalibrator):
 
 def platt_targets(event: NDArray[np.bool_], weight: Floats) -> Floats:
     """Return Platt's targets of labels ``(n_samples,)``: probabilities that are a little away from 0 and 1."""
-    n_samples = len(event)
-    n_event = float(n_samples * (weight[event].sum() / weight.sum()))
-    n_rest = n_samples - n_event
+    n_event, n_rest = float(weight[event].sum()), float(weight[~event].sum())
+    if not np.array_equal(weight, np.rint(weight)):  # weights that sum to 1 would make all targets 1/2
+        unit = (n_event + n_rest) / np.count_nonzero(weight)
+        n_event, n_rest = n_event / unit, n_rest / unit
     return np.where(event, (n_event + 1) / (n_event + 2), 1 / (n_rest + 2))

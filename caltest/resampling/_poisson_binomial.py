@@ -107,16 +107,24 @@ class PoissonBinomial:
         >>> count.first, count.pmf.round(12).tolist()
         (0, [0.25, 0.5, 0.25])
         """
-        p = np.clip(probabilities, 0.0, 1.0)
-        mean = p.sum()
-        parts = (p[start : start + _BLOCK_VALUES] for start in range(0, len(p), _BLOCK_VALUES))
-        variance = sum(float((part * (1 - part)).sum()) for part in parts)
-        window = _Window.of(mean, variance, len(p))
-        likely = p > 0.5  # counted down from certain, so that phases stay small
+        starts = range(0, len(probabilities), _BLOCK_VALUES)
+        parts = [probabilities[start : start + _BLOCK_VALUES] for start in starts]  # not copies of millions at once
+        mean = variance = 0.0
+        for part in parts:
+            p = np.clip(part, 0.0, 1.0)
+            mean += p.sum()
+            variance += (p * (1 - p)).sum()
+        window = _Window.of(mean, variance, len(probabilities))
         real, imag, *batch = np.empty((4, len(window.frequency)))
-        np.subtract(p, 1, out=p, where=likely)
-        characteristic_function(p, *window.waves, real, imag, *batch)
-        return window.invert(real + 1j * imag, int(likely.sum()))
+        values, n_likely = np.ones(len(window.frequency), dtype=complex), 0
+        for part in parts:
+            p = np.clip(part, 0.0, 1.0)
+            likely = p > 0.5  # counted down from certain, so that phases stay small
+            np.subtract(p, 1, out=p, where=likely)
+            characteristic_function(p, *window.waves, real, imag, *batch)
+            values *= real + 1j * imag
+            n_likely += int(likely.sum())
+        return window.invert(values, n_likely)
 
     @classmethod
     def of_weighted(cls, probabilities: NDArray[np.float64], weight: NDArray[np.float64]) -> PoissonBinomial:

@@ -55,9 +55,12 @@ def test_logits_near_certainty_keep_their_digits():
 
 
 @pytest.mark.parametrize("method", [PlattScaling(), BetaCalibration()])
-def test_only_the_proportions_of_weights_matter(method):
+def test_whole_weights_are_repetitions_and_of_others_the_proportions_matter(method):
     score, label = np.array([0.1, 0.2, 0.8, 0.9]), np.array([0, 0, 1, 1])
     plain = method.fit(score, label).predict_proba(score)
-    for each in (1e-3, 0.25, 2.0, 1e3):
+    for each in (1e-3, 0.25, 1.5, 1000.5):
         weighted = method.fit(score, label, np.full(4, each)).predict_proba(score)
         np.testing.assert_allclose(weighted, plain, rtol=1e-9)
+    weighted = method.fit(score, label, np.array([3, 0, 1, 2])).predict_proba(score)
+    repeated = method.fit(score[[0, 0, 0, 2, 3, 3]], label[[0, 0, 0, 2, 3, 3]]).predict_proba(score)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-9)
