@@ -44,8 +44,12 @@ NETWORKS = {
     "ResNet": "cifar10_resnet_orig",
     "ResNet-50": "top1_cifar10_resnet50",
     "ImageNet ResNet-152": "top1_imagenet_resnet152",
+    "digits, logistic regression": "logistic_regression",
+    "digits, naive Bayes": "naive_bayes",
+    "digits, random forest": "random_forest",
+    "digits, neural network": "neural_network",
 }
-"""CIFAR-10 unless another data set is named. Of the last two only the largest probability is known."""
+"""CIFAR-10 unless another data set is named. Of ResNet-50 and ResNet-152 only the largest probability is known."""
 METRICS = "disagreement-recalibrated-values.csv"  # written by benchmarks/disagreement.py
 TOP1 = caltest.Confidence()
 EVENTS = {
@@ -69,8 +73,16 @@ def load(name):
     if name == "VGG-16":
         y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
         return y_true, y_prob.astype(float)
+    if is_digits(name):
+        y_true, models = caltest.datasets.load_digits_predictions()
+        return y_true, models[NETWORKS[name]].astype(float)
     with np.load(DATA / f"{NETWORKS[name]}.npz") as held:
         return held["labels"], held["scores" if "scores" in held else "probs"].astype(float)
+
+
+def is_digits(name):
+    """Return whether a model is one of the bundled classifiers of scikit-learn's digits."""
+    return name.startswith("digits")
 
 
 def fitted(y_true, y_prob, known, quick):
@@ -236,13 +248,14 @@ def marked(values, pairs):
 
 
 def summary(pairs):
-    """Return how many pairs of methods are told apart, with and without the uncalibrated network."""
+    """Return how many pairs of methods are told apart, with and without uncalibrated models; networks and digits."""
     lines = []
     for name, group in pairs.groupby("table", sort=True):
-        first, good = group[group["a"] == BEFORE], group[group["a"] != BEFORE]
-        shown = [f"{(part['adjusted'] <= LEVEL).sum()} of {len(part)}" for part in (first, good)]
-        lines.append((name, *shown))
-    return table(("table", "a method and no recalibration", "two methods"), lines)
+        digits, first = group["network"].map(is_digits), group["a"] == BEFORE
+        parts = [group[kind & some] for kind in (~digits, digits) for some in (first, ~first)]
+        lines.append((name, *(f"{(part['adjusted'] <= LEVEL).sum()} of {len(part)}" for part in parts)))
+    heads = ("a method and no recalibration", "two methods")
+    return table(("table", *heads, *(f"digits: {head}" for head in heads)), lines)
 
 
 def orders(frame):
@@ -281,7 +294,8 @@ def main():
         parts.mkdir(parents=True, exist_ok=True)
         found = {"values": [], "pairs": []}
         for name in ["VGG-16", "ResNet-50"] if asked.quick else NETWORKS:
-            if name != "VGG-16" and not (DATA / f"{NETWORKS[name]}.npz").exists():
+            bundled = name == "VGG-16" or is_digits(name)
+            if not bundled and not (DATA / f"{NETWORKS[name]}.npz").exists():
                 print(f"{name}: left out, its predictions are not in {DATA}")
                 continue
             part = {kind: parts / f"{kind}-{NETWORKS[name]}{'-quick' * asked.quick}.csv" for kind in files}
