@@ -97,14 +97,18 @@ def reads_arguments(function: Callable[Parameters, Returned]) -> Callable[Parame
         if "random_state" in kwargs and "rng" in parameters:
             msg = f"{function.__name__}() has no `random_state`; use rng={kwargs['random_state']!r}."
             raise TypeError(msg)
+        if "n_bins" in kwargs and {"partition", "statistic"} & set(parameters):
+            cells = f"EqualWidth({kwargs['n_bins']!r})"
+            use = f"partition={cells}" if "partition" in parameters else f"statistic=ECE({cells})"
+            msg = f"{function.__name__}() has no `n_bins`; use {use}."
+            raise TypeError(msg)
         for name in _DESIGN:
             if name in kwargs and name not in parameters:
+                weights = name == "sample_weight"
                 others = (
-                    "calibration_test, calibration_error and reliability_curve"
-                    if name == "sample_weight"
-                    else ("calibration_test, reliability_curve and rejection_curve")
+                    "calibration_error and reliability_curve" if weights else "reliability_curve and rejection_curve"
                 )
-                msg = f"{function.__name__}() takes no `{name}`; {others} do."
+                msg = f"{function.__name__}() takes no `{name}`; calibration_test, {others} do."
                 raise TypeError(msg)
         try:
             bound = signature.bind(*args, **kwargs)

@@ -400,6 +400,13 @@ def test_random_state_is_answered_with_rng():
         caltest.calibration_test(LABEL)
 
 
+def test_n_bins_is_answered_with_cells():
+    with pytest.raises(TypeError, match=r"has no `n_bins`; use partition=EqualWidth\(10\)\."):
+        caltest.reliability_curve(LABEL, PROB, n_bins=10)
+    with pytest.raises(TypeError, match=r"use statistic=ECE\(EqualWidth\(10\)\)\."):
+        caltest.calibration_test(LABEL, PROB, n_bins=10)
+
+
 def test_draws_that_no_memory_holds_are_refused():
     for function in (caltest.calibration_test, caltest.bootstrap_interval, caltest.gce_table):
         message = "`n_resamples` = 1000000000000 draws need at least 8 TB of memory; this machine has "
