@@ -26,6 +26,11 @@ def by_loops(score, label, n_knots, residuals):
     return ordered, slope + (ordered if residuals else 0)
 
 
+def cut(value, score, n):
+    """The value, but no nearer to 0 or 1 than 1 / (n + 2) or the score itself."""
+    return np.clip(value, np.minimum(score, 1 / (n + 2)), np.maximum(score, (n + 1) / (n + 2)))
+
+
 @pytest.fixture(scope="module")
 def vgg():
     y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
@@ -41,7 +46,7 @@ def test_it_is_the_construction_of_the_paper(curve):
     wanted = np.empty(new.shape)
     for k in range(3):
         score, value = by_loops(prob[:, k], (y_true == k).astype(float), 6, curve == "residuals")
-        wanted[:, k] = np.clip(np.interp(new[:, k], score, value), 0, 1)
+        wanted[:, k] = cut(np.interp(new[:, k], score, value), new[:, k], 900)
     np.testing.assert_allclose(found, wanted / wanted.sum(axis=1, keepdims=True), atol=1e-9)
 
 
@@ -53,7 +58,7 @@ def test_the_confidence_is_recalibrated_as_in_the_program_of_the_authors_up_to_w
     score, label = confidence[:5000][order], right[:5000][order]
     for n_knots in (6, 13, 14):
         _, slope, knots = published(np.linspace(0, 1, 5000), np.cumsum(label - score) / 5000, n_knots)
-        wanted = np.clip(np.interp(confidence[5000:], score, score + slope), 0, 1)
+        wanted = cut(np.interp(confidence[5000:], score, score + slope), confidence[5000:], 5000)
         found = SplineCalibration(n_knots, Confidence()).fit(prob[:5000], y_true[:5000]).predict_event(prob[5000:])
         bend = np.abs(CubicSpline(np.linspace(0, 1, n_knots), knots, bc_type="natural")(np.linspace(0, 1, 99), 2)).max()
         assert np.abs(found - wanted).max() < 3 * bend / 5000
@@ -66,7 +71,8 @@ def test_a_target_has_the_probability_of_its_spline(target):
     event, found = fitted.predict_event(prob), fitted.predict_proba(prob)
     induced, label = target(prob, y_true)
     score, value = by_loops(induced[:, 1], label, 6, residuals=True)
-    np.testing.assert_allclose(event, np.clip(np.interp(induced[:, 1], score, value), 0, 1), atol=1e-9)
+    wanted = cut(np.interp(induced[:, 1], score, value), induced[:, 1], 800)
+    np.testing.assert_allclose(event, wanted, atol=1e-9)
     inside = np.broadcast_to(target.outcomes(prob) == 1, prob.shape)
     np.testing.assert_allclose(np.where(inside, found, 0).sum(axis=1), event, atol=1e-12)
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-12)
@@ -119,6 +125,21 @@ def test_constraints_and_cutting_off(vgg):
     assert min(value.min() for _, value in free.maps_) < -1e-4
     assert min(value.min() for _, value in bound.maps_) > -1e-9
     assert max(value.max() for _, value in bound.maps_) < 1 + 1e-9
+
+
+def test_no_probability_becomes_0_or_1(vgg):
+    """n observations cannot show that an event is impossible: a single one against it would refute calibration."""
+    y_true, prob = vgg
+    for target in (None, Confidence(), WithinTop(2)):
+        fitted = SplineCalibration(6, target).fit(prob[:5000], y_true[:5000])
+        assert fitted.least_ == 1 / 5002
+        found = fitted.predict_proba(prob[5000:])
+        assert ((found > 0) | (prob[5000:] == 0)).all()
+        assert ((found < 1) | (prob[5000:] == 1)).all()
+    never = SplineCalibration(target=ClassWise(1)).fit(np.full(8, 0.3), np.zeros(8, int))
+    np.testing.assert_allclose(never.predict_event([0.0, 0.01, 0.3]), [0.0, 0.01, 0.1])
+    certain = SplineCalibration(target=ClassWise(1)).fit(np.full(8, 0.3), np.ones(8, int))
+    np.testing.assert_allclose(certain.predict_event([0.3, 0.95, 1.0]), [0.9, 0.95, 1.0])
 
 
 def test_in_single_precision_points_on_a_line_are_left_out():
