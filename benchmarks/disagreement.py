@@ -167,24 +167,33 @@ def agreement(y_true, y_prob, name, docs):
 
 
 def temperatures(docs):
-    """Mean over splits of the temperature at which each metric is smallest, and of the ECE of the other half there."""
+    """Mean over splits of the temperature at which each metric is smallest, and of ECE and RMSCE of the other half."""
     y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     rng = np.random.default_rng(SEED)
     frames, reference = [], []
     for split in range(N_SPLITS):
         half, other = np.array_split(rng.permutation(len(y_true)), 2)
         best = best_temperatures(y_true[half], y_prob[half], held_out=(y_true[other], y_prob[other]))
-        frames.append(best.by_property().assign(split=split))
-        reference.append((best.log_temperature, best.log_judged, best.judged_before))
-    table = pd.concat(frames).groupby("property", sort=False)[["temperature", "judged"]].agg(["mean", "std"])
+        control = [root_mean_square(y_true[other], y_prob[other], t) for t in best.temperature]
+        of_control = mean_by_property(best.metrics, {"control": lambda chosen: np.array(control)[chosen]})  # noqa: B023
+        frames.append(best.by_property().assign(control=of_control["control"], split=split))
+        fixed = [root_mean_square(y_true[other], y_prob[other], t) for t in (best.log_temperature, 1.0)]
+        reference.append((best.log_temperature, best.log_judged, fixed[0], 1.0, best.judged_before, fixed[1]))
+    kept = ["temperature", "judged", "control"]
+    table = pd.concat(frames).groupby("property", sort=False)[kept].agg(["mean", "std"])
     table.columns = [" ".join(column) for column in table.columns]
-    mean, std = np.mean(reference, axis=0), np.std(reference, axis=0, ddof=1)
-    table.loc["log score"] = [mean[0], std[0], mean[1], std[1]]
-    table.loc["temperature 1"] = [1.0, 0.0, mean[2], std[2]]
+    both = np.stack([np.mean(reference, axis=0), np.std(reference, axis=0, ddof=1)], axis=1)
+    table.loc["log score"], table.loc["temperature 1"] = both[:3].ravel(), both[3:].ravel()
     table.to_csv(docs / "data" / "disagreement-temperatures.csv", float_format="%.5f")
     whole = best_temperatures(y_true, y_prob)
     whole.to_frame().to_csv(docs / "data" / "disagreement-temperatures-metrics.csv", index=False, float_format="%.5g")
     print(f"\ntemperatures\n{table.round(4).to_string()}\n{whole}", flush=True)
+
+
+def root_mean_square(y_true, y_prob, temperature):
+    """RMSCE at a temperature: the control of table 3 of the paper."""
+    scaled = at_temperature(y_prob.astype(float), temperature)
+    return caltest.calibration_error(y_true, scaled, statistic=caltest.statistics.RMSCE())
 
 
 def label_noise(docs, n_replicates, workers):

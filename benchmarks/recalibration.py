@@ -1,12 +1,12 @@
-"""The tables of Gupta et al. (2020) and Nixon et al. (2019) again, with noise floors and paired tests.
+"""The tables of Gupta et al. (2020) and Nixon et al. (2019) again, with noise floors, random splits and paired tests.
 
-``python benchmarks/recalibration.py`` writes ``docs/data/recalibration-values.csv`` and ``recalibration-pairs.csv`` and
-the tables of ``docs/recalibration-compared.md``. Each network is a part that is stored when it is finished, so that a
-stopped run resumes; ``--page`` writes the tables from the data that is there, ``--quick`` is a smoke test.
+``python benchmarks/recalibration.py`` writes ``docs/data/recalibration-values.csv``, ``recalibration-pairs.csv``, what
+Nixon's tables 3 and 4 need (by `benchmarks.disagreement`), and the tables of ``docs/recalibration-compared.md``. Each
+network is a part that is stored when it is finished, so that a stopped run resumes; ``--page`` writes the tables from
+the data that is there, ``--quick`` is a smoke test.
 """
 
 import argparse
-import io
 import os
 import sys
 import tempfile
@@ -26,13 +26,16 @@ import pandas as pd  # noqa: E402
 
 import caltest  # noqa: E402
 from benchmarks.machine import commit  # noqa: E402
-from benchmarks.markdown import table  # noqa: E402
+from benchmarks.recalibration_page import METHODS, read, with_tables  # noqa: E402
+from benchmarks.resampled_halves import N_SPLITS, SEED, halves, resampled_test  # noqa: E402
 from caltest import recalibration as repair  # noqa: E402
 from caltest.predictions import TopRank, WithinTop  # noqa: E402
+from caltest.predictions._sample import make_sample  # noqa: E402
 from caltest.resampling import correct_pvalues  # noqa: E402
+from caltest.simulation.replications._agreement import metric_values  # noqa: E402
+from caltest.simulation.replications._gce_properties import validate_metrics  # noqa: E402
+from caltest.statistics import GCE  # noqa: E402
 
-SEED = 20200612
-LEVEL = 0.05
 N_RESAMPLES = 999
 DATA = ROOT.parent / "shared" / "data"
 BEFORE, SPLINE = "Uncalibrated", "Spline"
@@ -50,7 +53,8 @@ NETWORKS = {
     "digits, neural network": "neural_network",
 }
 """CIFAR-10 unless another data set is named. Of ResNet-50 and ResNet-152 only the largest probability is known."""
-METRICS = "disagreement-recalibrated-values.csv"  # written by benchmarks/disagreement.py
+OF_32_METRICS = ("VGG-16",)
+"""Networks of Nixon's table 5; the paper has one."""
 TOP1 = caltest.Confidence()
 EVENTS = {
     "gupta-1": (caltest.KS(), TOP1, 6),
@@ -59,8 +63,9 @@ EVENTS = {
     "gupta-6": (caltest.ECE(caltest.EqualWidth(25)), TOP1, 13),
     "gupta-7 KDE-ECE": (caltest.KDEError(), TOP1, 6),
     "gupta-7 MCE": (caltest.MCE(caltest.EqualWidth(25)), TOP1, 6),
+    "gupta-7 Brier": (None, TOP1, 6),
 }
-"""Tables whose entries are an error of one event: statistic, event, knots of the spline."""
+"""Tables whose entries are an error of one event: statistic (None: the Brier score), event, knots of the spline."""
 BINNED = {
     "nixon-1 ECE": (caltest.ECE(caltest.EqualWidth(15)), TOP1),
     "nixon-1 class conditional ECE": (caltest.statistics.ClassConditionalECE(), None),
@@ -72,28 +77,25 @@ def load(name):
     """Return labels and probabilities of a network, in single file order."""
     if name == "VGG-16":
         y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-        return y_true, y_prob.astype(float)
-    if is_digits(name):
+    elif name.startswith("digits"):
         y_true, models = caltest.datasets.load_digits_predictions()
-        return y_true, models[NETWORKS[name]].astype(float)
-    with np.load(DATA / f"{NETWORKS[name]}.npz") as held:
-        return held["labels"], held["scores" if "scores" in held else "probs"].astype(float)
+        y_prob = models[NETWORKS[name]]
+    else:
+        with np.load(DATA / f"{NETWORKS[name]}.npz") as held:
+            y_true, y_prob = held["labels"], held["scores" if "scores" in held else "probs"]
+    prob = y_prob.astype(float)
+    return y_true.astype(int), prob if prob.ndim == 1 else prob / prob.sum(axis=1, keepdims=True)
 
 
-def is_digits(name):
-    """Return whether a model is one of the bundled classifiers of scikit-learn's digits."""
-    return name.startswith("digits")
+def is_bundled(name):
+    """Return whether caltest itself holds the predictions."""
+    return name == "VGG-16" or name.startswith("digits")
 
 
-def fitted(y_true, y_prob, known, quick):
-    """Return predictions of the test half by methods that were fitted to the calibration half."""
-    methods = {"Temp. Scaling": repair.TemperatureScaling(), "Vector Scaling": repair.VectorScaling()}
-    if not quick:
-        methods |= {"MS-ODIR, Dir-ODIR": repair.MatrixScaling()}  # the same map: only log probabilities are known
-    methods |= {SPLINE: repair.SplineCalibration()}
-    return {BEFORE: y_prob[~known]} | {
-        name: method.fit(y_prob[known], y_true[known]).predict_proba(y_prob[~known]) for name, method in methods.items()
-    }
+def fitted(known, new, methods):
+    """Return predictions of the observations ``new`` by methods fitted to the labels and predictions ``known``."""
+    y_true, y_prob = known
+    return {BEFORE: new} | {name: method.fit(y_prob, y_true).predict_proba(new) for name, method in methods.items()}
 
 
 def events(y_true, prob, lens):
@@ -103,180 +105,116 @@ def events(y_true, prob, lens):
     return (inside == y_true[:, None]).any(axis=1), np.take_along_axis(prob, inside, axis=1).sum(axis=1).clip(0, 1)
 
 
-def placed(prob, score, lens):
-    """Return probabilities whose event of a lens is that of ``prob`` and has this score; others share the rest."""
-    rank = np.argsort(-prob, axis=1, kind="stable")
-    found = np.zeros_like(prob)
-    if isinstance(lens, TopRank):
-        score = np.minimum(score, 0.5)  # a second class has no more
-        np.put_along_axis(found, rank[:, :2], np.column_stack([1 - score, score]), axis=1)
-        return found
-    size = 2 if isinstance(lens, WithinTop) else 1
-    found[:] = ((1 - score) / (prob.shape[1] - size))[:, None]
-    np.put_along_axis(found, rank[:, :size], (score / size)[:, None], axis=1)
-    return found
-
-
-def judged(key, y_true, y_prob, statistic, **lens):
-    """Return the row of an entry: the error, its mean if calibrated, and the p-value of calibration."""
+def judged(y_true, y_prob, statistic, **lens):
+    """Return the error, its mean if calibrated, and the p-value of calibration; of the Brier score only the value."""
+    if statistic is None:
+        return float(((y_true - y_prob) ** 2).mean()), np.nan, np.nan
     found = caltest.calibration_test(
         y_true.astype(int), y_prob, statistic=statistic, method="monte-carlo", n_resamples=N_RESAMPLES, rng=SEED, **lens
     )
-    return (*key, found.statistic, float(np.mean(found.null_distribution)), found.pvalue)
+    return found.statistic, float(np.mean(found.null_distribution)), found.pvalue
 
 
-def compare(key, names, difference):
-    """Return the rows of all pairs of methods: p-values, and after Holm's correction within the row of the table."""
-    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
-    pvalue = np.array([difference(a, b) for a, b in pairs])
-    adjusted = correct_pvalues(pvalue)
-    return [(*key, *pair, p, q) for pair, p, q in zip(pairs, pvalue, adjusted, strict=True)]
-
-
-def mean_difference(a, b):
-    """Return the p-value of equal means of paired values, by the normal approximation."""
-    from scipy.stats import norm
-
-    change = np.asarray(a, float) - b
-    spread = change.std(ddof=1) / np.sqrt(len(change))
-    return 1.0 if spread == 0 else float(2 * norm.sf(abs(change.mean()) / spread))
-
-
-def same_error(y_true, lens):
-    """Return the p-value of equal miscalibration, by the squared l2 errors of two predictions."""
-    lens = {} if lens is None else {"lens": lens}
-    return lambda a, b: 1.0 if np.array_equal(a, b) else caltest.paired_test(y_true, a, b, **lens).pvalue
-
-
-def whole(name, y_true, y_prob, known, quick):
-    """Return entries and pairs of a network whose probabilities are all known."""
-    prob, y_test = fitted(y_true, y_prob, known, quick), y_true[~known]
-    values, pairs = [], []
-    right = {method: events(y_test, p, TOP1)[0] for method, p in prob.items()}
-    values += [("gupta-5", name, method, hit.mean(), np.nan, np.nan) for method, hit in right.items()]
-    pairs += compare(("gupta-5", name), list(prob), lambda a, b: mean_difference(right[a], right[b]))
-    for key, (statistic, lens, n_knots) in EVENTS.items():
-        spline = repair.SplineCalibration(n_knots, lens).fit(y_prob[known], y_true[known])
-        score = spline.predict_event(y_prob[~known])
-        own = prob | {SPLINE: placed(y_prob[~known], score, lens)}
-        for method, p in own.items():
-            event, score = events(y_test, y_prob[~known] if method == SPLINE else p, lens)
-            score = spline.predict_event(y_prob[~known]) if method == SPLINE else score
-            values.append(judged((key, name, method), event, score, statistic))
-        test = same_error(y_test, lens)
-        pairs += compare((key, name), list(own), lambda a, b: test(own[a], own[b]))  # noqa: B023
-        if key == "gupta-7 MCE":
-            loss = {}
-            for method, p in own.items():
-                event, score = events(y_test, p, TOP1)
-                loss[method] = (event - score) ** 2
-            values += [("gupta-7 Brier", name, method, each.mean(), np.nan, np.nan) for method, each in loss.items()]
-            pairs += compare(("gupta-7 Brier", name), list(own), lambda a, b: mean_difference(loss[a], loss[b]))  # noqa: B023
-    binned = {BEFORE: y_prob[~known]}
-    for method, kind in (("Histogram Binning", "shared"), ("Class Conditional Histogram Binning", "per_class")):
-        mapped = repair.HistogramBinning(kind=kind).fit(y_prob[known], y_true[known])
-        binned[method] = mapped.predict_proba(y_prob[~known])
-    for key, (statistic, lens) in BINNED.items():
+def whole(known, unknown, quick):
+    """Yield (table, method, value, noise floor, p-value) of a network whose probabilities are all known."""
+    y_test, new = unknown
+    methods = {"Temp. Scaling": repair.TemperatureScaling(), "Vector Scaling": repair.VectorScaling()}
+    if not quick:
+        methods |= {"MS-ODIR, Dir-ODIR": repair.MatrixScaling()}  # the same map: only log probabilities are known
+    prob = fitted(known, new, methods | {SPLINE: repair.SplineCalibration()})
+    for method, p in prob.items():
+        yield "gupta-5", method, events(y_test, p, TOP1)[0].mean(), np.nan, np.nan
+    for table, (statistic, lens, n_knots) in EVENTS.items():
+        spline = repair.SplineCalibration(n_knots, lens).fit(known[1], known[0])
+        for method, p in prob.items():
+            event, score = events(y_test, new if method == SPLINE else p, lens)
+            score = spline.predict_event(new) if method == SPLINE else score
+            yield table, method, *judged(event, score, statistic)
+    kinds = {"Histogram Binning": "shared", "Class Conditional Histogram Binning": "per_class"}
+    binned = fitted(known, new, {name: repair.HistogramBinning(kind=kind) for name, kind in kinds.items()})
+    for table, (statistic, lens) in BINNED.items():
         for method, p in binned.items():
-            values.append(judged((key, name, method), y_test, p, statistic, **({} if lens is None else {"lens": lens})))
-        test = same_error(y_test, lens)
-        pairs += compare((key, name), list(binned), lambda a, b: test(binned[a], binned[b]))  # noqa: B023
-    return values, pairs
+            yield table, method, *judged(y_test, p, statistic, **({} if lens is None else {"lens": lens}))
 
 
-def top1(name, event, score, known):
-    """Return entries and pairs of a network of which only the largest probability is known."""
-    values, pairs, hit = [], [], event[~known].astype(int)
-    for key, (statistic, lens, n_knots) in EVENTS.items():
+def of_32_metrics(known, unknown):
+    """Yield the same of Nixon's table 5: eight methods by 32 metrics, without noise floors and p-values."""
+    made = {
+        "class-conditional histogram binning": repair.HistogramBinning(),
+        "bootstrap histogram binning": repair.HistogramBinning(kind="bootstrap", n_resamples=20, rng=SEED),
+        "isotonic regression": repair.IsotonicCalibration(),
+        "temperature scaling": repair.TemperatureScaling(),
+        "temperature scaling by ECE": repair.TemperatureScaling(objective=GCE(max_prob=True, class_conditional=False)),
+        "vector scaling": repair.VectorScaling(),
+        "matrix scaling": repair.MatrixScaling(),
+        "neural network scaling": repair.NetworkScaling(rng=SEED),
+    }
+    prob = fitted(known, unknown[1], dict(zip(METHODS, made.values(), strict=True)))
+    metrics = validate_metrics(None)
+    for method in METHODS:
+        for number, value in enumerate(metric_values(metrics, make_sample(unknown[0], prob[method]))):
+            yield f"nixon-5 {number}", method, value, np.nan, np.nan
+
+
+def top1(known, unknown):
+    """Yield the same of a network of which only the largest probability is known."""
+    hit, score = unknown
+    for table, (statistic, lens, n_knots) in EVENTS.items():
         if lens is TOP1:
-            spline = repair.SplineCalibration(n_knots, caltest.ClassWise(1)).fit(score[known], event[known])
-            own = {BEFORE: score[~known], SPLINE: spline.predict_event(score[~known])}
-            values += [judged((key, name, method), hit, p, statistic) for method, p in own.items()]
-            pairs += compare((key, name), list(own), lambda a, b: same_error(hit, None)(own[a], own[b]))  # noqa: B023
-    loss = {method: (hit - p) ** 2 for method, p in own.items()}
-    values += [("gupta-7 Brier", name, method, each.mean(), np.nan, np.nan) for method, each in loss.items()]
-    pairs += compare(("gupta-7 Brier", name), list(own), lambda a, b: mean_difference(loss[a], loss[b]))
-    return values, pairs
+            spline = repair.SplineCalibration(n_knots, caltest.ClassWise(1)).fit(known[1], known[0])
+            for method, p in ((BEFORE, score), (SPLINE, spline.predict_event(score))):
+                yield table, method, *judged(hit, p, statistic)
 
 
 def measure(name, quick):
-    """Return entries and pairs of a network: fitted to a random half of its observations, judged on the other."""
+    """Return the entries of a network of all splits: one row for each half, table and method."""
     y_true, y_prob = load(name)
-    order = np.random.default_rng(SEED).permutation(len(y_true))
+    rng, rows = np.random.default_rng(SEED), []
     if quick:
-        order = order[:1000]
-    known = np.zeros(len(y_true), bool)
-    known[order[: len(order) // 2]] = True
-    used = np.sort(order)
-    y_true, y_prob, known = y_true[used].astype(int), y_prob[used], known[used]
-    if y_prob.ndim == 1:
-        return top1(name, y_true, y_prob, known)
-    return whole(name, y_true, y_prob / y_prob.sum(axis=1, keepdims=True), known, quick)
+        y_true, y_prob = y_true[:1000], y_prob[:1000]
+    for half, parts in enumerate(halves(len(y_true), rng, 2 if quick else N_SPLITS)):
+        known, unknown = ((y_true[part], y_prob[part]) for part in parts)
+        found = list(top1(known, unknown) if y_prob.ndim == 1 else whole(known, unknown, quick))
+        if name in OF_32_METRICS and not quick:
+            found += of_32_metrics(known, unknown)
+        rows += [(table, name, method, half, *entry) for table, method, *entry in found]
+    return pd.DataFrame(rows, columns=["table", "network", "method", "half", "value", "floor", "pvalue"])
 
 
-VALUES = ["table", "network", "method", "value", "floor", "pvalue"]
-PAIRS = ["table", "network", "a", "b", "pvalue", "adjusted"]
-BEGIN, END = "<!-- made by benchmarks/recalibration.py: {name} -->\n", "<!-- end -->\n"
+def averaged(entries):
+    """Return mean and standard deviation of each entry over the halves, and a p-value of calibration.
+
+    Twice the median of p-values is one, however they depend on each other (Rüger 1978).
+    """
+    grouped = entries.groupby(["table", "network", "method"], sort=False)
+    found = grouped.agg(
+        value=("value", "mean"), spread=("value", "std"), floor=("floor", "mean"), pvalue=("pvalue", "median")
+    )
+    return found.assign(pvalue=(2 * found["pvalue"]).clip(upper=1)).reset_index()
 
 
-def read(text):
-    """Return the rows of a data file."""
-    return pd.read_csv(io.StringIO(text), comment="#")
+def compared(entries):
+    """Return all pairs of methods: p-values of equal means, and after Holm's correction within a row of a table."""
+    rows = []
+    for key, group in entries.groupby(["table", "network"], sort=False):
+        wide = group.pivot_table(index="half", columns="method", values="value", sort=False)
+        pairs = [(a, b) for i, a in enumerate(wide) for b in wide.columns[i + 1 :]]
+        tested = [resampled_test(wide[a] - wide[b]) for a, b in pairs]
+        adjusted = correct_pvalues(np.array([pvalue for *_, pvalue in tested]))
+        rows += [(*key, *pair, *test, q) for pair, test, q in zip(pairs, tested, adjusted, strict=True)]
+    return pd.DataFrame(rows, columns=["table", "network", "a", "b", "difference", "error", "pvalue", "adjusted"])
 
 
-def marked(values, pairs):
-    """Return the entries of a table: bold where best, starred where not told from the best one, with noise floors."""
-    larger = values["table"].iloc[0] == "gupta-5"
-    methods = list(dict.fromkeys(values["method"]))
-    lines = []
-    for network, entries in values.groupby("network", sort=False):
-        row = entries.set_index("method")
-        best = row["value"].idxmax() if larger else row["value"].idxmin()
-        near = pairs[(pairs["network"] == network) & (pairs["adjusted"] > LEVEL)]
-        same = set(near.loc[near["a"] == best, "b"]) | set(near.loc[near["b"] == best, "a"])
-        cells = []
-        for method in methods:
-            if method not in row.index:
-                cells.append("–")
-                continue
-            value, floor, pvalue = row.loc[method, ["value", "floor", "pvalue"]].astype(float)
-            text = f"{100 * value:.3f}"
-            text = f"**{text}**" if method == best else text + ("\\*" if method in same else "")
-            cells.append(text + ("" if np.isnan(floor) else f" ({100 * floor:.3f}{', ok' if pvalue > LEVEL else ''})"))
-        lines.append((network, *cells))
-    return table(("network", *methods), lines)
+def disagreement(docs):
+    """Measure what tables 3 and 4 of Nixon et al. need."""
+    import matplotlib as mpl
 
+    from benchmarks import disagreement as nixon
 
-def summary(pairs):
-    """Return how many pairs of methods are told apart, with and without uncalibrated models; networks and digits."""
-    lines = []
-    for name, group in pairs.groupby("table", sort=True):
-        digits, first = group["network"].map(is_digits), group["a"] == BEFORE
-        parts = [group[kind & some] for kind in (~digits, digits) for some in (first, ~first)]
-        lines.append((name, *(f"{(part['adjusted'] <= LEVEL).sum()} of {len(part)}" for part in parts)))
-    heads = ("a method and no recalibration", "two methods")
-    return table(("table", *heads, *(f"digits: {head}" for head in heads)), lines)
-
-
-def orders(frame):
-    """Return table 5 of Nixon et al.: the numbers of the methods in the order of each of 32 metrics, best first."""
-    prefix = "value of "
-    methods = [column for column in frame if column.startswith(prefix) and column != f"{prefix}as it is"]
-    ranked = np.argsort(frame[methods].to_numpy(), axis=1, kind="stable").T
-    heads = [str(i) for i in range(len(frame))]
-    names = ", ".join(f"{i}: {method.removeprefix(prefix)}" for i, method in enumerate(methods))
-    return f"{table(('place', *heads), [(str(i + 1), *map(str, row)) for i, row in enumerate(ranked)])}\n{names}.\n"
-
-
-def with_tables(text, values, pairs):
-    """Return the text of the page with its tables made from the data."""
-    made = {key: marked(group, pairs[pairs["table"] == key]) for key, group in values.groupby("table", sort=False)}
-    made |= {"summary": summary(pairs), "nixon-5": orders(read((ROOT / "docs" / "data" / METRICS).read_text()))}
-    for name, content in made.items():
-        before, begin, rest = text.partition(BEGIN.format(name=name))
-        _, end, after = rest.partition(END)
-        text = f"{before}{begin}\n{content}\n{end}{after}" if begin else text
-    return text
+    mpl.use("Agg")
+    (docs / "images").mkdir(exist_ok=True)
+    nixon.temperatures(docs)
+    nixon.agreement(*nixon.one_architecture(), "networks", docs)
 
 
 def main():
@@ -289,33 +227,31 @@ def main():
     asked = parser.parse_args()
     files = {kind: asked.docs / "data" / f"recalibration-{kind}.csv" for kind in ("values", "pairs")}
     if not asked.page:
-        made_by = commit()
+        made_by, begun = commit(), time.time()
         parts = asked.parts or Path(tempfile.gettempdir()) / f"caltest-recalibration-{made_by.split()[0]}"
         parts.mkdir(parents=True, exist_ok=True)
-        found = {"values": [], "pairs": []}
+        found = []
         for name in ["VGG-16", "ResNet-50"] if asked.quick else NETWORKS:
-            bundled = name == "VGG-16" or is_digits(name)
-            if not bundled and not (DATA / f"{NETWORKS[name]}.npz").exists():
+            if not is_bundled(name) and not (DATA / f"{NETWORKS[name]}.npz").exists():
                 print(f"{name}: left out, its predictions are not in {DATA}")
                 continue
-            part = {kind: parts / f"{kind}-{NETWORKS[name]}{'-quick' * asked.quick}.csv" for kind in files}
-            if not all(path.exists() for path in part.values()):
-                begun = time.process_time()
+            part = parts / f"{NETWORKS[name]}{'-quick' * asked.quick}.csv"
+            if not part.exists():
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", caltest.results.CalibrationWarning)
-                    rows = measure(name, asked.quick)
-                for path, columns, one in zip(part.values(), (VALUES, PAIRS), rows, strict=True):
-                    pd.DataFrame(one, columns=columns).to_csv(path, index=False, float_format="%.6g")
-                print(f"{name}: {time.process_time() - begun:.0f} s of processor time", flush=True)
-            for kind, path in part.items():
-                found[kind].append(pd.read_csv(path))
+                    measure(name, asked.quick).to_csv(part, index=False, float_format="%.6g")
+                print(f"{name}: finished {time.time() - begun:.0f} s after the start", flush=True)
+            found.append(pd.read_csv(part))
+        entries = pd.concat(found)
         about = f"# seed: {SEED}; commit: {made_by}; date: {datetime.now(UTC):%Y-%m-%d}; resamples: {N_RESAMPLES}\n"
-        for kind, path in files.items():
+        for path, data in zip(files.values(), (averaged(entries), compared(entries)), strict=True):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(about + pd.concat(found[kind]).to_csv(index=False))
+            path.write_text(about + data.to_csv(index=False, float_format="%.5g"))
+        if not asked.quick:
+            disagreement(asked.docs)
     page = asked.docs / "recalibration-compared.md"
     if page.exists():
-        page.write_text(with_tables(page.read_text(), *(read(path.read_text()) for path in files.values())))
+        page.write_text(with_tables(page.read_text(), *(read(path) for path in files.values()), asked.docs / "data"))
     print(f"written: {', '.join(map(str, files.values()))}")
 
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, t
 
 import caltest
 from benchmarks import (
@@ -21,6 +21,8 @@ from benchmarks import (
     pitfalls,
     problems,
     recalibration,
+    recalibration_page,
+    resampled_halves,
     software,
     streaming_cost,
     timing,
@@ -270,13 +272,24 @@ def test_the_page_on_monitoring_is_made_from_its_data():
 def test_the_page_that_compares_recalibration_methods_is_made_from_its_data():
     page = DOCS / "recalibration-compared.md"
     values, pairs = (
-        recalibration.read((DOCS / "data" / f"recalibration-{kind}.csv").read_text()) for kind in ("values", "pairs")
+        recalibration_page.read(DOCS / "data" / f"recalibration-{kind}.csv") for kind in ("values", "pairs")
     )
-    made = recalibration.with_tables(page.read_text(), values, pairs)
+    made = recalibration_page.with_tables(page.read_text(), values, pairs, DOCS / "data")
     assert page.read_text() == made, "python benchmarks/recalibration.py --page"
-    for name in [*values["table"].unique(), "summary", "nixon-5"]:
-        assert recalibration.BEGIN.format(name=name) in made
+    for name in [*values["table"].unique(), "summary", "nixon-3", "nixon-4", "nixon-5"]:
+        assert recalibration_page.BEGIN.format(name=name.split(" ")[0] if "nixon-5" in name else name) in made
     assert set(values["network"]) == set(recalibration.NETWORKS)
+
+
+def test_equal_methods_are_rarely_told_apart():
+    n_sets, rng = 200, np.random.default_rng(0)
+    limit = 0.05 + 4 * np.sqrt(0.05 * 0.95 / n_sets)
+    for name in ("none", "histogram binning"):
+        assert (resampled_halves.level(name, 400, n_sets, rng) < limit).all()
+    mean, error, pvalue = resampled_halves.resampled_test(np.array([0.3, 0.5, 0.2, 0.6]))
+    assert (mean, error) == pytest.approx((0.4, np.sqrt(1.25 / 30)))  # the variance is 1 / 30
+    assert pvalue == pytest.approx(2 * t.sf(mean / error, 3))
+    assert resampled_halves.resampled_test(np.zeros(4)) == (0.0, 0.0, 1.0)
 
 
 @pytest.mark.slow
