@@ -21,6 +21,7 @@ from benchmarks import (
     pitfalls,
     problems,
     recalibration,
+    recalibration_cost,
     recalibration_page,
     resampled_halves,
     software,
@@ -301,6 +302,17 @@ def test_the_comparison_of_recalibration_methods_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(recalibration, "measure", None)  # finished parts are read
     recalibration.main()
     assert first == [(tmp_path / "data" / f"recalibration-{kind}.csv").read_text() for kind in ("values", "pairs")]
+
+
+@pytest.mark.slow
+def test_the_cost_of_recalibration_is_measured(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["recalibration_cost.py", "--quick"])
+    recalibration_cost.main()
+    printed, page = capsys.readouterr().out, (DOCS / "recalibration.md").read_text()
+    for name in (*recalibration_cost.SMALL, *recalibration_cost.LARGE):
+        assert f"| `{name}` |" in printed
+        assert f"| `{name}` |" in page
+    assert recalibration_cost.BEGIN in page
 
 
 @pytest.mark.slow
