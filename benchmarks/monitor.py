@@ -127,8 +127,8 @@ def delay_table(frame):
         )
         rows.append((f"{kind}, {change}", f"{optimum:,.0f}", *medians))
     head = ("predictions, change", "log(1 / alpha) / KL", "wrong from the beginning", f"wrong after {CALM:,}")
-    runs = f"Medians of {int(frame['runs'].min())} to {int(frame['runs'].max())} runs, and their ratio to the optimum."
-    return f"{table(head, rows)}\n{runs}\n"
+    runs = " to ".join(f"{n:.0f}" for n in sorted({frame["runs"].min(), frame["runs"].max()}))
+    return f"{table(head, rows)}\nMedians of {runs} runs, and their ratio to the optimum.\n"
 
 
 def daily_table(frame):
@@ -157,8 +157,8 @@ def main():
     """Measure, and write data and tables."""
     parser = argparse.ArgumentParser(description="False alarms and delays of the monitor.")
     parser.add_argument("--level", type=int, default=10_000, help="runs for false alarms (default: %(default)s)")
-    parser.add_argument("--delay", type=int, default=50, help="runs for each change (default: %(default)s)")
-    parser.add_argument("--daily", type=int, default=100, help="runs of daily tests (default: %(default)s)")
+    parser.add_argument("--delay", type=int, default=200, help="runs for each change (default: %(default)s)")
+    parser.add_argument("--daily", type=int, default=500, help="runs of daily tests (default: %(default)s)")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the tables from the data")
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder of data and page")
     options = parser.parse_args()
