@@ -3,7 +3,7 @@
 Run `python benchmarks/streaming.py [--rows 10000000]`. All are measured in the same run, interleaved, in process time
 (of all threads; one each); reading also in the time that a user waits, with all threads. With `--generated 1000000000`
 so many generated rows are added to one state for each processor, and the largest memory is printed at a hundredth of
-them, at the end, and after the tests. `--figure` draws the cost against rows, micro-cells, classes and workers, in about
+them, at the end, and after the tests. `--figure` draws the cost against rows, micro-cells, classes and workers in about
 a minute: `docs/images/streaming-cost.png`, and its data.
 """
 
