@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.stats import beta
 
 import caltest
 from benchmarks.markdown import table
@@ -109,11 +110,17 @@ def measure(n_level, n_delay, n_daily):
 def level_table(frame):
     """Return the table of false alarms."""
     rows = [
-        (row["predictions"], f"{int(row['runs']):,}", f"{100 * row['false alarms']:.2f} %")
-        for _, row in frame.iterrows()
+        (row["predictions"], f"{int(row['runs']):,}", f"{100 * row['false alarms']:.2f} %", f"{100 * limit:.2f} %")
+        for (_, row), limit in zip(frame.iterrows(), upper_limits(frame), strict=True)
     ]
-    head = ("predictions", f"runs of {N_STEPS:,} observations", "with an alarm")
+    head = ("predictions", f"runs of {N_STEPS:,} observations", "with an alarm", "upper limit (99 %)")
     return table(head, rows)
+
+
+def upper_limits(frame):
+    """Return one-sided exact binomial limits (Clopper-Pearson, 99 %) of the probabilities of an alarm."""
+    alarms = (frame["runs"] * frame["false alarms"]).round()
+    return beta.ppf(0.99, alarms + 1, frame["runs"] - alarms)
 
 
 def delay_table(frame):
