@@ -213,7 +213,7 @@ REFUSED = {
     "far.csv": (
         "label,p_a,p_b\na,0.2,0.25\n",
         ["--normalise"],
-        "--normalise is for rounding, and the probabilities in row 0",
+        "--normalise is for rounding, and the probabilities in line 2 sum to 0.45",
     ),
     "bytes.csv": (GOOD.replace("b,", "é,").encode("latin-1"), [], "the text is not UTF-8"),
     "odd encoding.csv": (GOOD, ["--encoding", "klingon"], "--encoding must be one that Python knows"),
@@ -389,7 +389,7 @@ def test_normalise_says_the_largest_change(tmp_path, run):
     code, _, err = run("guess", tmp_path / "a.csv", "--normalise")
     assert code == 0
     assert "1 of 2 rows did not sum to 1 and were divided by their sums; the largest change of a probability is" in err
-    assert "0.00075 (in row 0 (counted from 0), whose sum was 0.999)" in err
+    assert "0.00075 (in line 2, whose sum was 0.999)" in err
 
 
 def test_no_answer_depends_on_the_command(tmp_path, run):

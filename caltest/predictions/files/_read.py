@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -109,13 +109,14 @@ def read_predictions(
     source = find_source(path, file_format)
     _check_options(source, sep, decimal, header, encoding)
     matched = {"classes": classes, "class_names": class_names}
+    place: Callable[[int], str] = "in row {}".format
     if source.file_format == "npz":
         found = _from_arrays(source, label, prob, others, matched)
     else:
         is_text = source.file_format in {"csv", "tsv"}
         table = read_text(source, sep, decimal, header, encoding) if is_text else read_table(source, header)
-        found = from_table(table, label, prob, others, matched)
-    return replace(found, y_prob=normalised(source.name, found.y_prob)) if normalise else found
+        found, place = from_table(table, label, prob, others, matched), table.place
+    return replace(found, y_prob=normalised(source.name, found.y_prob, place)) if normalise else found
 
 
 def _check_options(source: Source, sep: str | None, decimal: str, header: Any, encoding: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -181,7 +182,7 @@ def _of_objects(table: Table, name: str, cells: list[Any]) -> NDArray[Any]:
     return values
 
 
-def normalised(name: str, prob: NDArray[Any]) -> NDArray[Any]:
+def normalised(name: str, prob: NDArray[Any], place: Callable[[int], str]) -> NDArray[Any]:
     """Return probabilities whose rows sum to 1, and say the largest change.
 
     Raises
@@ -195,8 +196,8 @@ def normalised(name: str, prob: NDArray[Any]) -> NDArray[Any]:
     row = int(np.argmax(np.abs(total - 1)))
     if not abs(total[row] - 1) <= MOST_NORMALISED:
         msg = (
-            f"{name}: `normalise` is for rounding, and the probabilities in row {row} sum to {total[row]:.6g}; are all "
-            "probability columns named, and no others?"
+            f"{name}: `normalise` is for rounding, and the probabilities {place(row)} sum to "
+            f"{total[row]:.6g}; are all probability columns named, and no others?"
         )
         raise ValueError(msg)
     divided = prob / total[:, None]
@@ -204,7 +205,7 @@ def normalised(name: str, prob: NDArray[Any]) -> NDArray[Any]:
     n_off = int(np.count_nonzero(np.abs(total - 1) > 1e-9))
     where = int(np.argmax(change.max(axis=1)))
     warn_user(
-        f"{name}: {n_off} of {len(prob)} rows did not sum to 1 and were divided by their sums; the largest change of a "
-        f"probability is {change.max():.3g} (in row {where}, whose sum was {total[where]:.6g})."
+        f"{name}: {n_off} of {len(prob)} rows did not sum to 1 and were divided by their sums; the largest change "
+        f"of a probability is {change.max():.3g} ({place(where)}, whose sum was {total[where]:.6g})."
     )
     return divided
