@@ -22,7 +22,7 @@ examples:
   caltest merge monday.npz tuesday.npz -o week.npz
   caltest test week.npz --statistic "HosmerLemeshow(EqualWidth(10))"
 
-After an interruption the same command continues: files that are finished are
+After an interruption the same command continues: files and row groups that are finished are
 not read again.
 """
 

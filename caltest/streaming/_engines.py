@@ -15,10 +15,11 @@ _TOGETHER = 8  # states that a worker merges, and files whose states come to the
 
 
 class Step(NamedTuple):
-    """What is new: bytes that were read, and perhaps whole files with the state of all of them."""
+    """What is new: bytes that were read, and the state of a fragment or of whole files unless it failed."""
 
     n_bytes: int
     files: tuple[str, ...] = ()
+    fragment: Fragment | None = None
     state: CalibrationState | None = None
     errors: tuple[Exception, ...] = ()
 
@@ -27,7 +28,6 @@ def on_threads(fragments: Sequence[Fragment], reading: Reading, workers: int) ->
     """Read fragments in threads; after an error what has begun is finished."""
     waiting = iter(fragments)
     running: dict[Future[CalibrationState], Fragment] = {}
-    found: dict[str, list[CalibrationState]] = {}  # of files that are not finished
     with ThreadPoolExecutor(workers) as pool:
         while True:
             for fragment in islice(waiting, workers + 1 - len(running)):  # one more than threads, so that none waits
@@ -37,16 +37,12 @@ def on_threads(fragments: Sequence[Fragment], reading: Reading, workers: int) ->
             for job in wait(running, return_when=FIRST_COMPLETED).done:
                 fragment = running.pop(job)
                 try:
-                    parts = found.setdefault(fragment.file, [])
-                    parts.append(job.result())
+                    state = job.result()
                 except Exception as error:
                     waiting = iter(())
                     yield Step(fragment.n_bytes, errors=(error,))
                     continue
-                if len(parts) == fragment.n_fragments:
-                    yield Step(fragment.n_bytes, (fragment.file,), _sum_of(found.pop(fragment.file)))
-                else:
-                    yield Step(fragment.n_bytes)
+                yield Step(fragment.n_bytes, fragment=fragment, state=state)
 
 
 class Piece(NamedTuple):
@@ -93,7 +89,7 @@ def on_cluster(fragments: Sequence[Fragment], reading: Reading, scheduler: Any) 
                 yield Step(0, errors=(error,))
                 continue
             state = None if piece.state is None else CalibrationState.from_bytes(piece.state)
-            yield Step(piece.n_bytes, piece.files, state, piece.errors)
+            yield Step(piece.n_bytes, piece.files, None, state, piece.errors)
 
 
 def _piece_of(reading: Reading, fragment: Fragment) -> Piece:

@@ -17,6 +17,7 @@ from caltest.streaming._engines import on_cluster, on_threads
 from caltest.streaming._fragments import Reading, find_files, first_batch, fragments_of, is_path
 from caltest.streaming._state import CalibrationState
 from caltest.streaming._state_file import unpack
+from caltest.streaming._unfinished import UnfinishedFiles
 
 
 def scan(
@@ -57,7 +58,8 @@ def scan(
         Needs the extra ``dask``.
     output : str or Path, optional
         For files: where the state is kept. It is written whenever a file is finished, with the names of the finished
-        files, and these are not read again by another call with the same ``output``.
+        files, and these are not read again by another call with the same ``output``. Row groups of files that are not
+        finished are kept beside it, in ``<output>.unfinished``, unless a cluster reads.
     progress : bool or callable
         For files: whether a progress bar is shown, or a function that is called with ``(done, total)`` bytes.
 
@@ -160,20 +162,29 @@ def _scan_files(
     if changed is not None:
         msg = f"{changed} was changed since {output} was written; remove {output} to read all files again."
         raise ValueError(msg)
-    fragments = [fragment for name in files if name not in done for fragment in fragments_of(name)]
+    left = {name: stamp for name, stamp in stamps.items() if name not in done}
+    unfinished = UnfinishedFiles.of(output if scheduler is None else None, left, reading)
+    fragments = [part for name in left for part in fragments_of(name) if not unfinished.has(part)]
     steps = on_threads(fragments, reading, workers) if scheduler is None else on_cluster(fragments, reading, scheduler)
     n_bytes, total = 0, sum(fragment.n_bytes for fragment in fragments)
     errors: list[BaseException] = []
-    with closing(steps):
-        for step in steps:
-            n_bytes += step.n_bytes
-            progress(n_bytes, total)
-            errors += step.errors
-            if step.state is not None:
-                state.merge(step.state)
-                done |= {name: stamps[name] for name in step.files}
-                if output is not None:
-                    save(state, output, done)
+    try:
+        with closing(steps):
+            for step in steps:
+                n_bytes += step.n_bytes
+                progress(n_bytes, total)
+                errors += step.errors
+                new, names = step.state, step.files
+                if new is not None and step.fragment is not None:
+                    new, names = unfinished.add(step.fragment, new), (step.fragment.file,)
+                if new is not None:
+                    state.merge(new)
+                    done |= {name: stamps[name] for name in names}
+                    if output is not None:
+                        save(state, output, done)
+                unfinished.write_now_and_then()
+    finally:
+        unfinished.write()
     if errors:
         raise errors[0]
     return state

@@ -76,6 +76,51 @@ def test_a_bad_row_is_named_and_finished_files_are_kept(folder, monkeypatch):
         scan(sorted(folder.glob("[012].parquet")), output=output, micro_cells=8192)
 
 
+def test_row_groups_outlive_a_kill(tmp_path, monkeypatch):
+    monkeypatch.setattr("caltest.streaming._fragments._FRAGMENT_ROWS", 300)
+    output, kept, file = (tmp_path / name for name in ("state.npz", "state.npz.unfinished", "rows.parquet"))
+    pq.write_table(pa.table({"label": Y, "prob": P}), file, row_group_size=300)
+    expected, n_groups = CalibrationState().update(Y, P), -(-len(Y) // 300)
+    read = []
+    original = Reading.state_of
+
+    def until_killed(reading, part):
+        read.append(part.first_row)
+        if len(read) == 4:
+            raise KeyboardInterrupt
+        return original(reading, part)
+
+    monkeypatch.setattr(Reading, "state_of", until_killed)
+    with pytest.raises(KeyboardInterrupt):
+        scan(file, output=output)
+    assert not output.exists()
+    assert kept.exists()
+    assert scan(file, output=output) == expected
+    assert len(set(read)) == n_groups
+    assert len(read) <= n_groups + 2  # of those that were being read
+    assert CalibrationState.from_bytes(output.read_bytes()) == expected
+    assert not kept.exists()
+    n_read = len(read)
+    assert scan(file, output=output) == expected
+    assert len(read) == n_read
+
+
+def test_what_was_kept_of_a_file_that_changed_is_not_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr("caltest.streaming._fragments._FRAGMENT_ROWS", 300)
+    output, kept, file = (tmp_path / name for name in ("state.npz", "state.npz.unfinished", "rows.parquet"))
+    bad = P.copy()
+    bad[-1] = np.nan
+    pq.write_table(pa.table({"label": Y, "prob": bad}), file, row_group_size=300)
+    with pytest.raises(ValueError, match="row group"):
+        scan(file, output=output)
+    assert kept.exists()
+    with pytest.raises(ValueError, match="same settings"):
+        scan(file, output=output, micro_cells=8192)
+    pq.write_table(pa.table({"label": Y[:1000], "prob": P[:1000]}), file, row_group_size=300)
+    assert scan(file, output=output) == CalibrationState().update(Y[:1000], P[:1000])
+    assert not kept.exists()
+
+
 @pytest.mark.parametrize(
     ("source", "error", "words"),
     [

@@ -1,0 +1,88 @@
+"""Files of which some fragments have been read: their states, kept beside the output so that a kill loses little."""
+
+from __future__ import annotations
+
+import time
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+
+from caltest.streaming._fragments import Fragment, Reading
+from caltest.streaming._state import CalibrationState
+from caltest.streaming._state_file import unpack
+
+_SECONDS = 5.0  # between two writings
+Stamp = list[int]
+
+
+@dataclass
+class UnfinishedFiles:
+    """The states of files that are not finished, and the numbers of the first rows of the fragments in them.
+
+    They are not part of the output's state: a file that was refused may be mended, and is then read from its beginning.
+
+    Attributes
+    ----------
+    path : Path or None
+        Where they are kept; nowhere if None.
+    stamps : mapping of str to list of int
+        Size and time of change of every file.
+    """
+
+    path: Path | None
+    stamps: Mapping[str, Stamp]
+    _states: dict[str, CalibrationState] = field(default_factory=dict)
+    _read: dict[str, list[int]] = field(default_factory=dict)
+    _written: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def of(cls, output: str | Path | None, stamps: Mapping[str, Stamp], reading: Reading) -> UnfinishedFiles:
+        """Return what an earlier scan into ``output`` left of these files, as far as they have not changed since."""
+        found = cls(None if output is None else Path(f"{output}.unfinished"), stamps)
+        if found.path is None or not found.path.exists():
+            return found
+        with zipfile.ZipFile(found.path) as archive:
+            for data in map(archive.read, archive.namelist()):
+                more = unpack(data)[2]
+                if stamps.get(more["file"]) == more["stamp"]:
+                    found._states[more["file"]] = reading.empty().merge(CalibrationState.from_bytes(data))
+                    found._read[more["file"]] = more["read"]
+        return found
+
+    def has(self, fragment: Fragment) -> bool:
+        """Return whether a fragment is in one of the states."""
+        return fragment.first_row in self._read.get(fragment.file, ())
+
+    def add(self, fragment: Fragment, state: CalibrationState) -> CalibrationState | None:
+        """Add a fragment; return the state of its file if this was the last one."""
+        name = fragment.file
+        self._states[name] = self._states[name].merge(state) if name in self._states else state
+        self._read.setdefault(name, []).append(fragment.first_row)
+        if len(self._read[name]) < fragment.n_fragments:
+            return None
+        del self._read[name]
+        return self._states.pop(name)
+
+    def write_now_and_then(self) -> None:
+        """Write what is there unless this was done a few seconds ago."""
+        if time.monotonic() - self._written > _SECONDS:
+            self.write()
+
+    def write(self) -> None:
+        """Write what is there, or remove the file where there is nothing."""
+        if self.path is None:
+            return
+        self._written = time.monotonic()
+        if not self._states:
+            self.path.unlink(missing_ok=True)
+            return
+        buffer = BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            for number, (name, state) in enumerate(self._states.items()):
+                more = {"file": name, "stamp": self.stamps[name], "read": self._read[name]}
+                archive.writestr(f"{number}.npz", state._pack(more))
+        part = Path(f"{self.path}.part")
+        part.write_bytes(buffer.getvalue())
+        part.replace(self.path)
