@@ -82,8 +82,8 @@ def _edges(partition: Any) -> NDArray[np.float64]:
     fixed = isinstance(partition, EqualWidth) and not isinstance(partition.n_cells, str)
     if not (fixed or isinstance(partition, Edges)) or partition.closed != "left":
         msg = (
-            f"a state has cells (bins) that are fixed beforehand and closed on the left; use EqualWidth(15) or "
-            f"Edges([0.1, 0.5]) as the partition, got {describe(partition)}."
+            f"a state has cells (bins) that are fixed beforehand and closed on the left; use EqualWidth(15), "
+            f"Edges([0.1, 0.5]) or equal_mass_cells(state, 15) of caltest.streaming, got {describe(partition)}."
         )
         raise ValueError(msg)
     if isinstance(partition, EqualWidth):
