@@ -13,6 +13,7 @@ import caltest
 from benchmarks import (
     against,
     alternatives,
+    approximation,
     cold_start,
     folds,
     groups,
@@ -32,6 +33,7 @@ from benchmarks import (
 )
 from benchmarks.cases import CASES, disagreement
 from benchmarks.loops.drawing import RowsAndClasses, RowsAndEvents, alias_tables, generator
+from caltest.simulation import DirichletModel, approximation_study
 
 DOCS = against.ROOT / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), *against.ROOT.glob("*.md"), against.ROOT / "benchmarks" / "README.md"])
@@ -280,6 +282,22 @@ def test_the_page_that_compares_recalibration_methods_is_made_from_its_data():
     for name in [*values["table"].unique(), "summary", "nixon-3", "nixon-4", "nixon-5"]:
         assert recalibration_page.BEGIN.format(name=name.split(" ")[0] if "nixon-5" in name else name) in made
     assert set(values["network"]) == set(recalibration.NETWORKS)
+
+
+def test_the_page_that_compares_estimators_has_the_winners_of_its_data():
+    page = (DOCS / "estimators-compared.md").read_text()
+    for row in pd.read_csv(DOCS / "data" / "approximation-winners.csv").to_dict("records"):
+        median = f"{row['median']:.2f} ({row['median_se']:.2f})"
+        assert (
+            f"| {row['setting']}, {row['n_samples']} | {row['best']} | {median} | {row['not told from it']} |" in page
+        )
+    studied = approximation_study(
+        [DirichletModel(2, 0.5), DirichletModel(3, 0.5)], {"a": caltest.ECE(), "b": caltest.KDEError()}, [30], 5,
+        n_holdout=1000, rng=0,
+    )  # fmt: skip
+    found = approximation.winners(studied)
+    assert len(found) == 2
+    assert set(found["best"]) <= {"a", "b"}
 
 
 def test_equal_methods_are_rarely_told_apart():
