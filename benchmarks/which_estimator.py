@@ -32,7 +32,7 @@ ESTIMATORS = {
 GAPS = {"vague": 1.0, "middle": 2.5, "sharp": 4.0}
 """Distances between the means of neighbouring classes, in standard deviations of the feature."""
 BENDS = {"calibrated": Identity(), "over-confident": Temperature(0.6), "shifted": Shift(0, 1.0)}
-CLASSES = (2, 3)
+CLASSES = (2, 3, 10)
 SIZES = (100, 300, 1000, 3000, 10_000)
 
 
@@ -110,7 +110,7 @@ def main():
         rng=0,
     )
     for folder in ("data", "images"):
-        (chosen.docs / folder).mkdir(exist_ok=True)
+        (chosen.docs / folder).mkdir(parents=True, exist_ok=True)
     path = chosen.docs / "data" / "which-estimator.csv"
     table(study).to_csv(path, index=False, float_format="%.4g")
     draw(pd.read_csv(path), chosen.docs / "images" / "which-estimator.png")
