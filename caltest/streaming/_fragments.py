@@ -67,6 +67,12 @@ class Reading:
         """Return a state without observations."""
         return CalibrationState(self.n_classes, self.lens, self.micro_cells)
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns and their classes, as plain objects that a file can keep."""
+        classes = None if self.classes is None else [str(label) for label in self.classes]
+        return {"label": self.label, "prob": list(self.prob), "classes": classes}
+
     def add(self, state: CalibrationState, batch: Any) -> None:
         """Add a record batch of Arrow."""
         columns = [_numbers(batch.column(name)) for name in self.prob]

@@ -74,8 +74,8 @@ def scan(
         If ``source`` is none of these, or ``scheduler`` is no address and no client.
     ValueError
         If there are no such files or columns; if a value is refused, naming file, row group and row; if ``output``
-        holds a state with other settings, or of files that have changed since; if ``output`` or ``scheduler`` is given
-        with a source that is no file.
+        holds a state with other settings or columns, or of files that have changed since; if ``output`` or
+        ``scheduler`` is given with a source that is no file.
 
     See Also
     --------
@@ -155,7 +155,14 @@ def _scan_files(
     state, done = reading.empty(), dict[str, list[int]]()
     if output is not None and Path(output).exists():
         data = Path(output).read_bytes()
-        done = unpack(data)[2].get("files", {})
+        more = unpack(data)[2]
+        done, columns = more.get("files", {}), more.get("columns", reading.columns)
+        if columns != reading.columns:
+            msg = (
+                f"{output} holds a state of other columns, label {columns['label']!r} and probabilities "
+                f"{', '.join(columns['prob'])}; name another output, or remove it to read all files again."
+            )
+            raise ValueError(msg)
         state.merge(CalibrationState.from_bytes(data))
     stamps = {name: [os.stat(name).st_size, os.stat(name).st_mtime_ns] for name in files}
     changed = next((name for name in files if name in done and done[name] != stamps[name]), None)
@@ -181,7 +188,7 @@ def _scan_files(
                     state.merge(new)
                     done |= {name: stamps[name] for name in names}
                     if output is not None:
-                        save(state, output, done)
+                        save(state, output, done, reading)
                 unfinished.write_now_and_then()
     finally:
         unfinished.write()
@@ -190,8 +197,8 @@ def _scan_files(
     return state
 
 
-def save(state: CalibrationState, output: str | Path, files: dict[str, list[int]]) -> None:
-    """Write a state with the files that it holds; a reader sees the old or the new one, never half of it."""
+def save(state: CalibrationState, output: str | Path, files: dict[str, list[int]], reading: Reading) -> None:
+    """Write a state with its files and columns; a reader sees the old or the new one, never half of it."""
     part = Path(f"{output}.part")
-    part.write_bytes(state._pack({"files": files}))
+    part.write_bytes(state._pack({"files": files, "columns": reading.columns}))
     part.replace(output)

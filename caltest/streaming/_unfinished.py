@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from caltest.streaming._fragments import Fragment, Reading
 from caltest.streaming._state import CalibrationState
@@ -29,26 +30,34 @@ class UnfinishedFiles:
         Where they are kept; nowhere if None.
     stamps : mapping of str to list of int
         Size and time of change of every file.
+    columns : mapping
+        The columns that are read.
     """
 
     path: Path | None
     stamps: Mapping[str, Stamp]
+    columns: Mapping[str, Any]
     _states: dict[str, CalibrationState] = field(default_factory=dict)
     _read: dict[str, list[int]] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
 
     @classmethod
     def of(cls, output: str | Path | None, stamps: Mapping[str, Stamp], reading: Reading) -> UnfinishedFiles:
-        """Return what an earlier scan into ``output`` left of these files, as far as they have not changed since."""
-        found = cls(None if output is None else Path(f"{output}.unfinished"), stamps)
+        """Return what an earlier scan into ``output`` left of these files, as far as nothing has changed."""
+        found = cls(None if output is None else Path(f"{output}.unfinished"), stamps, reading.columns)
         if found.path is None or not found.path.exists():
             return found
-        with zipfile.ZipFile(found.path) as archive:
-            for data in map(archive.read, archive.namelist()):
-                more = unpack(data)[2]
-                if stamps.get(more["file"]) == more["stamp"]:
-                    found._states[more["file"]] = reading.empty().merge(CalibrationState.from_bytes(data))
-                    found._read[more["file"]] = more["read"]
+        try:
+            with zipfile.ZipFile(found.path) as archive:
+                kept = [archive.read(name) for name in archive.namelist()]
+        except zipfile.BadZipFile:
+            msg = f"{found.path} is damaged; remove it to read the files in it from their beginning."
+            raise ValueError(msg) from None
+        for data in kept:
+            more = unpack(data)[2]
+            if stamps.get(more["file"]) == more["stamp"] and more["columns"] == reading.columns:
+                found._states[more["file"]] = reading.empty().merge(CalibrationState.from_bytes(data))
+                found._read[more["file"]] = more["read"]
         return found
 
     def has(self, fragment: Fragment) -> bool:
@@ -81,7 +90,8 @@ class UnfinishedFiles:
         buffer = BytesIO()
         with zipfile.ZipFile(buffer, "w") as archive:
             for number, (name, state) in enumerate(self._states.items()):
-                more = {"file": name, "stamp": self.stamps[name], "read": self._read[name]}
+                place = {"file": name, "stamp": self.stamps[name], "read": self._read[name]}
+                more: dict[str, Any] = place | {"columns": self.columns}
                 archive.writestr(f"{number}.npz", state._pack(more))
         part = Path(f"{self.path}.part")
         part.write_bytes(buffer.getvalue())

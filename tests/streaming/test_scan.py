@@ -76,6 +76,18 @@ def test_a_bad_row_is_named_and_finished_files_are_kept(folder, monkeypatch):
         scan(sorted(folder.glob("[012].parquet")), output=output, micro_cells=8192)
 
 
+def test_a_state_of_other_columns_is_not_continued(tmp_path):
+    """Finished files are not read again, so that the old columns would answer for the new ones."""
+    table = pa.table({"label": Y, "p": P, "q": P**2})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    output = tmp_path / "state.npz"
+    first = scan(tmp_path / "rows.parquet", label="label", prob=["p"], output=output)
+    assert scan(tmp_path / "rows.parquet", label="label", prob=["p"], output=output) == first
+    with pytest.raises(ValueError, match=r"other columns, label 'label' and probabilities p"):
+        scan(tmp_path / "rows.parquet", label="label", prob=["q"], output=output)
+    assert CalibrationState.from_bytes(output.read_bytes()) == first
+
+
 def test_row_groups_outlive_a_kill(tmp_path, monkeypatch):
     monkeypatch.setattr("caltest.streaming._fragments._FRAGMENT_ROWS", 300)
     output, kept, file = (tmp_path / name for name in ("state.npz", "state.npz.unfinished", "rows.parquet"))
@@ -116,6 +128,11 @@ def test_what_was_kept_of_a_file_that_changed_is_not_counted(tmp_path, monkeypat
     assert kept.exists()
     with pytest.raises(ValueError, match="same settings"):
         scan(file, output=output, micro_cells=8192)
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:100])
+    with pytest.raises(ValueError, match="is damaged; remove it"):
+        scan(file, output=output)
+    kept.write_bytes(whole)
     pq.write_table(pa.table({"label": Y[:1000], "prob": P[:1000]}), file, row_group_size=300)
     assert scan(file, output=output) == CalibrationState().update(Y[:1000], P[:1000])
     assert not kept.exists()
