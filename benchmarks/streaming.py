@@ -3,8 +3,9 @@
 Run `python benchmarks/streaming.py [--rows 10000000]`. All are measured in the same run, interleaved, in process time
 (of all threads; one each); reading also in the time that a user waits, with all threads. With `--generated 1000000000`
 so many generated rows are added to one state for each processor, and the largest memory is printed at a hundredth of
-them, at the end, and after the tests. `--figure` draws the cost against rows, micro-cells, classes and workers in about
-a minute: `docs/images/streaming-cost.png`, and its data.
+them, at the end, and after the tests. `--redrawn` measures states of whole predictions, whose outcomes are redrawn as
+they are added, against a NumPy loop that draws and counts as many. `--figure` draws the cost against rows, micro-cells,
+classes and workers in about a minute: `docs/images/streaming-cost.png`, and its data.
 """
 
 import argparse
@@ -23,7 +24,9 @@ import numpy as np
 sys.path[0] = str(Path(__file__).parents[1])  # this checkout, whatever is installed
 
 from benchmarks import machine, streaming_cost  # noqa: E402
-from caltest.streaming import CalibrationState, scan  # noqa: E402
+from caltest import Canonical, VarianceTree  # noqa: E402
+from caltest.predictions import FixedTree  # noqa: E402
+from caltest.streaming import CalibrationState, RedrawnCells, scan  # noqa: E402
 
 ROUNDS = 5
 
@@ -81,13 +84,69 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10**7)
     parser.add_argument("--generated", type=int)
     parser.add_argument("--figure", action="store_true", help="write the figure of the cost and its data; some minutes")
+    parser.add_argument("--redrawn", action="store_true")
     options = parser.parse_args()
     if options.figure:
         streaming_cost.write(machine.ROOT / "docs", streaming_cost.Sizes())
+    elif options.redrawn:
+        redraw()
     elif options.generated:
         add_generated(options.generated)
     else:
         compare(options.rows)
+
+
+def redraw() -> None:
+    """Print the time of states of whole predictions and of NumPy's, for each row and draw."""
+    for n_classes, n, concentration in ((3, 10**5, 1.0), (10, 10**5, 1.0), (10, 10**5, 0.05), (1000, 10**4, 0.02)):
+        time_, in_numpy = redraw_one(n_classes, n, concentration)
+        print(
+            f"{n_classes:5d} classes, Dirichlet({concentration:g}): {time_:7.2f} ns per row and draw, NumPy "
+            f"{in_numpy:7.2f} ns, {in_numpy / time_:.1f} times",
+            flush=True,
+        )
+
+
+def redraw_one(n_classes: int, n: int, concentration: float) -> list[float]:
+    prob = np.random.default_rng(0).dirichlet(np.full(n_classes, concentration), n)
+    label = np.argmax(prob, axis=1)
+    tree = FixedTree.grow(prob[:5000], VarianceTree(max_cells=64))
+    cells = RedrawnCells(tree)
+    found = seconds({
+        "state": lambda: CalibrationState(n_classes, Canonical(), cells).update(label, prob),
+        "NumPy": lambda: numpy_redraws(prob, tree, cells.n_resamples),
+    })  # fmt: skip
+    return [time_ / n / cells.n_resamples * 1e9 for time_ in found.values()]
+
+
+def numpy_redraws(prob: np.ndarray, tree: FixedTree, n_resamples: int) -> np.ndarray:
+    """Return numbers of redrawn outcomes in cells ``(n_resamples, n_cells * n_classes)``.
+
+    Block by block, so that the cumulative probabilities stay in the cache; few classes are compared column by column,
+    and of many all are searched at once, each row between its own whole numbers.
+    """
+    n, k = prob.shape
+    rng = np.random.default_rng(1)
+    labels = np.unique(tree.fit(prob)(prob), return_inverse=True)[1]
+    counts = np.zeros((n_resamples, (labels.max() + 1) * k), dtype=np.int64)
+    size = max(2**16 // k, 1)
+    for start in range(0, n, size):
+        below = np.cumsum(prob[start : start + size], axis=1)
+        below /= below[:, -1:]
+        first = labels[start : start + size] * k
+        columns = np.ascontiguousarray(below[:, :-1].T)
+        rows = np.arange(len(below))
+        shifted = (below + rows[:, None]).ravel()
+        for b in range(n_resamples):
+            u = rng.random(len(below))
+            if k <= 32:
+                drawn = first.copy()
+                for column in columns:
+                    drawn += u >= column
+            else:
+                drawn = first + np.minimum(np.searchsorted(shifted, u + rows, side="right") - rows * k, k - 1)
+            counts[b] += np.bincount(drawn, minlength=counts.shape[1])
+    return counts
 
 
 def compare(n: int) -> None:
@@ -120,9 +179,9 @@ def compare(n: int) -> None:
                 pass
 
         found = seconds({
-            "table alone": lambda: table.add(p, y),
-            "table alone, sharp": lambda: table.add(sharp, y),
-            "table alone, sorted": lambda: table.add(ordered, y),
+            "table alone": lambda: table.add(p, y, "", None),
+            "table alone, sharp": lambda: table.add(sharp, y, "", None),
+            "table alone, sorted": lambda: table.add(ordered, y, "", None),
             "update": lambda: CalibrationState().update(y, p),
             "duckdb group by": lambda: database.execute(sql).fetchall(),
             "polars group by": lambda: frame.lazy().group_by(cell, "y").agg(sums).collect(engine="streaming"),

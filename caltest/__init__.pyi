@@ -52,6 +52,7 @@ from .plotting._display import ReliabilityDisplay as ReliabilityDisplay
 from .predictions._against_rest import AgainstRest as AgainstRest
 from .predictions._equal_mass import EqualMass as EqualMass
 from .predictions._equal_spread import EqualSpread as EqualSpread
+from .predictions._fixed_tree import FixedTree as FixedTree
 from .predictions._lenses import Canonical as Canonical
 from .predictions._lenses import ClassWise as ClassWise
 from .predictions._lenses import Confidence as Confidence

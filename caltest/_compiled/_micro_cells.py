@@ -108,6 +108,24 @@ def _add_logarithms(event, outcome, logs):
     logs[1, 1] += expected_low
 
 
+@kernel
+def fill_losses(prob, loss, expected):
+    """Fill -log of probabilities ``(n_rows, n_outcomes)``, 0 where they are 0, and their expectation ``(n_rows,)``.
+
+    Both are whole numbers in units of 2^-44.
+    """
+    logs = np.empty(prob.shape[1])
+    for i in range(prob.shape[0]):
+        for k in range(prob.shape[1]):
+            p = prob[i, k]
+            logs[k] = _logarithm(p) if p > 0.0 else 0.0
+            loss[i, k] = np.int64(0.5 - _LOG_UNIT * logs[k])
+        total = 0.0
+        for k in range(prob.shape[1]):
+            total += prob[i, k] * logs[k]
+        expected[i] = np.int64(0.5 - _LOG_UNIT * total)
+
+
 @inner
 def _carry(narrow, wide):
     """Move the sums of one row of the narrow table to the wide one."""

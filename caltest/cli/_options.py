@@ -15,10 +15,12 @@ from caltest.cli._messages import WORDS, translate
 if TYPE_CHECKING:
     from caltest.predictions import Lens, Partition, PredictionFile
     from caltest.statistics import Statistic
+    from caltest.streaming import RedrawnCells
 
 LENSES = "Canonical(), Confidence(), ClassWise(3), TopK(2), TopRank(2), WithinTop(2), Groups([[0, 1], [2, 3]])"
 PARTITIONS = (
-    "VarianceTree(), EqualWidth(15), EqualMass(10), EqualSpread(15), Edges([0.5, 0.9]), AgainstRest(0), SimplexGrid(5)"
+    "VarianceTree(), EqualWidth(15), EqualMass(10), EqualSpread(15), Edges([0.5, 0.9]), AgainstRest(0), "
+    "SimplexGrid(5), FixedTree([1, 0, 0], [0.5, 0, 0], [1, -1, -1])"
 )
 
 
@@ -137,6 +139,15 @@ def parse_count(text: str) -> int:
     return _integer(text, lambda value: value >= 1, "an integer >= 1")
 
 
+def parse_micro_cells(text: str) -> int | RedrawnCells:
+    """Return a number of micro-cells, or the cells of more than two outcomes that an expression names."""
+    from caltest.streaming import RedrawnCells
+
+    if not text.startswith("RedrawnCells"):
+        return _integer(text, lambda value: value >= 1, 'an integer >= 1, or "RedrawnCells(EqualWidth(4))"')
+    return _read(text, RedrawnCells, "RedrawnCells(EqualWidth(4))")
+
+
 def parse_seed(text: str) -> int:
     """Return an integer of at least 0."""
     return _integer(text, lambda value: value >= 0, "an integer >= 0")
@@ -204,7 +215,7 @@ def _ask_for_labels(label: str) -> int:
 
 def _read(text: str, kind: type, example: str, label: Any = None) -> Any:
     try:
-        found = read_object(text, PublicNames("predictions", "statistics"), label, example)
+        found = read_object(text, PublicNames("predictions", "statistics", "streaming"), label, example)
     except ValueError as error:
         msg = translate(str(error), {}).removesuffix(".")
         raise argparse.ArgumentTypeError(msg) from None

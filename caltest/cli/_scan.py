@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from caltest.cli._messages import STREAM_WORDS, WORDS, say
-from caltest.cli._options import HelpFormatter, add_lens, columns_of, parse_count, parse_names, parse_workers
+from caltest.cli._options import HelpFormatter, add_lens, columns_of, parse_micro_cells, parse_names, parse_workers
 
 if TYPE_CHECKING:
     from caltest.streaming import CalibrationState
@@ -19,6 +19,7 @@ examples:
   caltest scan 'data/*.parquet' -o state.npz
   caltest scan data --label y --prob p -o state.npz
   caltest scan data -o state.npz --scheduler tcp://10.0.0.1:8786
+  caltest scan data -o state.npz --lens "Canonical()"
   caltest merge monday.npz tuesday.npz -o week.npz
   caltest test week.npz --statistic "HosmerLemeshow(EqualWidth(10))"
 
@@ -50,10 +51,11 @@ def add_command(commands: Any) -> None:
     add_lens(scan, named=False)
     scan.add_argument(
         "--micro-cells",
-        type=parse_count,
+        type=parse_micro_cells,
         default=4096,
         metavar="N",
-        help="number of narrow cells, a power of 2 (default: %(default)s)",
+        help="number of narrow cells, a power of 2 (default: %(default)s); for a lens with more than two outcomes its "
+        'cells and draws, such as "RedrawnCells(EqualWidth(4), n_resamples=999)"',
     )
     scan.add_argument(
         "--workers",

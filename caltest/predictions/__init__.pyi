@@ -7,6 +7,7 @@ from ._distances import squared_euclidean as squared_euclidean
 from ._distances import total_variation as total_variation
 from ._equal_mass import EqualMass as EqualMass
 from ._equal_spread import EqualSpread as EqualSpread
+from ._fixed_tree import FixedTree as FixedTree
 from ._lens import Lens as Lens
 from ._lens import LensLike as LensLike
 from ._lenses import Canonical as Canonical

@@ -223,7 +223,7 @@ class _Cut:
 
 
 @dataclass
-class _Tree:
+class Tree:
     """Nodes as arrays: axis, threshold and children of inner nodes (left < 0 marks a leaf)."""
 
     axis: NDArray[np.int64]
@@ -328,7 +328,7 @@ def _thresholds(values: NDArray[Any], cut: _Cut, max_cells: int) -> NDArray[np.f
     return np.sort(np.array(found, dtype=np.float64))
 
 
-def _grow(feature: NDArray[Any], cut: _Cut, max_cells: int) -> _Tree:
+def _grow(feature: NDArray[Any], cut: _Cut, max_cells: int) -> Tree:
     """Split the node of largest variance until no node can be split or there are ``max_cells`` leaves."""
     axis, threshold, left = [0], [0.0], [-1]
     heap: list[tuple[float, int, int, NDArray[np.int64]]] = []
@@ -353,4 +353,4 @@ def _grow(feature: NDArray[Any], cut: _Cut, max_cells: int) -> _Tree:
         offer(left[node], row[below])
         offer(left[node] + 1, row[~below])
         n_cells += 1
-    return _Tree(np.array(axis), np.array(threshold), np.array(left))
+    return Tree(np.array(axis), np.array(threshold), np.array(left))

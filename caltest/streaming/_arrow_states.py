@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from caltest.predictions._lens import Lens
 from caltest.streaming._fragments import Reading
+from caltest.streaming._redrawn_cells import RedrawnCells
 
 
 def arrow_states(
@@ -15,7 +17,7 @@ def arrow_states(
     *,
     classes: Sequence[Any] | None = None,
     lens: Lens | None = None,
-    micro_cells: int = 4096,
+    micro_cells: int | RedrawnCells = 4096,
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """Return a function from record batches to one record batch with their state, for an engine that maps partitions.
 
@@ -35,8 +37,10 @@ def arrow_states(
         class indices.
     lens : lens, optional
         What to look at, as in `CalibrationState`.
-    micro_cells : int
-        Number of micro-cells, as in `CalibrationState`.
+    micro_cells : int or RedrawnCells
+        Number of micro-cells, or the cells for a lens with more than two outcomes, as in `CalibrationState`. Outcomes
+        are drawn by a hash of the first batch of the partition, which has no name. Partitions that begin with the same
+        batch can then not be added: the second one might be a copy.
 
     Returns
     -------
@@ -80,13 +84,21 @@ class _Mapper:
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        state = self._reading.empty()
+        state, source = self._reading.empty(), ""
         for batch in batches:
             if batch.num_rows:
                 try:
-                    self._reading.add(state, batch)
+                    source = source or self._hash(batch)
+                    self._reading.add(state, batch, source)
                 except (ValueError, KeyError) as error:
                     msg = f"batch that begins at row {state.n_samples} of the partition: {error}"
                     raise ValueError(msg) from error
         if state.n_samples:
             yield pa.record_batch({"state": pa.array([state.to_bytes()], type=pa.binary())})
+
+    def _hash(self, batch: Any) -> str:
+        """Return a name for the partition that begins with a batch."""
+        digest = hashlib.sha256()
+        for name in (self._reading.label, *self._reading.prob):
+            digest.update(repr(batch.column(name).to_pylist()).encode())
+        return digest.hexdigest()

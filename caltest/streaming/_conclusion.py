@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical, ClassWise, Groups
 from caltest.resampling import Consistency
-from caltest.resampling._distributions import SMALLEST_PVALUE, Distribution, MonteCarloDistribution, Tail
+from caltest.resampling._distributions import SMALLEST_PVALUE, Distribution, MonteCarloDistribution
 from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.resampling._pvalues import combine_pvalues, tail_pvalues
 from caltest.resampling._run import monte_carlo_error
@@ -26,6 +28,19 @@ _DIRECTION_LEVEL = 0.05
 _SMALLEST_SHOWN = 1e-12
 
 
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """Value, p-value and null distribution of a test, and how they were found."""
+
+    parts: tuple[ComponentResult, ...]
+    value: float
+    pvalue: float
+    null: Distribution
+    method: str
+    error: float
+    origin: str
+
+
 def conclude(
     statistic: Statistic,
     state: Streamed,
@@ -35,40 +50,46 @@ def conclude(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> TestResult:
-    """Return the result of a test, exact where the null distribution is known."""
-    null = Consistency()
+    """Return the result of a test of two outcomes, exact where the null distribution is known."""
     exact = _exact(statistic, state)
-    if exact is None:
-        parts, pvalue, value, law, error, origin = _simulated(statistic, state, n_resamples, rng)
-        method = "monte-carlo"
-    else:
-        value, law = exact
-        tail = law.tail(value)
-        pvalue = _forced(state, tail.probability, SMALLEST_PVALUE)
-        method = "upper-bound" if math.isinf(tail.relative_error) else "exact"
-        error, origin = min(tail.relative_error, 1.0) * pvalue, _computed(tail)
-        parts = (ComponentResult(test_statistic=statistic, statistic=value, pvalue=pvalue, null=law),)
-    direction, words = _direction(state, lens)
+    found = _simulated(statistic, state, n_resamples, rng) if exact is None else _computed(statistic, state, *exact)
+    size, impossible = (state.sums.n_samples, 2), state.sums.n_impossible
+    direction = _direction(state, lens)
+    return report(statistic, found, lens=lens, alpha=alpha, size=size, n_impossible=impossible, direction=direction)
+
+
+def report(
+    statistic: Statistic,
+    found: Finding,
+    *,
+    lens: LensLike,
+    alpha: float,
+    size: tuple[int, int],
+    n_impossible: int,
+    direction: tuple[str | None, str | None] = (None, None),
+) -> TestResult:
+    """Return the result of a test of a state; ``size`` are the numbers of observations and of outcomes."""
+    null = Consistency()
     return TestResult(
         title="Calibration test of a state",
         test_statistic=statistic,
-        statistic=value,
-        pvalue=pvalue,
-        null=law,
+        statistic=found.value,
+        pvalue=found.pvalue,
+        null=found.null,
         lens=lens,
         lens_name=lens_name(lens),
-        n_samples=state.sums.n_samples,
-        n_outcomes=2,
-        components=parts,
-        method=method,
-        numerical_error=error,
+        n_samples=size[0],
+        n_outcomes=size[1],
+        components=found.parts,
+        method=found.method,
+        numerical_error=found.error,
         hypothesis=null.hypothesis,
-        origin=origin,
+        origin=found.origin,
         conditions=null.conditions,
         alpha=alpha,
-        direction=direction,
-        direction_words=words,
-        notes=_impossible(state),
+        direction=direction[0],
+        direction_words=direction[1],
+        notes=_impossible(n_impossible),
     )
 
 
@@ -83,21 +104,35 @@ def _exact(statistic: Statistic, state: Streamed) -> tuple[float, Distribution] 
     return None
 
 
-def _computed(tail: Tail) -> str:
-    kind = "upper bound" if math.isinf(tail.relative_error) else "computed exactly"
-    return f"{kind} from sums over micro-cells, predictions fixed (valid at every sample size): {tail.method}"
+def _computed(statistic: Statistic, state: Streamed, value: float, law: Distribution) -> Finding:
+    """Return what the exact null distribution tells."""
+    tail = law.tail(value)
+    pvalue = max(0.0 if state.sums.n_impossible else min(tail.probability, 1.0), SMALLEST_PVALUE)
+    bound = math.isinf(tail.relative_error)
+    kind = "upper bound" if bound else "computed exactly"
+    origin = f"{kind} from sums over micro-cells, predictions fixed (valid at every sample size): {tail.method}"
+    parts = (ComponentResult(test_statistic=statistic, statistic=value, pvalue=pvalue, null=law),)
+    error = min(tail.relative_error, 1.0) * pvalue
+    return Finding(parts, value, pvalue, law, "upper-bound" if bound else "exact", error, origin)
 
 
-def _simulated(
-    statistic: Statistic, state: Streamed, n_resamples: int, rng: np.random.Generator
-) -> tuple[tuple[ComponentResult, ...], float, float, Distribution, float, str]:
-    """Return components, p-value, value, null distribution, error and origin of simulated outcomes."""
+def _simulated(statistic: Statistic, state: Streamed, n_resamples: int, rng: np.random.Generator) -> Finding:
+    """Return what simulated numbers of events tell."""
     parts = _components(statistic, state)
     nodes = whole_nodes(state.sums.nodes)
     observed = np.array([value_of(part, state) for part in parts])
     drawn = simulate(nodes, [evaluator(part, state, nodes) for part in parts], n_resamples, rng)
-    values = np.column_stack([observed, drawn])
-    if state.sums.n_impossible:
+    origin = (
+        f"{n_resamples} Monte Carlo draws of the numbers of events in micro-cells, predictions fixed; predictions "
+        "within a micro-cell are replaced by two with the same mean and variance"
+    )
+    return drawn_finding(parts, np.column_stack([observed, drawn]), state.sums.n_impossible, origin)
+
+
+def drawn_finding(parts: tuple[Statistic, ...], values: NDArray[np.float64], n_impossible: int, origin: str) -> Finding:
+    """Return what Monte Carlo draws tell, from ``values (n_statistics, B + 1)`` that begin with the observed ones."""
+    observed, drawn = values[:, 0].copy(), values[:, 1:]
+    if n_impossible:
         values[:, 0] = np.inf
     ranked = tail_pvalues(values)
     components = tuple(
@@ -106,18 +141,14 @@ def _simulated(
         )
         for part, value, p, some in zip(parts, observed, ranked, drawn, strict=True)
     )
-    origin = (
-        f"{n_resamples} Monte Carlo draws of the numbers of events in micro-cells, predictions fixed; predictions "
-        "within a micro-cell are replaced by two with the same mean and variance"
-    )
     if len(parts) == 1:
-        pvalue = float(ranked[0, 0])
+        value, pvalue = float(observed[0]), float(ranked[0, 0])
         law: Distribution = components[0].null  # type: ignore[assignment]
-        return components, pvalue, float(observed[0]), law, monte_carlo_error(pvalue, n_resamples), origin
-    pvalue = float(combine_pvalues(ranked)[0])
-    smallest = 0.0 - np.log10(ranked.min(axis=0))
-    law = MonteCarloDistribution(smallest[1:])
-    return components, pvalue, float(smallest[0]), law, monte_carlo_error(pvalue, n_resamples), origin
+    else:
+        smallest = 0.0 - np.log10(ranked.min(axis=0))
+        value, pvalue, law = float(smallest[0]), float(combine_pvalues(ranked)[0]), MonteCarloDistribution(smallest[1:])
+    error = monte_carlo_error(pvalue, drawn.shape[1])
+    return Finding(components, value, pvalue, law, "monte-carlo", error, origin)
 
 
 def _components(statistic: Statistic, state: Streamed) -> tuple[Statistic, ...]:
@@ -131,13 +162,7 @@ def _components(statistic: Statistic, state: Streamed) -> tuple[Statistic, ...]:
     return TCal(min(statistic.n_scales, finest)).components
 
 
-def _forced(state: Streamed, pvalue: float, smallest: float) -> float:
-    """Return the p-value, which is the smallest one if an outcome had been given probability 0."""
-    return max(0.0 if state.sums.n_impossible else min(pvalue, 1.0), smallest)
-
-
-def _impossible(state: Streamed) -> tuple[Note, ...]:
-    number = state.sums.n_impossible
+def _impossible(number: int) -> tuple[Note, ...]:
     if not number:
         return ()
     labels = "1 label" if number == 1 else f"{number} labels"

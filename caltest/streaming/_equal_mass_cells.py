@@ -8,6 +8,7 @@ from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._partitions import Edges, EqualWidth, Partition
 from caltest.predictions._validation import validate_count
 from caltest.streaming._state import CalibrationState
+from caltest.streaming._two_outcomes import TwoOutcomes
 
 
 @reads_arguments
@@ -43,7 +44,7 @@ def equal_mass_cells(state: CalibrationState, n_cells: int = 15) -> Partition:
     TypeError
         If ``state`` is no state or ``n_cells`` no integer.
     ValueError
-        If ``n_cells`` < 1, or the state is empty.
+        If ``n_cells`` < 1, the state is empty, or it has more than two outcomes.
 
     See Also
     --------
@@ -65,7 +66,11 @@ def equal_mass_cells(state: CalibrationState, n_cells: int = 15) -> Partition:
         msg = f"`state` must be a CalibrationState, got {type(state).__name__}."
         raise TypeError(msg)
     wanted = validate_count(n_cells, "n_cells")
-    sums = state._streamed().sums
+    answers = state._answers()
+    if not isinstance(answers, TwoOutcomes):
+        msg = f"`state` must have a lens with two outcomes, such as Confidence(), got {state!r}."
+        raise ValueError(msg)
+    sums = answers.streamed.sums
     lower, below = sums.cells.lower, np.append(0, np.cumsum(sums.count.sum(axis=1))[:-1])
     possible = np.flatnonzero((lower > 0) & (lower < 1) & (below > 0) & (below < sums.n_samples))
     if wanted == 1 or not possible.size:

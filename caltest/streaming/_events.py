@@ -21,13 +21,19 @@ def events_of(y_true: Any, y_prob: Any, classes: Any, n_classes: int, lens: Lens
     plain = plain_events(y_true, y_prob, n_classes, lens) if classes is None else None
     if plain is not None:
         return plain
+    prob, outcome = outcomes_of(y_true, y_prob, classes, n_classes, lens)
+    return prob[:, 1], outcome
+
+
+def outcomes_of(
+    y_true: Any, y_prob: Any, classes: Any, n_classes: int, lens: Lens
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the probabilities of the outcomes ``(n_samples, n_outcomes)``, and the outcomes; refuse what is none."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     if prob.shape[1] != n_classes:
         msg = f"`y_prob` must have {n_classes} classes as the state has, got {prob.shape[1]}."
         raise ValueError(msg)
-    if type(lens) is not Canonical:
-        prob, outcome = lens(prob, outcome)
-    return prob[:, 1], outcome
+    return (prob, outcome) if type(lens) is Canonical else lens(prob, outcome)
 
 
 def plain_events(y_true: Any, y_prob: Any, n_classes: int, lens: Lens) -> tuple[NDArray[Any], NDArray[Any]] | None:

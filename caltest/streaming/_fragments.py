@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,10 +17,12 @@ from caltest.predictions._lens import Lens
 from caltest.predictions.files._prediction_file import PredictionFile
 from caltest.predictions.files._read import from_table
 from caltest.predictions.files._table import Table
+from caltest.streaming._redrawn_cells import RedrawnCells
 from caltest.streaming._state import CalibrationState
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 _BATCH_ROWS, _READ_AHEAD = 2**17, 2
+_HASHED = 2**16  # bytes at either end of a file
 _FRAGMENT_ROWS = 2**20  # of Parquet: row groups that are smaller are read together
 
 
@@ -37,6 +40,8 @@ class Fragment(NamedTuple):
         Number of rows of the file before it.
     n_bytes : int
         Its share of the size of the file.
+    source : str
+        The file, with a hash of its content.
     """
 
     file: str
@@ -44,6 +49,7 @@ class Fragment(NamedTuple):
     groups: tuple[int, ...]
     first_row: int
     n_bytes: int
+    source: str
 
 
 @dataclass(frozen=True)
@@ -55,10 +61,10 @@ class Reading:
     classes: Any
     n_classes: int
     lens: Lens | None = None
-    micro_cells: int = 4096
+    micro_cells: int | RedrawnCells = 4096
 
     @classmethod
-    def of(cls, name: str, batch: Any, named: dict[str, Any], lens: Lens | None, micro_cells: int) -> Reading:
+    def of(cls, name: str, batch: Any, named: dict[str, Any], lens: Lens | None, micro_cells: Any) -> Reading:
         """Return what the names of columns and the values of a first batch tell."""
         found = understand(name, batch, named)
         return cls(found.label, found.prob, found.classes, found.n_classes, lens, micro_cells)
@@ -73,11 +79,12 @@ class Reading:
         classes = None if self.classes is None else [str(label) for label in self.classes]
         return {"label": self.label, "prob": list(self.prob), "classes": classes}
 
-    def add(self, state: CalibrationState, batch: Any) -> None:
+    def add(self, state: CalibrationState, batch: Any, source: str = "", first_row: int | None = None) -> None:
         """Add a record batch of Arrow."""
         columns = [_numbers(batch.column(name)) for name in self.prob]
         prob = columns[0] if len(columns) == 1 else np.column_stack(columns)
-        state.update(_labels(batch.column(self.label)), prob, classes=self.classes)
+        labels = _labels(batch.column(self.label))
+        state.update(labels, prob, classes=self.classes, source=source, first_row=first_row)
 
     def state_of(self, fragment: Fragment) -> CalibrationState:
         """Return the state of a fragment.
@@ -89,10 +96,10 @@ class Reading:
         """
         state = self.empty()
         for place, batch in _read(fragment, [self.label, *self.prob]):
+            row = fragment.first_row + state.n_samples
             try:
-                self.add(state, batch)
+                self.add(state, batch, fragment.source, row)
             except ValueError as error:
-                row = fragment.first_row + state.n_samples
                 msg = f"{fragment.file}, {place}, batch that begins at row {row} of the file: {error}"
                 raise ValueError(msg) from error
         return state
@@ -142,9 +149,9 @@ def first_batch(name: str) -> Any:
 
 def fragments_of(name: str) -> list[Fragment]:
     """Return the fragments of a file, in their order."""
-    size = os.stat(name).st_size
+    size, source = os.stat(name).st_size, _source_of(name)
     if _FORMATS[Path(name).suffix] != "parquet":
-        return [Fragment(name, 1, (), 0, size)]
+        return [Fragment(name, 1, (), 0, size, source)]
     with _named(name), _open(name) as file:
         rows = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
     ends = np.cumsum([0, *rows])
@@ -155,9 +162,23 @@ def fragments_of(name: str) -> list[Fragment]:
         parts[-1].append(group)
     shares = [int(size * (ends[part[-1] + 1] - ends[part[0]]) / max(ends[-1], 1)) for part in parts]
     return [
-        Fragment(name, len(parts), tuple(part), int(ends[part[0]]), share)
+        Fragment(name, len(parts), tuple(part), int(ends[part[0]]), share, source)
         for part, share in zip(parts, shares, strict=True)
     ]
+
+
+def _source_of(name: str) -> str:
+    """Return the name of a file with a hash of its size, its beginning and its end, where Parquet keeps statistics.
+
+    Files of the same name in different folders are so told apart, wherever the paths begin.
+    """
+    with open(name, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        digest = hashlib.sha256(str(size).encode())
+        for place in (0, max(size - _HASHED, 0)):
+            file.seek(place)
+            digest.update(file.read(_HASHED))
+    return f"{name} {digest.hexdigest()[:16]}"
 
 
 @contextmanager

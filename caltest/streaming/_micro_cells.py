@@ -15,6 +15,8 @@ from caltest.results._naming import describe
 
 SMALLEST, LARGEST = 2**11, 2**15
 """Numbers of micro-cells that are possible."""
+USUAL = 2**12
+"""Number of micro-cells by default."""
 _DIGITS = 53  # of a double
 
 

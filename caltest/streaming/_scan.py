@@ -15,6 +15,7 @@ from caltest.predictions._validation import validate_workers
 from caltest.results._progress import Progress, reporting
 from caltest.streaming._engines import on_cluster, on_threads
 from caltest.streaming._fragments import Reading, find_files, first_batch, fragments_of, is_path
+from caltest.streaming._redrawn_cells import RedrawnCells
 from caltest.streaming._state import CalibrationState
 from caltest.streaming._state_file import unpack
 from caltest.streaming._unfinished import UnfinishedFiles
@@ -27,7 +28,7 @@ def scan(
     prob: Sequence[str] | None = None,
     classes: Sequence[Any] | None = None,
     lens: Lens | None = None,
-    micro_cells: int = 4096,
+    micro_cells: int | RedrawnCells = 4096,
     workers: int = 1,
     scheduler: Any = None,
     output: str | Path | None = None,
@@ -47,8 +48,9 @@ def scan(
         The label of each probability column.
     lens : lens, optional
         What to look at, as in `CalibrationState`.
-    micro_cells : int
-        Number of micro-cells, as in `CalibrationState`.
+    micro_cells : int or RedrawnCells
+        Number of micro-cells, or the cells for a lens with more than two outcomes, as in `CalibrationState`. Outcomes
+        are drawn by the name and the content of the file and the number of the row in it.
     workers : int
         Threads for files, each of which reads some row groups or a file; -1 for all processors. The state does not
         depend on it.
@@ -109,7 +111,7 @@ def scan(
     return _scan_batches(source, named, lens, micro_cells)
 
 
-def _scan_batches(batches: Iterable[Any], named: dict[str, Any], lens: Any, micro_cells: int) -> CalibrationState:
+def _scan_batches(batches: Iterable[Any], named: dict[str, Any], lens: Any, micro_cells: Any) -> CalibrationState:
     state, reading, row = None, None, 0
     for k, batch in enumerate(batches):
         try:

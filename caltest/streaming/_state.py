@@ -11,26 +11,18 @@ from numpy.typing import ArrayLike
 from caltest.estimation import ReliabilityCurve
 from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import Lens
-from caltest.predictions._partitions import EqualWidth, Partition
-from caltest.predictions._validation import (
-    SeedLike,
-    validate_bool,
-    validate_count,
-    validate_level,
-    validate_rng,
-)
+from caltest.predictions._partitions import Partition
+from caltest.predictions._validation import SeedLike, validate_bool, validate_count, validate_level, validate_rng
 from caltest.results import TestResult
-from caltest.statistics import ECE
-from caltest.statistics._base import Statistic, validate_estimate, validate_statistic
-from caltest.statistics._cumulative import Cumulative
+from caltest.statistics._base import Statistic
 from caltest.streaming._classes import agreed_classes
-from caltest.streaming._conclusion import conclude
-from caltest.streaming._events import events_of
-from caltest.streaming._micro_cells import LARGEST, SMALLEST, MicroCells
-from caltest.streaming._state_curve import curve_of
-from caltest.streaming._state_file import fingerprint, lens_of, pack, settings_of, unpack, validate_lens
-from caltest.streaming._table import MicroTable
-from caltest.streaming._values import Streamed, excursion_bounds, value_of
+from caltest.streaming._events import events_of, outcomes_of
+from caltest.streaming._many_outcomes import ManyOutcomes
+from caltest.streaming._outcome_table import OutcomeTable
+from caltest.streaming._redrawn_cells import RedrawnCells
+from caltest.streaming._settings import Settings
+from caltest.streaming._state_file import pack, unpack
+from caltest.streaming._two_outcomes import TwoOutcomes
 
 
 class CalibrationState:
@@ -51,23 +43,26 @@ class CalibrationState:
     at least 1. P-values of ECE, MCE and Hosmer-Lemeshow are those of `caltest.calibration_test`, to 1e-9 relative or
     1e-14 absolute.
 
+    Of a lens with more outcomes the state holds, for every cell of `RedrawnCells`, the numbers of outcomes, the sums of
+    the predictions, and the numbers of outcomes that are drawn while rows are added. P-values are those of a Monte
+    Carlo test with these draws.
+
     Parameters
     ----------
     n_classes : int
         Number of classes of the predictions.
     lens : lens, optional
-        What to look at: `Canonical` for two classes, and for more `Confidence` (the default), `ClassWise`, `TopRank`,
-        `WithinTop` or two `Groups`.
-    micro_cells : int
+        What to look at: any lens of the package; by default `Canonical` for two classes and `Confidence` for more.
+    micro_cells : int or RedrawnCells
         Number of micro-cells of equal width, a power of 2 from 2,048 to 32,768. Their edges are ``j / micro_cells`` and
-        ``j / 1800``.
+        ``j / 1800``. For a lens with more than two outcomes `RedrawnCells`, and ``RedrawnCells()`` by default.
 
     Raises
     ------
     TypeError
         If ``n_classes`` or ``micro_cells`` is no integer, or ``lens`` is no lens of the package.
     ValueError
-        If ``n_classes`` < 2, the lens has more than two outcomes, or ``micro_cells`` is not one of these powers of 2.
+        If ``n_classes`` < 2, or ``micro_cells`` is not one of these powers of 2, or not for the outcomes of the lens.
 
     See Also
     --------
@@ -93,15 +88,10 @@ class CalibrationState:
     CalibrationState(n_classes=10, lens=Confidence(), micro_cells=4096), 10000 observations
     """
 
-    def __init__(self, n_classes: int = 2, lens: Lens | None = None, micro_cells: int = 4096) -> None:
-        self.n_classes = validate_count(n_classes, "n_classes", minimum=2)
-        validate_count(micro_cells, "micro_cells")
-        if not SMALLEST <= micro_cells <= LARGEST or micro_cells & (micro_cells - 1):
-            msg = f"`micro_cells` must be a power of 2 from {SMALLEST} to {LARGEST}, got {micro_cells}."
-            raise ValueError(msg)
-        self.micro_cells = micro_cells
-        self.lens = validate_lens(lens, n_classes)
-        self._table = MicroTable(MicroCells.of(micro_cells))
+    def __init__(self, n_classes: int = 2, lens: Lens | None = None, micro_cells: int | RedrawnCells = 4096) -> None:
+        self._settings = found = Settings.of(n_classes, lens, micro_cells)
+        self.n_classes, self.lens, self.micro_cells = found.n_classes, found.lens, found.micro_cells
+        self._table = self._settings.empty_table()
         self._classes: list[str] | None = None
 
     @property
@@ -112,10 +102,18 @@ class CalibrationState:
     @property
     def fingerprint(self) -> str:
         """A short text that is the same for states that can be merged."""
-        return fingerprint(self._settings)
+        return self._settings.fingerprint
 
     @reads_arguments
-    def update(self, y_true: ArrayLike, y_prob: ArrayLike, *, classes: Sequence[Any] | None = None) -> Self:
+    def update(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        classes: Sequence[Any] | None = None,
+        source: str = "",
+        first_row: int | None = None,
+    ) -> Self:
         """Add observations; nothing is added if one of them is refused.
 
         Parameters
@@ -126,6 +124,11 @@ class CalibrationState:
             Predicted probabilities. Of two columns the second one is used.
         classes : sequence, optional
             The label of each column. Without it, columns with names are matched to the labels of each batch.
+        source : str
+            Where the rows come from, such as a file. It matters for lenses with more than two outcomes, as
+            ``first_row``: both tell the rows of states apart that are merged, for each of which outcomes are drawn.
+        first_row : int, optional
+            Number of the first row in its source; by default the row after the last one of this source.
 
         Returns
         -------
@@ -136,11 +139,15 @@ class CalibrationState:
         ------
         ValueError
             If a probability is missing or outside [0, 1], rows do not sum to 1, a label is unknown, lengths differ, or
-            the number of columns is not ``n_classes``; if the classes are not those of the batches before.
+            the number of columns is not ``n_classes``; if the classes are not those of the batches before; of more
+            than two outcomes also if rows of this source are counted already, or there is no memory for their cells.
         """
-        events = events_of(y_true, y_prob, classes, self.n_classes, self.lens)
-        self._classes = agreed_classes(self.lens, self._classes, classes)
-        self._table.add(*events)
+        row = None if first_row is None else validate_count(first_row, "first_row", minimum=0)
+        validated = outcomes_of if isinstance(self._table, OutcomeTable) else events_of
+        batch = validated(y_true, y_prob, classes, self.n_classes, self.lens)
+        classes = agreed_classes(self.lens, self._classes, classes)
+        self._table.add(*batch, str(source), row)
+        self._classes = classes
         return self
 
     def merge(self, other: CalibrationState) -> Self:
@@ -159,7 +166,8 @@ class CalibrationState:
         Raises
         ------
         TypeError, ValueError
-            If ``other`` is no state; if its settings differ, or the classes of its batches.
+            If ``other`` is no state; if its settings differ, or the classes of its batches, or it has more than two
+            outcomes and holds the same rows.
         """
         if not isinstance(other, CalibrationState):
             msg = f"`other` must be a CalibrationState, got {type(other).__name__}."
@@ -167,8 +175,9 @@ class CalibrationState:
         if other._settings != self._settings:
             msg = f"`other` must have the same settings: {self._code} and {other._code} cannot be merged."
             raise ValueError(msg)
-        self._classes = agreed_classes(self.lens, self._classes, other._classes)
-        self._table.merge(other._table)
+        classes = agreed_classes(self.lens, self._classes, other._classes)
+        self._table.merge(other._table)  # type: ignore[arg-type]
+        self._classes = classes
         return self
 
     def __add__(self, other: CalibrationState) -> CalibrationState:
@@ -224,8 +233,9 @@ class CalibrationState:
         >>> CalibrationState.from_bytes(state.to_bytes()) == state
         True
         """
-        settings, arrays, more = unpack(data)
-        state = cls(settings["n_classes"], lens_of(settings), settings["micro_cells"])
+        plain, arrays, more = unpack(data)
+        found = Settings.of_plain(plain)
+        state = cls(found.n_classes, found.lens, found.micro_cells)
         state._classes = more.get("classes")
         state._table.restore(arrays)
         return state
@@ -239,6 +249,8 @@ class CalibrationState:
             ``ECE(EqualWidth(15))`` by default. ECE, MCE, SquaredL2 and HosmerLemeshow with a partition whose edges are
             edges of micro-cells, Spiegelhalter, TemperatureScore, OverConfidence, UnderConfidence. KS and Kuiper are
             evaluated at the ends of the micro-cells, and at most the value of all observations (`error_bounds`).
+            Of more than two outcomes ECE (the default), MCE and SquaredL2 with cells made of those of the state, and
+            TemperatureScore and its sides.
 
         Returns
         -------
@@ -250,7 +262,7 @@ class CalibrationState:
         TypeError, ValueError
             If ``statistic`` is no statistic; if it needs the observations, or the state is empty.
         """
-        return value_of(validate_estimate(_DEFAULT if statistic is None else statistic), self._streamed())
+        return self._answers().error(statistic)
 
     def error_bounds(self, statistic: Statistic | None = None) -> tuple[float, float]:
         """Return bounds of the value that a statistic has on all observations.
@@ -271,28 +283,21 @@ class CalibrationState:
         TypeError, ValueError
             As `error`.
         """
-        chosen = validate_estimate(_DEFAULT if statistic is None else statistic)
-        if isinstance(chosen, Cumulative):
-            return excursion_bounds(chosen, self._streamed().sums)
-        value = self.error(chosen)
-        return value, value
+        return self._answers().error_bounds(statistic)
 
     def brier_score(self) -> float:
         """Return the mean of (y - p)^2, as `caltest.estimation.brier_score` behind the lens."""
-        sums = self._streamed().sums
-        prob, squares = sums.prob.sum(axis=0), sums.squares.sum()
-        return float((squares + sums.count[:, 1].sum() - 2 * prob[1]) / self.n_samples)
+        return self._answers().brier_score()
 
     def log_score(self) -> float:
         """Return the mean of -log of the probability of the outcome; infinite if that had been 0 once."""
-        state = self._streamed()
-        return np.inf if state.sums.n_impossible else state.log_loss / self.n_samples
+        return self._answers().log_score()
 
     def test(
         self,
         statistic: Statistic | None = None,
         *,
-        n_resamples: int = 999,
+        n_resamples: int | None = None,
         alpha: float = 0.05,
         rng: SeedLike = None,
     ) -> TestResult:
@@ -300,15 +305,16 @@ class CalibrationState:
 
         The predictions are fixed, as in `caltest.calibration_test`, and the p-values of `ECE`, `MCE` and
         `HosmerLemeshow` are the same. For the other statistics the numbers of events of the micro-cells are simulated;
-        predictions within a micro-cell are then replaced by two with the same mean and variance.
+        predictions within a micro-cell are then replaced by two with the same mean and variance. Of more than two
+        outcomes the draws are those of `RedrawnCells`.
 
         Parameters
         ----------
         statistic : Statistic, optional
-            As in `error`, ``ECE(EqualWidth(15))`` by default; also ``TCal(n)`` where ``2 ** n`` is at most the number
-            of micro-cells. `KS` and `Kuiper` are tested by their values at the ends of the micro-cells.
-        n_resamples : int
-            Number of draws, where the null distribution is not known.
+            As in `error`; of two outcomes also ``TCal(n)`` where ``2 ** n`` is at most the number of micro-cells. `KS`
+            and `Kuiper` are tested by their values at the ends of the micro-cells.
+        n_resamples : int, optional
+            Number of draws of two outcomes, where the null distribution is not known; 999 by default.
         alpha : float
             Level of the conclusion.
         rng : None, int, numpy.random.Generator or numpy.random.RandomState
@@ -324,7 +330,7 @@ class CalibrationState:
         ------
         TypeError, ValueError
             If ``statistic`` is no statistic; if it needs the observations, the state is empty, ``n_resamples`` < 1 or
-            ``alpha`` is not strictly between 0 and 1.
+            given for more than two outcomes, or ``alpha`` is not strictly between 0 and 1.
 
         Examples
         --------
@@ -336,12 +342,10 @@ class CalibrationState:
         >>> abs(state.test(statistic).statistic / in_memory.statistic - 1) < 1e-9
         True
         """
-        return conclude(
-            validate_statistic(_DEFAULT if statistic is None else statistic),
-            self._streamed(),
-            lens=self.lens,
+        return self._answers().test(
+            statistic,
             alpha=validate_level(alpha, "alpha"),
-            n_resamples=validate_count(n_resamples, "n_resamples"),
+            n_resamples=None if n_resamples is None else validate_count(n_resamples, "n_resamples"),
             rng=validate_rng(rng),
         )
 
@@ -367,17 +371,12 @@ class CalibrationState:
         Raises
         ------
         ValueError
-            If the cells cannot be made of micro-cells, the state is empty, or ``confidence_level`` is not strictly
-            between 0 and 1.
+            If the cells cannot be made of micro-cells, the state is empty or has more than two outcomes, or
+            ``confidence_level`` is not strictly between 0 and 1.
         """
         validate_bool(simultaneous, "simultaneous")
         level = validate_level(confidence_level, "confidence_level")
-        cut = EqualWidth(15) if partition is None else partition
-        return curve_of(self._streamed().sums, self.lens, cut, level, simultaneous=simultaneous)
-
-    @property
-    def _settings(self) -> dict[str, Any]:
-        return settings_of(self.n_classes, self.lens, self.micro_cells)
+        return self._answers().curve(partition, level, simultaneous=simultaneous)
 
     @property
     def _code(self) -> str:
@@ -386,15 +385,12 @@ class CalibrationState:
     def _empty(self) -> CalibrationState:
         return CalibrationState(self.n_classes, self.lens, self.micro_cells)
 
-    def _streamed(self) -> Streamed:
+    def _answers(self) -> TwoOutcomes | ManyOutcomes:
         if not self.n_samples:
             msg = "the state is empty; call `update` first."
             raise ValueError(msg)
-        return self._table.read()
+        return self._table.answers(self.lens)
 
     def _pack(self, more: dict[str, Any]) -> bytes:
         """Return the bytes of the state with further entries."""
-        return pack(self._settings, self._table.arrays(), more | {"classes": self._classes})
-
-
-_DEFAULT = ECE(EqualWidth(15))
+        return pack(self._settings.plain, self._table.arrays(), more | {"classes": self._classes})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from io import BytesIO
 from typing import Any
 from zipfile import BadZipFile
@@ -13,26 +12,8 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._lens import Lens
-from caltest.predictions._lenses import Canonical, ClassWise, Confidence, Groups, TopRank, WithinTop
-
 VERSION = 1
 _FORMAT = "caltest calibration state"
-LENSES: dict[str, type[Lens]] = {
-    kind.__name__: kind for kind in (Canonical, Confidence, ClassWise, TopRank, WithinTop, Groups)
-}
-"""Lenses that a state can have."""
-
-
-def settings_of(n_classes: int, lens: Lens, micro_cells: int) -> dict[str, Any]:
-    """Return the settings of a state, as plain objects."""
-    parameters = {field.name: getattr(lens, field.name) for field in fields(lens)}  # type: ignore[arg-type]
-    return {
-        "n_classes": n_classes,
-        "lens": type(lens).__name__,
-        "parameters": json.loads(json.dumps(parameters)),
-        "micro_cells": micro_cells,
-    }
 
 
 def pack(settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], more: Mapping[str, Any]) -> bytes:
@@ -79,11 +60,6 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]], dict[s
     return header["settings"], arrays, header["more"]
 
 
-def lens_of(settings: Mapping[str, Any]) -> Lens:
-    """Return the lens of settings."""
-    return LENSES[settings["lens"]](**settings["parameters"])
-
-
 def _checksum(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name in sorted(arrays):
@@ -91,25 +67,3 @@ def _checksum(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-def fingerprint(settings: Mapping[str, Any]) -> str:
-    """Return a short text that differs where settings differ."""
-    return hashlib.sha256(json.dumps(dict(settings), sort_keys=True).encode()).hexdigest()[:16]
-
-
-def validate_lens(lens: Any, n_classes: int) -> Lens:
-    """Return the lens, by default the event of two classes and the confidence of more."""
-    if lens is None:
-        return Canonical() if n_classes == 2 else Confidence()
-    if type(lens) not in LENSES.values():
-        msg = f"`lens` must be one of {', '.join(LENSES)}, such as Confidence() or ClassWise(0), got {lens!r}."
-        raise TypeError(msg)
-    n_outcomes = lens.induced(np.full((1, n_classes), 1 / n_classes)).shape[1]
-    if n_outcomes != 2:
-        msg = (
-            f"`lens` must have two outcomes, such as Confidence() or ClassWise(0), got {lens!r} with {n_outcomes}; "
-            "keep one state for each class."
-        )
-        raise ValueError(msg)
-    return lens

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._micro_cells import add_rows, carry
+from caltest.predictions._lens import Lens
 from caltest.streaming._micro_cells import MicroCells
 from caltest.streaming._sums import Sums
+from caltest.streaming._two_outcomes import TwoOutcomes
 from caltest.streaming._values import Streamed
 
 _BLOCK = 2**14  # rows at a time, which stay in the cache
@@ -35,8 +37,11 @@ class MicroTable:
         self._logs = np.zeros((2, 2), dtype=np.int64)
         self.n_samples = 0
 
-    def add(self, event: NDArray[Any], outcome: NDArray[Any]) -> None:
-        """Add outcomes 0 and 1 and probabilities of the event in [0, 1], ``(n_rows,)``, numbers of any type."""
+    def add(self, event: NDArray[Any], outcome: NDArray[Any], source: str, first_row: int | None) -> None:
+        """Add outcomes 0 and 1 and probabilities of the event in [0, 1], ``(n_rows,)``, numbers of any type.
+
+        Which rows they are does not matter, as nothing is drawn.
+        """
         self._expect(len(event))
         size = min(_BLOCK, len(event))
         prob, happened = np.empty(size), np.empty(size, dtype=np.uint8)
@@ -68,11 +73,11 @@ class MicroTable:
         self._logs[:] = arrays["logs"]
         self.n_samples = int(arrays["sums"][:, 0].sum())
 
-    def read(self) -> Streamed:
-        """Return the sums as numbers."""
+    def answers(self, lens: Lens) -> TwoOutcomes:
+        """Return what the sums answer."""
         self._settle()
         losses = (self._logs[:, 0] * 2.0**_LOG_BITS + self._logs[:, 1]) * _LOG_UNIT
-        return Streamed(Sums.of(self._cells, self._wide), *(float(loss) for loss in losses))
+        return TwoOutcomes(Streamed(Sums.of(self._cells, self._wide), *(float(loss) for loss in losses)), lens)
 
     def _settle(self) -> None:
         """Tell upper and lower bits of every sum apart, which can be done in one way only."""

@@ -84,7 +84,7 @@ def test_nothing_else_is_run():
         "EqualWidth": "missing a required argument: 'n_cells'",
         "equalwidth(3)": "there is no equalwidth; did you mean EqualWidth?",
         "ks": "there is no ks; did you mean KS?",
-        "tree": "there is no tree; see --help",
+        "shrub": "there is no shrub; see --help",
     }
     for text, message in cases.items():
         with pytest.raises(ValueError, match=message):

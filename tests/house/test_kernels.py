@@ -50,6 +50,7 @@ for y_prob in kinds:
         caltest.score_decomposition(y_true, event, score="log")
         caltest.streaming.CalibrationState().update(y_true, event).error()
         caltest.streaming.CalibrationState(3).update(label, y_prob)
+        caltest.streaming.CalibrationState(3, caltest.Canonical()).update(label, y_prob).test()
         caltest.calibration_error(y_true, event, statistic=ECE(EqualWidth(15)))
         caltest.CalibrationMonitor().update(y_true, event)
         for statistic in (caltest.ConvexECE(), caltest.statistics.MonotonicSweepECE(), caltest.SquaredL2()):

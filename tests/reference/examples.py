@@ -194,10 +194,14 @@ PARTITIONS: dict[type, list[Any]] = {
         caltest.AgainstRest(1, caltest.Edges([0.25, 0.5])),
     ],
     caltest.Edges: [caltest.Edges([0.25, 0.5, 0.875]), caltest.Edges([0.25, 0.5, 0.875], closed="right")],
+    caltest.FixedTree: [
+        caltest.FixedTree([1, 0, 0], [0.5, 0.0, 0.0], [1, -1, -1]),
+        caltest.FixedTree([1, 0, 1, 0, 0, 0, 0], [0.5, 0.25, 0.875, 0, 0, 0, 0], [1, 3, 5, -1, -1, -1, -1]),
+    ],
     caltest.SimplexGrid: [caltest.SimplexGrid(n) for n in (1, 4, 6)],
 }
 
-NOT_OF_TWO = (caltest.AgainstRest, caltest.SimplexGrid)
+NOT_OF_TWO = (caltest.AgainstRest, caltest.FixedTree, caltest.SimplexGrid)
 """Partitions that are made for more than two outcomes."""
 
 NO_TWIN = (*NOT_OF_TWO, caltest.EqualSpread)

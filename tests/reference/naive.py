@@ -318,6 +318,18 @@ def against_rest(partition, prob):
     return lambda p: assign(pair(p))
 
 
+def fixed_tree(partition, _):
+    """The leaf that a row falls to, from node to node."""
+
+    def assign(p):
+        node = 0
+        while partition.left[node] != -1:
+            node = partition.left[node] + (p[partition.axis[node]] >= partition.threshold[node])
+        return node
+
+    return assign
+
+
 def simplex_grid(partition, _):
     """Triangles one by one: upward ones hold their edges, and where several meet the largest probabilities decide."""
     n = partition.n
@@ -351,6 +363,7 @@ PARTITIONS = {
     caltest.EqualMass: equal_mass,
     caltest.EqualSpread: equal_spread,
     caltest.EqualWidth: equal_width,
+    caltest.FixedTree: fixed_tree,
     caltest.SimplexGrid: simplex_grid,
     caltest.VarianceTree: variance_tree,
 }

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import caltest as ct
-from caltest import hypothesis_tests, predictions, resampling, scorers, simulation, statistics
+from caltest import hypothesis_tests, predictions, resampling, scorers, simulation, statistics, streaming
 from caltest.resampling._schemes import SignedGroups
 from caltest.results import ConfidenceInterval, Note
 from caltest.results._naming import Specification, describe
 from tests.reference import examples
 from tests.reference.examples import ALL_PARTITIONS, LENSES, default_statistics, simple_statistics, subclasses
 
-ROOMS = (predictions, resampling, statistics, hypothesis_tests, scorers, simulation)
+ROOMS = (predictions, resampling, statistics, hypothesis_tests, scorers, simulation, streaming)
 NAMES = {name: getattr(room, name) for room in ROOMS for name in room.__all__}
 USERS = {name: getattr(examples, name) for name in ("thirds", "hellinger", "reverse", "inner_product_kernel")}
 
@@ -55,6 +55,7 @@ def specifications():
     found = [*ALL_PARTITIONS, *lenses, *simple_statistics(), *default_statistics(), *MODELS, *SCHEMES]
     found += [hypothesis_tests.CoxLikelihoodRatio(part) for part in ("joint", "slope")]
     found += [scorers.neg_ece, scorers.NegativeError(statistics.ECE(), lens=predictions.Confidence())]
+    found += [streaming.RedrawnCells(), streaming.RedrawnCells(predictions.EqualWidth(2), n_resamples=99, rng=1)]
     return [thing for thing in found if isinstance(thing, Specification)]
 
 

@@ -9,9 +9,9 @@ import pytest
 
 import caltest
 from caltest import ECE, KS, MCE, EqualWidth, HosmerLemeshow, Kuiper, SquaredL2, TCal
-from caltest.predictions import ClassWise, Confidence, TopK
+from caltest.predictions import ClassWise, Confidence
 from caltest.statistics import Spiegelhalter, TemperatureScore
-from caltest.streaming import CalibrationState
+from caltest.streaming import CalibrationState, RedrawnCells
 
 STATISTICS = [
     ECE(EqualWidth(15)),
@@ -222,9 +222,9 @@ def test_an_impossible_outcome():
         (lambda: CalibrationState(1), ValueError, "n_classes"),
         (lambda: CalibrationState(micro_cells=1000), ValueError, "power of 2"),
         (lambda: CalibrationState(micro_cells=4096.0), TypeError, "micro_cells"),
-        (lambda: CalibrationState(5, TopK(2)), TypeError, "ClassWise"),
         (lambda: CalibrationState(5, lambda p, y: (p, y)), TypeError, "lens"),
-        (lambda: CalibrationState(5, caltest.Canonical()), ValueError, "two outcomes"),
+        (lambda: CalibrationState(5, caltest.Canonical(), 8192), ValueError, "RedrawnCells"),
+        (lambda: CalibrationState(5, Confidence(), RedrawnCells()), ValueError, "power of 2"),
         (lambda: CalibrationState().test(), ValueError, "empty"),
         (lambda: CalibrationState().update([0], [math.nan]), ValueError, "finite"),
         (lambda: CalibrationState().update([0, 2], [0.5, 0.5]), ValueError, "y_true"),

@@ -12,11 +12,17 @@ from tests.house.processes import in_fresh_process
 ADD_ROWS = """
 import hashlib
 import numpy as np
-from caltest.streaming import CalibrationState
+from caltest import Canonical, EqualWidth
+from caltest.streaming import CalibrationState, RedrawnCells
 k = np.arange(1, 20_001)
 p = np.concatenate([k / 20_011, 2.0 ** (-(k % 1074)), 1 - 2.0 ** -(k % 53 + 1), (k % 2).astype(float)])
 state = CalibrationState().update(np.resize([0, 1, 1], len(p)), p)
 print(hashlib.sha256(state.to_bytes()).hexdigest())
+table = np.random.default_rng(0).dirichlet(np.full(40, 0.1), 2000)
+for n in (3, 40):
+    prob = table[:, :n] / table[:, :n].sum(axis=1, keepdims=True)
+    state = CalibrationState(n, Canonical(), RedrawnCells(EqualWidth(2), 29)).update(k[:2000] % n, prob)
+    print(hashlib.sha256(state.to_bytes()).hexdigest())
 """
 
 

@@ -1,0 +1,172 @@
+"""The table of a state of more than two outcomes: integer sums over cells, of the outcomes and of redrawn ones."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._micro_cells import fill_losses
+from caltest._compiled._redrawn import add_redrawn
+from caltest.predictions._lens import Lens
+from caltest.streaming._many_outcomes import ManyOutcomes, OutcomeSums
+from caltest.streaming._redrawn_cells import RedrawnCells
+from caltest.streaming._rows import Rows
+
+_BLOCK_VALUES = 2**17  # probabilities at a time
+_MOST_ROWS = 2**34
+_MOST_COUNTS = 2**27  # of all cells together: 1 GiB
+_SEVERAL = 16  # cells that there is room for at first
+_BITS, _LOG_BITS = 26, 27  # of the lower part of a sum
+_UNIT, _LOG_UNIT = 2.0**-52, 2.0**-44
+_PARTS = ("sums", "counts", "own")
+
+
+class OutcomeTable:
+    """Sums over the occupied cells as integers; see `add_redrawn` for their units.
+
+    Parameters
+    ----------
+    cells : RedrawnCells
+        Cells and draws.
+    n_outcomes : int
+        Number of outcomes, three or more.
+    """
+
+    def __init__(self, cells: RedrawnCells, n_outcomes: int) -> None:
+        cells.validate_outcomes(n_outcomes)
+        self._cells, self._n_outcomes = cells, n_outcomes
+        self._place: dict[int, int] = {}
+        n = 1 + cells.n_resamples
+        shapes = {"sums": (3 + 2 * n_outcomes,), "counts": (n_outcomes, n), "own": (2, n)}
+        self._sums = {name: np.zeros((0, *shape), dtype=np.int64) for name, shape in shapes.items()}
+        self._logs = np.zeros((2, n + 1), dtype=np.int64)
+        self._n_impossible = 0
+        self.rows = Rows()
+        self.n_samples = 0
+
+    def add(self, prob: NDArray[Any], outcome: NDArray[Any], source: str, first_row: int | None) -> None:
+        """Add outcomes ``(n_rows,)`` and their probabilities ``(n_rows, n_outcomes)``; nothing if they are refused."""
+        n_rows = len(outcome)
+        first = self.rows.after(source) if first_row is None else first_row
+        self._expect(n_rows)
+        self.rows.require_new(source, first, first + n_rows)
+        size = max(_BLOCK_VALUES // self._n_outcomes, 1)
+        blocks = [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+        labels = [self._cells.label(np.asarray(prob[rows], dtype=np.float64)) for rows in blocks]
+        self._make_room({label for some in labels for label in np.unique(some).tolist()})
+        key = _key(self._cells.rng, source)
+        loss, expected = np.empty((min(size, n_rows), self._n_outcomes), dtype=np.int64), np.empty(size, dtype=np.int64)
+        for rows, some in zip(blocks, labels, strict=True):
+            p = np.ascontiguousarray(prob[rows], dtype=np.float64)
+            known, index = np.unique(some, return_inverse=True)
+            cell = np.array([self._place[label] for label in known.tolist()], dtype=np.int64)[index]
+            order = np.argsort(cell, kind="stable")
+            fill_losses(p, loss[: len(p)], expected[: len(p)])
+            drawn = loss[: len(p)], expected[: len(p)], key, first + rows.start
+            parts = (self._sums[name] for name in _PARTS)
+            y = np.ascontiguousarray(outcome[rows], dtype=np.int64)
+            self._n_impossible += add_redrawn(p, y, cell, order, *drawn, *parts, self._logs)
+        self.rows.add(source, first, first + n_rows)
+        self.n_samples += n_rows
+
+    def merge(self, other: OutcomeTable) -> None:
+        """Add the sums of another table of the same cells; nothing if it holds rows that are counted already."""
+        self._expect(other.n_samples)
+        for one in other.rows:
+            self.rows.require_new(*one)
+        self._make_room(set(other._place))
+        to = [self._place[label] for label in other._place]
+        for name in _PARTS:
+            self._sums[name][to] += other._sums[name][: len(to)]
+        self._logs += other._logs
+        self._n_impossible += other._n_impossible
+        self.n_samples += other.n_samples
+        self._settle()
+        self.rows.merge(other.rows)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the sums by name, cells in the order of their labels."""
+        self._settle()
+        label = np.array(sorted(self._place), dtype=np.int64)
+        order = [self._place[one] for one in label.tolist()]
+        parts = {name: self._sums[name][order] for name in _PARTS}
+        impossible = np.array([self._n_impossible])
+        return {"label": label, **parts, "logs": self._logs, "impossible": impossible, **self.rows.arrays()}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over the sums that `arrays` returned."""
+        self._place = {label: place for place, label in enumerate(arrays["label"].tolist())}
+        self._sums = {name: arrays[name].copy() for name in _PARTS}
+        self._logs[:] = arrays["logs"]
+        self._n_impossible = int(arrays["impossible"][0])
+        self.rows = Rows.of(arrays)
+        self.n_samples = int(arrays["sums"][:, 0].sum())
+
+    def answers(self, lens: Lens) -> ManyOutcomes:
+        """Return what the sums answer."""
+        found, k = self.arrays(), self._n_outcomes
+        sums = found["sums"]
+        logs = (found["logs"][0] * 2.0**_LOG_BITS + found["logs"][1]) * _LOG_UNIT
+        return ManyOutcomes(
+            OutcomeSums(
+                label=found["label"],
+                count=sums[:, 0].astype(np.float64),
+                predicted=_number(sums[:, 3 : 3 + k], sums[:, 3 + k :]),
+                squares=_number(sums[:, 1], sums[:, 2]),
+                outcomes=np.moveaxis(found["counts"], 2, 0).astype(np.float64),
+                own=_number(found["own"][:, 0], found["own"][:, 1]).T,
+                loss=logs[:-1],
+                expected_loss=float(logs[-1]),
+                n_impossible=self._n_impossible,
+            ),
+            self._cells,
+            lens,
+        )
+
+    def _make_room(self, labels: set[int]) -> None:
+        """Give a place to labels without one; refuse more than there is memory for."""
+        new = sorted(labels.difference(self._place))
+        needed, there = len(self._place) + len(new), len(self._sums["sums"])
+        most = max(_MOST_COUNTS // ((1 + self._cells.n_resamples) * self._n_outcomes), 1)
+        if needed > most:
+            msg = (
+                f"the predictions lie in more than {most} cells, the most that a state of {self._n_outcomes} outcomes "
+                f"and {self._cells.n_resamples} draws holds: choose fewer, such as EqualWidth(2) or a FixedTree, or "
+                "fewer draws."
+            )
+            raise ValueError(msg)
+        if needed > there:
+            room = min(max(needed, 2 * there, _SEVERAL), most)
+            for name, part in self._sums.items():
+                self._sums[name] = np.concatenate([part, np.zeros((room - there, *part.shape[1:]), dtype=np.int64)])
+        self._place |= {label: len(self._place) + k for k, label in enumerate(new)}
+
+    def _settle(self) -> None:
+        """Tell upper and lower bits of every sum apart, which can be done in one way only."""
+        k = self._n_outcomes
+        sums, own = self._sums["sums"], self._sums["own"]
+        pairs = [(sums[:, 1], sums[:, 2]), (sums[:, 3 : 3 + k], sums[:, 3 + k :]), (own[:, 0], own[:, 1])]
+        for high, low in pairs:
+            np.add(high, low >> _BITS, out=high)
+            np.bitwise_and(low, 2**_BITS - 1, out=low)
+        self._logs[0] += self._logs[1] >> _LOG_BITS
+        self._logs[1] &= 2**_LOG_BITS - 1
+
+    def _expect(self, n_rows: int) -> None:
+        """Raise ValueError before sums could overflow."""
+        if self.n_samples + n_rows > _MOST_ROWS:
+            msg = f"a state holds at most {_MOST_ROWS} observations; keep several states."
+            raise ValueError(msg)
+
+
+def _number(high: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.asarray((high * 2.0**_BITS + low) * _UNIT)
+
+
+def _key(rng: int, source: str) -> np.uint64:
+    digest = hashlib.sha256(f"{rng} {source}".encode()).digest()
+    return np.frombuffer(digest[:8], dtype="<u8")[0]

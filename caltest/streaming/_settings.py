@@ -1,0 +1,114 @@
+"""The settings of a state, which decide what it holds and which states can be merged."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+
+from caltest.predictions._lens import Lens
+from caltest.predictions._lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
+from caltest.predictions._validation import validate_count
+from caltest.streaming._micro_cells import LARGEST, SMALLEST, USUAL, MicroCells
+from caltest.streaming._outcome_table import OutcomeTable
+from caltest.streaming._redrawn_cells import RedrawnCells
+from caltest.streaming._table import MicroTable
+
+_LENSES: dict[str, type[Lens]] = {
+    kind.__name__: kind for kind in (Canonical, Confidence, ClassWise, TopRank, WithinTop, TopK, Groups)
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a state.
+
+    Attributes
+    ----------
+    n_classes : int
+        Number of classes of the predictions.
+    lens : Lens
+        What is looked at.
+    micro_cells : int or RedrawnCells
+        The number of micro-cells for two outcomes, the cells for more.
+    """
+
+    n_classes: int
+    lens: Lens
+    micro_cells: int | RedrawnCells
+
+    @classmethod
+    def of(cls, n_classes: Any, lens: Any, micro_cells: Any) -> Self:
+        """Return validated settings."""
+        validate_count(n_classes, "n_classes", minimum=2)
+        chosen = _validate_lens(lens, n_classes)
+        return cls(n_classes, chosen, _validate_micro_cells(micro_cells, _n_outcomes(chosen, n_classes)))
+
+    @classmethod
+    def of_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Return the settings of plain objects."""
+        cells = plain["micro_cells"]
+        lens = _LENSES[plain["lens"]](**plain["parameters"])
+        return cls.of(plain["n_classes"], lens, cells if isinstance(cells, int) else RedrawnCells.of_plain(cells))
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The settings as plain objects, which a file can keep."""
+        parameters = {field.name: getattr(self.lens, field.name) for field in fields(self.lens)}  # type: ignore[arg-type]
+        return {
+            "n_classes": self.n_classes,
+            "lens": type(self.lens).__name__,
+            "parameters": json.loads(json.dumps(parameters)),
+            "micro_cells": self.micro_cells if isinstance(self.micro_cells, int) else self.micro_cells.plain,
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """A short text that differs where settings differ."""
+        return hashlib.sha256(json.dumps(self.plain, sort_keys=True).encode()).hexdigest()[:16]
+
+    def empty_table(self) -> MicroTable | OutcomeTable:
+        """Return a table without observations."""
+        if isinstance(self.micro_cells, int):
+            return MicroTable(MicroCells.of(self.micro_cells))
+        return OutcomeTable(self.micro_cells, _n_outcomes(self.lens, self.n_classes))
+
+
+def _n_outcomes(lens: Lens, n_classes: int) -> int:
+    return lens.induced(np.full((1, n_classes), 1 / n_classes)).shape[1]
+
+
+def _validate_lens(lens: Any, n_classes: int) -> Lens:
+    """Return the lens, by default the event of two classes and the confidence of more."""
+    if lens is None:
+        return Canonical() if n_classes == 2 else Confidence()
+    if type(lens) not in _LENSES.values():
+        msg = f"`lens` must be one of {', '.join(_LENSES)}, such as Confidence() or ClassWise(0), got {lens!r}."
+        raise TypeError(msg)
+    return lens
+
+
+def _validate_micro_cells(micro_cells: Any, n_outcomes: int) -> int | RedrawnCells:
+    """Return the number of micro-cells for two outcomes, and `RedrawnCells` for more."""
+    if isinstance(micro_cells, RedrawnCells):
+        if n_outcomes == 2:
+            msg = f"`micro_cells` must be a power of 2 for a lens with two outcomes, got {micro_cells!r}."
+            raise ValueError(msg)
+        return micro_cells
+    validate_count(micro_cells, "micro_cells")
+    if n_outcomes == 2:
+        if not SMALLEST <= micro_cells <= LARGEST or micro_cells & (micro_cells - 1):
+            msg = f"`micro_cells` must be a power of 2 from {SMALLEST} to {LARGEST}, got {micro_cells}."
+            raise ValueError(msg)
+        return int(micro_cells)
+    if micro_cells != USUAL:
+        msg = (
+            f"`micro_cells` must be RedrawnCells(...) for a lens with {n_outcomes} outcomes, got {micro_cells}; lenses "
+            "with two outcomes, such as Confidence() or ClassWise(0), have micro-cells."
+        )
+        raise ValueError(msg)
+    return RedrawnCells()
