@@ -8,8 +8,8 @@ import signal
 import numpy as np
 import pytest
 
-from caltest.predictions import ClassWise
-from caltest.streaming import CalibrationState, arrow_states, scan
+from caltest.predictions import Canonical, ClassWise, EqualWidth
+from caltest.streaming import CalibrationState, RedrawnCells, arrow_states, scan
 from caltest.streaming._engines import _gather, _join, _piece_of
 from caltest.streaming._fragments import Reading, fragments_of
 
@@ -152,3 +152,21 @@ def test_a_worker_of_dask_is_killed(tmp_path):
             scan(tmp_path, scheduler=client, output=output)
         assert CalibrationState.from_bytes(output.read_bytes()) == whole
         client.close()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_draws_the_same_outcomes(tmp_path):
+    """States of more than two outcomes do not depend on who reads which file."""
+    distributed = pytest.importorskip("distributed")
+    generator = np.random.default_rng(6)
+    for k in range(12):
+        prob = generator.dirichlet([1.0, 2.0, 3.0], 500)
+        columns = {"label": generator.integers(3, size=500), **{f"p_{j}": prob[:, j] for j in range(3)}}
+        pq.write_table(pa.table(columns), tmp_path / f"{k:02}.parquet", row_group_size=200)
+    options = {"lens": Canonical(), "micro_cells": RedrawnCells(EqualWidth(3), 49)}
+    expected = scan(tmp_path, **options)
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        found = scan(tmp_path, scheduler=cluster.scheduler_address, **options)
+    assert found == expected
+    assert found.to_bytes() == expected.to_bytes()
