@@ -116,6 +116,11 @@ sharp = bundled[0][:500], bundled[1][:500]  # labels by their departures from th
 for statistic in (caltest.Omnibus(), caltest.Kuiper()):
     caltest.calibration_test(*sharp, lens=Confidence(), statistic=statistic, method="monte-carlo", n_resamples=19)
 caltest.calibration_test(*sharp, n_resamples=19)
+for model in (caltest.simulation.GaussianMixture1D(), caltest.simulation.BentPosterior(
+    caltest.simulation.GaussianMixture([0.5, 0.5], [-1.0, 1.0], [1.0, 1.0], [0, 1]), caltest.simulation.Temperature(2.0)
+)):
+    for partition in (EqualWidth(5), caltest.EqualMass(5)):
+        caltest.simulation.bias_study(model, [ECE(partition), caltest.SquaredL2(partition), KS()], [40, 70], 3, rng=0)
 """
 
 

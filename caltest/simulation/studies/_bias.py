@@ -15,7 +15,8 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._validation import SeedLike, validate_count
 from caltest.results._description import Description
 from caltest.results._progress import Progress
-from caltest.simulation.models._base import Model, draw_classes
+from caltest.simulation.models._base import Model
+from caltest.simulation.studies._data_sets import draw_data_sets
 from caltest.simulation.studies._estimates import Estimates
 from caltest.simulation.studies._identity import identify
 from caltest.simulation.studies._ranking import CLEAR, rank
@@ -26,7 +27,6 @@ from caltest.simulation.studies._run import (
     by_lens,
     named,
     replicate_ranges,
-    replicate_rng,
     run_study,
     sizes,
 )
@@ -269,27 +269,57 @@ def _estimate(
     statistics: dict[str, Statistic],
     intervals: dict[str, Callable[..., Any]],
 ) -> pd.DataFrame:
-    """Return the estimates of some replicates, one row each."""
+    """Return the estimates of some replicates, one row for each replicate, lens and statistic."""
     import pandas as pd
 
-    rows: list[tuple[Any, ...]] = []
     views = by_lens(lenses, statistics, model.n_classes)
     estimates = {view: Estimates(lens, estimators) for view, (lens, estimators) in views.items()}
-    for replicate in replicates:
-        rng = replicate_rng(seed, f"{name}/{n_samples}", replicate)
-        _, y_prob, class_prob = model.draw_unlabelled(n_samples, rng)
-        y_true = draw_classes(class_prob, rng)
-        for view, (lens, estimators) in views.items():
-            values = estimates[view](y_true, y_prob)
-            for estimator, statistic in estimators.items():
-                ends: list[float] = []
-                for build in intervals.values():
-                    keywords = accepted(build, {"lens": lens, "statistic": statistic, "rng": rng})
-                    low, high = build(y_true, y_prob, **keywords)
-                    ends += [low, high]
-                rows.append((name, view, n_samples, estimator, replicate, values[estimator], *ends))
-    ends_of = [f"{interval} {end}" for interval in intervals for end in ("low", "high")]
-    return pd.DataFrame(rows, columns=[*_DESIGN, "replicate", "value", *ends_of])
+    columns = [(view, estimator) for view, (_, estimators) in views.items() for estimator in estimators]
+    values, ends = [], []
+    for sets in draw_data_sets(model, n_samples, seed, f"{name}/{n_samples}", replicates):
+        values.append(np.concatenate([each.of_many(sets.y_true, sets.y_prob) for each in estimates.values()], axis=1))
+        if intervals:
+            ends += [_ends(one.y_true, one.y_prob, one.rng, views, intervals) for one in sets.one_by_one()]
+    frame = pd.DataFrame(
+        {
+            "model": pd.Series([name]).repeat(len(columns) * len(replicates)).array,
+            "lens": _tiled([view for view, _ in columns], len(replicates)),
+            "n_samples": n_samples,
+            "test_statistic": _tiled([estimator for _, estimator in columns], len(replicates)),
+            "replicate": np.repeat(np.arange(replicates.start, replicates.stop), len(columns)),
+            "value": np.concatenate(values).ravel(),
+        }
+    )
+    names = [f"{interval} {end}" for interval in intervals for end in ("low", "high")]
+    for column, end in zip(names, np.concatenate(ends).T if intervals else [], strict=True):
+        frame[column] = end
+    return frame
+
+
+def _ends(
+    y_true: NDArray[np.int64],
+    y_prob: NDArray[np.float64],
+    rng: np.random.Generator,
+    views: dict[str, tuple[LensLike, dict[str, Any]]],
+    intervals: dict[str, Callable[..., Any]],
+) -> NDArray[np.float64]:
+    """Return the ends of all intervals of one data set, a row for each lens and statistic."""
+    rows = []
+    for lens, estimators in views.values():
+        for statistic in estimators.values():
+            ends: list[float] = []
+            for build in intervals.values():
+                low, high = build(y_true, y_prob, **accepted(build, {"lens": lens, "statistic": statistic, "rng": rng}))
+                ends += [low, high]
+            rows.append(ends)
+    return np.array(rows, dtype=np.float64)
+
+
+def _tiled(names: list[str], times: int) -> Any:
+    """Return names again and again, as a column of a frame whose texts are converted once."""
+    import pandas as pd
+
+    return pd.Series(names).array.take(np.tile(np.arange(len(names)), times))
 
 
 def _summary(group: pd.DataFrame, quantiles: Sequence[float]) -> dict[str, Any]:

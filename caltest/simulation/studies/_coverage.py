@@ -16,7 +16,8 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._validation import SeedLike, validate_count
 from caltest.results._description import Description
 from caltest.results._progress import Progress
-from caltest.simulation.models._base import Model, draw_classes
+from caltest.simulation.models._base import Model
+from caltest.simulation.studies._data_sets import draw_data_sets
 from caltest.simulation.studies._identity import identify
 from caltest.simulation.studies._ranking import CLEAR
 from caltest.simulation.studies._run import (
@@ -25,7 +26,6 @@ from caltest.simulation.studies._run import (
     accepted,
     named,
     replicate_ranges,
-    replicate_rng,
     run_study,
     sizes,
 )
@@ -238,10 +238,9 @@ def _cover(
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
-    for replicate in replicates:
-        rng = replicate_rng(seed, f"{name}/{n_samples}", replicate)
-        _, y_prob, class_prob = model.draw_unlabelled(n_samples, rng)
-        y_true = draw_classes(class_prob, rng)
+    sets = draw_data_sets(model, n_samples, seed, f"{name}/{n_samples}", replicates)
+    for replicate, y_true, y_prob, true_prob, rng in (one for some in sets for one in some.one_by_one()):
+        class_prob = true_prob()
         for view, lens in lenses.items():
             for interval, (build, target) in intervals.items():
                 low, high = build(y_true, y_prob, **accepted(build, {"lens": lens, "rng": rng}))

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._compiled._block_sums import block_sums, equal_mass_edges
 from caltest._compiled._interval_sums import interval_sums, residual_extremes
 from caltest._compiled._usual import are_usual
 from caltest.predictions._distances import total_variation
 from caltest.predictions._equal_mass import EqualMass
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
-from caltest.predictions._partitions import Edges, EqualWidth, Intervals
+from caltest.predictions._partitions import Edges, EqualWidth, Intervals, resolve_n_cells
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import apply_lens
 from caltest.predictions._validation import FLOAT32_ROUNDING, validate_given_problem
@@ -57,15 +58,25 @@ class Estimates:
         self._lens, self._statistics = lens, statistics
         self._common: dict[tuple[int, int], CommonEstimates] = {}
 
+    def of_many(self, y_true: NDArray[np.int64], y_prob: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return values ``(n_replicates, n_statistics)`` of data sets that are known to be valid.
+
+        ``y_true`` has shape (n_replicates, n_samples) and ``y_prob`` has shape (n_replicates, n_samples, n_classes).
+        """
+        names, (n_samples, n_classes) = list(self._statistics), y_prob.shape[1:]
+        if isinstance(self._lens, Canonical) and all(is_common(one, n_classes) for one in self._statistics.values()):
+            found = self._known(n_samples, n_classes).of_many(y_prob, y_true)
+            return np.stack([found[name] for name in names], axis=1)
+        # A statistic or lens of the user may keep what it gets, and these arrays are filled again.
+        each = [self(labels.copy(), prob.copy()) for labels, prob in zip(y_true, y_prob, strict=True)]
+        return np.array([[values[name] for name in names] for values in each])
+
     def __call__(self, y_true: NDArray[Any], y_prob: NDArray[Any]) -> dict[str, float]:
         """Return the value of each statistic on labels ``(n_samples,)`` and predictions ``(n_samples, n_classes)``."""
-        prob, outcome = _validated(y_true, y_prob)
+        prob, outcome = validated(y_true, y_prob)
         if not isinstance(self._lens, Canonical):
             prob, outcome = apply_lens(self._lens, prob, outcome)
-        if prob.shape not in self._common:
-            common = {name: one for name, one in self._statistics.items() if is_common(one, prob.shape[1])}
-            self._common[prob.shape] = CommonEstimates(common, len(prob))
-        values = self._common[prob.shape](prob.astype(np.float64, copy=False), outcome)
+        values = self._known(*prob.shape)(prob.astype(np.float64, copy=False), outcome)
         if len(values) < len(self._statistics):
             sample = induce(prob, outcome)
             for name, statistic in self._statistics.items():
@@ -73,8 +84,15 @@ class Estimates:
                     values[name] = float(settle(statistic, sample).evaluate(sample, sample.outcome))
         return values
 
+    def _known(self, n_samples: int, n_outcomes: int) -> CommonEstimates:
+        if (n_samples, n_outcomes) not in self._common:
+            common = {name: one for name, one in self._statistics.items() if is_common(one, n_outcomes)}
+            self._common[n_samples, n_outcomes] = CommonEstimates(common, n_samples)
+        return self._common[n_samples, n_outcomes]
 
-def _validated(y_true: NDArray[Any], y_prob: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+
+def validated(y_true: NDArray[Any], y_prob: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return predictions ``(n_samples, n_classes)`` and labels ``(n_samples,)``, as public functions take them."""
     if isinstance(y_prob, np.ndarray) and y_prob.ndim == 2 and y_prob.shape[1] > 1 and y_prob.dtype == np.float64:
         prob, outcome = np.ascontiguousarray(y_prob), np.asarray(y_true)
         if outcome.dtype == np.int64 and outcome.ndim == 1 and outcome.flags.c_contiguous:
@@ -90,37 +108,96 @@ class CommonEstimates:
     def __init__(self, statistics: Mapping[str, Statistic], n_samples: int) -> None:
         self._statistics, self._n = statistics, n_samples
         binned = [statistic for statistic in statistics.values() if isinstance(statistic, ECE | SquaredL2)]
-        self._place = {partition: i for i, partition in enumerate(dict.fromkeys(one.partition for one in binned))}
-        self._cuts = _Cuts(list(self._place))
         self._squared = any(isinstance(statistic, SquaredL2) for statistic in binned)
+        partitions = list(dict.fromkeys(one.partition for one in binned))
+        fixed = [one for one in partitions if not getattr(one, "depends_on_sample", True)]
+        moving = [one for one in partitions if getattr(one, "depends_on_sample", True)]
+        self._place = {one: (kind is fixed, i) for kind in (fixed, moving) for i, one in enumerate(kind)}
+        self._fixed = _Fixed(fixed, n_samples, self._squared) if fixed else None
+        self._cuts = _Cuts(moving) if moving else None
 
     def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> dict[str, float]:
         """Return the value of each statistic on ``prob (n_samples, n_outcomes)`` and ``outcome (n_samples,)``."""
-        entries = _Entries(prob, outcome)
-        found: dict[Any, NDArray[np.float64]] = self._binned(entries.event) if self._place else {}
-        return {name: self._value(statistic, entries, found) for name, statistic in self._statistics.items()}
+        found = self.of_many(np.ascontiguousarray(prob)[None], np.asarray(outcome, dtype=np.int64)[None])
+        return {name: float(values[0]) for name, values in found.items()}
 
-    def _binned(self, event: _Binary) -> dict[Any, NDArray[np.float64]]:
-        """Return `ECE` and the two kinds of `SquaredL2` in the cells of each partition, ``(n_partitions,)``."""
+    def of_many(self, prob: NDArray[np.float64], outcome: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
+        """Return the values ``(n_replicates,)`` of each statistic.
+
+        ``prob`` has shape (n_replicates, n_samples, n_outcomes), ``outcome`` has shape (n_replicates, n_samples).
+        """
+        found: dict[Any, Any] = {}
+        if self._fixed is not None:
+            found[True] = self._fixed(prob, outcome)
+        entries: list[_Entries] = []
+        if self._cuts is not None or any(not isinstance(one, ECE | SquaredL2) for one in self._statistics.values()):
+            entries = [_Entries(*each) for each in zip(prob, outcome, strict=True)]
+        if self._cuts is not None:
+            binned = [self._sorted(one.event) for one in entries]
+            found[False] = {kind: np.array([each[kind] for each in binned]) for kind in binned[0]}
+        return {name: self._values(statistic, entries, found) for name, statistic in self._statistics.items()}
+
+    def _sorted(self, event: _Binary) -> dict[str, NDArray[np.float64]]:
+        """Return the estimates ``(n_partitions,)`` of one data set in cells that depend on it."""
+        assert self._cuts is not None
         sums, start = self._cuts.sums(event)
         count, predicted, events, scatter = np.ascontiguousarray(sums.T)
-        gap = np.abs(events - predicted)
-        found = {"ece": np.add.reduceat(gap, start) / self._n}
-        if self._squared:
-            excess = (np.square(gap) - scatter) * count / self._n
-            for kind, less in (("unbiased", count), ("t-cal", 0.0)):
-                terms = np.divide(excess, np.square(count) - less, where=count > 1, out=np.zeros(len(count)))
-                found[kind] = np.add.reduceat(terms, start)
-        return found
+        return _in_cells(count, events - predicted, scatter if self._squared else None, start, self._n)
 
-    def _value(self, statistic: Statistic, entries: _Entries, found: dict[Any, NDArray[np.float64]]) -> float:
+    def _values(self, statistic: Statistic, entries: list[_Entries], found: dict[Any, Any]) -> NDArray[np.float64]:
         if isinstance(statistic, OverClasses):
-            return _entry_error(statistic, entries)
+            return np.array([_entry_error(statistic, one) for one in entries])
         if isinstance(statistic, Cumulative):
-            high, low = residual_extremes(*entries.event)
-            return float(statistic.read(np.array(high), np.array(low))) / self._n
+            high, low = np.array([residual_extremes(*one.event) for one in entries]).T
+            return statistic.read(high, low) / self._n
         kind = statistic.estimator if isinstance(statistic, SquaredL2) else "ece"
-        return float(found[kind][self._place[statistic.partition]])
+        is_fixed, place = self._place[statistic.partition]
+        return cast("NDArray[np.float64]", found[is_fixed][kind][:, place])
+
+
+def _in_cells(
+    count: NDArray[np.float64],
+    residual: NDArray[np.float64],
+    scatter: NDArray[np.float64] | None,
+    start: NDArray[np.int64],
+    n_samples: int,
+) -> dict[str, NDArray[np.float64]]:
+    """Return `ECE` and, with the squared residuals of cells, both kinds of `SquaredL2`, ``(..., n_partitions)``.
+
+    ``count``, ``residual`` and ``scatter`` have shape (..., n_cells); the cells of a partition begin at its ``start``.
+    """
+    found = {"ece": np.add.reduceat(np.abs(residual), start, axis=-1) / n_samples}
+    if scatter is not None:
+        excess = (np.square(residual) - scatter) * count / n_samples
+        for kind, less in (("unbiased", count), ("t-cal", 0.0)):
+            terms = np.divide(excess, np.square(count) - less, where=count > 1, out=np.zeros(count.shape))
+            found[kind] = np.add.reduceat(terms, start, axis=-1)
+    return found
+
+
+class _Fixed:
+    """The estimates in the cells of partitions that do not depend on the predictions, from data in any order."""
+
+    def __init__(self, partitions: Sequence[Any], n_samples: int, squared: bool) -> None:
+        self._n, self._squared = n_samples, squared
+        edges = [_open_below(partition.fit(np.full((n_samples, 2), 0.5))) for partition in partitions]
+        self._merged = np.unique(np.concatenate(edges))
+        bounds = [np.concatenate([[0], np.searchsorted(self._merged, e) + 1, [len(self._merged) + 1]]) for e in edges]
+        self._cells = np.concatenate([np.column_stack([bound[:-1], bound[1:]]) for bound in bounds])
+        self._start = np.cumsum([0, *(len(bound) - 1 for bound in bounds)])[:-1]
+
+    def __call__(self, prob: NDArray[np.float64], outcome: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
+        # What is read-only or strided is another type for Numba.
+        arrays = np.require(prob, np.float64, ["C", "W"]), np.require(outcome, np.int64, ["C", "W"])
+        sums = block_sums(*arrays, self._merged, self._cells, self._squared)
+        scatter = sums[..., 2] if self._squared else None
+        return _in_cells(sums[..., 0], sums[..., 1], scatter, self._start, self._n)
+
+
+def _open_below(found: Intervals) -> NDArray[np.float64]:
+    """Return edges such that a value on an edge lies above it: closed on the right, the next number is the edge."""
+    edges = np.asarray(found.edges, dtype=np.float64)
+    return np.nextafter(edges, np.inf) if found.closed == "right" else edges
 
 
 class _Binary(NamedTuple):
@@ -187,22 +264,15 @@ def _entry_error(statistic: OverClasses, entries: _Entries) -> float:
 
 
 class _Cuts:
-    """Partitions of one probability; edges that do not depend on the predictions are put together once."""
+    """Partitions of one probability, fitted to every data set."""
 
     def __init__(self, partitions: Sequence[Any]) -> None:
         self._partitions = partitions
-        self._fixed = not any(getattr(partition, "depends_on_sample", True) for partition in partitions)
-        self._known: dict[int, tuple[NDArray[Any], ...]] = {}
 
     def sums(self, binary: _Binary) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the sums ``(n_cells, 4)`` of `interval_sums` and the first cell of each partition."""
-        n_samples = len(binary.values)
-        if n_samples not in self._known:
-            arranged = _arranged([_intervals(partition, binary.values) for partition in self._partitions])
-            if not self._fixed:
-                return interval_sums(*binary, *arranged[:-1]), arranged[-1]
-            self._known[n_samples] = arranged
-        return interval_sums(*binary, *self._known[n_samples][:-1]), self._known[n_samples][-1]
+        arranged = _arranged([_intervals(partition, binary.values) for partition in self._partitions])
+        return interval_sums(*binary, *arranged[:-1]), arranged[-1]
 
 
 def _arranged(intervals: Sequence[Intervals]) -> tuple[NDArray[Any], ...]:
@@ -215,6 +285,8 @@ def _arranged(intervals: Sequence[Intervals]) -> tuple[NDArray[Any], ...]:
 
 def _intervals(partition: Any, values: NDArray[np.float64]) -> Intervals:
     """Fit a partition to increasing values."""
+    if type(partition) is EqualMass and partition.cut == "value":
+        return Intervals(equal_mass_edges(values, resolve_n_cells(partition.n_cells, len(values))))
     if getattr(partition, "refits", False):
         starts = np.unique(partition.refit(values, _once(len(values))))
         return Intervals(np.unique(values[starts[(starts > 0) & (starts < len(values))]]))

@@ -22,6 +22,7 @@ from caltest.simulation import (
     bias_study,
 )
 from caltest.simulation.studies import _bias
+from caltest.simulation.studies._data_sets import draw_data_sets
 from caltest.simulation.studies._ranking import _differences
 from caltest.simulation.studies._run import replicate_rng
 from caltest.statistics import MonotonicSweepECE
@@ -30,6 +31,13 @@ from tests.reference import naive
 PERFECT, CONSTANT, WRONG = GaussianMixture1D(0, -2), GaussianMixture1D(0, 0), GaussianMixture1D(1, 1)
 TOP = caltest.Confidence()
 CELLS = {n: ECE(EqualWidth(n)) for n in (5, 20)}
+
+
+def data_set(model, n_samples, seed, name, replicate):
+    """Return labels, predictions and generator of one replicate of a study."""
+    (drawn,) = draw_data_sets(model, n_samples, seed, name, range(replicate, replicate + 1))
+    one = next(drawn.one_by_one())
+    return one.y_true, one.y_prob, one.rng
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +98,7 @@ def test_the_truth_lies_where_the_model_says(study):
 
 def test_estimates_of_a_replicate_are_those_of_the_public_function(study):
     values = study.replicates.query("model == 'wrong' and n_samples == 200 and replicate == 3")["value"].to_numpy()
-    _, y_true, y_prob = WRONG.draw(200, replicate_rng(1, "wrong/200", 3))
+    y_true, y_prob, _ = data_set(WRONG, 200, 1, "wrong/200", 3)
     expected = [caltest.calibration_error(y_true, y_prob, statistic=statistic) for statistic in CELLS.values()]
     np.testing.assert_allclose(values, expected, rtol=1e-12)
 
@@ -211,7 +219,7 @@ def test_intervals_are_counted_against_the_truth():
     assert row["fixed coverage_se"] == pytest.approx(np.sqrt(held.mean() * (1 - held.mean()) / 50))
     assert row["all coverage"] == 1
     ends = study.replicates.query("replicate == 0")[["l2 low", "l2 high"]].iloc[0]
-    _, y_true, y_prob = WRONG.draw(100, replicate_rng(0, f"{WRONG}/100", 0))
+    y_true, y_prob, _ = data_set(WRONG, 100, 0, f"{WRONG}/100", 0)
     assert tuple(ends) == caltest.l2_interval(y_true, y_prob, partition=EqualWidth(5)).confidence_interval
 
 

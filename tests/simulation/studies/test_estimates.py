@@ -7,6 +7,8 @@ import caltest
 from caltest import ECE, KS, MCE, SquaredL2
 from caltest.predictions import Edges, EqualMass, EqualWidth, VarianceTree
 from caltest.predictions._sample import make_sample
+from caltest.simulation import GaussianMixture1D
+from caltest.simulation.studies._data_sets import draw_data_sets
 from caltest.simulation.studies._estimates import CommonEstimates, Estimates, is_common
 from caltest.statistics import ACE, GCE, RMSCE, SCE, TACE, ClassConditionalECE, Kuiper
 from tests.reference import naive
@@ -114,3 +116,32 @@ def test_predictions_are_validated():
             estimates(bad_outcome, bad_prob)
     with pytest.raises(ValueError, match="same length"):
         estimates(outcome[:1], prob)
+
+
+def test_many_data_sets_agree_with_the_statistics_on_the_same_draws():
+    statistics = {repr(s): s for s in (*OF_EVENT, GCE(), SCE(4))}
+    estimates = Estimates(caltest.Canonical(), statistics)
+    for beta in ((0, -2), (0, 0), (1, 1), (0, -300)):
+        for n_samples in (1, 2, 70, 9000):
+            (drawn,) = draw_data_sets(GaussianMixture1D(*beta), n_samples, 1, "a", range(3))
+            found = estimates.of_many(drawn.y_true, drawn.y_prob)
+            for one in drawn.one_by_one():
+                sample = make_sample(one.y_true, one.y_prob)
+                expected = [float(s.evaluate(sample, sample.outcome)) for s in statistics.values()]
+                values = found[one.replicate]
+                np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12, err_msg=f"{beta} {n_samples}")
+
+
+def test_an_estimate_does_not_depend_on_the_others_and_other_data_sets():
+    (drawn,) = draw_data_sets(GaussianMixture1D(1, 1), 500, 1, "a", range(4))
+    wanted = {repr(s): s for s in (ECE(EqualWidth(7)), SquaredL2(EqualWidth(7)), ECE(EqualMass(5)))}
+    others = {repr(s): s for s in OF_EVENT}
+    alone = Estimates(caltest.Canonical(), wanted).of_many(drawn.y_true[2:3], drawn.y_prob[2:3])[0]
+    among = Estimates(caltest.Canonical(), others | wanted).of_many(drawn.y_true, drawn.y_prob)[2]
+    np.testing.assert_array_equal(alone, among[[list(others | wanted).index(name) for name in wanted]])
+
+
+def test_no_sum_overflows():
+    prob = np.full((2**19, 2), [0.0, 1.0])
+    values = Estimates(caltest.Canonical(), {"a": ECE(EqualWidth(3)), "b": SquaredL2(EqualWidth(3))})
+    assert values.of_many(np.zeros((1, len(prob)), dtype=np.int64), prob[None]).tolist() == [[1.0, 1.0]]

@@ -1,0 +1,108 @@
+"""The data sets of a study: those of some models many at a time from a compiled generator, others one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._draws import random_words
+from caltest._compiled._gaussian_events import gaussian_events, layers
+from caltest.simulation.models._base import Model, draw_classes
+from caltest.simulation.models._gaussian import GaussianMixture1D
+from caltest.simulation.studies._estimates import validated
+from caltest.simulation.studies._run import replicate_rng
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_OBSERVATIONS = 2**15  # of the data sets that are drawn at a time: their arrays stay in the second-level cache
+_LANES = 32  # random words are drawn in multiples of it
+
+
+@dataclass(frozen=True)
+class DataSets:
+    """Consecutive replicates of a study.
+
+    Attributes
+    ----------
+    replicates : range
+        Their numbers.
+    y_true : array of shape (n_replicates, n_samples)
+        Labels.
+    y_prob : array of shape (n_replicates, n_samples, n_classes)
+        Predictions.
+    class_prob : callable
+        Returns the true probabilities ``(n_samples, n_classes)`` of a replicate, from its place among these.
+    rng : callable
+        Returns the random generator of what else is drawn for a replicate, from its number.
+    """
+
+    replicates: range
+    y_true: NDArray[np.int64]
+    y_prob: NDArray[np.float64]
+    class_prob: Callable[[int], NDArray[np.float64]]
+    rng: Callable[[int], np.random.Generator]
+
+    def one_by_one(self) -> Iterator[DataSet]:
+        """Yield each data set; its arrays may be kept."""
+        for place, replicate in enumerate(self.replicates):
+            labels, prob = self.y_true[place].copy(), self.y_prob[place].copy()
+            yield DataSet(replicate, labels, prob, partial(self.class_prob, place), self.rng(replicate))
+
+
+class DataSet(NamedTuple):
+    """Number, labels, predictions, function that returns the true probabilities, and random generator."""
+
+    replicate: int
+    y_true: NDArray[np.int64]
+    y_prob: NDArray[np.float64]
+    class_prob: Callable[[], NDArray[np.float64]]
+    rng: np.random.Generator
+
+
+def draw_data_sets(model: Model, n_samples: int, seed: int, name: str, replicates: range) -> Iterator[DataSets]:
+    """Yield the data sets of some replicates, each of which depends on model, seed, name and its number only."""
+    if type(model) is GaussianMixture1D:
+        yield from _compiled(model, n_samples, seed, name, replicates)
+        return
+    for replicate in replicates:
+        rng = replicate_rng(seed, name, replicate)
+        _, y_prob, class_prob = model.draw_unlabelled(n_samples, rng)
+        prob, y_true = validated(draw_classes(class_prob, rng), y_prob)
+        given = partial(_same, class_prob), partial(_same, rng)
+        yield DataSets(range(replicate, replicate + 1), y_true[None], prob[None], *given)
+
+
+def _compiled(model: GaussianMixture1D, n_samples: int, seed: int, name: str, replicates: range) -> Iterator[DataSets]:
+    key = int.from_bytes(sha256(f"{seed}/{name}".encode()).digest()[:8], "little") >> 1
+    size = max(1, _OBSERVATIONS // n_samples)
+    shape = min(size, len(replicates)), n_samples
+    words = np.empty((shape[0], -(-n_samples // _LANES) * _LANES), dtype=np.uint64)
+    x, y_true, y_prob = np.empty(shape), np.empty(shape, dtype=np.int64), np.empty((*shape, 2))
+    for start in range(replicates.start, replicates.stop, size):
+        some = range(start, min(start + size, replicates.stop))
+        drawn = slice(len(some))
+        random_words(key, some.start, words[drawn])
+        arrays = x[drawn], y_true[drawn], y_prob[drawn]
+        gaussian_events(words[drawn], model.beta0, model.beta1, *_layers(), *arrays)
+        class_prob = partial(_posterior, model, x[drawn].copy())
+        yield DataSets(some, *arrays[1:], class_prob, partial(replicate_rng, seed, name))
+
+
+def _same(thing: Any, _: int) -> Any:
+    return thing
+
+
+def _posterior(model: GaussianMixture1D, x: NDArray[np.float64], place: int) -> NDArray[np.float64]:
+    return model.posterior(x[place])
+
+
+@lru_cache(maxsize=1)
+def _layers() -> tuple[NDArray[Any], NDArray[Any]]:
+    return layers()
