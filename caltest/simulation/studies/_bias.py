@@ -226,7 +226,7 @@ def bias_study(
     >>> study.to_frame()[["n_cells", "truth", "bias"]].round(2)
        n_cells  truth  bias
     0        5    0.0  0.06
-    1       50    0.0  0.16
+    1       50    0.0  0.17
     """
     drawn = named(models, "models", Model, "models of caltest.simulation")
     looks = None if lenses is None else named(lenses, "lenses")
