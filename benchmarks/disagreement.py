@@ -1,6 +1,6 @@
 """Do calibration errors agree? Models, tables and figures of ``docs/metric-disagreement.md``.
 
-``python benchmarks/disagreement.py`` takes some minutes and writes ``docs/data/disagreement-*.csv``,
+``python benchmarks/disagreement.py --out FOLDER`` takes some minutes and writes ``docs/data/disagreement-*.csv``,
 ``docs/images/agreement-*.png`` and ``docs/images/label-noise.png``. Needs scikit-learn, the extra ``study``.
 Everything follows from one seed.
 """
@@ -196,7 +196,7 @@ def root_mean_square(y_true, y_prob, temperature):
     return caltest.calibration_error(y_true, scaled, statistic=caltest.statistics.RMSCE())
 
 
-def label_noise(docs, n_replicates, workers):
+def label_noise(docs, n_replicates, workers, out):
     """Logistic regression on digits with random labels, as in appendix B of the paper."""
     x_train, y_train, x_test, y_test = digits()
 
@@ -205,7 +205,7 @@ def label_noise(docs, n_replicates, workers):
 
     with threadpool_limits(1):  # each small fit would take 20 times as long on several threads
         study = label_noise_study(
-            predict, y_train, y_test, n_replicates=n_replicates, workers=workers, progress=True, rng=SEED
+            predict, y_train, y_test, n_replicates=n_replicates, out=out, workers=workers, progress=True, rng=SEED
         )
     study.to_frame().to_csv(docs / "data" / "disagreement-label-noise.csv", index=False, float_format="%.4g")
     study.plot().flat[0].figure.savefig(docs / "images" / "label-noise.png", dpi=110)
@@ -215,6 +215,7 @@ def label_noise(docs, n_replicates, workers):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--replicates", type=int, default=20, help="of the label noise study")
+    parser.add_argument("--out", type=Path, help="folder of finished parts of the label noise study, where it goes on")
     parser.add_argument("--workers", type=int, default=-1)
     parser.add_argument("--docs", type=Path, default=DOCS, help="where data and figures go")
     chosen = parser.parse_args()
@@ -224,7 +225,7 @@ def main():
     agreement(*five_classifiers(), "classifiers", chosen.docs)
     agreement(*recalibrated(), "recalibrated", chosen.docs)
     temperatures(chosen.docs)
-    label_noise(chosen.docs, chosen.replicates, chosen.workers)
+    label_noise(chosen.docs, chosen.replicates, chosen.workers, chosen.out)
 
 
 if __name__ == "__main__":
