@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+_MOST = 2**62
+
 
 class Rows:
     """Ranges of rows of sources, which are told apart by their names."""
@@ -36,7 +38,10 @@ class Rows:
         ranges.insert(place, (start, stop))
 
     def require_new(self, source: str, start: int, stop: int) -> None:
-        """Raise ValueError if one of these rows is known."""
+        """Raise ValueError if one of these rows is known, or has no number of 62 bits."""
+        if stop > _MOST:
+            msg = f"`first_row` must be such that rows have numbers below 2**62, got {start}."
+            raise ValueError(msg)
         ranges = self._ranges.get(source, [])
         place = bisect(ranges, (start, stop))
         for known in ranges[max(place - 1, 0) : place + 1]:

@@ -278,6 +278,7 @@ def test_a_refused_batch_or_state_changes_nothing(monkeypatch):
         (lambda: CalibrationState(1000, Canonical()), ValueError, "FixedTree"),
         (lambda: CalibrationState(4, Canonical(), RedrawnCells(SimplexGrid(3))), ValueError, "three outcomes"),
         (lambda: CalibrationState(4, Canonical()).update([0], [[0.25] * 4], first_row=-1), ValueError, "first_row"),
+        (lambda: CalibrationState(4, Canonical()).update([0], [[0.25] * 4], first_row=2**70), ValueError, "first_row"),
         (lambda: small().error(ECE(EqualWidth(3))), ValueError, "divides 4"),
         (lambda: small().error(ECE()), ValueError, "divides 4"),
         (lambda: small().error(caltest.KS()), ValueError, "10 outcomes|4 outcomes"),
