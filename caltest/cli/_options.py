@@ -44,8 +44,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         metavar="FORMAT",
         help="csv, tsv, json, jsonl, parquet, arrow, excel, npz or npy, where the ending of the file does not say it",
     )
-    add("--sep", metavar="MARK", help='separator of a CSV file: ";", "tab" or " " for blanks (default: a comma)')
-    add("--decimal", default=".", metavar="MARK", help='decimal mark of a CSV file, "." or "," (default: a point)')
+    add_csv_marks(add)
     add(
         "--header",
         action=argparse.BooleanOptionalAction,
@@ -100,6 +99,12 @@ def add_design(parser: argparse.ArgumentParser) -> None:
 def design_of(data: PredictionFile) -> dict[str, Any]:
     """Return the groups and the weights of the observations, as the public functions take them."""
     return {"groups": data.groups, "sample_weight": data.sample_weight}
+
+
+def add_csv_marks(add: Any) -> None:
+    """Add ``--sep`` and ``--decimal`` by a function that adds options."""
+    add("--sep", metavar="MARK", help='separator of a CSV file: ";", "tab" or " " for blanks (default: a comma)')
+    add("--decimal", default=".", metavar="MARK", help='decimal mark of a CSV file, "." or "," (default: a point)')
 
 
 def add_lens(parser: Any, *, named: bool = True) -> None:

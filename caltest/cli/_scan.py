@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from caltest.cli._messages import STREAM_WORDS, WORDS, say
-from caltest.cli._options import HelpFormatter, add_lens, columns_of, parse_micro_cells, parse_names, parse_workers
+from caltest.cli._options import (
+    HelpFormatter,
+    add_csv_marks,
+    add_lens,
+    columns_of,
+    parse_micro_cells,
+    parse_names,
+    parse_workers,
+)
 
 if TYPE_CHECKING:
     from caltest.streaming import CalibrationState
@@ -57,6 +65,7 @@ def add_command(commands: Any) -> None:
         help="number of narrow cells, a power of 2 (default: %(default)s); for a lens with more than two outcomes its "
         'cells and draws, such as "RedrawnCells(EqualWidth(4), n_resamples=999)"',
     )
+    add_csv_marks(scan.add_argument)
     scan.add_argument(
         "--workers",
         type=parse_workers,
@@ -106,6 +115,7 @@ def is_state(path: Path | None) -> bool:
 
 def _scan(options: argparse.Namespace) -> int:
     from caltest.streaming import scan
+    from caltest.streaming._csv_format import CsvFormat
     from caltest.streaming._fragments import find_files, first_batch, understand
 
     if isinstance(options.lens, str):
@@ -113,13 +123,15 @@ def _scan(options: argparse.Namespace) -> int:
         raise ValueError(msg)
     named = {"label": options.label, "prob": options.prob, "classes": options.classes}
     first = find_files(options.files)[0]
-    found = understand(first, first_batch(first), named)
+    found = understand(first, first_batch(first, CsvFormat(options.sep, options.decimal)), named)
     print(f"Label column: {found.label}. {columns_of(found)}", flush=True)
     state = scan(
         options.files,
         **named,
         lens=options.lens,
         micro_cells=options.micro_cells,
+        sep=options.sep,
+        decimal=options.decimal,
         workers=options.workers,
         scheduler=options.scheduler,
         output=options.output,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from caltest.cli._messages import STREAM_WORDS
 from caltest.cli._options import (
     HelpFormatter,
+    add_csv_marks,
     add_lens,
     columns_of,
     lens_for,
@@ -89,8 +90,7 @@ def add_command(commands: Any) -> None:
         help="labels of the probability columns, in their order, or of a single column the label of the event",
     )
     columns("--format", dest="file_format", choices=("csv", "tsv", "jsonl"), metavar="FORMAT", help="csv, tsv or jsonl")
-    columns("--sep", metavar="MARK", help='separator of a CSV file: ";", "tab" or " " for blanks (default: a comma)')
-    columns("--decimal", default=".", metavar="MARK", help='decimal mark of a CSV file, "." or "," (default: a point)')
+    add_csv_marks(columns)
     columns("--header", action=argparse.BooleanOptionalAction, help="whether the first line of a CSV file holds names")
     watch.set_defaults(run=_run, words=STREAM_WORDS)
 

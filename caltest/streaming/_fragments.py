@@ -17,6 +17,7 @@ from caltest.predictions._lens import Lens
 from caltest.predictions.files._prediction_file import PredictionFile
 from caltest.predictions.files._read import from_table
 from caltest.predictions.files._table import Table
+from caltest.streaming._csv_format import CsvFormat
 from caltest.streaming._redrawn_cells import RedrawnCells
 from caltest.streaming._state import CalibrationState
 
@@ -42,6 +43,8 @@ class Fragment(NamedTuple):
         Its share of the size of the file.
     source : str
         The file, with a hash of its content.
+    csv : CsvFormat
+        How it is written, if it is text.
     """
 
     file: str
@@ -50,6 +53,7 @@ class Fragment(NamedTuple):
     first_row: int
     n_bytes: int
     source: str
+    csv: CsvFormat = CsvFormat()
 
 
 @dataclass(frozen=True)
@@ -132,26 +136,26 @@ def find_files(source: Any) -> list[str]:
     return sorted(found)
 
 
-def first_batch(name: str) -> Any:
-    """Return the first record batch of a file.
+def first_batch(name: str, csv: CsvFormat) -> Any:
+    """Return the first record batch of a file, which is written like ``csv`` if it is text.
 
     Raises
     ------
     ValueError
         If it has no rows, or cannot be read.
     """
-    for fragment in fragments_of(name):
+    for fragment in fragments_of(name, csv):
         for _, batch in _read(fragment, None):
             return batch
     msg = f"{name}: there are no rows."
     raise ValueError(msg)
 
 
-def fragments_of(name: str) -> list[Fragment]:
+def fragments_of(name: str, csv: CsvFormat) -> list[Fragment]:
     """Return the fragments of a file, in their order."""
     size, source = os.stat(name).st_size, _source_of(name)
     if _FORMATS[Path(name).suffix] != "parquet":
-        return [Fragment(name, 1, (), 0, size, source)]
+        return [Fragment(name, 1, (), 0, size, source, csv)]
     with _named(name), _open(name) as file:
         rows = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
     ends = np.cumsum([0, *rows])
@@ -191,7 +195,7 @@ def _named(name: str) -> Iterator[None]:
     except (pa.ArrowInvalid, KeyError) as error:
         msg = f"{name}: {' '.join(str(error).split())}"
         if Path(name).suffix == ".csv" and isinstance(error, pa.ArrowInvalid):
-            msg = f"{name}: a CSV file needs commas, decimal points and as many values in each line; {msg}"
+            msg = f"{name}: a CSV file needs as many values in each line; give `sep` if no comma separates them; {msg}"
         raise ValueError(msg) from error
 
 
@@ -225,7 +229,8 @@ def _text(fragment: Fragment, columns: list[str] | None) -> Iterator[tuple[str, 
     import pyarrow.dataset as ds
 
     options = {"batch_size": _BATCH_ROWS, "batch_readahead": _READ_AHEAD, "fragment_readahead": 1}
-    for batch in ds.dataset(fragment.file, format="csv").to_batches(columns=columns, use_threads=False, **options):
+    file = ds.dataset(fragment.file, format=fragment.csv.arrow())
+    for batch in file.to_batches(columns=columns, use_threads=False, **options):
         yield "text", batch
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from caltest.predictions._lens import Lens
 from caltest.predictions._validation import validate_workers
 from caltest.results._progress import Progress, reporting
+from caltest.streaming._csv_format import CsvFormat
 from caltest.streaming._engines import on_cluster, on_threads
 from caltest.streaming._fragments import Reading, find_files, first_batch, fragments_of, is_path
 from caltest.streaming._redrawn_cells import RedrawnCells
@@ -29,6 +30,8 @@ def scan(
     classes: Sequence[Any] | None = None,
     lens: Lens | None = None,
     micro_cells: int | RedrawnCells = 4096,
+    sep: str | None = None,
+    decimal: str = ".",
     workers: int = 1,
     scheduler: Any = None,
     output: str | Path | None = None,
@@ -51,6 +54,8 @@ def scan(
     micro_cells : int or RedrawnCells
         Number of micro-cells, or the cells for a lens with more than two outcomes, as in `CalibrationState`. Outcomes
         are drawn by the name and the content of the file and the number of the row in it.
+    sep, decimal : str, optional
+        Separator of the values of CSV files, by default a comma (a semicolon if ``decimal=","``), and decimal mark.
     workers : int
         Threads for files, each of which reads some row groups or a file; -1 for all processors. The state does not
         depend on it.
@@ -75,9 +80,9 @@ def scan(
     TypeError
         If ``source`` is none of these, or ``scheduler`` is no address and no client.
     ValueError
-        If there are no such files or columns; if a value is refused, naming file, row group and row; if ``output``
-        holds a state with other settings or columns, or of files that have changed since; if ``output`` or
-        ``scheduler`` is given with a source that is no file.
+        If there are no such files or columns, or ``sep`` or ``decimal`` is no such mark; if a value is refused,
+        naming file, row group and row; if ``output`` holds a state with other settings or columns, or of files
+        that have changed since; if ``output`` or ``scheduler`` is given with a source that is no file.
 
     See Also
     --------
@@ -93,10 +98,14 @@ def scan(
     named = {"label": label, "prob": prob, "classes": classes}
     if is_path(source) or (isinstance(source, Sequence) and source and all(map(is_path, source))):
         files = find_files(source)
-        reading = Reading.of(files[0], first_batch(files[0]), named, lens, micro_cells)
-        options = {"workers": validate_workers(workers), "scheduler": scheduler, "output": output}
+        csv = CsvFormat(sep, decimal)
+        reading = Reading.of(files[0], first_batch(files[0], csv), named, lens, micro_cells)
+        options = {"csv": csv, "workers": validate_workers(workers), "scheduler": scheduler, "output": output}
         with reporting(progress, "reading") as report:
             return _scan_files(files, reading, **options, progress=report)
+    if (sep, decimal) != (None, "."):
+        msg = "`sep` and `decimal` are for CSV files, got a table or batches."
+        raise ValueError(msg)
     if output is not None:
         msg = "`output` is for files, which can be told apart; save the state of batches by `to_bytes`."
         raise ValueError(msg)
@@ -152,7 +161,7 @@ def _arrow_batches(table: Any) -> Iterator[Any]:
 
 
 def _scan_files(
-    files: list[str], reading: Reading, *, workers: int, scheduler: Any, output: Any, progress: Progress
+    files: list[str], reading: Reading, *, csv: CsvFormat, workers: int, scheduler: Any, output: Any, progress: Progress
 ) -> CalibrationState:
     state, done = reading.empty(), dict[str, list[int]]()
     if output is not None and Path(output).exists():
@@ -173,7 +182,7 @@ def _scan_files(
         raise ValueError(msg)
     left = {name: stamp for name, stamp in stamps.items() if name not in done}
     unfinished = UnfinishedFiles.of(output if scheduler is None else None, left, reading)
-    fragments = [part for name in left for part in fragments_of(name) if not unfinished.has(part)]
+    fragments = [part for name in left for part in fragments_of(name, csv) if not unfinished.has(part)]
     steps = on_threads(fragments, reading, workers) if scheduler is None else on_cluster(fragments, reading, scheduler)
     n_bytes, total = 0, sum(fragment.n_bytes for fragment in fragments)
     errors: list[BaseException] = []

@@ -65,7 +65,7 @@ def test_the_progress_of_a_scan_is_told(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("label;p\n1;0,5\n0;0,25\n", "needs commas"), ("label,p_0,p_1\n1,0.5,0.49\n", "divide each row by its sum")],
+    [("label;p\n1;0,5\n0;0,25\n", "give --sep"), ("label,p_0,p_1\n1,0.5,0.49\n", "divide each row by its sum")],
 )
 def test_refusals_name_only_remedies_that_scan_has(tmp_path, capsys, text, words):
     (tmp_path / "a.csv").write_text(text)

@@ -10,6 +10,7 @@ import pytest
 
 from caltest.predictions import Canonical, ClassWise, EqualWidth
 from caltest.streaming import CalibrationState, RedrawnCells, arrow_states, scan
+from caltest.streaming._csv_format import CsvFormat
 from caltest.streaming._engines import _gather, _join, _piece_of
 from caltest.streaming._fragments import Reading, fragments_of
 
@@ -39,7 +40,7 @@ def small_fragments(monkeypatch):
 
 def test_fragments_are_all_rows_once(tmp_path, small_fragments):
     [name] = write(tmp_path, 1, 2000)
-    parts = fragments_of(name)
+    parts = fragments_of(name, CsvFormat())
     assert [part.groups for part in parts] == [(0, 1), (2, 3), (4, 5), (6,)]
     assert [part.first_row for part in parts] == [0, 600, 1200, 1800]
     size = os.stat(name).st_size
@@ -62,7 +63,7 @@ def test_progress_is_in_bytes(tmp_path, small_fragments):
 
 def test_pieces_of_a_file_that_failed_are_left_out(tmp_path, small_fragments):
     files = write(tmp_path, 3, 1000, bad=1)
-    pieces = [_join([_piece_of(READING, part) for part in fragments_of(name)]) for name in files]
+    pieces = [_join([_piece_of(READING, part) for part in fragments_of(name, CsvFormat())]) for name in files]
     assert [piece.state is None for piece in pieces] == [False, True, False]
     found = _gather(pieces)
     assert found.files == (files[0], files[2])
