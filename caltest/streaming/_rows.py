@@ -50,7 +50,7 @@ class Rows:
                 msg = (
                     f"rows {first} to {last} of the source {source!r} are counted already. The same row has the same "
                     "draws, so every row must be told apart: by `source` and `first_row` where a state is updated, by "
-                    "the name or the content of its file in a scan."
+                    "`name` where a table is scanned, and by the name or the content of a file."
                 )
                 raise ValueError(msg)
 

@@ -35,6 +35,7 @@ def scan(
     workers: int = 1,
     scheduler: Any = None,
     output: str | Path | None = None,
+    name: str = "",
     progress: bool | Progress = False,
 ) -> CalibrationState:
     """Return the state of files, of a table, or of batches, in constant memory.
@@ -67,6 +68,9 @@ def scan(
         For files: where the state is kept. It is written whenever a file is finished, with the names of the finished
         files, and these are not read again by another call with the same ``output``. Row groups of files that are not
         finished are kept beside it, in ``<output>.unfinished``, unless a cluster reads.
+    name : str
+        For a table or batches through a lens with more than two outcomes: their ``source`` in
+        `CalibrationState.update`, by which their rows are told from those of other states that are merged.
     progress : bool or callable
         For files: whether a progress bar is shown, or a function that is called with ``(done, total)`` bytes.
 
@@ -97,6 +101,9 @@ def scan(
     """
     named = {"label": label, "prob": prob, "classes": classes}
     if is_path(source) or (isinstance(source, Sequence) and source and all(map(is_path, source))):
+        if name:
+            msg = f"`name` is for a table or batches; files have names, got {name!r}."
+            raise ValueError(msg)
         files = find_files(source)
         csv = CsvFormat(sep, decimal)
         reading = Reading.of(files[0], first_batch(files[0], csv), named, lens, micro_cells)
@@ -117,10 +124,12 @@ def scan(
     if not isinstance(source, Iterable) or isinstance(source, str | bytes):
         msg = f"`source` must be files, a table or an iterable of batches, got {type(source).__name__}."
         raise TypeError(msg)
-    return _scan_batches(source, named, lens, micro_cells)
+    return _scan_batches(source, named, lens, micro_cells, name)
 
 
-def _scan_batches(batches: Iterable[Any], named: dict[str, Any], lens: Any, micro_cells: Any) -> CalibrationState:
+def _scan_batches(
+    batches: Iterable[Any], named: dict[str, Any], lens: Any, micro_cells: Any, name: str
+) -> CalibrationState:
     state, reading, row = None, None, 0
     for k, batch in enumerate(batches):
         try:
@@ -129,14 +138,14 @@ def _scan_batches(batches: Iterable[Any], named: dict[str, Any], lens: Any, micr
                 if state is None:
                     shape = np.shape(y_prob)
                     state = CalibrationState(shape[1] if len(shape) == 2 else 2, lens, micro_cells)
-                state.update(y_true, y_prob, classes=named["classes"])
+                state.update(y_true, y_prob, classes=named["classes"], source=name)
                 row += len(y_true)
                 continue
             for part in _arrow_batches(batch):
                 if reading is None:
                     reading = Reading.of("batch 0", part, named, lens, micro_cells)
                     state = state or reading.empty()
-                reading.add(state, part)  # type: ignore[arg-type]
+                reading.add(state, part, name)  # type: ignore[arg-type]
                 row += part.num_rows
         except ValueError as error:
             msg = f"batch {k}, whose first row is row {row} of all: {error}"

@@ -223,6 +223,9 @@ def test_a_scan_gives_the_same_draws_for_any_workers(tmp_path):
         assert found.error(statistic) == whole.error(statistic)
     assert abs(found.test().noise_floor - whole.test().noise_floor) < 4 * math.sqrt(2 / 99) * whole.test().null.std
     assert scan(table, **options) == whole
+    assert (scan(table, name="monday", **options) + whole).n_samples == 6000
+    with pytest.raises(ValueError, match="`name`"):
+        scan(tmp_path, name="monday", **options)
     with pytest.raises(ValueError, match="counted already"):
         found + scan(tmp_path / "0.parquet", **options)
     again = tmp_path / "again"
