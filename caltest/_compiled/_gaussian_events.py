@@ -1,5 +1,7 @@
 """Data sets of two equally likely normal classes and a logistic prediction, one random number for each observation."""
 
+import math
+
 import numpy as np
 from numba import njit, uint64
 
@@ -113,8 +115,9 @@ def gaussian_events(words, intercept, slope, widths, heights, feature, outcome, 
 
 def layers():
     """Return widths and heights ``(257,)`` of the 256 layers of equal area under exp(-x**2 / 2)."""
-    widths, area = np.zeros(257), 0.00492867323399
-    widths[:2] = area * np.exp(_END**2 / 2), _END
+    area = _END * math.exp(-(_END**2) / 2) + math.sqrt(math.pi / 2) * math.erfc(_END / math.sqrt(2))
+    widths = np.zeros(257)
+    widths[:2] = area * math.exp(_END**2 / 2), _END
     for i in range(1, 255):
         widths[i + 1] = np.sqrt(-2 * np.log(area / widths[i] + np.exp(-(widths[i] ** 2) / 2)))
     heights = np.exp(-np.square(widths) / 2)
