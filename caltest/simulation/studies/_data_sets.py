@@ -80,7 +80,7 @@ def draw_data_sets(model: Model, n_samples: int, seed: int, name: str, replicate
 
 
 def _compiled(model: GaussianMixture1D, n_samples: int, seed: int, name: str, replicates: range) -> Iterator[DataSets]:
-    key = int.from_bytes(sha256(f"{seed}/{name}".encode()).digest()[:8], "little") >> 1
+    key = np.uint64(int.from_bytes(sha256(f"{seed}/{name}".encode()).digest()[:8], "little") >> 1)
     size = max(1, _OBSERVATIONS // n_samples)
     shape = min(size, len(replicates)), n_samples
     words = np.empty((shape[0], -(-n_samples // _LANES) * _LANES), dtype=np.uint64)
