@@ -1,4 +1,4 @@
-"""Sums over the cells of many partitions of one sorted probability, and the extremes of its cumulative residual.
+"""Sums over the cells of many partitions of one sorted probability.
 
 Labels are passed as the sorted probabilities of the events that happened: two arrays of numbers are sorted faster than
 one array with the order of its elements.
@@ -60,24 +60,3 @@ def interval_sums(values, happened, edges, first, right):
             b = events
             cell += 1
     return sums
-
-
-@kernel
-def residual_extremes(values, happened):
-    """Return the largest and the smallest value, ``high >= 0 >= low``, of the cumulative residual at ends of ties."""
-    high = 0.0
-    low = 0.0
-    path = 0.0
-    i = 0
-    j = 0
-    while i < values.size:
-        value = values[i]
-        while i < values.size and values[i] == value:
-            path -= value
-            i += 1
-        while j < happened.size and happened[j] == value:
-            path += 1.0
-            j += 1
-        high = max(high, path)
-        low = min(low, path)
-    return high, low

@@ -120,7 +120,7 @@ for model in (caltest.simulation.GaussianMixture1D(), caltest.simulation.BentPos
     caltest.simulation.GaussianMixture([0.5, 0.5], [-1.0, 1.0], [1.0, 1.0], [0, 1]), caltest.simulation.Temperature(2.0)
 )):
     for partition in (EqualWidth(5), caltest.EqualMass(5)):
-        caltest.simulation.bias_study(model, [ECE(partition), caltest.SquaredL2(partition), KS()], [40, 70], 3, rng=0)
+        caltest.simulation.bias_study(model, [ECE(partition), caltest.SquaredL2(partition)], [40, 70], 3, rng=0)
 """
 
 

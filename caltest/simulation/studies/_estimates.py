@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._block_sums import block_sums, equal_mass_edges
-from caltest._compiled._interval_sums import interval_sums, residual_extremes
+from caltest._compiled._block_sums import block_sums, sorted_sums
+from caltest._compiled._interval_sums import interval_sums
 from caltest._compiled._usual import are_usual
 from caltest.predictions._distances import total_variation
 from caltest.predictions._equal_mass import EqualMass
@@ -63,10 +63,12 @@ class Estimates:
 
         ``y_true`` has shape (n_replicates, n_samples) and ``y_prob`` has shape (n_replicates, n_samples, n_classes).
         """
-        names, (n_samples, n_classes) = list(self._statistics), y_prob.shape[1:]
-        if isinstance(self._lens, Canonical) and all(is_common(one, n_classes) for one in self._statistics.values()):
-            found = self._known(n_samples, n_classes).of_many(y_prob, y_true)
-            return np.stack([found[name] for name in names], axis=1)
+        names = list(self._statistics)
+        if isinstance(self._lens, Canonical):
+            common = self._known(*y_prob.shape[1:])
+            if len(common.statistics) == len(names):
+                found = common.of_many(y_prob, y_true)
+                return np.stack([found[name] for name in names], axis=1)
         # A statistic or lens of the user may keep what it gets, and these arrays are filled again.
         each = [self(labels.copy(), prob.copy()) for labels, prob in zip(y_true, y_prob, strict=True)]
         return np.array([[values[name] for name in names] for values in each])
@@ -106,15 +108,16 @@ class CommonEstimates:
     """The values of statistics that `is_common` knows, those of `Statistic.evaluate` to rounding."""
 
     def __init__(self, statistics: Mapping[str, Statistic], n_samples: int) -> None:
-        self._statistics, self._n = statistics, n_samples
+        self.statistics, self._n = statistics, n_samples
         binned = [statistic for statistic in statistics.values() if isinstance(statistic, ECE | SquaredL2)]
-        self._squared = any(isinstance(statistic, SquaredL2) for statistic in binned)
         partitions = list(dict.fromkeys(one.partition for one in binned))
-        fixed = [one for one in partitions if not getattr(one, "depends_on_sample", True)]
-        moving = [one for one in partitions if getattr(one, "depends_on_sample", True)]
-        self._place = {one: (kind is fixed, i) for kind in (fixed, moving) for i, one in enumerate(kind)}
-        self._fixed = _Fixed(fixed, n_samples, self._squared) if fixed else None
-        self._cuts = _Cuts(moving) if moving else None
+        fitted = [one for one in partitions if not _is_shared(one)]
+        cumulative = any(isinstance(statistic, Cumulative) for statistic in statistics.values())
+        self._shared = _Shared([one for one in partitions if _is_shared(one)], n_samples, cumulative)
+        self._cuts = _Cuts(fitted)
+        self._place = {one: (on is fitted, i) for on in (fitted, self._shared.partitions) for i, one in enumerate(on)}
+        self._squared = any(isinstance(statistic, SquaredL2) for statistic in binned)
+        self._alone = fitted or any(isinstance(statistic, OverClasses) for statistic in statistics.values())
 
     def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> dict[str, float]:
         """Return the value of each statistic on ``prob (n_samples, n_outcomes)`` and ``outcome (n_samples,)``."""
@@ -127,71 +130,92 @@ class CommonEstimates:
         ``prob`` has shape (n_replicates, n_samples, n_outcomes), ``outcome`` has shape (n_replicates, n_samples).
         """
         found: dict[Any, Any] = {}
-        if self._fixed is not None:
-            found[True] = self._fixed(prob, outcome)
-        entries: list[_Entries] = []
-        if self._cuts is not None or any(not isinstance(one, ECE | SquaredL2) for one in self._statistics.values()):
-            entries = [_Entries(*each) for each in zip(prob, outcome, strict=True)]
-        if self._cuts is not None:
-            binned = [self._sorted(one.event) for one in entries]
-            found[False] = {kind: np.array([each[kind] for each in binned]) for kind in binned[0]}
-        return {name: self._values(statistic, entries, found) for name, statistic in self._statistics.items()}
+        if self._shared.needed:
+            sums, found["extremes"] = self._shared(prob, outcome, self._squared)
+            found[False] = self._in_cells(sums[..., 0], sums[..., 1], sums[..., 2], self._shared.start)
+        entries = [_Entries(*each) for each in zip(prob, outcome, strict=True)] if self._alone else []
+        if self._cuts.partitions:
+            each = [self._fitted(one.event) for one in entries]
+            found[True] = {kind: np.array([values[kind] for values in each]) for kind in each[0]}
+        return {name: self._values(statistic, entries, found) for name, statistic in self.statistics.items()}
 
-    def _sorted(self, event: _Binary) -> dict[str, NDArray[np.float64]]:
-        """Return the estimates ``(n_partitions,)`` of one data set in cells that depend on it."""
-        assert self._cuts is not None
+    def _fitted(self, event: _Binary) -> dict[str, NDArray[np.float64]]:
+        """Return the estimates ``(n_partitions,)`` of one data set in cells that are fitted to it."""
         sums, start = self._cuts.sums(event)
         count, predicted, events, scatter = np.ascontiguousarray(sums.T)
-        return _in_cells(count, events - predicted, scatter if self._squared else None, start, self._n)
+        return self._in_cells(count, events - predicted, scatter, start)
 
     def _values(self, statistic: Statistic, entries: list[_Entries], found: dict[Any, Any]) -> NDArray[np.float64]:
         if isinstance(statistic, OverClasses):
             return np.array([_entry_error(statistic, one) for one in entries])
         if isinstance(statistic, Cumulative):
-            high, low = np.array([residual_extremes(*one.event) for one in entries]).T
-            return statistic.read(high, low) / self._n
+            return statistic.read(*found["extremes"].T) / self._n
         kind = statistic.estimator if isinstance(statistic, SquaredL2) else "ece"
-        is_fixed, place = self._place[statistic.partition]
-        return cast("NDArray[np.float64]", found[is_fixed][kind][:, place])
+        is_fitted, place = self._place[statistic.partition]
+        return cast("NDArray[np.float64]", found[is_fitted][kind][:, place])
+
+    def _in_cells(
+        self,
+        count: NDArray[np.float64],
+        residual: NDArray[np.float64],
+        scatter: NDArray[np.float64],
+        start: NDArray[np.int64],
+    ) -> dict[str, NDArray[np.float64]]:
+        """Return `ECE` and, where one is asked for, both kinds of `SquaredL2`, ``(..., n_partitions)``.
+
+        Sums have shape (..., n_cells), ``scatter`` those of squared residuals; the cells of a partition begin at its
+        ``start``.
+        """
+        if not len(start):
+            return {}
+        found = {"ece": np.add.reduceat(np.abs(residual), start, axis=-1) / self._n}
+        if self._squared:
+            excess = (np.square(residual) - scatter) * count / self._n
+            for kind, less in (("unbiased", count), ("t-cal", 0.0)):
+                terms = np.divide(excess, np.square(count) - less, where=count > 1, out=np.zeros(count.shape))
+                found[kind] = np.add.reduceat(terms, start, axis=-1)
+        return found
 
 
-def _in_cells(
-    count: NDArray[np.float64],
-    residual: NDArray[np.float64],
-    scatter: NDArray[np.float64] | None,
-    start: NDArray[np.int64],
-    n_samples: int,
-) -> dict[str, NDArray[np.float64]]:
-    """Return `ECE` and, with the squared residuals of cells, both kinds of `SquaredL2`, ``(..., n_partitions)``.
-
-    ``count``, ``residual`` and ``scatter`` have shape (..., n_cells); the cells of a partition begin at its ``start``.
-    """
-    found = {"ece": np.add.reduceat(np.abs(residual), start, axis=-1) / n_samples}
-    if scatter is not None:
-        excess = (np.square(residual) - scatter) * count / n_samples
-        for kind, less in (("unbiased", count), ("t-cal", 0.0)):
-            terms = np.divide(excess, np.square(count) - less, where=count > 1, out=np.zeros(count.shape))
-            found[kind] = np.add.reduceat(terms, start, axis=-1)
-    return found
+def _is_shared(partition: Any) -> bool:
+    mass = type(partition) is EqualMass and partition.cut == "value"
+    return mass or not getattr(partition, "depends_on_sample", True)
 
 
-class _Fixed:
-    """The estimates in the cells of partitions that do not depend on the predictions, from data in any order."""
+class _Shared:
+    """Sums over the cells of fixed partitions and of equal mass, and cumulative residuals, of many data sets."""
 
-    def __init__(self, partitions: Sequence[Any], n_samples: int, squared: bool) -> None:
-        self._n, self._squared = n_samples, squared
-        edges = [_open_below(partition.fit(np.full((n_samples, 2), 0.5))) for partition in partitions]
-        self._merged = np.unique(np.concatenate(edges))
+    def __init__(self, partitions: Sequence[Any], n_samples: int, cumulative: bool) -> None:
+        fixed = [one for one in partitions if not isinstance(one, EqualMass)]
+        masses = [one for one in partitions if isinstance(one, EqualMass)]
+        edges = [_open_below(one.fit(np.full((n_samples, 2), 0.5))) for one in fixed]
+        self._merged = np.unique(np.concatenate([np.empty(0), *edges]))
         bounds = [np.concatenate([[0], np.searchsorted(self._merged, e) + 1, [len(self._merged) + 1]]) for e in edges]
-        self._cells = np.concatenate([np.column_stack([bound[:-1], bound[1:]]) for bound in bounds])
-        self._start = np.cumsum([0, *(len(bound) - 1 for bound in bounds)])[:-1]
+        cells = [np.column_stack([bound[:-1], bound[1:]]) for bound in bounds]
+        self._cells = np.concatenate([np.empty((0, 2), dtype=np.int64), *cells])
+        n_cells = [min(resolve_n_cells(one.n_cells, n_samples), n_samples) for one in masses]
+        self._n_cells = np.array(n_cells, dtype=np.int64)
+        self._sorted = cumulative or bool(masses)
+        self.partitions = fixed + masses
+        self.needed = cumulative or bool(partitions)
+        self.start = np.cumsum([0, *map(len, cells), *n_cells])[:-1]
 
-    def __call__(self, prob: NDArray[np.float64], outcome: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
+    def __call__(
+        self, prob: NDArray[np.float64], outcome: NDArray[np.int64], squared: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the sums ``(n_replicates, n_cells, 3)`` of `block_sums`, and the extremes of `sorted_sums`.
+
+        Squared residuals are only sure to be summed if ``squared``; extremes are undefined if no statistic needs them.
+        """
+        if self._sorted:
+            keys = (prob[..., 1] + 0.0).view(np.int64)  # increasing, as no value is negative: + 0.0 makes 0 of -0
+            keys <<= 1  # of a value of at most 1 the upper two bits are 0
+            keys |= outcome == 1
+            keys.sort(axis=1)
+            return cast("tuple[Any, Any]", sorted_sums(keys, self._merged, self._cells, self._n_cells))
         # What is read-only or strided is another type for Numba.
         arrays = np.require(prob, np.float64, ["C", "W"]), np.require(outcome, np.int64, ["C", "W"])
-        sums = block_sums(*arrays, self._merged, self._cells, self._squared)
-        scatter = sums[..., 2] if self._squared else None
-        return _in_cells(sums[..., 0], sums[..., 1], scatter, self._start, self._n)
+        return block_sums(*arrays, self._merged, self._cells, squared), np.empty((len(prob), 2))
 
 
 def _open_below(found: Intervals) -> NDArray[np.float64]:
@@ -267,11 +291,11 @@ class _Cuts:
     """Partitions of one probability, fitted to every data set."""
 
     def __init__(self, partitions: Sequence[Any]) -> None:
-        self._partitions = partitions
+        self.partitions = partitions
 
     def sums(self, binary: _Binary) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the sums ``(n_cells, 4)`` of `interval_sums` and the first cell of each partition."""
-        arranged = _arranged([_intervals(partition, binary.values) for partition in self._partitions])
+        arranged = _arranged([_intervals(partition, binary.values) for partition in self.partitions])
         return interval_sums(*binary, *arranged[:-1]), arranged[-1]
 
 
@@ -285,8 +309,6 @@ def _arranged(intervals: Sequence[Intervals]) -> tuple[NDArray[Any], ...]:
 
 def _intervals(partition: Any, values: NDArray[np.float64]) -> Intervals:
     """Fit a partition to increasing values."""
-    if type(partition) is EqualMass and partition.cut == "value":
-        return Intervals(equal_mass_edges(values, resolve_n_cells(partition.n_cells, len(values))))
     if getattr(partition, "refits", False):
         starts = np.unique(partition.refit(values, _once(len(values))))
         return Intervals(np.unique(values[starts[(starts > 0) & (starts < len(values))]]))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import caltest
-from caltest import ECE, KS, ConvexECE, EqualMass, EqualWidth, SquaredL2
+from caltest import ECE, KS, ConvexECE, EqualMass, EqualWidth, SquaredL2, VarianceTree
 from caltest.simulation import (
     BentPosterior,
     BiasStudy,
@@ -121,17 +121,17 @@ def test_any_backend_gives_the_same_numbers(monkeypatch):
             assert bias_study(WRONG, CELLS, [40, 80], 50, rng=2).replicates.equals(whole.replicates), backend
 
 
-def interrupted_and_resumed(out, **options):
-    """Stop a study of a mixture after its first part, and go on in the same folder."""
+def interrupted_and_resumed(study, out, **options):
+    """Stop a study after its first part, and go on in the same folder."""
 
     def stop(done, total):
         if done:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        of_mixture(out=out, progress=stop)
+        study(out=out, progress=stop)
     assert len(list(out.glob("[!.s]*"))) == 1
-    return of_mixture(out=out, **options)
+    return study(out=out, **options)
 
 
 def of_mixture(**options):
@@ -142,19 +142,27 @@ def of_mixture(**options):
     )
 
 
-def test_a_study_of_a_mixture_that_is_interrupted_goes_on_bit_for_bit(tmp_path):
-    whole = of_mixture()
-    resumed = interrupted_and_resumed(tmp_path / "threads", workers=2)
+def of_compiled_draws(**options):
+    """Return a study of several parts, each drawn in several blocks for the larger data sets."""
+    statistics = [ECE(EqualWidth(10)), ECE(EqualMass(7)), SquaredL2(EqualMass(7)), ECE(VarianceTree()), KS()]
+    return bias_study(WRONG, statistics, [40, 5000], 150, rng=3, **options)
+
+
+@pytest.mark.parametrize("study", [of_mixture, of_compiled_draws])
+def test_an_interrupted_study_goes_on_bit_for_bit(study, tmp_path):
+    whole = study()
+    resumed = interrupted_and_resumed(study, tmp_path / "threads", workers=2)
     pd.testing.assert_frame_equal(resumed.replicates, whole.replicates, check_exact=True)
     pd.testing.assert_frame_equal(resumed.truth, whole.truth, check_exact=True)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # tasks cancelled
-def test_an_interrupted_study_of_a_mixture_goes_on_in_processes(tmp_path):
+@pytest.mark.parametrize("study", [of_mixture, of_compiled_draws])
+def test_an_interrupted_study_goes_on_in_processes(study, tmp_path):
     with joblib.parallel_config(backend="loky", n_jobs=2):
-        resumed = interrupted_and_resumed(tmp_path / "processes")
-    pd.testing.assert_frame_equal(resumed.replicates, of_mixture().replicates, check_exact=True)
+        resumed = interrupted_and_resumed(study, tmp_path / "processes")
+    pd.testing.assert_frame_equal(resumed.replicates, study().replicates, check_exact=True)
 
 
 def test_each_statistic_has_its_own_target():
