@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,20 +63,20 @@ class FixedTree(Partition):
 
     def __init__(self, axis: Sequence[int], threshold: Sequence[float], left: Sequence[int]) -> None:
         try:
-            object.__setattr__(self, "axis", tuple(int(k) for k in axis))
+            object.__setattr__(self, "axis", tuple(index(k) for k in axis))
             object.__setattr__(self, "threshold", tuple(float(cut) for cut in threshold))
-            object.__setattr__(self, "left", tuple(int(child) for child in left))
+            object.__setattr__(self, "left", tuple(index(child) for child in left))
         except (TypeError, ValueError):
-            msg = "`axis`, `threshold` and `left` must be sequences of numbers."
+            msg = "`axis` and `left` must be sequences of integers, and `threshold` one of numbers."
             raise TypeError(msg) from None
         n_nodes = len(self.left)
         children = sorted(child for child in self.left if child >= 0)
         whole = children == list(range(1, n_nodes, 2)) and n_nodes % 2 == 1
         later = all(child < 0 or child > node for node, child in enumerate(self.left))
-        if not (len(self.axis) == len(self.threshold) == n_nodes and whole and later and min(self.axis) >= 0):
+        if not (len(self.axis) == len(self.threshold) == n_nodes and whole and later and min(self.axis) >= 0 <= min(self.left) + 1):
             msg = (
                 "`axis`, `threshold` and `left` must be the nodes of one tree: of equal lengths, each node but the "
-                "root being a child of an earlier one, and outcomes numbered from 0."
+                "root being a child of an earlier one, -1 for no child, and outcomes numbered from 0."
             )
             raise ValueError(msg)
         if not np.isfinite(self.threshold).all():
@@ -118,6 +119,9 @@ class FixedTree(Partition):
         chosen = VarianceTree() if tree is None else tree
         if not isinstance(chosen, VarianceTree):
             msg = f"`tree` must be a VarianceTree, got {tree!r}."
+            raise TypeError(msg)
+        if not isinstance(lens, Lens | None):
+            msg = f"`lens` must be a lens such as Canonical() or TopK(2), got {lens!r}."
             raise TypeError(msg)
         prob = (Canonical() if lens is None else lens).induced(validate_prob(y_prob))
         if prob.shape[1] == 2:
