@@ -89,9 +89,9 @@ class RedrawnCells(Specification):
         parameters = {field.name: getattr(self.partition, field.name) for field in fields(self.partition)}  # type: ignore[arg-type]
         return {
             "partition": type(self.partition).__name__,
-            "parameters": json.loads(json.dumps(parameters)),
-            "n_resamples": self.n_resamples,
-            "rng": self.rng,
+            "parameters": json.loads(json.dumps(parameters, default=int)),  # integers of NumPy
+            "n_resamples": int(self.n_resamples),
+            "rng": int(self.rng),
         }
 
     @classmethod

@@ -60,9 +60,9 @@ class Settings:
         """The settings as plain objects, which a file can keep."""
         parameters = {field.name: getattr(self.lens, field.name) for field in fields(self.lens)}  # type: ignore[arg-type]
         return {
-            "n_classes": self.n_classes,
+            "n_classes": int(self.n_classes),
             "lens": type(self.lens).__name__,
-            "parameters": json.loads(json.dumps(parameters)),
+            "parameters": json.loads(json.dumps(parameters, default=int)),  # integers of NumPy
             "micro_cells": self.micro_cells if isinstance(self.micro_cells, int) else self.micro_cells.plain,
         }
 

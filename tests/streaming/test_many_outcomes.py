@@ -306,3 +306,15 @@ def test_the_report_names_the_draws():
     y, p = problem("vague", 200)
     text = str(CalibrationState(4, Canonical()).update(y, p).test())
     assert "199 Monte Carlo draws of the outcomes of every observation" in " ".join(text.split())
+
+
+def test_integers_of_numpy_are_kept():
+    """A state that took them must be saved, and be that of plain integers."""
+    y, p = problem("vague", 50)
+    plain = CalibrationState(4, Canonical(), RedrawnCells(EqualWidth(2), 19, rng=3)).update(y, p)
+    cells = RedrawnCells(EqualWidth(np.int64(2)), np.int32(19), rng=np.int64(3))
+    state = CalibrationState(np.int64(4), Canonical(), cells).update(y, p)
+    assert state.to_bytes() == plain.to_bytes()
+    assert (state + CalibrationState.from_bytes(CalibrationState(4, Canonical(), cells).to_bytes())) == plain
+    two = CalibrationState(np.int64(4), caltest.ClassWise(np.int64(1)), np.int64(4096))
+    assert two.fingerprint == CalibrationState(4, caltest.ClassWise(1)).fingerprint
