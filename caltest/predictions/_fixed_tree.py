@@ -73,7 +73,8 @@ class FixedTree(Partition):
         children = sorted(child for child in self.left if child >= 0)
         whole = children == list(range(1, n_nodes, 2)) and n_nodes % 2 == 1
         later = all(child < 0 or child > node for node, child in enumerate(self.left))
-        if not (len(self.axis) == len(self.threshold) == n_nodes and whole and later and min(self.axis) >= 0 <= min(self.left) + 1):
+        numbered = later and all(child >= -1 for child in self.left) and all(k >= 0 for k in self.axis)
+        if not (len(self.axis) == len(self.threshold) == n_nodes and whole and numbered):
             msg = (
                 "`axis`, `threshold` and `left` must be the nodes of one tree: of equal lengths, each node but the "
                 "root being a child of an earlier one, -1 for no child, and outcomes numbered from 0."
