@@ -42,7 +42,7 @@ class Fragment(NamedTuple):
     n_bytes : int
         Its share of the size of the file.
     source : str
-        The file, with a hash of its content.
+        The last part of the path, with a hash of the content.
     csv : CsvFormat
         How it is written, if it is text.
     """
@@ -133,7 +133,8 @@ def find_files(source: Any) -> list[str]:
         got = f"the file {wrong}" if wrong else f"no file for {source!r}"
         msg = f"`source` must name Parquet or CSV files (.parquet, .pq, .csv), got {got}."
         raise ValueError(msg)
-    return sorted(found)
+    # One of the paths of each file, which may be named by a relative and by an absolute one.
+    return sorted({os.path.realpath(name): name for name in sorted(found, reverse=True)}.values())
 
 
 def first_batch(name: str, csv: CsvFormat) -> Any:
@@ -174,7 +175,8 @@ def fragments_of(name: str, csv: CsvFormat) -> list[Fragment]:
 def _source_of(name: str) -> str:
     """Return the name of a file with a hash of its size, its beginning and its end, where Parquet keeps statistics.
 
-    Files of the same name in different folders are so told apart, wherever the paths begin.
+    Files of the same name in different folders are so told apart. The folder plays no part, so that a file has the same
+    draws by every path, and is noticed if it is counted twice.
     """
     with open(name, "rb") as file:
         size = file.seek(0, os.SEEK_END)
@@ -182,7 +184,7 @@ def _source_of(name: str) -> str:
         for place in (0, max(size - _HASHED, 0)):
             file.seek(place)
             digest.update(file.read(_HASHED))
-    return f"{name} {digest.hexdigest()[:16]}"
+    return f"{Path(name).name} {digest.hexdigest()[:16]}"
 
 
 @contextmanager

@@ -235,6 +235,23 @@ def test_a_scan_gives_the_same_draws_for_any_workers(tmp_path):
     assert first[0].split()[-1] != second[0].split()[-1]  # the same name, another content
 
 
+def test_a_file_is_the_same_by_every_path(tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    y, p = problem("vague", 100)
+    (tmp_path / "a").mkdir()
+    pq.write_table(pa.table({"label": y, **{f"p_{k}": p[:, k] for k in range(4)}}), tmp_path / "a" / "0.parquet")
+    monkeypatch.chdir(tmp_path)
+    options = {"lens": Canonical(), "micro_cells": CELLS}
+    relative, absolute = scan("a/0.parquet", **options), scan(tmp_path / "a", **options)
+    assert relative == absolute
+    with pytest.raises(ValueError, match="counted already"):
+        relative + absolute
+    paths = ["a/0.parquet", tmp_path / "a" / "0.parquet"]
+    assert scan(paths, **options) == relative
+    assert scan(paths, lens=caltest.Confidence()).n_samples == 100
+
+
 def test_a_partition_without_a_name_is_told_apart_by_its_rows():
     pa = pytest.importorskip("pyarrow")
     y, p = problem("vague", 400)
