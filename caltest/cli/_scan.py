@@ -175,8 +175,10 @@ def run_test_of_state(options: argparse.Namespace) -> int:
     from caltest.results._decision import rejects
 
     state = read_state(options.file)
-    resamples = {} if options.resamples is None else {"n_resamples": options.resamples}
-    result = state.test(options.statistic, alpha=options.alpha, rng=options.seed, **resamples)
+    draws = {} if options.resamples is None else {"n_resamples": options.resamples}
+    if options.seed or isinstance(state.micro_cells, int):  # a state of more outcomes has its draws and refuses a seed
+        draws["rng"] = options.seed
+    result = state.test(options.statistic, alpha=options.alpha, **draws)
     facts = {"source": str(options.file), "n_samples": state.n_samples, "lens": repr(state.lens)}
     shown = json.dumps({"data": facts, **result.to_dict()}, indent=2, allow_nan=False) if options.json else str(result)
     print(shown, flush=True)

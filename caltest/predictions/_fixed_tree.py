@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from operator import index
 
 import numpy as np
@@ -15,6 +16,8 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._partitions import Assignment, Partition
 from caltest.predictions._validation import validate_prob
 from caltest.predictions._variance_tree import Tree, VarianceTree
+
+_SHOWN = 4  # cells of a tree that is printed as code
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,6 +133,13 @@ class FixedTree(Partition):
             raise ValueError(msg)
         grown = chosen.fit(prob)
         return cls(grown.axis, grown.threshold, grown.left)  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        """Code of a small tree; of a larger one its size, and a hash by which different trees are told apart."""
+        code = super().__repr__()
+        if self.n_cells <= _SHOWN:
+            return code
+        return f"<FixedTree of {self.n_cells} cells, {sha256(code.encode()).hexdigest()[:8]}>"
 
     @property
     def n_cells(self) -> int:

@@ -216,4 +216,4 @@ def _expected_log_of(prob: NDArray[Any], null_prob: NDArray[Any]) -> NDArray[np.
 
 def _log(prob: NDArray[Any]) -> NDArray[np.float64]:
     # The floor matters only if a calibration function gives a positive probability where the model predicts 0.
-    return np.log(np.maximum(prob.astype(np.float64), np.finfo(np.float64).tiny))
+    return np.log(np.maximum(prob.astype(np.float64), np.finfo(np.float64).smallest_subnormal))

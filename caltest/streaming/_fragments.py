@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,12 +17,12 @@ from caltest.predictions.files._prediction_file import PredictionFile
 from caltest.predictions.files._read import from_table
 from caltest.predictions.files._table import Table
 from caltest.streaming._csv_format import CsvFormat
+from caltest.streaming._file_marks import content_hash
 from caltest.streaming._redrawn_cells import RedrawnCells
 from caltest.streaming._state import CalibrationState
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
 _BATCH_ROWS, _READ_AHEAD = 2**17, 2
-_HASHED = 2**16  # bytes at either end of a file
 _FRAGMENT_ROWS = 2**20  # of Parquet: row groups that are smaller are read together
 
 
@@ -154,7 +153,9 @@ def first_batch(name: str, csv: CsvFormat) -> Any:
 
 def fragments_of(name: str, csv: CsvFormat) -> list[Fragment]:
     """Return the fragments of a file, in their order."""
-    size, source = os.stat(name).st_size, _source_of(name)
+    size = os.stat(name).st_size
+    # Without the folder, so that a file has the same draws by every path, and is noticed if it is counted twice.
+    source = f"{Path(name).name} {content_hash(name)}"
     if _FORMATS[Path(name).suffix] != "parquet":
         return [Fragment(name, 1, (), 0, size, source, csv)]
     with _named(name), _open(name) as file:
@@ -170,21 +171,6 @@ def fragments_of(name: str, csv: CsvFormat) -> list[Fragment]:
         Fragment(name, len(parts), tuple(part), int(ends[part[0]]), share, source)
         for part, share in zip(parts, shares, strict=True)
     ]
-
-
-def _source_of(name: str) -> str:
-    """Return the name of a file with a hash of its size, its beginning and its end, where Parquet keeps statistics.
-
-    Files of the same name in different folders are so told apart. The folder plays no part, so that a file has the same
-    draws by every path, and is noticed if it is counted twice.
-    """
-    with open(name, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        digest = hashlib.sha256(str(size).encode())
-        for place in (0, max(size - _HASHED, 0)):
-            file.seek(place)
-            digest.update(file.read(_HASHED))
-    return f"{Path(name).name} {digest.hexdigest()[:16]}"
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from caltest.predictions._cells import CellSums
 from caltest.predictions._lens import Lens
 from caltest.predictions._partitions import Partition
+from caltest.predictions._validation import SeedLike
 from caltest.results import TestResult
 from caltest.results._naming import describe
 from caltest.statistics import ECE, MCE, SquaredL2, TemperatureScore
@@ -94,14 +95,18 @@ class ManyOutcomes:
         """Return the mean of -log of the probability of the outcome."""
         return np.inf if self.sums.n_impossible else float(self.sums.loss[0] / self.sums.count.sum())
 
-    def test(
-        self, statistic: Statistic | None, *, alpha: float, n_resamples: int | None, rng: np.random.Generator
-    ) -> TestResult:
+    def test(self, statistic: Statistic | None, *, alpha: float, n_resamples: int | None, rng: SeedLike) -> TestResult:
         """Return the result of a test with the draws that were made when the rows were added."""
         if n_resamples is not None:
             msg = (
                 f"`n_resamples` is not for this state, whose {self.cells.n_resamples} draws were made when rows were "
                 f"added, got {n_resamples}; more are made by RedrawnCells(n_resamples={n_resamples})."
+            )
+            raise ValueError(msg)
+        if rng is not None:
+            msg = (
+                "`rng` is not for this state, whose draws were made when rows were added; another seed is chosen by "
+                f"RedrawnCells(rng=...), got {rng!r}."
             )
             raise ValueError(msg)
         chosen = self._chosen(statistic)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +14,7 @@ from caltest.predictions._validation import validate_workers
 from caltest.results._progress import Progress, reporting
 from caltest.streaming._csv_format import CsvFormat
 from caltest.streaming._engines import on_cluster, on_threads
+from caltest.streaming._file_marks import FileMark, Stamp, left_to_read
 from caltest.streaming._fragments import Reading, find_files, first_batch, fragments_of, is_path
 from caltest.streaming._redrawn_cells import RedrawnCells
 from caltest.streaming._state import CalibrationState
@@ -172,11 +172,11 @@ def _arrow_batches(table: Any) -> Iterator[Any]:
 def _scan_files(
     files: list[str], reading: Reading, *, csv: CsvFormat, workers: int, scheduler: Any, output: Any, progress: Progress
 ) -> CalibrationState:
-    state, done = reading.empty(), dict[str, list[int]]()
+    state, counted = reading.empty(), dict[str, Stamp]()
     if output is not None and Path(output).exists():
         data = Path(output).read_bytes()
         more = unpack(data)[2]
-        done, columns = more.get("files", {}), more.get("columns", reading.columns)
+        counted, columns = more.get("files", {}), more.get("columns", reading.columns)
         if columns != reading.columns:
             msg = (
                 f"{output} holds a state of other columns, label {columns['label']!r} and probabilities "
@@ -184,13 +184,10 @@ def _scan_files(
             )
             raise ValueError(msg)
         state.merge(CalibrationState.from_bytes(data))
-    stamps = {name: [os.stat(name).st_size, os.stat(name).st_mtime_ns] for name in files}
-    changed = next((name for name in files if name in done and done[name] != stamps[name]), None)
-    if changed is not None:
-        msg = f"{changed} was changed since {output} was written; remove {output} to read all files again."
-        raise ValueError(msg)
-    left = {name: stamp for name, stamp in stamps.items() if name not in done}
-    unfinished = UnfinishedFiles.of(output if scheduler is None else None, left, reading)
+    marks = {name: FileMark.of(name, output) for name in files}
+    left = left_to_read(marks, counted)
+    kept = output if scheduler is None else None
+    unfinished = UnfinishedFiles.of(kept, {name: marks[name] for name in left}, reading)
     fragments = [part for name in left for part in fragments_of(name, csv) if not unfinished.has(part)]
     steps = on_threads(fragments, reading, workers) if scheduler is None else on_cluster(fragments, reading, scheduler)
     n_bytes, total = 0, sum(fragment.n_bytes for fragment in fragments)
@@ -206,9 +203,9 @@ def _scan_files(
                     new, names = unfinished.add(step.fragment, new), (step.fragment.file,)
                 if new is not None:
                     state.merge(new)
-                    done |= {name: stamps[name] for name in names}
+                    counted |= {marks[name].path: marks[name].stamp for name in names}
                     if output is not None:
-                        save(state, output, done, reading)
+                        save(state, output, counted, reading)
                 unfinished.write_now_and_then()
     finally:
         unfinished.write()
@@ -217,7 +214,7 @@ def _scan_files(
     return state
 
 
-def save(state: CalibrationState, output: str | Path, files: dict[str, list[int]], reading: Reading) -> None:
+def save(state: CalibrationState, output: str | Path, files: dict[str, Stamp], reading: Reading) -> None:
     """Write a state with its files and columns; a reader sees the old or the new one, never half of it."""
     part = Path(f"{output}.part")
     part.write_bytes(state._pack({"files": files, "columns": reading.columns}))

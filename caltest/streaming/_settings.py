@@ -96,7 +96,8 @@ def _validate_micro_cells(micro_cells: Any, n_outcomes: int) -> int | RedrawnCel
     """Return the number of micro-cells for two outcomes, and `RedrawnCells` for more."""
     if isinstance(micro_cells, RedrawnCells):
         if n_outcomes == 2:
-            msg = f"`micro_cells` must be a power of 2 for a lens with two outcomes, got {micro_cells!r}."
+            numbers = f"a power of 2, such as {USUAL}, for a lens with two outcomes"
+            msg = f"`micro_cells` must be {numbers}, got {micro_cells!r}."
             raise ValueError(msg)
         return micro_cells
     validate_count(micro_cells, "micro_cells")

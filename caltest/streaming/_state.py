@@ -12,7 +12,7 @@ from caltest.estimation import ReliabilityCurve
 from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import Lens
 from caltest.predictions._partitions import Partition
-from caltest.predictions._validation import SeedLike, validate_bool, validate_count, validate_level, validate_rng
+from caltest.predictions._validation import SeedLike, validate_bool, validate_count, validate_level
 from caltest.results import TestResult
 from caltest.statistics._base import Statistic
 from caltest.streaming._classes import agreed_classes
@@ -204,7 +204,8 @@ class CalibrationState:
         Returns
         -------
         bytes
-            Format, version, settings, classes, checksum and sums; at most about 1 MB.
+            Format, version, settings, classes, checksum and sums: at most about 1 MB of two outcomes, and of more about
+            8 bytes for each occupied cell, outcome and draw before they are compressed.
         """
         return self._pack({})
 
@@ -318,7 +319,7 @@ class CalibrationState:
         alpha : float
             Level of the conclusion.
         rng : None, int, numpy.random.Generator or numpy.random.RandomState
-            Source of randomness of the draws.
+            Source of randomness of the draws of two outcomes.
 
         Returns
         -------
@@ -329,8 +330,9 @@ class CalibrationState:
         Raises
         ------
         TypeError, ValueError
-            If ``statistic`` is no statistic; if it needs the observations, the state is empty, ``n_resamples`` < 1 or
-            given for more than two outcomes, or ``alpha`` is not strictly between 0 and 1.
+            If ``statistic`` is no statistic; if it needs the observations, the state is empty, ``n_resamples`` < 1,
+            ``alpha`` is not strictly between 0 and 1; if ``n_resamples`` or ``rng`` is given for more than two
+            outcomes.
 
         Examples
         --------
@@ -346,7 +348,7 @@ class CalibrationState:
             statistic,
             alpha=validate_level(alpha, "alpha"),
             n_resamples=None if n_resamples is None else validate_count(n_resamples, "n_resamples"),
-            rng=validate_rng(rng),
+            rng=rng,
         )
 
     def curve(

@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-VERSION = 1
+VERSION = 2
 _FORMAT = "caltest calibration state"
 
 

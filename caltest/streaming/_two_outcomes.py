@@ -9,6 +9,7 @@ import numpy as np
 from caltest.estimation import ReliabilityCurve
 from caltest.predictions._lens import Lens
 from caltest.predictions._partitions import EqualWidth, Partition
+from caltest.predictions._validation import SeedLike, validate_rng
 from caltest.results import TestResult
 from caltest.statistics import ECE
 from caltest.statistics._base import Statistic, validate_estimate, validate_statistic
@@ -50,13 +51,12 @@ class TwoOutcomes:
         sums = self.streamed.sums
         return np.inf if sums.n_impossible else self.streamed.log_loss / sums.n_samples
 
-    def test(
-        self, statistic: Statistic | None, *, alpha: float, n_resamples: int | None, rng: np.random.Generator
-    ) -> TestResult:
+    def test(self, statistic: Statistic | None, *, alpha: float, n_resamples: int | None, rng: SeedLike) -> TestResult:
         """Return the result of a test."""
         chosen = validate_statistic(_chosen(statistic))
         n_draws = _DRAWS if n_resamples is None else n_resamples
-        return conclude(chosen, self.streamed, lens=self.lens, alpha=alpha, n_resamples=n_draws, rng=rng)
+        source = validate_rng(rng)
+        return conclude(chosen, self.streamed, lens=self.lens, alpha=alpha, n_resamples=n_draws, rng=source)
 
     def curve(self, partition: Partition | None, level: float, *, simultaneous: bool) -> ReliabilityCurve:
         """Return the reliability curve."""

@@ -10,12 +10,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from caltest.streaming._file_marks import FileMark
 from caltest.streaming._fragments import Fragment, Reading
 from caltest.streaming._state import CalibrationState
 from caltest.streaming._state_file import unpack
 
 _SECONDS = 5.0  # between two writings
-Stamp = list[int]
 
 
 @dataclass
@@ -28,23 +28,23 @@ class UnfinishedFiles:
     ----------
     path : Path or None
         Where they are kept; nowhere if None.
-    stamps : mapping of str to list of int
-        Size and time of change of every file.
+    marks : mapping of str to FileMark
+        How every file is known.
     columns : mapping
         The columns that are read.
     """
 
     path: Path | None
-    stamps: Mapping[str, Stamp]
+    marks: Mapping[str, FileMark]
     columns: Mapping[str, Any]
     _states: dict[str, CalibrationState] = field(default_factory=dict)
     _read: dict[str, list[int]] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
 
     @classmethod
-    def of(cls, output: str | Path | None, stamps: Mapping[str, Stamp], reading: Reading) -> UnfinishedFiles:
+    def of(cls, output: str | Path | None, marks: Mapping[str, FileMark], reading: Reading) -> UnfinishedFiles:
         """Return what an earlier scan into ``output`` left of these files, as far as nothing has changed."""
-        found = cls(None if output is None else Path(f"{output}.unfinished"), stamps, reading.columns)
+        found = cls(None if output is None else Path(f"{output}.unfinished"), marks, reading.columns)
         if found.path is None or not found.path.exists():
             return found
         try:
@@ -53,11 +53,13 @@ class UnfinishedFiles:
         except zipfile.BadZipFile:
             msg = f"{found.path} is damaged; remove it to read the files in it from their beginning."
             raise ValueError(msg) from None
+        names = {mark.path: name for name, mark in marks.items()}
         for data in kept:
             more = unpack(data)[2]
-            if stamps.get(more["file"]) == more["stamp"] and more["columns"] == reading.columns:
-                found._states[more["file"]] = reading.empty().merge(CalibrationState.from_bytes(data))
-                found._read[more["file"]] = more["read"]
+            name = names.get(more["file"])
+            if name is not None and marks[name].stamp == more["stamp"] and more["columns"] == reading.columns:
+                found._states[name] = reading.empty().merge(CalibrationState.from_bytes(data))
+                found._read[name] = more["read"]
         return found
 
     def has(self, fragment: Fragment) -> bool:
@@ -90,7 +92,8 @@ class UnfinishedFiles:
         buffer = BytesIO()
         with zipfile.ZipFile(buffer, "w") as archive:
             for number, (name, state) in enumerate(self._states.items()):
-                place = {"file": name, "stamp": self.stamps[name], "read": self._read[name]}
+                mark = self.marks[name]
+                place = {"file": mark.path, "stamp": mark.stamp, "read": self._read[name]}
                 more: dict[str, Any] = place | {"columns": self.columns}
                 archive.writestr(f"{number}.npz", state._pack(more))
         part = Path(f"{self.path}.part")

@@ -19,7 +19,7 @@ def test_a_grown_tree_has_the_cells_of_the_variance_tree():
         fixed, assign = FixedTree.grow(prob, tree), tree.fit(prob)
         np.testing.assert_array_equal(fixed.fit(prob[:3])(prob), assign(prob))
         assert fixed.n_cells == len(np.unique(assign(prob)))
-        assert eval(repr(fixed), {"FixedTree": FixedTree}) == fixed
+        assert FixedTree(fixed.axis, fixed.threshold, fixed.left) == fixed
         label = np.random.default_rng(1).integers(4, size=500)
         expected = caltest.calibration_error(label, prob, statistic=caltest.ECE(tree))
         assert caltest.calibration_error(label, prob, statistic=caltest.ECE(fixed)) == expected

@@ -335,3 +335,36 @@ def test_integers_of_numpy_are_kept():
     assert (state + CalibrationState.from_bytes(CalibrationState(4, Canonical(), cells).to_bytes())) == plain
     two = CalibrationState(np.int64(4), caltest.ClassWise(np.int64(1)), np.int64(4096))
     assert two.fingerprint == CalibrationState(4, caltest.ClassWise(1)).fingerprint
+
+
+def test_draws_that_were_made_take_no_other_seed():
+    y, p = problem("vague", 50)
+    state = CalibrationState(4, Canonical()).update(y, p)
+    with pytest.raises(ValueError, match=r"`rng` is not for this state, .* RedrawnCells\(rng=\.\.\.\), got 3"):
+        state.test(rng=3)
+
+
+def test_a_large_tree_is_named_by_its_size():
+    """In reports, refusals and code; different trees are told apart."""
+    y, p = problem("vague", 400)
+    trees = [caltest.FixedTree.grow(p[:n], caltest.VarianceTree(max_cells=32)) for n in (300, 400)]
+    one, other = (CalibrationState(4, Canonical(), RedrawnCells(tree)).update(y, p) for tree in trees)
+    assert repr(trees[0]) != repr(trees[1])
+    with pytest.raises(ValueError, match="must have the same settings") as refused:
+        one.merge(other)
+    for text in (repr(one), str(refused.value)):
+        assert repr(trees[0]) in text
+    assert len(str(one.test())) < 1500
+    small = caltest.FixedTree.grow(p, caltest.VarianceTree(max_cells=4))
+    assert eval(repr(small), vars(caltest)) == small
+
+
+def test_the_least_probabilities_score_as_in_memory():
+    """Probabilities below the smallest normal number of the machine are no zeros."""
+    p = np.array([[1.0, 5e-324, 1e-310]] * 3)
+    score = caltest.TemperatureScore()
+    state = CalibrationState(3, Canonical(), CELLS).update([0, 1, 2], p)
+    np.testing.assert_allclose(state.error(score), caltest.calibration_error([0, 1, 2], p, statistic=score), rtol=1e-12)
+    two = CalibrationState().update([1, 0], [5e-324, 0.5])
+    expected = caltest.calibration_error([1, 0], [5e-324, 0.5], statistic=score)
+    np.testing.assert_allclose(two.error(score), expected, rtol=1e-12)

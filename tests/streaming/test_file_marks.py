@@ -1,0 +1,65 @@
+"""A scan that goes on knows the files that it has counted, however they are named."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from caltest.streaming import CalibrationState, scan
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+rng = np.random.default_rng(0)
+P = rng.random(200)
+Y = (rng.random(200) < P).astype(np.int64)
+ALL = CalibrationState().update(Y, P)
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """A folder with a file of the first 100 rows, and the state of it; a second file is there afterwards."""
+    (tmp_path / "work" / "data").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "work")
+    pq.write_table(pa.table({"label": Y[:100], "prob": P[:100]}), "data/0.parquet")
+    scan("data", output="state.npz")
+    pq.write_table(pa.table({"label": Y[100:], "prob": P[100:]}), "data/1.parquet")
+    return tmp_path / "work" / "data"
+
+
+def test_a_path_may_be_spelled_in_any_way(data, tmp_path, monkeypatch):
+    (tmp_path / "link").symlink_to(data)
+    assert scan([f"data/../data/{k}.parquet" for k in range(2)], output="state.npz") == ALL
+    assert scan(data, output="state.npz") == ALL
+    assert scan(tmp_path / "link", output="state.npz") == ALL
+    monkeypatch.chdir(data)
+    assert scan("*.parquet", output="../state.npz") == ALL
+
+
+def test_folders_may_be_moved(data, tmp_path):
+    moved = data.parent.rename(tmp_path / "moved")
+    assert scan(moved / "data", output=moved / "state.npz") == ALL
+    (moved / "elsewhere").mkdir()
+    output = shutil.copy2(moved / "state.npz", moved / "elsewhere" / "state.npz")
+    assert scan(moved / "data", output=output) == ALL
+    shutil.move(moved / "data", moved / "new")
+    assert scan(moved / "new", output=output) == ALL
+
+
+def test_files_of_one_name_in_several_folders_are_told_apart(data):
+    """Each is counted, even if name, size, time of change and content agree."""
+    (data / "copy").mkdir()
+    shutil.copy2(data / "0.parquet", data / "copy" / "0.parquet")
+    twice = ALL + CalibrationState().update(Y[:100], P[:100])
+    assert scan(data, output="state.npz") == twice
+    assert scan(data, output="state.npz") == twice
+
+
+def test_a_change_is_noticed_by_every_path(data):
+    before = os.stat(data / "0.parquet")
+    pq.write_table(pa.table({"label": 1 - Y[:100], "prob": P[:100]}), data / "0.parquet")
+    os.utime(data / "0.parquet", ns=(before.st_atime_ns, before.st_mtime_ns))
+    for source in ("data", data):
+        with pytest.raises(ValueError, match=r"0\.parquet was changed since the output was written; remove the output"):
+            scan(source, output="state.npz")
