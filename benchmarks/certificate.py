@@ -2,8 +2,10 @@
 
 import argparse
 import math
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -23,6 +25,8 @@ from caltest.simulation import DirichletModel, Model, RejectionStudy, size_study
 from caltest.simulation.studies._battery import Battery
 
 SEED = 20190416
+TIMES = "seconds.txt"
+"""In the folder of parts: how long each call took."""
 N_RESAMPLES = 99
 """Exact at the three levels: (B + 1) times each is an integer."""
 SIZES = (50, 100, 500, 2_000, 10_000)
@@ -50,7 +54,10 @@ POPULATION_VIEWS = tuple(
 POPULATION_TESTS = ("ECE", "KS", "Kuiper", "Omnibus", "SquaredL2", "SKCE", "TCal", "CoxScore", "HosmerLemeshow")
 """What is measured on populations of practice, besides the ECE in 15 equal-width cells, and by Monte Carlo only."""
 POPULATION_SHARE = 0.1
-"""Of the data sets of other cells."""
+"""Of the data sets of other cells, beyond `POPULATION_FULL` observations."""
+POPULATION_FULL = 500
+FEWEST = 100
+"""Of fewer data sets a rate says nothing."""
 
 
 @dataclass(frozen=True)
@@ -200,13 +207,15 @@ class Cell:
 
 def cells(replicates: int = REPLICATES, shares: Sequence[float] = (1.0,) * len(SIZES)) -> Iterator[Cell]:
     """Yield all cells, the cheap sizes first; of each size a share of the data sets is drawn."""
-    parts = [(view, entries(), 1.0) for view in VIEWS]
-    parts += [(view, population_entries(), POPULATION_SHARE) for view in POPULATION_VIEWS]
     for n, share in zip(SIZES, shares, strict=True):
+        fewer = POPULATION_SHARE if n > POPULATION_FULL else 1.0
+        parts = [(view, entries(), 1.0) for view in VIEWS]
+        parts += [(view, population_entries(), fewer) for view in POPULATION_VIEWS]
         for (model, lens), everything, part in parts:
             groups: dict[tuple[str, int], dict[str, object]] = {}
             for entry in everything:
                 count = math.ceil(entry.n_replicates(n, replicates) * share * part)
+                count = max(count, min(FEWEST, replicates)) if count else 0
                 if count and accepts(entry, model, lens):
                     groups.setdefault((entry.null, count), {})[entry.name] = entry.test
             for (null, count), tests in groups.items():
@@ -244,18 +253,40 @@ def main() -> None:
             parser.error("--out DIR is needed to measure")
         measured = commit()
         chosen = [cell for cell in cells(asked.replicates, asked.shares) if asked.cells in str(cell)]
-        frame = measure(chosen, asked.out, asked.workers)
-        if asked.cells:
-            print(frame.to_string(index=False))
-            return
-        about = f"# seed: {SEED}; commit: {measured}; date: {datetime.now(UTC):%Y-%m-%d}; resamples: {N_RESAMPLES}\n"
+        with timed(asked.out):
+            frame = measure(chosen, asked.out, asked.workers)
+            if asked.cells:
+                print(frame.to_string(index=False))
+                return
+            with ProgressBar("coverage") as bar:
+                covered = coverage.measure(asked.out / "intervals", SEED, asked.workers, bar)
+        facts = {
+            "seed": SEED,
+            "commit": measured,
+            "date": f"{datetime.now(UTC):%Y-%m-%d}",
+            "duration": f"{sum(map(float, (asked.out / TIMES).read_text().split())) / 3600:.1f} hours",
+            "processes": joblib.effective_n_jobs(asked.workers),
+            "resamples": N_RESAMPLES,
+            "shares": " ".join(f"{share:g}" for share in asked.shares),
+        }
+        about = "# " + "; ".join(f"{name}: {fact}" for name, fact in facts.items()) + "\n"
         (asked.docs / "validity.csv").write_text(about + frame.to_csv(index=False))
-        with ProgressBar("coverage") as bar:
-            covered = coverage.measure(asked.out / "intervals", SEED, asked.workers, bar)
         (asked.docs / "coverage.csv").write_text(about + covered.to_csv(index=False))
     page = asked.docs / "validity.md"
     page.write_text(certificate_page.page(*((asked.docs / name).read_text() for name in certificate_page.DATA)))
     print(f"written: {page}")
+
+
+@contextmanager
+def timed(out: Path) -> Iterator[None]:
+    """Note the seconds that a call takes, which may be one of several that finish the parts of a folder."""
+    out.mkdir(parents=True, exist_ok=True)
+    begun = time.monotonic()
+    try:
+        yield
+    finally:
+        with (out / TIMES).open("a") as file:
+            file.write(f"{time.monotonic() - begun:.0f}\n")
 
 
 def measure(chosen: list[Cell], out: Path, workers: int) -> pd.DataFrame:

@@ -25,9 +25,9 @@ This page answers whether the p-values of caltest are valid. A p-value is valid 
 all data sets of a calibrated model, and the same for every other level. The tables have the measured rejection rates of
 every test of the package, through every lens that it accepts.
 
-Written by `python benchmarks/validity.py --out DIR` from [validity.csv](validity.csv)
-({facts}). The slow tests of the package check some of its cells on
-new data every day.
+Written by `python benchmarks/validity.py --out DIR --shares {shares}` from [validity.csv](validity.csv)
+({facts}); a stopped measurement goes on in
+its folder. The slow tests of the package check some of its cells on new data every day.
 
 * **Models.** Predictions have a Dirichlet distribution, and labels are drawn from these predictions:
   `DirichletModel(3, 0.5)` (spread over the simplex) and `DirichletModel(10, 0.1)` (sharp: most class probabilities are
@@ -142,10 +142,11 @@ def _percent(*rates: float) -> list[str]:
 def _head(frame: pd.DataFrame, facts: dict[str, str]) -> str:
     many, few = int(frame["n_replicates"].max()), int(frame["n_replicates"].min())
     bounds = limits(frame)[0.05] / frame["n_replicates"]
-    shown = {name: value for name, value in facts.items() if name != "resamples"}
+    shown = {name: value for name, value in facts.items() if name not in ("resamples", "shares")}
     return HEAD.format(
         facts=", ".join(f"{name} {value}" for name, value in shown.items()),
         n_resamples=facts["resamples"],
+        shares=facts["shares"],
         levels=", ".join(f"{100 * level:g} %" for level in LEVELS),
         many=many,
         few=few,
