@@ -39,7 +39,7 @@ def test_the_data_hold_every_statistic_lens_and_size():
         for test in cell.tests
     }
     assert measured == planned
-    assert set(facts) == {"seed", "commit", "date", "resamples"}
+    assert set(facts) == {"seed", "commit", "date", "duration", "processes", "resamples", "shares"}
     assert {kind.__name__ for kind in STATISTICS} <= set(frame["test"])
     assert {type(lens) for _, lens in certificate.VIEWS} == set(LENSES)
 
@@ -83,6 +83,7 @@ def test_levels_of_the_table_of_statistics_are_those_of_the_data():
 
 def test_every_valid_test_of_the_certificate_is_valid():
     frame, _ = certificate_page.read(DATA.read_text())
+    assert frame["n_replicates"].min() >= certificate.FEWEST
     valid = frame[frame["null"].isin(certificate_page.VALID)]
     above = certificate_page.exceeding(valid).any(axis=1)
     assert valid[above].to_dict("records") == []
@@ -118,7 +119,7 @@ def test_the_page_names_what_fails_and_what_is_left_out():
         "rejected_5pct": [50, 30, 50],
         "rejected_10pct": [99, 30, 99],
     }
-    facts = "# seed: 1; commit: abc; date: 2030-01-01; resamples: 99\n"
+    facts = "# seed: 1; commit: abc; date: 2030-01-01; duration: 1.0 hours; resamples: 99; shares: 1 0.5\n"
     covered = {
         "interval": ["l2_interval"] * 2,
         "predictions": "sharp",
@@ -137,6 +138,8 @@ def test_the_page_names_what_fails_and_what_is_left_out():
     assert "| rare, 20 groups of 100 | 0.30 | 18.0 | 18.0 | ECE |" in page
     assert "| ECE, pooled | 10.0 | 20.0 | 30.0 |" in page
     assert "| sharp, n = 200 (1,000) | 94.0 (0.0 / 6.0) | **90.0** (8.0 / 2.0) |" in page
+    assert "`python benchmarks/validity.py --out DIR --shares 1 0.5`" in page
+    assert "(seed 1, commit abc, date 2030-01-01, duration 1.0 hours)" in page
     assert "0 of 6 rates are above their limit." in page
     assert "| good | 1.0 / 5.0 / 9.9 | 1.0 / 5.0 / 9.9 |" in page
     assert "| bad (asymptotic) | **30.0** / **30.0** / **30.0** |" in page
