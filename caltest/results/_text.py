@@ -12,6 +12,7 @@ from caltest.results._description import Description, Table
 
 NARROWEST, WIDEST, USUAL = 80, 120, 100  # columns
 _WIDEST_WORD = 30  # that a table is not to break
+_NARROWEST_TEXT, _GAP = 10, 2  # columns of a text in a table that is too wide, and between the columns of the table
 
 
 def terminal_width() -> int:
@@ -41,17 +42,30 @@ def _lines(table: Table, width: int) -> list[str]:
     from rich.table import Table as Grid
 
     grid = Grid(box=None, pad_edge=False, padding=(0, 1, 0, 1), header_style="", show_edge=False)
-    for column, name in enumerate(table.head):
-        words = " ".join([name, *(row[column] for row in table.rows)]).split()
-        grid.add_column(
-            name,
-            justify="left" if table.is_left(column) else "right",
-            overflow="fold",
-            min_width=min(max(map(len, words), default=0), _WIDEST_WORD),
-        )
+    for column, (name, columns) in enumerate(zip(table.head, _widths(table, width), strict=True)):
+        justify = "left" if table.is_left(column) else "right"
+        grid.add_column(name, justify=justify, overflow="fold", width=columns)  # type: ignore[arg-type]
     for row in table.rows:
         grid.add_row(*row)
     page = StringIO()
     options: dict[str, Any] = {"color_system": None, "legacy_windows": False, "markup": False, "highlight": False}
     Console(file=page, width=width - 1, emoji=False, **options).print(grid)
     return [f" {line}".rstrip() for line in page.getvalue().splitlines()]
+
+
+def _widths(table: Table, width: int) -> list[int]:
+    """Return the widths of the columns of a table that fits: long cells are folded, and nothing is cut off.
+
+    The widest columns become narrower first: at first between words, then words of texts, at last numbers.
+    """
+    from rich.cells import cell_len
+
+    cells = [[name, *(row[k] for row in table.rows)] for k, name in enumerate(table.head)]
+    widths = [max(map(cell_len, column)) for column in cells]
+    words = [min(max(map(cell_len, " ".join(column).split()), default=0), _WIDEST_WORD) for column in cells]
+    texts = [_NARROWEST_TEXT if table.is_left(k) else least for k, least in enumerate(words)]
+    room = width - 1 - _GAP * (len(widths) - 1)
+    for least in (words, texts, [1] * len(widths)):
+        while sum(widths) > room and (wide := [k for k, value in enumerate(widths) if value > least[k]]):
+            widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths

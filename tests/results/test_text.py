@@ -42,6 +42,20 @@ def test_long_words_are_folded():
     assert f"{long}differs.[C999]" in text
 
 
+def test_no_column_is_cut_off():
+    """Many columns of long words: names are folded until every number of every column is there."""
+    names = [f"SquaredL2(EqualMass({10**k}))" for k in range(3)]
+    numbers = [[f"{k}.{column}772156" for column in range(5)] for k in range(3)]
+    head = ("model", "lens", *(f"number {k}" for k in range(5)))
+    rows = [(f"{name} of a mixture", "Confidence()", *values) for name, values in zip(names, numbers, strict=True)]
+    for width in WIDTHS:
+        lines = to_text(Description("Title", (), [Table(head, rows)]), width).splitlines()
+        assert max(map(len, lines)) <= width, width
+        text = "\n".join(lines)
+        assert [number for values in numbers for number in values if number not in text] == [], width
+        assert text.count("number") == 5, width
+
+
 def test_layout():
     described = Description(
         "Title (9 observations)",
