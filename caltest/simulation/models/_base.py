@@ -108,7 +108,7 @@ class Model(Specification, ABC):
         NotImplementedError
             If the model does not know it.
         """
-        msg = f"the calibration function of {self} is not known; see `estimate_miscalibration`."
+        msg = f"the calibration function of this {type(self).__name__} is not known; see `estimate_miscalibration`."
         raise NotImplementedError(msg)
 
     def deviation(self, y_prob: ArrayLike) -> NDArray[np.float64]:
@@ -136,7 +136,10 @@ class Model(Specification, ABC):
         NotImplementedError
             If the model does not know it exactly.
         """
-        msg = f"the expected miscalibration of {self} is not known exactly; see `estimate_miscalibration`."
+        kind = type(self).__name__
+        msg = (
+            f"the miscalibration of this {kind} is not known exactly through this lens; see `estimate_miscalibration`."
+        )
         raise NotImplementedError(msg)
 
     @reads_arguments

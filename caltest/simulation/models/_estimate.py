@@ -31,6 +31,7 @@ FOLDS = 20
 """Standard errors are those of a jackknife over so many folds of the observations."""
 
 _SAMPLES_OF_A_LEVEL = 100
+_ROUNDING = 1e-12  # of sums: a calibrated model has no error
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -70,14 +71,17 @@ class MiscalibrationEstimate(Result):
     @property
     def conclusion(self) -> str:
         """The estimate with its standard error, in words."""
-        return f"The expected miscalibration is {self.value:.6g} (standard error {self.standard_error:.2g})."
+        error = self.standard_error
+        digits = max(2, 1 - int(np.floor(np.log10(error)))) if error > _ROUNDING else 6  # those that mean something
+        return f"The expected miscalibration is {round(self.value, digits):g} (standard error {round(error, 12):.2g})."
 
     def _describe(self) -> Description:
         said = [self.conclusion]
         if self.n_cells:
             said.append(
                 f"For a calibrated model the noise of averages over {self.n_cells} cells (bins) would give "
-                f"{self.noise_floor:.2g} (noise floor)."
+                f"{self.noise_floor:.2g} (noise floor). Where the deviation changes its sign within a cell, the value "
+                "is too small; the standard error does not include this."
             )
         return Description(
             f"Expected miscalibration by simulation ({self.n_samples} observations)",
@@ -104,7 +108,7 @@ def level_set_estimate(
     predicted: NDArray[np.float64], true: NDArray[np.float64], lens: LensLike | None, distance: Distance
 ) -> MiscalibrationEstimate:
     """Return the estimate from true probabilities averaged where predictions are equal, or nearly equal."""
-    target = f"E d(induced prediction, truth) through {describe(Canonical() if lens is None else lens)}, "
+    target = f"{in_words(distance)} through {describe(Canonical() if lens is None else lens)}, "
     level = levels(predicted)
     n_levels = int(level.max()) + 1
     if n_levels * _SAMPLES_OF_A_LEVEL <= len(predicted):
@@ -167,6 +171,18 @@ def cell_estimate(
     )
 
 
+def in_words(distance: Distance) -> str:
+    """Return what the expectation of a distance is, for people.
+
+    Examples
+    --------
+    >>> from caltest.predictions import total_variation
+    >>> in_words(total_variation)
+    'mean total variation between predicted and true probabilities'
+    """
+    return f"mean {describe(distance).strip('_').replace('_', ' ')} between predicted and true probabilities"
+
+
 def one_hot(outcome: NDArray[Any], n_outcomes: int) -> NDArray[np.float64]:
     """Return outcomes ``(n_samples,)`` as probabilities 0 and 1, ``(n_samples, n_outcomes)``."""
     return np.eye(n_outcomes)[outcome]
@@ -181,7 +197,7 @@ def mean_distance_estimate(
         value=float(distances.mean()),
         standard_error=float(distances.std(ddof=1) / np.sqrt(len(distances))),
         noise_floor=0.0,
-        target="E d(prediction, calibration function), the calibration function being known",
+        target=f"{in_words(distance)}, the calibration function being known",
         n_samples=len(distances),
     )
 

@@ -29,7 +29,9 @@ def read_components(estimator: Any, classes: Sequence[int] | None) -> Parameters
     """
     name = next((kind.__name__ for kind in type(estimator).__mro__ if _is_known(kind)), None)
     if name is None:
-        msg = f"`estimator` must be a fitted {', '.join(_FITTED)} of scikit-learn, got {type(estimator).__name__}."
+        *others, last = _FITTED
+        found = f"the class {estimator.__name__}" if isinstance(estimator, type) else type(estimator).__name__
+        msg = f"`estimator` must be a fitted {', '.join(others)} or {last} of scikit-learn, got {found}."
         raise TypeError(msg)
     if not hasattr(estimator, _FITTED[name]):
         msg = f"`estimator` must be fitted, got {estimator!r}; call its `fit` first."

@@ -16,7 +16,7 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import ClassWise, Confidence
 from caltest.predictions._partitions import EqualWidth
 from caltest.predictions._user_functions import apply_lens
-from caltest.predictions._validation import SeedLike, validate_choice, validate_count, validate_rng
+from caltest.predictions._validation import SeedLike, validate_count, validate_rng
 from caltest.results import Result
 from caltest.results._description import Description, Table
 from caltest.results._naming import describe
@@ -24,6 +24,7 @@ from caltest.simulation.models._base import draw_classes
 from caltest.simulation.models._estimate import (
     MiscalibrationEstimate,
     cell_estimate,
+    in_words,
     level_set_estimate,
     mean_estimate,
     one_hot,
@@ -44,7 +45,7 @@ _PAPER_CELLS = 2000
 
 @dataclass(frozen=True, repr=False)
 class TrainedClassifier(FeatureModel):
-    r"""Classifier trained on a sample of a Gaussian mixture; needs scikit-learn, the extra ``study``.
+    r"""Classifier trained on a sample of a Gaussian mixture.
 
     It is trained once in each process, always with the same result. Its calibration function is not known, but the
     exact posterior of every observation is: `estimate_miscalibration` averages posteriors over observations of equal,
@@ -68,7 +69,8 @@ class TrainedClassifier(FeatureModel):
     Raises
     ------
     TypeError
-        If ``distribution`` is not a `GaussianMixture` or `RandomMixture`.
+        If ``distribution`` is not a `GaussianMixture` or `RandomMixture`; if ``kind`` is neither a text nor such an
+        estimator.
     ValueError
         If ``kind`` is unknown, ``n_train`` < 1 or ``seed`` < 0; when trained, if a class has fewer than five training
         observations.
@@ -95,8 +97,12 @@ class TrainedClassifier(FeatureModel):
 
     def __post_init__(self) -> None:
         require_mixture(self.distribution)
-        if not _is_estimator(self.kind):
-            validate_choice(self.kind, "kind", KINDS)
+        if not _is_estimator(self.kind) and not (isinstance(self.kind, str) and self.kind in KINDS):
+            msg = (
+                f"`kind` must be one of {', '.join(map(repr, KINDS))}, or an estimator with `fit` and `predict_proba` "
+                f"such as LogisticRegression(), got {self.kind!r}."
+            )
+            raise ValueError(msg) if isinstance(self.kind, str) else TypeError(msg)
         object.__setattr__(self, "_kind", self.kind if isinstance(self.kind, str) else repr(self.kind))
         validate_count(self.n_train, "n_train")
         validate_count(self.seed, "seed", minimum=0)
@@ -260,7 +266,7 @@ def both_truths(
         raise ValueError(msg)
     outcome = apply_lens(lens, y_prob, y_true)[1]
     label = EqualWidth(_PAPER_CELLS).fit(predicted)(predicted)
-    target = f"E d(induced prediction, truth) through {describe(lens)}, frequencies in {_PAPER_CELLS} equal-width cells"
+    target = f"{in_words(distance)} through {describe(lens)}, the frequencies in {_PAPER_CELLS} equal-width cells"
     return (
         cell_estimate(predicted, one_hot(outcome, 2), label, distance, target),
         level_set_estimate(predicted, true, lens, distance),

@@ -14,6 +14,7 @@ from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike
 from caltest.predictions._validation import SeedLike, validate_count
 from caltest.results._description import Description
+from caltest.results._naming import describe
 from caltest.results._progress import Progress
 from caltest.simulation.models._base import Model
 from caltest.simulation.studies._data_sets import draw_data_sets
@@ -26,6 +27,7 @@ from caltest.simulation.studies._run import (
     accepted,
     by_lens,
     named,
+    numbers,
     replicate_ranges,
     run_study,
     sizes,
@@ -40,6 +42,10 @@ if TYPE_CHECKING:
 
 _REPLICATES = 100  # of a part: some seconds of work, so that little is lost when a study is stopped
 _DESIGN = ["model", "lens", "n_samples", "test_statistic"]
+_UNKNOWN = (
+    "Where truth and bias are empty, it is not known what the statistic estimates: name it with `truth`, or, if the "
+    "model was trained and has more than two classes, choose a lens with two outcomes such as Confidence()."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -107,7 +113,8 @@ class BiasStudy(Study):
             One row for each model, lens, number of samples and statistic whose truth is known, the smallest ``rmse``
             first: ``rank`` is 1 + the number of statistics whose mean squared error is smaller by more than 4 standard
             errors, so that statistics between which the study does not decide share a rank; ``excess`` is the mean
-            squared error minus the smallest one, and ``excess_se`` its standard error.
+            squared error minus the smallest one, ``excess_se`` its standard error, and ``target`` what the statistics
+            estimate that are compared.
         """
         return rank(self.replicates.merge(self.truth, on=["model", "lens", "test_statistic"], how="left", sort=False))
 
@@ -130,12 +137,14 @@ class BiasStudy(Study):
         frame = self.to_frame(quantiles=())
         coverage = [name for name in frame if name.endswith(" coverage")]
         names = {name: name for name in varying(frame, ("model", "lens"))} | {"n_samples": "observations"}
-        names |= {name: name for name in ("test_statistic", "truth", "mean", "bias", "std", "rmse", *coverage)}
+        names |= {"test_statistic": "statistic"}
+        names |= {name: name for name in ("truth", "mean", "bias", "std", "rmse", *coverage)}
         sets = frame["n_replicates"].iloc[0]
         return Description(
             f"Bias study ({', '.join(filter(None, [subject(frame, ('model', 'lens')), f'{sets:,} data sets each']))})",
             [self.conclusion],
             [frame_table(frame, names)],
+            [_UNKNOWN] if frame["truth"].isna().any() else [],
         )
 
 
@@ -230,7 +239,11 @@ def bias_study(
     """
     drawn = named(models, "models", Model, "models of caltest.simulation")
     looks = None if lenses is None else named(lenses, "lenses")
-    estimators, built = named(statistics, "statistics", Statistic, "statistics such as ECE()"), dict(intervals or {})
+    estimators = named(statistics, "statistics", Statistic, "statistics such as ECE()")
+    if not isinstance(intervals, Mapping | None):
+        msg = f'`intervals` must be a mapping such as {{"l2": l2_interval}}, got {describe(intervals)}.'
+        raise TypeError(msg)
+    built = dict(intervals or {})
     for statistic in estimators.values():
         validate_estimate(statistic)
     wrong = [build for build in built.values() if not callable(build)]
@@ -308,9 +321,9 @@ def _ends(
     for lens, estimators in views.values():
         for statistic in estimators.values():
             ends: list[float] = []
-            for build in intervals.values():
-                low, high = build(y_true, y_prob, **accepted(build, {"lens": lens, "statistic": statistic, "rng": rng}))
-                ends += [low, high]
+            for name, build in intervals.items():
+                found = build(y_true, y_prob, **accepted(build, {"lens": lens, "statistic": statistic, "rng": rng}))
+                ends += numbers(found, 2, name)
             rows.append(ends)
     return np.array(rows, dtype=np.float64)
 

@@ -25,6 +25,7 @@ from caltest.simulation.studies._run import (
     PathLike,
     accepted,
     named,
+    numbers,
     replicate_ranges,
     run_study,
     sizes,
@@ -99,7 +100,7 @@ class CoverageStudy(Study):
         lead, error = frame["coverage"] - worst["coverage"], np.hypot(frame["coverage_se"], worst["coverage_se"])
         others = int((lead <= CLEAR * error).sum()) - 1
         cases = "1 other case does" if others == 1 else f"{others} other cases do"
-        undecided = f" {cases} not differ from it by more than {CLEAR:g} Monte Carlo standard errors." if others else ""
+        undecided = f" {cases} not differ from the lowest by more than {CLEAR:g} standard errors." if others else ""
         return (
             f"The lowest coverage is {worst['coverage']:.4g} (99 % limits {worst['coverage_low']:.3f} to "
             f"{worst['coverage_high']:.3f}), that of {worst['interval']} with {worst['n_samples']:,} observations of "
@@ -243,8 +244,10 @@ def _cover(
         class_prob = true_prob()
         for view, lens in lenses.items():
             for interval, (build, target) in intervals.items():
-                low, high = build(y_true, y_prob, **accepted(build, {"lens": lens, "rng": rng}))
-                held = target(y_prob, class_prob, **accepted(target, {"lens": lens, "rng": rng}))
+                ends = build(y_true, y_prob, **accepted(build, {"lens": lens, "rng": rng}))
+                low, high = numbers(ends, 2, interval)
+                theta = target(y_prob, class_prob, **accepted(target, {"lens": lens, "rng": rng}))
+                (held,) = numbers([theta], 1, interval)
                 design = dict(zip(_DESIGN, (name, view, n_samples, interval), strict=True))
                 rows.append(design | {"replicate": replicate, "low": low, "high": high, "target": held})
     return pd.DataFrame(rows)

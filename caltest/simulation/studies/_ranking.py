@@ -24,7 +24,8 @@ def rank(estimates: pd.DataFrame) -> pd.DataFrame:
 
     rows = []
     known = estimates[estimates["truth"].notna()]
-    for key, group in known.groupby(["model", "lens", "n_samples", "truth"], sort=False):
+    # A calibrated model has the truth 0 for every distance: estimates of an error and of its square are not compared.
+    for key, group in known.groupby(["model", "lens", "n_samples", "target", "truth"], sort=False):
         wide = group.pivot_table(index="replicate", columns="test_statistic", values="value", sort=False)
         value, truth = wide.to_numpy(), float(group["truth"].iloc[0])
         difference, error = _differences(value - truth, float(group["truth_se"].iloc[0]))
@@ -33,10 +34,10 @@ def rank(estimates: pd.DataFrame) -> pd.DataFrame:
         rows += [
             dict(zip(("model", "lens", "n_samples"), key[:3], strict=True))
             | {"test_statistic": wide.columns[i], "rank": 1 + int(better[i].sum()), "rmse": np.sqrt(mse[i])}
-            | {"excess": difference[i, mse.argmin()], "excess_se": error[i, mse.argmin()]}
+            | {"excess": difference[i, mse.argmin()], "excess_se": error[i, mse.argmin()], "target": key[3]}
             for i in np.argsort(mse, kind="stable")
         ]
-    names = ["model", "lens", "n_samples", "test_statistic", "rank", "rmse", "excess", "excess_se"]
+    names = ["model", "lens", "n_samples", "test_statistic", "rank", "rmse", "excess", "excess_se", "target"]
     return pd.DataFrame(rows, columns=names)
 
 

@@ -138,6 +138,16 @@ def accepted(function: Callable[..., Any], offered: dict[str, Any]) -> dict[str,
     return {name: value for name, value in offered.items() if anything or name in names}
 
 
+def numbers(values: Any, count: int, interval: str) -> list[Any]:
+    """Return the numbers that a function of the user returned for an interval; refuse anything else."""
+    found = list(values) if isinstance(values, Iterable) else [values]
+    if len(found) != count or any(np.ndim(value) or np.asarray(value).dtype.kind not in "bfiu" for value in found):
+        wanted = "whose ends are two numbers, low and high" if count == 2 else "whose target is a number"
+        msg = f"`intervals` must hold an interval {interval!r} {wanted}, got {values if count == 2 else found[0]!r}."
+        raise TypeError(msg)
+    return found
+
+
 def sizes(values: int | Sequence[int], argument: str) -> list[int]:
     """Return the sizes that a study varies, each once."""
     given = list(values) if isinstance(values, Sequence | np.ndarray | range) else [values]

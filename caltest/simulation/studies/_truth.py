@@ -12,6 +12,7 @@ from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.results._naming import describe
 from caltest.simulation.models._base import Model
+from caltest.simulation.models._estimate import in_words
 from caltest.simulation.studies._run import by_lens, replicate_rng
 from caltest.statistics import ConvexECE, KDEError, MonotonicSweepECE, SquaredL2, Statistic
 from caltest.statistics._binned import ECE
@@ -86,7 +87,7 @@ def _target(model: Model, lens: LensLike, distance: Distance | None, n_truth: in
         found = model.expected_miscalibration(lens, distance)
     except (NotImplementedError, ValueError):  # not known, or too rough for quadrature
         return _simulated(model, lens, distance, n_truth)
-    words = f"E d(induced prediction, truth) through {describe(lens)}, exact"
+    words = f"{in_words(distance)} through {describe(lens)}, exact"
     return Target(found if abs(found) > _ROUNDING else 0.0, 0.0, words)
 
 

@@ -611,8 +611,12 @@ def test_estimates_describe_themselves():
     assert "through Confidence(), true probabilities averaged over EqualMass(10)" in seen.target
     assert seen.target in " ".join(str(seen).split())
     assert str(seen).splitlines()[1] == seen.conclusion
-    assert f"{seen.value:.6g} (standard error {seen.standard_error:.2g})" in seen.conclusion
+    assert f"{seen.value:.3f} (standard error {seen.standard_error:.2g})" in seen.conclusion
+    assert 0.01 < seen.standard_error < 0.1, "so that the third decimal is the last that means something"
     assert "noise floor" in str(seen)
+    assert "Where the deviation changes its sign within a cell, the value is too small" in " ".join(str(seen).split())
+    nothing = MIXTURE.estimate_miscalibration(Confidence(), n_samples=1000, rng=0)
+    assert nothing.conclusion == "The expected miscalibration is 0 (standard error 0)."
     assert json.loads(json.dumps(seen.to_dict(), allow_nan=False)) == {
         **{name: getattr(seen, name) for name in ("value", "standard_error", "noise_floor", "target", "n_samples")},
         **{name: getattr(seen, name) for name in ("n_cells", "conclusion")},
@@ -720,7 +724,7 @@ def test_a_forest_repeats_its_predictions_and_is_known_through_the_whole():
     model = MODELS[TrainedClassifier][3]
     found = model.estimate_miscalibration(n_samples=20_000, rng=0)
     assert "observations of equal predictions" in found.target
-    with pytest.raises(NotImplementedError, match=r"calibration function of TrainedClassifier\(.*\) is not known"):
+    with pytest.raises(NotImplementedError, match=r"calibration function of this TrainedClassifier is not known"):
         model.calibration_function([[0.5, 0.5]])
     with pytest.raises(NotImplementedError, match="see `estimate_miscalibration`"):
         model.expected_miscalibration()
@@ -757,6 +761,7 @@ WRONG_VALUES = [
     (lambda: RandomMixture(2, 2, 0).posterior([1.0, 2.0]), "`x` must have shape (n_samples, 2), got (2,)."),
     (lambda: RandomMixture(2, 2, 0).draw_features(0), "`n_samples` must be an integer >= 1, got 0."),
     (lambda: TrainedClassifier(RandomMixture(2, 2, 0), "tree"), "`kind` must be one of 'logistic regression', "),
+    (lambda: TrainedClassifier(RandomMixture(2, 2, 0), "tree"), "or an estimator with `fit` and `predict_proba`"),
     (
         lambda: TrainedClassifier(RandomMixture(5, 2, 0), "naive Bayes", n_train=20).draw(5),
         "`n_train` must give every class at least 5 training observations, class",

@@ -31,6 +31,7 @@ from tests.reference import naive
 PERFECT, CONSTANT, WRONG = GaussianMixture1D(0, -2), GaussianMixture1D(0, 0), GaussianMixture1D(1, 1)
 TOP = caltest.Confidence()
 CELLS = {n: ECE(EqualWidth(n)) for n in (5, 20)}
+TARGET = "mean {} between predicted and true probabilities through Canonical(), exact"
 
 
 def data_set(model, n_samples, seed, name, replicate):
@@ -280,6 +281,8 @@ def test_bad_arguments_are_named():
         ({"progress": "yes"}, "`progress` must be True, False or a function of (done, total), got 'yes'."),
         ({"workers": None}, "`workers` must be an integer >= 1, or -1 for all processors, got None."),
         ({"intervals": {"a": 3}}, "`intervals` must hold functions that return two numbers, got 3."),
+        ({"intervals": max}, '`intervals` must be a mapping such as {"l2": l2_interval}, got max.'),
+        ({"intervals": {"a": lambda y_true, y_prob: 3}}, "'a' whose ends are two numbers, low and high, got 3"),
         ({"statistics": "ECE"}, "`statistics` must hold statistics such as ECE(), got 'ECE'."),
         ({"models": 3}, "`models` must hold models of caltest.simulation, got 3."),
         ({"statistics": 3}, "`statistics` must hold statistics such as ECE(), got 3."),
@@ -323,8 +326,24 @@ def test_a_truth_that_is_not_known_is_simulated_with_its_error():
     )
     exact = GaussianMixture([0.5, 0.5], [-1.0, 1.0], [1.0, 1.0], [0, 1])
     study = bias_study(BentPosterior(exact, Temperature(2.0)), ECE(), 30, 5, rng=0)
-    assert study.truth["target"].item() == "E d(induced prediction, truth) through Canonical(), exact"
+    assert study.truth["target"].item() == TARGET.format("total variation")
     assert study.to_frame()["truth_se"].item() == 0
+
+
+def test_an_error_and_its_square_are_not_ranked_against_each_other():
+    """The truth of both is 0 for a calibrated model, but the square of a small number is smaller."""
+    study = bias_study(PERFECT, {"ece": ECE(EqualWidth(5)), "square": SquaredL2(EqualWidth(5))}, 100, 20, rng=0)
+    ranking = study.ranking().set_index("test_statistic")
+    assert ranking["rank"].to_dict() == {"ece": 1, "square": 1}
+    assert ranking["excess"].tolist() == [0, 0]
+    assert ranking.loc["ece", "target"] == TARGET.format("total variation")
+    assert ranking.loc["square", "target"] == TARGET.format("squared l2")
+
+
+def test_the_report_explains_truths_that_are_not_known():
+    for statistic, words in ((KS(), True), (ECE(EqualWidth(5)), False)):
+        study = bias_study(PERFECT, statistic, 100, 5, rng=0)
+        assert ("name it with `truth`" in " ".join(str(study).split())) is words, statistic
 
 
 def test_estimators_are_ranked_where_the_study_decides():

@@ -86,6 +86,21 @@ def test_bad_intervals_are_named():
     with pytest.raises(TypeError, match=r"`intervals` must hold pairs \(build, target\) of functions, got"):
         coverage_study(MODEL, {"a": (max, 0.1)}, 20, 5)
 
+    def zero(y_true, y_prob):
+        return 0.0
+
+    for build, target, words in (
+        (zero, zero, "'a' whose ends are two numbers, low and high, got 0.0"),
+        (lambda y_true, y_prob: ("0", "1"), zero, r"'a' whose ends are two numbers, low and high, got \('0', '1'\)"),
+        (
+            lambda y_true, y_prob: np.array([0.0, 1.0]),
+            lambda y_prob, class_prob: y_prob,
+            "'a' whose target is a number",
+        ),
+    ):
+        with pytest.raises(TypeError, match=words):
+            coverage_study(MODEL, {"a": (build, target)}, 20, 5)
+
 
 def test_every_number_has_its_error_and_the_lowest_coverage_is_named_with_those_that_share_it():
     intervals = {str(level): (known_interval(level), mean_deviation) for level in (0.5, 0.55, 0.99)}
@@ -97,4 +112,4 @@ def test_every_number_has_its_error_and_the_lowest_coverage_is_named_with_those_
     assert row["target_se"] == pytest.approx(of["target"].std(ddof=1) / np.sqrt(60))
     for name in ("coverage", "above", "below"):
         assert row[f"{name}_se"] == pytest.approx(np.sqrt(row[name] * (1 - row[name]) / 60)), name
-    assert "1 other case does not differ from it by more than 4 Monte Carlo standard errors" in study.conclusion
+    assert "1 other case does not differ from the lowest by more than 4 standard errors" in study.conclusion
