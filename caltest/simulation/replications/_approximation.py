@@ -113,7 +113,11 @@ class ApproximationStudy(Study):
         if len(undecided) == 1:
             return f"{start}{best} has the smallest median error ({medians.min():.3f}) and {largest}."
         if worst in undecided:
-            return f"{start}no estimator has clearly the smallest median error, which is {medians.min():.3f} or more."
+            return (
+                f"{start}the median errors lie between {medians.min():.3f} ({best}) and {medians.max():.3f} ({worst}), "
+                f"which do not differ by more than {CLEAR:g} standard errors: the study does not decide which "
+                "estimator is best."
+            )
         others = ", ".join(name for name in undecided if name != best)
         return (
             f"{start}{best} has the smallest median error ({medians.min():.3f}), from which that of {others} does not "
@@ -124,9 +128,10 @@ class ApproximationStudy(Study):
         frame = self.to_frame()
         wide = frame.pivot_table(index=_DESIGN[:-1], columns="n_samples", values="median", sort=False).reset_index()
         counts = [column for column in wide.columns if column not in _DESIGN]
+        n_models = self.models["model"].nunique()
         names = {name: name for name in _DESIGN[:-1]} | {count: f"{count:,}" for count in counts}
         return Description(
-            f"Approximation of the calibration error ({self.models['model'].nunique()} models)",
+            f"Approximation of the calibration error ({n_models} model{'s' if n_models > 1 else ''})",
             [self.conclusion],
             [frame_table(wide, names)],
             [
