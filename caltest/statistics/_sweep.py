@@ -25,7 +25,9 @@ class MonotonicSweepECE(Statistic):
     over the cells (bins) of ``EqualMass(B)``, with :math:`\bar p_b` the mean prediction and :math:`\bar y_b` the
     frequency of the event. The sweep stops at the first number of cells at which frequencies decrease somewhere. Its
     target is the miscalibration of a model with a non-decreasing calibration function, with as little smoothing as that
-    allows. If the predictions do not discriminate, it stops at one cell, and only the overall gap is left. The cells
+    allows. If the predictions do not discriminate, it stops at one cell, and only the overall gap is left; if the
+    calibration function decreases somewhere, it stops at few cells, and the estimate is too small with any number of
+    observations (docs/which-estimator.md). The cells
     depend on the outcomes and are chosen again for every draw, so that the p-value is valid. Tied predictions stay
     together, and cells are cut as by ``numpy.array_split``; the authors' program cuts ties in the order of the
     observations and distributes the remainder of n / B differently. Sample weights change means and frequencies, not
