@@ -103,18 +103,19 @@ def design_of(data: PredictionFile) -> dict[str, Any]:
 
 def add_csv_marks(add: Any) -> None:
     """Add ``--sep`` and ``--decimal`` by a function that adds options."""
-    add("--sep", metavar="MARK", help='separator of a CSV file: ";", "tab" or " " for blanks (default: a comma)')
+    default = "default: a comma, or with a decimal comma a semicolon"
+    add("--sep", metavar="MARK", help=f'separator of a CSV file: ";", "tab" or " " for blanks ({default})')
     add("--decimal", default=".", metavar="MARK", help='decimal mark of a CSV file, "." or "," (default: a point)')
 
 
-def add_lens(parser: Any, *, named: bool = True) -> None:
-    """Add ``--lens``; it may be ``named`` where the whole file is read before the lens is needed."""
-    label = "; a class may be named by its label: ClassWise(dog)" if named else ""
+def add_lens(parser: Any, *, default: str = "") -> None:
+    """Add ``--lens``, with its ``default`` in words where it is not that of all commands."""
+    otherwise = f" (default: {default})" if default else ""
     parser.add_argument(
         "--lens",
         type=parse_lens,
         metavar="LENS",
-        help=f"what to look at, one of {LENSES}{label}",
+        help=f"what to look at, one of {LENSES}; a class may be named by its label: ClassWise(dog){otherwise}",
     )
 
 

@@ -14,6 +14,7 @@ from caltest.cli._options import (
     add_csv_marks,
     add_lens,
     columns_of,
+    lens_for,
     parse_micro_cells,
     parse_names,
     parse_workers,
@@ -56,7 +57,7 @@ def add_command(commands: Any) -> None:
         type=parse_names,
         help="labels of the probability columns, in their order, or of a single column the label of the event",
     )
-    add_lens(scan, named=False)
+    add_lens(scan, default="the whole prediction of two classes, the confidence of more")
     scan.add_argument(
         "--micro-cells",
         type=parse_micro_cells,
@@ -118,17 +119,18 @@ def _scan(options: argparse.Namespace) -> int:
     from caltest.streaming._csv_format import CsvFormat
     from caltest.streaming._fragments import find_files, first_batch, understand
 
-    if isinstance(options.lens, str):
-        msg = f"--lens: a state needs the number of a class, such as ClassWise(0), got {options.lens}"
-        raise ValueError(msg)
     named = {"label": options.label, "prob": options.prob, "classes": options.classes}
     first = find_files(options.files)[0]
     found = understand(first, first_batch(first, CsvFormat(options.sep, options.decimal)), named)
+    if found.classes is not None and len(found.classes) != found.n_classes:
+        msg = f"`classes` must name {found.n_classes} classes, one per column of `y_prob`, got {len(found.classes)}."
+        raise ValueError(msg)
     print(f"Label column: {found.label}. {columns_of(found)}", flush=True)
+    lens = lens_for(options.lens, found)
     state = scan(
         options.files,
         **named,
-        lens=options.lens,
+        lens=lens,
         micro_cells=options.micro_cells,
         sep=options.sep,
         decimal=options.decimal,
@@ -137,7 +139,7 @@ def _scan(options: argparse.Namespace) -> int:
         output=options.output,
         progress=True,
     )
-    print(f"{state.n_samples} observations in {options.output}; test them with: caltest test {options.output}")
+    print(f"{state.n_samples:,} observations in {options.output}; test them with: caltest test {options.output}")
     return 0
 
 
@@ -151,7 +153,7 @@ def _merge(options: argparse.Namespace) -> int:
     for other in others:
         first.merge(other)
     options.output.write_bytes(first.to_bytes())
-    print(f"{first.n_samples} observations in {options.output}")
+    print(f"{first.n_samples:,} observations in {options.output}")
     return 0
 
 
@@ -163,7 +165,7 @@ def refuse_options_of_files(options: argparse.Namespace, names: Iterable[str]) -
         option = "--" + {"file_format": "format"}.get(given, given).replace("_", "-")
         msg = (
             f"{option} is for files of observations, and {options.file} is a state: its columns and its lens were "
-            f"chosen by 'caltest scan', and it has one test; leave out {option}"
+            f"chosen by 'caltest scan'; leave out {option}"
         )
         raise ValueError(msg)
 

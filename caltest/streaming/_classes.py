@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
-from caltest.predictions._lens import Lens
+from caltest.predictions._lens import Lens, lens_name
 from caltest.predictions._lenses import Canonical, ClassWise, Groups
+
+Answer = TypeVar("Answer", bound=Any)
 
 
 def agreed_classes(lens: Lens, known: list[str] | None, given: Sequence[Any] | None) -> list[str] | None:
@@ -18,3 +21,8 @@ def agreed_classes(lens: Lens, known: list[str] | None, given: Sequence[Any] | N
         msg = f"all batches must have the same classes in the same order, got {known} before and {names} now."
         raise ValueError(msg)
     return names
+
+
+def with_class_names(answer: Answer, classes: Sequence[str] | None) -> Answer:
+    """Return a result of a state whose lens is called by the labels of the classes, where these are known."""
+    return replace(answer, lens_name=lens_name(answer.lens, classes))

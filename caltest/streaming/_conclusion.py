@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._lenses import Canonical, ClassWise, Groups
+from caltest.predictions._lenses import Canonical, ClassWise, Confidence, Groups
 from caltest.resampling import Consistency
 from caltest.resampling._distributions import SMALLEST_PVALUE, Distribution, MonteCarloDistribution
 from caltest.resampling._poisson_binomial import PoissonBinomial
@@ -190,5 +190,6 @@ def _direction(state: Streamed, lens: LensLike) -> tuple[str | None, str | None]
         words = f"The event is {frequent} frequent than predicted: average prediction {expected / n:.4g}, frequency "
         return "too low" if more else "too high", f"{words}{events / n:.4g} (number of events, {shown})."
     kind = "under-confident" if more else "over-confident"
-    words = f"The model is {kind}: average prediction {expected / n:.4g}, frequency {events / n:.4g}"
+    names = ("confidence", "accuracy") if isinstance(lens, Confidence) else ("prediction", "frequency")
+    words = f"The model is {kind}: average {names[0]} {expected / n:.4g}, {names[1]} {events / n:.4g}"
     return kind, f"{words} (number of events, {shown})."

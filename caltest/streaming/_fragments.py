@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from caltest.predictions._lens import Lens
 from caltest.predictions.files._prediction_file import PredictionFile
 from caltest.predictions.files._read import from_table
 from caltest.predictions.files._table import Table
+from caltest.predictions.files._text import check_separator
 from caltest.streaming._csv_format import CsvFormat
 from caltest.streaming._file_marks import content_hash
 from caltest.streaming._redrawn_cells import RedrawnCells
@@ -174,17 +176,27 @@ def fragments_of(name: str, csv: CsvFormat) -> list[Fragment]:
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Raise ValueError with the name of the file where it cannot be read."""
+def _named(name: str, csv: CsvFormat | None = None) -> Iterator[None]:
+    """Raise ValueError with the name of the file where it cannot be read; ``csv`` says how it is written, if a text."""
     import pyarrow as pa
 
     try:
         yield
     except (pa.ArrowInvalid, KeyError) as error:
-        msg = f"{name}: {' '.join(str(error).split())}"
-        if Path(name).suffix == ".csv" and isinstance(error, pa.ArrowInvalid):
+        text = error.args[0] if isinstance(error, KeyError) else str(error)  # the text of a KeyError is in quotes
+        msg = f"{name}: {' '.join(str(text).split())}"
+        if csv is not None and isinstance(error, pa.ArrowInvalid):
+            _check_lines(name, csv)
             msg = f"{name}: a CSV file needs as many values in each line; give `sep` if no comma separates them; {msg}"
         raise ValueError(msg) from error
+
+
+def _check_lines(name: str, csv: CsvFormat) -> None:
+    """Raise ValueError with the remedy if the first lines of a text show another separator."""
+    with open(name, encoding="utf-8", errors="replace", newline="") as stream:
+        rows = [line.rstrip("\r\n").split(csv.mark) for line in islice(stream, 4)]
+    if rows:
+        check_separator(name, rows, csv.mark, csv.decimal)
 
 
 def _open(name: str) -> Any:
@@ -195,7 +207,7 @@ def _open(name: str) -> Any:
 
 def _read(fragment: Fragment, columns: list[str] | None) -> Iterator[tuple[str, Any]]:
     """Return the record batches of a fragment and where they stand, a bounded number of them read ahead."""
-    with _named(fragment.file):
+    with _named(fragment.file, None if fragment.groups else fragment.csv):
         for place, batch in (_groups if fragment.groups else _text)(fragment, columns):
             if batch.num_rows:
                 yield place, batch
@@ -204,10 +216,7 @@ def _read(fragment: Fragment, columns: list[str] | None) -> Iterator[tuple[str, 
 def _groups(fragment: Fragment, columns: list[str] | None) -> Iterator[tuple[str, Any]]:
     with _open(fragment.file) as file:
         names = file.schema_arrow.names
-        missing = next((name for name in columns or [] if name not in names), None)
-        if missing is not None:
-            msg = f"there is no column {missing!r}; the columns are {', '.join(names)}"
-            raise KeyError(msg)
+        _require(columns, names)
         for number in fragment.groups:
             for batch in file.iter_batches(_BATCH_ROWS, row_groups=[number], columns=columns, use_threads=False):
                 yield f"row group {number}", batch
@@ -218,8 +227,17 @@ def _text(fragment: Fragment, columns: list[str] | None) -> Iterator[tuple[str, 
 
     options = {"batch_size": _BATCH_ROWS, "batch_readahead": _READ_AHEAD, "fragment_readahead": 1}
     file = ds.dataset(fragment.file, format=fragment.csv.arrow())
+    _require(columns, file.schema.names)
     for batch in file.to_batches(columns=columns, use_threads=False, **options):
         yield "text", batch
+
+
+def _require(columns: list[str] | None, names: list[str]) -> None:
+    """Raise KeyError if a file has not all columns."""
+    missing = next((name for name in columns or [] if name not in names), None)
+    if missing is not None:
+        msg = f"there is no column {missing!r}, which the first file has; the columns are {', '.join(names)}"
+        raise KeyError(msg)
 
 
 def _numbers(column: Any) -> Any:

@@ -175,7 +175,11 @@ def _scan_files(
     state, counted = reading.empty(), dict[str, Stamp]()
     if output is not None and Path(output).exists():
         data = Path(output).read_bytes()
-        more = unpack(data)[2]
+        try:
+            more = unpack(data)[2]
+        except ValueError as error:
+            msg = f"{output}: {error} Name another output, or remove it to read all files again."
+            raise ValueError(msg) from None
         counted, columns = more.get("files", {}), more.get("columns", reading.columns)
         if columns != reading.columns:
             msg = (

@@ -15,7 +15,7 @@ from caltest.predictions._partitions import Partition
 from caltest.predictions._validation import SeedLike, validate_bool, validate_count, validate_level
 from caltest.results import TestResult
 from caltest.statistics._base import Statistic
-from caltest.streaming._classes import agreed_classes
+from caltest.streaming._classes import agreed_classes, with_class_names
 from caltest.streaming._events import events_of, outcomes_of
 from caltest.streaming._many_outcomes import ManyOutcomes
 from caltest.streaming._outcome_table import OutcomeTable
@@ -344,12 +344,9 @@ class CalibrationState:
         >>> abs(state.test(statistic).statistic / in_memory.statistic - 1) < 1e-9
         True
         """
-        return self._answers().test(
-            statistic,
-            alpha=validate_level(alpha, "alpha"),
-            n_resamples=None if n_resamples is None else validate_count(n_resamples, "n_resamples"),
-            rng=rng,
-        )
+        level = validate_level(alpha, "alpha")
+        count = None if n_resamples is None else validate_count(n_resamples, "n_resamples")
+        return with_class_names(self._answers().test(statistic, alpha=level, n_resamples=count, rng=rng), self._classes)
 
     def curve(
         self, partition: Partition | None = None, *, confidence_level: float = 0.9, simultaneous: bool = False
@@ -378,7 +375,8 @@ class CalibrationState:
         """
         validate_bool(simultaneous, "simultaneous")
         level = validate_level(confidence_level, "confidence_level")
-        return self._answers().curve(partition, level, simultaneous=simultaneous)
+        curve = self._answers().curve(partition, level, simultaneous=simultaneous)
+        return with_class_names(curve, self._classes)
 
     @property
     def _code(self) -> str:

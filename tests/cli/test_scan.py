@@ -65,7 +65,10 @@ def test_the_progress_of_a_scan_is_told(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("label;p\n1;0,5\n0;0,25\n", "give --sep"), ("label,p_0,p_1\n1,0.5,0.49\n", "divide each row by its sum")],
+    [
+        ("label;p\n1;0,5\n0;0,25\n", 'try --sep ";" and --decimal ","'),
+        ("label,p_0,p_1\n1,0.5,0.49\n", "divide each row by its sum"),
+    ],
 )
 def test_refusals_name_only_remedies_that_scan_has(tmp_path, capsys, text, words):
     (tmp_path / "a.csv").write_text(text)
@@ -85,3 +88,44 @@ def test_a_state_that_is_merged_twice_is_noted(tmp_path, capsys):
     picture = tmp_path / "all.png"
     assert main(["test", str(tmp_path / "all.npz"), "--plot", str(picture)]) == 0
     assert "reliability diagram written to" in capsys.readouterr().err
+
+
+NAMED = "p_dog,animal,p_cat,p_eel\n0.5,dog,0.25,0.25\n0.25,eel,0.25,0.5\n0.25,cat,0.5,0.25\n"
+
+
+def test_a_lens_names_a_class_by_its_label(tmp_path, capsys):
+    """The number of a class is that of its column, which differs from file to file."""
+    path, state = tmp_path / "a.csv", tmp_path / "a.npz"
+    path.write_text(NAMED)
+    for lens, words in (
+        ("ClassWise(eel)", "class eel against the rest"),
+        ("ClassWise(0)", "class dog against the rest"),
+        ("Groups([[dog], [cat, eel]])", "groups dog | cat, eel"),
+    ):
+        state.unlink(missing_ok=True)
+        assert main(["scan", str(path), "-o", str(state), "--lens", lens]) == 0
+        assert "3 observations in" in capsys.readouterr().out
+        assert main(["test", str(state)]) == 0
+        assert words in capsys.readouterr().out.splitlines()[0]
+    assert main(["scan", str(path), "-o", str(state), "--lens", "ClassWise(cow)"]) == 2
+    assert "there is no class 'cow'; the classes of this file are dog, cat, eel" in capsys.readouterr().err
+    many = ("--prob", "p_dog,p_cat,p_eel", "--classes", "dog,cat")
+    assert main(["scan", str(path), "-o", str(tmp_path / "b.npz"), *many]) == 2
+    found = capsys.readouterr()
+    assert "--classes must name 3 classes, one per probability column, got 2" in found.err
+    assert found.out == "", "no pairs of labels and columns that would be wrong"
+
+
+def test_a_file_without_a_column_and_a_broken_state_are_named(tmp_path, capsys):
+    state = tmp_path / "a.npz"
+    (tmp_path / "a.csv").write_text(NAMED)
+    (tmp_path / "b.csv").write_text(NAMED.replace("animal", "label"))
+    pq.write_table(pa.table({"p_dog": [0.5], "p_cat": [0.5]}), tmp_path / "c.parquet")
+    for other, names in (("b.csv", "p_dog, label, p_cat, p_eel"), ("c.parquet", "p_dog, p_cat")):
+        assert main(["scan", str(tmp_path / "a.csv"), str(tmp_path / other), "-o", str(state)]) == 2
+        words = f"{other}: there is no column 'animal', which the first file has; the columns are {names}\n"
+        assert capsys.readouterr().err.endswith(words)
+    state.write_bytes(state.read_bytes()[:500])
+    assert main(["scan", str(tmp_path / "a.csv"), "-o", str(state)]) == 2
+    assert f"{state}: data must be the bytes of a calibration state" in (error := capsys.readouterr().err)
+    assert "Name another output, or remove it to read all files again" in error

@@ -32,8 +32,12 @@ def test_a_decimal_comma_that_is_not_named_is_refused(tmp_path):
     path.write_text("label;p\n1;0,5\n0;0,25\n")
     with pytest.raises(ValueError, match="decimal"):
         scan(path, sep=";")
+    with pytest.raises(ValueError, match='try `sep=";"` and `decimal=","`'):
+        scan(path)
+    path.write_text("label,p\n1,0.5\n0,0.25,3\n")
     with pytest.raises(ValueError, match="give `sep`"):
         scan(path)
+    path.write_text("label;p\n1;0,5\n0;0,25\n")
     with pytest.raises(ValueError, match="no column of probabilities"):
         scan(path, sep="tab")
 

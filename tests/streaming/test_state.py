@@ -197,6 +197,16 @@ def test_an_event_and_its_complement_mirror():
     assert one.test().pvalue == pytest.approx(other.test().pvalue, rel=1e-6)
 
 
+def test_results_name_the_confidence_and_the_classes():
+    prob = np.random.default_rng(0).dirichlet(np.ones(3), 2000)
+    y = prob.argmax(axis=1)
+    state = CalibrationState(3).update(y, prob)
+    assert f"average confidence {prob.max(axis=1).mean():.4g}, accuracy 1 (number of" in state.test().conclusion
+    state = CalibrationState(3, caltest.ClassWise(1)).update(np.array(["a", "b", "c"])[y], prob, classes=list("abc"))
+    for answer in (state.test(), state.curve()):
+        assert answer.lens_name == "class b against the rest"
+
+
 def test_frames_with_permuted_columns():
     pd = pytest.importorskip("pandas")
     y = np.array(["cat", "dog", "dog", "cat"])

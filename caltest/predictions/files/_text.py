@@ -38,7 +38,7 @@ def read_text(source: Source, sep: str | None, decimal: str, header: Any, encodi
     sep = _separator(source, sep, decimal)
     encoding, said = _encoding(source, encoding)
     rows = _first_rows(source, sep, encoding)
-    _check_separator(source, rows, sep, decimal)
+    check_separator(source.name, rows, sep, decimal)
     named = settle_header(source.name, rows, header, decimal)
     names = _names(source, rows, named=named)
     try:
@@ -156,10 +156,10 @@ def _broken(source: Source, error: Exception) -> ValueError:
     return ValueError(f"{source.name}: cannot be read: {text}")
 
 
-def _check_separator(source: Source, rows: list[list[str]], sep: str, decimal: str) -> None:
+def check_separator(name: str, rows: list[list[str]], sep: str, decimal: str) -> None:
     """Raise ValueError if a table has one column that another separator would divide, or begins with a comment."""
     if rows[0][0].startswith("#"):
-        msg = f"{source.name}: the first line is a comment ({rows[0][0][:60]!r}); delete lines that begin with '#'"
+        msg = f"{name}: the first line is a comment ({rows[0][0][:60]!r}); delete lines that begin with '#'"
         raise ValueError(msg)
     first = rows[0][0]
     if sep == "," and len(rows[0]) > 1 and decimal == "." and all(";" in "".join(row) for row in rows[:3]):
@@ -168,14 +168,14 @@ def _check_separator(source: Source, rows: list[list[str]], sep: str, decimal: s
         return
     others = [other for other in (";", "\t", ",", "|", " ") if other != sep and other in first]
     if not others:
-        msg = f"{source.name}: has the single column {first!r}; labels and probabilities are two columns or more"
+        msg = f"{name}: has the single column {first!r}; labels and probabilities are two columns or more"
         raise ValueError(msg)
     other = others[0]
     below = [cell for row in rows[1:3] for cell in sep.join(row).split(other)]
     comma = other != "," and any(re.fullmatch(r"\s*[-+]?\d*,\d+\s*", cell) for cell in below)
     shown = "tab" if other == "\t" else other
     hint = f'`sep="{shown}"`' + (' and `decimal=","`' if comma and decimal == "." else "")
-    msg = f"{source.name}: there seems to be another separator than {_SEPARATORS.get(sep, sep)!r}: try {hint}"
+    msg = f"{name}: there seems to be another separator than {_SEPARATORS.get(sep, sep)!r}: try {hint}"
     raise ValueError(msg)
 
 
