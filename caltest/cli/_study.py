@@ -17,7 +17,7 @@ from caltest.cli._options import HelpFormatter, add_draws
 
 _AMOUNT = "amount"
 _BUNDLED = "cifar10_vgg16"
-_ROOMS = ("predictions", "resampling", "statistics", "hypothesis_tests", "simulation")
+_ROOMS = ("predictions", "resampling", "statistics", "estimation", "hypothesis_tests", "recalibration", "simulation")
 _OBJECTS = {
     "bias": ("models", "statistics", "lenses", "intervals"),
     "size": ("models", "tests", "lenses", "resampling"),
@@ -41,7 +41,10 @@ example of FILE, for size:
   calibrated = "DirichletModel(3, 0.5)"
 
 With "run", FILE also holds the line study = "size" (or "bias", "power").
-For bias, "statistics" stands instead of "tests". For power, add
+For bias, "statistics" stands instead of "tests", and there may be
+  [intervals]
+  l2 = "l2_interval"
+For power, add
 amounts = [0.8, 1.0, 1.25], and instead of "models" give
   [family]
   temperature = "DirichletModel(3, 0.5, Temperature(amount))"

@@ -21,6 +21,7 @@ from caltest.simulation import (
     DirichletModel,
     GaussianMixture,
     GaussianMixture1D,
+    RecalibratedModel,
     Temperature,
     bias_study,
     power_study,
@@ -124,6 +125,28 @@ def test_bias(tmp_path):
     statistic = caltest.ECE(caltest.EqualWidth(5), caltest.predictions.squared_euclidean)
     expected = bias_study(models, {"ECE(EqualWidth(5), squared_euclidean)": statistic}, 20, 10, rng=0)
     assert_same(frame_of(tmp_path, "bias", PICTURES), expected.to_frame())
+
+
+def test_intervals_and_recalibrated_models_may_be_named(tmp_path):
+    text = f"RecalibratedModel({MIXTURE}, TemperatureScaling(), n_train=100)"
+    config = f"""
+n_samples = 50
+n_replicates = 3
+statistics = "SquaredL2(EqualWidth(5))"
+[models]
+repaired = "{text}"
+[intervals]
+l2 = "l2_interval"
+wide = "l2_interval(confidence_level=0.99)"
+"""
+    assert run(tmp_path, "bias", config) == 0
+    mixture = GaussianMixture([0.5, 0.5], [-1, 1], [1, 1], [0, 1])
+    base = BentPosterior(mixture, Temperature(2))
+    model = RecalibratedModel(base, caltest.recalibration.TemperatureScaling(), n_train=100)
+    statistic = {"SquaredL2(EqualWidth(5))": caltest.SquaredL2(caltest.EqualWidth(5))}
+    intervals = {"l2": caltest.l2_interval, "wide": partial(caltest.l2_interval, confidence_level=0.99)}
+    expected = bias_study({"repaired": model}, statistic, 50, 3, intervals=intervals, rng=0)
+    assert_same(frame_of(tmp_path, "bias", ("-repaired-Canonical",)), expected.to_frame())
 
 
 def test_a_file_of_a_whole_study(tmp_path):

@@ -20,6 +20,7 @@ from caltest.simulation.studies._battery import Battery, Test
 from caltest.simulation.studies._run import PathLike, named, run_study
 from caltest.simulation.studies._size import LEVELS, Cell, RejectionStudy, cells_of, validate_levels
 from caltest.simulation.studies._study import subject
+from caltest.simulation.studies._truth import ROUNDING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -225,9 +226,10 @@ def _truth(members: Mapping[str, tuple[str, float, Model]], cells: Sequence[Cell
 
 def _miscalibration(model: Model, lens: LensLike) -> float:
     try:
-        return model.expected_miscalibration(lens)
+        found = model.expected_miscalibration(lens)
     except NotImplementedError:
         return float("nan")
+    return found if abs(found) > ROUNDING else 0.0
 
 
 def _direction(model: Model) -> str:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Truth = Callable[[Model, LensLike, Statistic], float]
-_ROUNDING = 1e-12  # of a quadrature: the truth of a calibrated model is 0
+ROUNDING = 1e-12
+"""Error of a quadrature: the truth of a calibrated model is 0."""
 
 
 class Target(NamedTuple):
@@ -88,7 +89,7 @@ def _target(model: Model, lens: LensLike, distance: Distance | None, n_truth: in
     except (NotImplementedError, ValueError):  # not known, or too rough for quadrature
         return _simulated(model, lens, distance, n_truth)
     words = f"{in_words(distance)} through {describe(lens)}, exact"
-    return Target(found if abs(found) > _ROUNDING else 0.0, 0.0, words)
+    return Target(found if abs(found) > ROUNDING else 0.0, 0.0, words)
 
 
 def _simulated(model: Model, lens: LensLike, distance: Distance, n_truth: int) -> Target:

@@ -21,7 +21,9 @@ import caltest
 from caltest.resampling._run import run
 from caltest.results._naming import describe
 from caltest.simulation import (
+    BentPosterior,
     DirichletModel,
+    GaussianMixture,
     Identity,
     Model,
     RejectionStudy,
@@ -389,6 +391,16 @@ def test_power_is_that_of_the_binomial_distribution():
     assert "The most powerful test is" in only.conclusion
     assert "0.1 level" not in only.conclusion
     assert "10 % level" in only.conclusion
+
+
+def test_the_truth_of_a_calibrated_model_is_0():
+    """The quadrature of a posterior that nothing bends leaves some 1e-17."""
+    mixture = GaussianMixture([0.5, 0.5], [-1.0, 1.0], [1.0, 1.0], [0, 1])
+    assert BentPosterior(mixture, Temperature(1.0)).expected_miscalibration() != 0
+    study = power_study(
+        lambda t: BentPosterior(mixture, Temperature(t)), 1.0, [caltest.KS()], 30, 4, n_resamples=19, rng=0
+    )
+    assert study.truth["miscalibration"].tolist() == [0.0]
 
 
 def test_under_confidence_is_separated():
