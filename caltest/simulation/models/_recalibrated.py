@@ -65,7 +65,10 @@ class RecalibratedModel(FeatureModel):
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, FeatureModel):
-            msg = f"`base` must be a TrainedClassifier, LogisticModel or BentPosterior, got {self.base!r}."
+            exact = (
+                "; the exact posterior is BentPosterior(mixture, Identity())" if isinstance(self.base, Mixture) else ""
+            )
+            msg = f"`base` must be a TrainedClassifier, LogisticModel or BentPosterior, got {self.base!r}{exact}."
             raise TypeError(msg)
         if isinstance(self.recalibrator, type) or not (_learns(self.recalibrator) or callable(self.recalibrator)):
             msg = (

@@ -194,6 +194,7 @@ def test_odd_parameters_are_refused_in_one_sentence():
         (ValueError, lambda: LogisticModel(PAPER, np.inf, 1), "`intercept` must hold finite numbers, got inf."),
         (ValueError, lambda: LogisticModel(PAPER, "a", 1), "`intercept` must hold numbers, got 'a'."),
         (TypeError, lambda: RecalibratedModel(GaussianMixture1D(), Identity()), "`base` must be"),
+        (TypeError, lambda: RecalibratedModel(PAPER, Identity()), "the exact posterior is BentPosterior"),
         (TypeError, lambda: RecalibratedModel(BentPosterior(PAPER, Identity()), 3), "`recalibrator` must be"),
         (TypeError, lambda: TrainedClassifier(PAPER, LogisticRegression), "`kind` must be"),
     ]
