@@ -145,7 +145,7 @@ def draw(found: pd.DataFrame, file: Path) -> None:
         if name == "classes":
             axis.set_yscale("log")
         else:
-            axis.set_ylim(bottom=0)
+            axis.set_ylim(0, 1.1 * panel["ns_per_row"].max())
         axis.set_xlabel(label, fontsize=12)
         clock = "time that passes" if name == "workers" else "processor time"
         axis.set_ylabel(f"ns per row ({clock})", fontsize=12)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 import caltest
+from caltest.plotting._axes import COLORS
 from caltest.simulation import BentPosterior, GaussianMixture, Identity, Shift, Temperature, bias_study
 from caltest.statistics import MonotonicSweepECE
 
@@ -29,6 +30,18 @@ ESTIMATORS = {
     "kernel density": caltest.KDEError(),
     "squared error, debiased": caltest.SquaredL2(caltest.EqualMass(15)),
 }
+STYLES = {
+    "ECE, 10 equal-width cells": (0, "-"),
+    "ECE, 15 equal-width cells": (0, "--"),
+    "ECE, 30 equal-width cells": (0, ":"),
+    "ECE, 15 equal-mass cells": (1, "-"),
+    "ECE, tree": (2, "-"),
+    "convex ECE, 15 equal-width cells": (3, "-"),
+    "convex ECE, 15 equal-mass cells": (3, "--"),
+    "monotonic sweep": (4, "-"),
+    "kernel density": (1, ":"),
+}
+"""Colours, which are kinds of estimators, and lines."""
 GAPS = {"vague": 1.0, "middle": 2.5, "sharp": 4.0}
 """Distances between the means of neighbouring classes, in standard deviations of the feature."""
 BENDS = {"calibrated": Identity(), "over-confident": Temperature(0.6), "shifted": Shift(0, 1.0)}
@@ -67,15 +80,14 @@ def draw(frame, path):
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
     of_one_target = frame[~frame["estimator"].str.startswith("squared")]
-    styles = dict(zip(of_one_target["estimator"].unique(), product(("-", "--"), range(5)), strict=False))
     figure, panels = plt.subplots(3, 3, figsize=(10, 9.5), sharex=True, layout="constrained")
     for row, predictions in zip(panels, BENDS, strict=True):
         for panel, sharpness in zip(row, GAPS, strict=True):
             some = of_one_target.query("predictions == @predictions and sharpness == @sharpness")
             for name, errors in some.groupby("estimator", sort=False):
                 mean = np.sqrt((errors["rmse"] ** 2).groupby(errors["n_samples"]).mean())
-                dashes, colour = styles[name]
-                panel.loglog(mean.index, mean, dashes, color=plt.colormaps["viridis"](colour / 4.6), label=name)
+                colour, dashes = STYLES[name]
+                panel.loglog(mean.index, mean, linestyle=dashes, color=COLORS[colour], linewidth=1.4, label=name)
             panel.set_title(f"{predictions}, {sharpness}", fontsize=10)
             panel.grid(alpha=0.3)
             panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
