@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._block_sums import block_sums, sorted_sums
-from caltest._compiled._cell_starts import equal_mass_starts, rank_starts
+from caltest._compiled._block_sums import block_sums
 from caltest._compiled._usual import are_usual
 from caltest.predictions._distances import total_variation
 from caltest.predictions._equal_mass import EqualMass
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
-from caltest.predictions._partitions import Edges, EqualWidth, Intervals, resolve_n_cells
+from caltest.predictions._partitions import Edges, EqualWidth
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import apply_lens
 from caltest.predictions._validation import FLOAT32_ROUNDING, validate_given_problem
 from caltest.predictions._variance_tree import VarianceTree
 from caltest.resampling._run import settle
+from caltest.simulation.studies._sorted_cells import Cells, Rows, has_equal_mass, is_fixed
 from caltest.statistics import SquaredL2, Statistic
 from caltest.statistics._binned import ECE
 from caltest.statistics._classwise_cells import AuthorsCells, EntryCells, EntryStatistic, Layout, OverClasses
@@ -41,7 +40,7 @@ def is_common(statistic: Statistic, n_outcomes: int) -> bool:
     if isinstance(statistic, OverClasses):
         cells = statistic.layout(1).partition
         counted = isinstance(getattr(cells, "n_cells", 1), int)  # the same number for groups of any size
-        known = _is_fixed(cells) or isinstance(cells, AuthorsCells) or _has_equal_mass(cells)
+        known = is_fixed(cells) or isinstance(cells, AuthorsCells) or has_equal_mass(cells)
         return type(statistic).evaluate is EntryStatistic.evaluate and counted and known
     if n_outcomes != 2:
         return False
@@ -116,7 +115,7 @@ class CommonEstimates:
         self.statistics, self._n = statistics, n_samples
         binned = [statistic for statistic in statistics.values() if isinstance(statistic, ECE | SquaredL2)]
         partitions = list(dict.fromkeys(one.partition for one in binned))
-        self._cells = _Cells(partitions, n_samples)
+        self._cells = Cells(partitions, n_samples)
         self._groups = _Groups([one.layout(n_samples) for one in statistics.values() if isinstance(one, OverClasses)])
         self._place = {partition: i for i, partition in enumerate(self._cells.partitions)}
         self._squared = any(isinstance(statistic, SquaredL2) for statistic in binned)
@@ -153,7 +152,7 @@ class CommonEstimates:
     ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
         """Return the errors in cells ``(n_replicates, n_partitions)`` by name, and the extremes of `sorted_sums`."""
         if self._sorted:
-            sums, extremes, start = self._cells.sums(_Rows.of(prob[..., 1], outcome == 1))
+            sums, extremes, start = self._cells.sums(Rows.of(prob[..., 1], outcome == 1))
         else:
             # What is read-only or strided is another type for Numba.
             arrays = np.require(prob, np.float64, ["C", "W"]), np.require(outcome, np.int64, ["C", "W"])
@@ -171,101 +170,6 @@ class CommonEstimates:
         return found, extremes
 
 
-class _Rows(NamedTuple):
-    """Sorted entries of many groups, as `sorted_sums` takes them; those before ``first`` do not count."""
-
-    keys: NDArray[np.int64]
-    values: NDArray[np.float64]
-    first: NDArray[np.int64]
-
-    @classmethod
-    def of(
-        cls, values: NDArray[np.float64], happened: NDArray[np.bool_], counts: NDArray[np.bool_] | None = None
-    ) -> _Rows:
-        """Return rows of entries ``(n_rows, n_entries)``; by default all of them count."""
-        keys = np.add(values, 0.0, dtype=np.float64).view(
-            np.int64
-        )  # increasing, as no value is negative: + 0.0 makes 0 of -0
-        keys <<= 1  # of a value below 2 the upper two bits are 0
-        keys |= happened
-        first = np.zeros(len(keys), dtype=np.int64)
-        if counts is not None:
-            keys[~counts] = -1
-            first += keys.shape[1] - np.count_nonzero(counts, axis=1)
-        keys.sort(axis=1)
-        return cls(keys, (keys >> 1).view(np.float64), first)
-
-
-class _Cells:
-    """The cells of partitions of one probability: those with fixed edges first, then those that depend on the data."""
-
-    def __init__(self, partitions: Sequence[Any], n_entries: int) -> None:
-        fixed = [one for one in partitions if _is_fixed(one)]
-        self.fitted = [one for one in partitions if not _is_fixed(one)]
-        self.partitions = fixed + self.fitted
-        edges = [_open_below(one.fit(np.full((n_entries, 2), 0.5))) for one in fixed]
-        self.merged = np.unique(np.concatenate([np.empty(0), *edges]))
-        places = [np.concatenate([[0], np.searchsorted(self.merged, e) + 1, [len(self.merged) + 1]]) for e in edges]
-        self.bounds, self.start = _pairs(places)
-        self._known: dict[tuple[int, ...], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
-
-    def sums(self, rows: _Rows) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-        """Return sums and extremes as `sorted_sums`, and the first cell of each partition."""
-        starts = [_starts(partition, rows) for partition in self.fitted]
-        own = np.concatenate(starts, axis=1) if starts else np.empty((len(rows.keys), 0), dtype=np.int64)
-        bounds, start = self._all(tuple(one.shape[1] for one in starts))
-        return *sorted_sums(*rows, self.merged, own, bounds), start
-
-    def _all(self, sizes: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the bounds of all cells, given the numbers of bounds that depend on the data, and the first cells."""
-        if sizes not in self._known:
-            ends = np.cumsum([len(self.merged) + 2, *sizes])
-            bounds, start = _pairs([np.arange(*both) for both in pairwise(ends)])
-            together = np.concatenate([self.bounds, bounds]), np.concatenate([self.start, start + len(self.bounds)])
-            self._known[sizes] = together
-        return self._known[sizes]
-
-
-def _pairs(places: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return lower and upper bounds of consecutive cells, ``(n_cells, 2)``, and the first cell of each sequence."""
-    bounds = np.concatenate([np.empty((0, 2), np.int64), *(np.column_stack([one[:-1], one[1:]]) for one in places)])
-    return bounds, np.cumsum([0, *(len(one) - 1 for one in places)])[:-1]
-
-
-def _is_fixed(partition: Any) -> bool:
-    if isinstance(partition, AuthorsCells):
-        return partition.scheme == "equal-width"
-    return type(partition) in _PARTITIONS and not partition.depends_on_sample
-
-
-def _has_equal_mass(partition: Any) -> bool:
-    return type(partition) is EqualMass and partition.cut == "value"
-
-
-def _open_below(found: Intervals) -> NDArray[np.float64]:
-    """Return edges such that a value on an edge lies above it: closed on the right, the next number is the edge."""
-    edges = np.asarray(found.edges, dtype=np.float64)
-    return np.nextafter(edges, np.inf) if found.closed == "right" else edges
-
-
-def _starts(partition: Any, rows: _Rows) -> NDArray[np.int64]:
-    """Return where the cells of every row begin, and the end of the row, ``(n_rows, n_cells + 1)``."""
-    n_entries = rows.values.shape[1]
-    if isinstance(partition, AuthorsCells):
-        return rank_starts(rows.values, rows.first, partition.n_cells)
-    if _has_equal_mass(partition):
-        n_cells = min(resolve_n_cells(partition.n_cells, n_entries), n_entries)
-        return equal_mass_starts(rows.values, rows.first, n_cells)
-    if isinstance(partition, VarianceTree) and partition.refits:
-        return partition.starts(rows.values)
-    found = []
-    for values in rows.values:
-        fitted = partition.fit(np.broadcast_to(values[:, None], (n_entries, 2)))  # it reads the second column alone
-        found.append(np.concatenate([[0], np.searchsorted(values, _open_below(fitted)), [n_entries]]))
-    width = max(map(len, found))
-    return np.stack([np.pad(one, (0, width - len(one)), constant_values=n_entries) for one in found])
-
-
 class _Groups:
     """The cells of errors over classes; layouts with the same groups share a pass."""
 
@@ -276,7 +180,7 @@ class _Groups:
             self._alike.setdefault(key, []).append(layout)
         # Their numbers of cells are given, so that one entry is as good as any number of them.
         self._cells = {
-            key: _Cells(list(dict.fromkeys(one.partition for one in alike)), 1) for key, alike in self._alike.items()
+            key: Cells(list(dict.fromkeys(one.partition for one in alike)), 1) for key, alike in self._alike.items()
         }
 
     def sums(self, prob: NDArray[np.float64], outcome: NDArray[np.int64]) -> dict[Layout, NDArray[np.float64]]:
@@ -291,7 +195,7 @@ class _Groups:
         return found
 
 
-def _rows_of_groups(layout: Layout, prob: NDArray[np.float64], outcome: NDArray[np.int64]) -> _Rows:
+def _rows_of_groups(layout: Layout, prob: NDArray[np.float64], outcome: NDArray[np.int64]) -> Rows:
     """Return the entries of each group of a layout, in the rows of one data set after those of another."""
     classes = np.arange(prob.shape[2])[:, None]
     counts = None
@@ -308,7 +212,7 @@ def _rows_of_groups(layout: Layout, prob: NDArray[np.float64], outcome: NDArray[
         above = values > layout.threshold
         counts = above if counts is None else counts & above
     shape = len(prob) * (prob.shape[2] if layout.class_conditional else 1), -1
-    return _Rows.of(values.reshape(shape), happened.reshape(shape), None if counts is None else counts.reshape(shape))
+    return Rows.of(values.reshape(shape), happened.reshape(shape), None if counts is None else counts.reshape(shape))
 
 
 def _over_classes(layout: Layout, sums: NDArray[np.float64], power: int) -> NDArray[np.float64]:
