@@ -122,8 +122,8 @@ def _scan(options: argparse.Namespace) -> int:
         msg = f"--lens: a state needs the number of a class, such as ClassWise(0), got {options.lens}"
         raise ValueError(msg)
     named = {"label": options.label, "prob": options.prob, "classes": options.classes}
-    first = find_files(options.files)[0]
-    found = understand(first, first_batch(first, CsvFormat(options.sep, options.decimal)), named)
+    first, batch = first_batch(find_files(options.files), CsvFormat(options.sep, options.decimal))
+    found = understand(first, batch, named)
     print(f"Label column: {found.label}. {columns_of(found)}", flush=True)
     state = scan(
         options.files,
@@ -137,8 +137,12 @@ def _scan(options: argparse.Namespace) -> int:
         output=options.output,
         progress=True,
     )
-    print(f"{state.n_samples} observations in {options.output}; test them with: caltest test {options.output}")
+    print(f"{_counted(state.n_samples)} in {options.output}; test with: caltest test {options.output}")
     return 0
+
+
+def _counted(n_samples: int) -> str:
+    return "1 observation" if n_samples == 1 else f"{n_samples} observations"
 
 
 def _merge(options: argparse.Namespace) -> int:
@@ -151,7 +155,7 @@ def _merge(options: argparse.Namespace) -> int:
     for other in others:
         first.merge(other)
     options.output.write_bytes(first.to_bytes())
-    print(f"{first.n_samples} observations in {options.output}")
+    print(f"{_counted(first.n_samples)} in {options.output}")
     return 0
 
 
