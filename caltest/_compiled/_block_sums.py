@@ -66,68 +66,50 @@ def block_sums(prob, outcome, merged, cells, scatter):
 
 
 @kernel
-def sorted_sums(keys, merged, cells, n_cells):
-    """Return ``(n_replicates, n_all_cells, 3)`` as `block_sums`, and ``(n_replicates, 2)`` extremes, of sorted data.
+def sorted_sums(keys, values, first, merged, starts, cells):
+    """Return ``(n_rows, n_cells, 3)`` as `block_sums`, and ``(n_rows, 2)`` extremes, of sorted rows.
 
-    ``keys (n_replicates, n_samples)`` are increasing: twice the bits of a probability, plus 1 if the event happened.
-    The cells of `block_sums` are followed by ``n_cells[p] <= n_samples`` cells of equal mass for each p: sizes differ
-    by at most one, the larger cells first; a cut moves on to the next block of ties, and cells that become empty are
-    the last ones. The extremes are the largest and the smallest cumulative residual at ends of ties,
-    ``high >= 0 >= low``. Sums are differences of running sums, so that a partition costs no pass over the data.
+    ``keys (n_rows, n_entries)`` are increasing: twice the bits of ``values (n_rows, n_entries)``, plus 1 if the event
+    happened. Of each row the entries from ``first (n_rows,)`` on count. The bounds of cells are the end of what does
+    not count, the places of the edges ``merged``, the end of the row, and ``starts (n_rows, n_starts)``; ``cells
+    (n_cells, 2)`` are the numbers of their lower and upper bounds. The extremes are the largest and the smallest
+    cumulative residual at ends of ties, ``high >= 0 >= low``. Sums are differences of running sums, so that a partition
+    costs no pass over the data.
     """
-    n_replicates, n_samples = keys.shape
-    n_fixed = cells.shape[0]
+    n_rows, n_entries = keys.shape
+    n_fixed = merged.size + 2
     edges = np.append(merged, np.inf)
-    bound = np.empty(merged.size + 2, np.int64)
-    bits = np.empty(n_samples + 1, np.int64)
-    values = bits.view(np.float64)
-    values[n_samples] = np.inf
-    unit = _unit(n_samples)
-    total = np.zeros((n_samples + 1, 2), np.int64)
-    sums = np.zeros((n_replicates, n_fixed + n_cells.sum(), 3))
-    extremes = np.empty((n_replicates, 2))
-    for r in range(n_replicates):
-        for i in range(n_samples):
-            bits[i] = keys[r, i] >> 1
+    bound = np.empty(n_fixed + starts.shape[1], np.int64)
+    unit = _unit(n_entries)
+    total = np.zeros((n_entries + 1, 2), np.int64)
+    sums = np.empty((n_rows, cells.shape[0], 3))
+    extremes = np.empty((n_rows, 2))
+    for r in range(n_rows):
         place = 0
         high = 0
         low = 0
-        for i in range(n_samples):
-            while edges[place] <= values[i]:
+        bound[0] = first[r]
+        total[first[r]] = 0
+        for i in range(first[r], n_entries):
+            value = values[r, i]
+            while edges[place] <= value:
                 place += 1
                 bound[place] = i
-            residual = (keys[r, i] & 1) - values[i]
+            residual = (keys[r, i] & 1) - value
             path = total[i, 0] + np.int64((residual * unit + _ROUND) - _ROUND)
             total[i + 1, 0] = path
             total[i + 1, 1] = total[i, 1] + np.int64((residual * residual * unit + _ROUND) - _ROUND)
-            if values[i] != values[i + 1]:
+            if i + 1 == n_entries or value != values[r, i + 1]:
                 high = max(high, path)
                 low = min(low, path)
         extremes[r, 0] = high / unit
         extremes[r, 1] = low / unit
-        bound[0] = 0
-        bound[place + 1 :] = n_samples
-        for c in range(n_fixed):
-            _between(total, bound[cells[c, 0]], bound[cells[c, 1]], unit, sums[r, c])
-        cell = n_fixed
-        for p in range(n_cells.size):
-            size = n_samples // n_cells[p]
-            larger = n_samples - size * n_cells[p]
-            start = 0
-            for c in range(1, n_cells[p] + 1):
-                end = max(start, c * size + min(c, larger))
-                while end < n_samples and values[end] == values[end - 1]:
-                    end += 1
-                if end > start:
-                    _between(total, start, end, unit, sums[r, cell])
-                    cell += 1
-                start = end
-            cell = n_fixed + n_cells[: p + 1].sum()
+        bound[place + 1 : n_fixed] = n_entries
+        bound[n_fixed:] = starts[r]
+        for c in range(cells.shape[0]):
+            start = bound[cells[c, 0]]
+            end = bound[cells[c, 1]]
+            sums[r, c, 0] = end - start
+            sums[r, c, 1] = (total[end, 0] - total[start, 0]) / unit
+            sums[r, c, 2] = (total[end, 1] - total[start, 1]) / unit
     return sums, extremes
-
-
-@inner
-def _between(total, start, end, unit, found):
-    found[0] = end - start
-    found[1] = (total[end, 0] - total[start, 0]) / unit
-    found[2] = (total[end, 1] - total[start, 1]) / unit

@@ -183,6 +183,32 @@ def _grow(
 
 
 @kernel
+def grow_trees(values, min_rows, min_leaf, balanced, max_cells):
+    """Return ``(n_replicates, max_cells + 1)`` as `fit_trees`, of data sets ``values (n_replicates, n_samples)``."""
+    n_replicates, n_samples = values.shape
+    starts = np.full((n_replicates, max_cells + 1), n_samples)
+    drawn = np.ones(n_samples, np.uint16)
+    before = np.empty((n_samples + _CHUNK - 1) // _CHUNK + 1, np.int64)
+    _accumulate(drawn, before)
+    block_start = np.zeros(n_samples, np.int64)
+    nodes = np.empty((4, 2 * max_cells), np.int64)
+    variance = np.empty(2 * max_cells)
+    for r in range(n_replicates):
+        row = values[r]
+        for i in range(1, n_samples):
+            block_start[i] = block_start[i - 1] if row[i] == row[i - 1] else i
+        n_cells = -1
+        for by_variance in (False, True):
+            if n_cells < 0:
+                n_cells = _grow(
+                    row, block_start, drawn, before, min_rows, min_leaf, balanced, max_cells, by_variance, nodes,
+                    variance, starts[r],
+                )  # fmt: skip
+        starts[r, n_cells:] = n_samples
+    return starts
+
+
+@kernel
 def fit_trees(values, block_start, drawn, min_rows, min_leaf, balanced, max_cells):
     """Return ``(n_replicates, max_cells + 1)``: where the cells of every resample start; the rest is n_samples.
 

@@ -33,6 +33,7 @@ WORDS = {
     "correction": "--correction",
     "models": "the files",
     **{"class_names": "--class-names", "normalise": "--normalise", "file_format": "--format", "sep": "--sep"},
+    **{"micro_cells": "--micro-cells", "scheduler": "--scheduler", "output": "--output"},
     **{"decimal": "--decimal", "encoding": "--encoding", "header": "--header"},
     **{"header=None": "--no-header", "header=0": "--header"},
 }

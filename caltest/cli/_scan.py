@@ -120,8 +120,8 @@ def _scan(options: argparse.Namespace) -> int:
     from caltest.streaming._fragments import find_files, first_batch, understand
 
     named = {"label": options.label, "prob": options.prob, "classes": options.classes}
-    first = find_files(options.files)[0]
-    found = understand(first, first_batch(first, CsvFormat(options.sep, options.decimal)), named)
+    first, batch = first_batch(find_files(options.files), CsvFormat(options.sep, options.decimal))
+    found = understand(first, batch, named)
     if found.classes is not None and len(found.classes) != found.n_classes:
         msg = f"`classes` must name {found.n_classes} classes, one per column of `y_prob`, got {len(found.classes)}."
         raise ValueError(msg)
@@ -139,8 +139,12 @@ def _scan(options: argparse.Namespace) -> int:
         output=options.output,
         progress=True,
     )
-    print(f"{state.n_samples:,} observations in {options.output}; test them with: caltest test {options.output}")
+    print(f"{_counted(state.n_samples)} in {options.output}; test with: caltest test {options.output}")
     return 0
+
+
+def _counted(n_samples: int) -> str:
+    return "1 observation" if n_samples == 1 else f"{n_samples:,} observations"
 
 
 def _merge(options: argparse.Namespace) -> int:
@@ -153,7 +157,7 @@ def _merge(options: argparse.Namespace) -> int:
     for other in others:
         first.merge(other)
     options.output.write_bytes(first.to_bytes())
-    print(f"{first.n_samples:,} observations in {options.output}")
+    print(f"{_counted(first.n_samples)} in {options.output}")
     return 0
 
 

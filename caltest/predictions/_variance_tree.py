@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._refit_intervals import fit_trees
+from caltest._compiled._refit_intervals import fit_trees, grow_trees
 from caltest._compiled._refit_trees import fit_class_trees
 from caltest.predictions._partitions import Assignment, Boxes, Intervals, Partition, block_starts
 from caltest.predictions._validation import validate_choice, validate_count
@@ -118,6 +118,10 @@ class VarianceTree(Partition):
         """Grow the tree on every resample of two outcomes, cut at medians."""
         values = np.ascontiguousarray(event)
         return fit_trees(values, block_starts(values), drawn, *self._refit_limits(len(event)))
+
+    def starts(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Grow the tree on every data set of two outcomes, ``values (n_replicates, n_samples)``, cut at medians."""
+        return grow_trees(values, *self._refit_limits(values.shape[1]))
 
     @property
     def refits_classes(self) -> bool:

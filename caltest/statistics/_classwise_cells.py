@@ -136,22 +136,19 @@ class Layout:
         """Return the cells of a sample; for `Sample.once`."""
         kept = self._kept(sample.prob)
         n_groups = sample.n_outcomes if self.class_conditional else 1
-        columns = np.arange(sample.n_outcomes).reshape(n_groups, -1)
-        labels = np.full(sample.prob.shape, -1, dtype=np.int64)
-        sizes: list[int] = []
-        for chosen in columns:
-            group = slice(chosen[0], chosen[-1] + 1)
-            inside = kept[:, group]
-            cell = self._cells(sample.prob[:, group][inside])
-            labels[:, group][inside] = cell + sum(sizes)
-            sizes.append(int(cell.max(initial=-1)) + 1)
-        n_cells = sum(sizes)
+        width = sample.n_outcomes // n_groups
+        columns = [slice(k * width, (k + 1) * width) for k in range(n_groups)]
+        cells = [self._cells(sample.prob[:, group][kept[:, group]]) for group in columns]
+        size = max(int(cell.max(initial=-1)) for cell in cells) + 1
+        n_cells = n_groups * size
+        labels = np.full(sample.prob.shape, n_cells, dtype=np.int64)
+        for k, (group, cell) in enumerate(zip(columns, cells, strict=True)):
+            labels[:, group][kept[:, group]] = cell + k * size
         weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
         row = np.nonzero(kept)[0]
         count = sum_in_cells(labels[kept], weight[row], n_cells)
         expected = sum_in_cells(labels[kept], weight[row] * sample.null_prob[kept], n_cells)
-        importance = self.importance(count, np.repeat(np.arange(n_groups), sizes), n_groups)
-        labels[~kept] = n_cells
+        importance = self.importance(count.reshape(n_groups, size)).ravel()
         return EntryCells(labels.astype(cell_dtype(n_cells)), count, expected, importance)
 
     def _kept(self, prob: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -164,21 +161,22 @@ class Layout:
         event = np.broadcast_to(values[:, None], (len(values), 2))  # a partition reads the second column alone
         return np.asarray(self.partition.fit(event)(event))
 
-    def importance(self, count: NDArray[np.float64], group: NDArray[np.int64], n_groups: int) -> NDArray[np.float64]:
-        """Return the weight ``(n_cells,)`` of cells with these counts, of these groups, in the average."""
-        total = np.bincount(group, weights=count, minlength=n_groups)
-        occupied = np.bincount(group, weights=count > 0, minlength=n_groups)
+    def importance(self, count: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the weight of each cell in the average, ``(..., n_groups, n_cells)`` as the counts of the cells."""
+        total = count.sum(axis=-1, keepdims=True)
+        occupied = np.count_nonzero(count, axis=-1, keepdims=True)
         within = {
-            "observations": lambda: count / np.where(total > 0, total, 1.0)[group],
+            "observations": lambda: count / np.where(total > 0, total, 1.0),
             "cells": lambda: (count > 0) / self.partition.n_cells,
-            "occupied": lambda: (count > 0) / np.maximum(occupied, 1.0)[group],
+            "occupied": lambda: (count > 0) / np.maximum(occupied, 1),
         }[self.cell_weight]()
+        whole = total.sum(axis=-2, keepdims=True)
         between = {
-            "equal": lambda: np.full(n_groups, 1 / n_groups),
-            "sum": lambda: np.ones(n_groups),
-            "observations": lambda: total / (total.sum() or 1.0),
-        }[self.class_weight]()
-        return within * between[group]
+            "equal": 1 / count.shape[-2],
+            "sum": 1.0,
+            "observations": total / np.where(whole > 0, whole, 1.0),
+        }[self.class_weight]
+        return np.asarray(within * between)
 
 
 class OverClasses(EntryStatistic):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob
@@ -127,8 +127,10 @@ def find_files(source: Any) -> list[str]:
     found: set[str] = set()
     for one in [source] if is_path(source) else source:
         path = Path(one)
-        inside = [str(p) for p in path.rglob("*") if p.suffix in _FORMATS] if path.is_dir() else []
-        found.update(inside or ([str(path)] if path.is_file() else glob(str(path), recursive=True)))
+        if path.is_dir():
+            found.update(str(p) for p in path.rglob("*") if p.suffix in _FORMATS)
+        else:
+            found.update([str(path)] if path.is_file() else glob(str(path), recursive=True))
     wrong = next((name for name in sorted(found) if Path(name).suffix not in _FORMATS), None)
     if not found or wrong is not None:
         got = f"the file {wrong}" if wrong else f"no file for {source!r}"
@@ -138,18 +140,20 @@ def find_files(source: Any) -> list[str]:
     return sorted({os.path.realpath(name): name for name in sorted(found, reverse=True)}.values())
 
 
-def first_batch(name: str, csv: CsvFormat) -> Any:
-    """Return the first record batch of a file, which is written like ``csv`` if it is text.
+def first_batch(names: Sequence[str], csv: CsvFormat) -> tuple[str, Any]:
+    """Return the first file that has rows and its first record batch; text is written like ``csv``.
 
     Raises
     ------
     ValueError
-        If it has no rows, or cannot be read.
+        If there are no rows, or a file cannot be read.
     """
-    for fragment in fragments_of(name, csv):
-        for _, batch in _read(fragment, None):
-            return batch
-    msg = f"{name}: there are no rows."
+    for name in names:
+        for fragment in fragments_of(name, csv):
+            for _, batch in _read(fragment, None):
+                return name, batch
+    others = "" if len(names) == 1 else f", nor in the other files ({len(names) - 1})"
+    msg = f"{names[0]}: there are no rows{others}."
     raise ValueError(msg)
 
 
@@ -185,7 +189,9 @@ def _named(name: str, csv: CsvFormat | None = None) -> Iterator[None]:
     except (pa.ArrowInvalid, KeyError) as error:
         text = error.args[0] if isinstance(error, KeyError) else str(error)  # the text of a KeyError is in quotes
         msg = f"{name}: {' '.join(str(text).split())}"
-        if csv is not None and isinstance(error, pa.ArrowInvalid):
+        if not os.path.getsize(name):
+            msg = f"{name}: the file is empty; a CSV file needs a line with the names of its columns."
+        elif csv is not None and isinstance(error, pa.ArrowInvalid):
             _check_lines(name, csv)
             msg = f"{name}: a CSV file needs as many values in each line; give `sep` if no comma separates them; {msg}"
         raise ValueError(msg) from error

@@ -106,7 +106,7 @@ def scan(
             raise ValueError(msg)
         files = find_files(source)
         csv = CsvFormat(sep, decimal)
-        reading = Reading.of(files[0], first_batch(files[0], csv), named, lens, micro_cells)
+        reading = Reading.of(*first_batch(files, csv), named, lens, micro_cells)
         options = {"csv": csv, "workers": validate_workers(workers), "scheduler": scheduler, "output": output}
         with reporting(progress, "reading") as report:
             return _scan_files(files, reading, **options, progress=report)
@@ -187,11 +187,20 @@ def _scan_files(
                 f"{', '.join(columns['prob'])}; name another output, or remove it to read all files again."
             )
             raise ValueError(msg)
-        state.merge(CalibrationState.from_bytes(data))
+        kept = CalibrationState.from_bytes(data)
+        if kept.fingerprint != state.fingerprint:
+            msg = (
+                f"{output} holds a state with other settings, {kept!r}; name another output, or remove it to read all "
+                "files again."
+            )
+            raise ValueError(msg)
+        state.merge(kept)
+    elif output is not None:
+        _require_writable(output)
     marks = {name: FileMark.of(name, output) for name in files}
     left = left_to_read(marks, counted)
-    kept = output if scheduler is None else None
-    unfinished = UnfinishedFiles.of(kept, {name: marks[name] for name in left}, reading)
+    beside = output if scheduler is None else None
+    unfinished = UnfinishedFiles.of(beside, {name: marks[name] for name in left}, reading)
     fragments = [part for name in left for part in fragments_of(name, csv) if not unfinished.has(part)]
     steps = on_threads(fragments, reading, workers) if scheduler is None else on_cluster(fragments, reading, scheduler)
     n_bytes, total = 0, sum(fragment.n_bytes for fragment in fragments)
@@ -216,6 +225,13 @@ def _scan_files(
     if errors:
         raise errors[0]
     return state
+
+
+def _require_writable(output: str | Path) -> None:
+    """Raise OSError before hours of reading if the output cannot be written."""
+    part = Path(f"{output}.part")
+    part.touch()
+    part.unlink()
 
 
 def save(state: CalibrationState, output: str | Path, files: dict[str, Stamp], reading: Reading) -> None:

@@ -27,13 +27,16 @@ from benchmarks import (
     resampled_halves,
     software,
     streaming_cost,
+    studies,
     timing,
     training,
     which_estimator,
 )
 from benchmarks.cases import CASES, disagreement
+from benchmarks.loops import bias as loops_of_studies
 from benchmarks.loops.drawing import RowsAndClasses, RowsAndEvents, alias_tables, generator
 from caltest.simulation import DirichletModel, approximation_study
+from caltest.simulation.studies._estimates import Estimates
 
 DOCS = against.ROOT / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), *against.ROOT.glob("*.md"), against.ROOT / "benchmarks" / "README.md"])
@@ -191,6 +194,16 @@ def test_pages_have_the_tables_of_the_data():
     assert text == folds.with_tables(text, own), "python benchmarks/folds.py --page"
     power = (DOCS / "power.csv").read_text()
     assert (DOCS / "power.md").read_text() == alternatives.page(power), "python benchmarks/power.py --page"
+
+
+@pytest.mark.parametrize("n_samples", [100, 777, 3000])
+def test_studies_and_loops_have_the_same_estimates(n_samples):
+    y, p = loops_of_studies.draw((1, 1), n_samples, np.random.default_rng(0))
+    kinds, cells = loops_of_studies.KINDS, (5, 10, 20)
+    common = {repr(statistic): statistic for statistic in studies.statistics_of(kinds, cells)}
+    own = Estimates(caltest.Canonical(), common).of_many(y[None], np.column_stack([1 - p, p])[None])[0]
+    for loop in (loops_of_studies.plain_estimates, loops_of_studies.tuned_estimates):
+        np.testing.assert_allclose(own, loop(y, p, cells, kinds), rtol=1e-12, atol=1e-15)
 
 
 def test_tables_are_in_the_order_of_the_data():

@@ -121,6 +121,7 @@ for model in (caltest.simulation.GaussianMixture1D(), caltest.simulation.BentPos
 )):
     for partition in (EqualWidth(5), caltest.EqualMass(5)):
         caltest.simulation.bias_study(model, [ECE(partition), caltest.SquaredL2(partition)], [40, 70], 3, rng=0)
+    caltest.simulation.bias_study(model, [caltest.GCE("equal-mass"), ECE(caltest.VarianceTree())], [40, 70], 3, rng=0)
 """
 
 

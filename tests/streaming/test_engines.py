@@ -158,16 +158,25 @@ def test_a_worker_of_dask_is_killed(tmp_path):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_draws_the_same_outcomes(tmp_path):
-    """States of more than two outcomes do not depend on who reads which file."""
+    """States of more than two outcomes do not depend on who reads which file, nor on a worker that is killed."""
     distributed = pytest.importorskip("distributed")
     generator = np.random.default_rng(6)
-    for k in range(12):
-        prob = generator.dirichlet([1.0, 2.0, 3.0], 500)
-        columns = {"label": generator.integers(3, size=500), **{f"p_{j}": prob[:, j] for j in range(3)}}
-        pq.write_table(pa.table(columns), tmp_path / f"{k:02}.parquet", row_group_size=200)
+    for k in range(24):
+        prob = generator.dirichlet([1.0, 2.0, 3.0], 20_000)
+        columns = {"label": generator.integers(3, size=20_000), **{f"p_{j}": prob[:, j] for j in range(3)}}
+        pq.write_table(pa.table(columns), tmp_path / f"{k:02}.parquet", row_group_size=8000)
     options = {"lens": Canonical(), "micro_cells": RedrawnCells(EqualWidth(3), 49)}
-    expected = scan(tmp_path, **options)
+    expected, killed = scan(tmp_path, **options), []
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        found = scan(tmp_path, scheduler=cluster.scheduler_address, **options)
+        client = distributed.Client(cluster)
+
+        def kill(done, total):
+            if not killed and done < total:
+                killed.append(done)
+                os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+        found = scan(tmp_path, scheduler=client, progress=kill, **options)
+        client.close()
+    assert killed
     assert found == expected
     assert found.to_bytes() == expected.to_bytes()

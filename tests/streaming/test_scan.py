@@ -72,7 +72,7 @@ def test_a_bad_row_is_named_and_finished_files_are_kept(folder, monkeypatch):
     pq.write_table(pa.table({"label": Y[:10], "prob": P[:10]}), broken)
     with pytest.raises(ValueError, match="changed since"):
         scan(folder, output=output)
-    with pytest.raises(ValueError, match="same settings"):
+    with pytest.raises(ValueError, match="holds a state with other settings"):
         scan(sorted(folder.glob("[012].parquet")), output=output, micro_cells=8192)
 
 
@@ -151,3 +151,23 @@ def test_what_was_kept_of_a_file_that_changed_is_not_counted(tmp_path, monkeypat
 def test_refusals(source, error, words):
     with pytest.raises(error, match=words):
         scan(source)
+
+
+def test_files_without_rows_are_passed_over(folder):
+    pq.write_table(pa.table({"label": Y[:0], "prob": P[:0]}), folder / "00.parquet")
+    (folder / "01.csv").write_text("label,prob\n")
+    assert scan(folder) == CalibrationState().update(Y, P)
+    with pytest.raises(ValueError, match=r"00\.parquet: there are no rows, nor in the other files"):
+        scan([folder / "00.parquet", folder / "01.csv"])
+    (folder / "02.csv").write_text("")
+    with pytest.raises(ValueError, match=r"02\.csv: the file is empty; a CSV file needs a line with the names"):
+        scan(folder / "02.csv")
+    (folder / "none").mkdir()
+    with pytest.raises(ValueError, match="no file for"):
+        scan(folder / "none")
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_anything_is_read(folder, monkeypatch):
+    monkeypatch.setattr(Reading, "state_of", lambda self, part: pytest.fail("it was read"))
+    with pytest.raises(FileNotFoundError):
+        scan(folder, output=folder / "no" / "state.npz")

@@ -11,6 +11,7 @@ from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import apply_calibration_function, apply_distance, outcomes_of_classes
+from caltest.simulation.models._base import Unlabelled
 from caltest.simulation.models._exact import integrate, look
 from caltest.simulation.models._feature_model import FeatureModel, line_of, require_mixture
 from caltest.simulation.models._gaussian_mixture import Mixture
@@ -76,6 +77,11 @@ class BentPosterior(FeatureModel):
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return the predictions ``(n_samples, n_classes)`` at features ``(n_samples, n_features)``."""
         return self._bent(self.distribution.posterior(x))
+
+    def draw_unlabelled(self, n_samples: int, rng: np.random.Generator) -> Unlabelled:
+        """Return features, bent posteriors and posteriors."""
+        x, posterior, _ = self.distribution.draw_unlabelled(n_samples, rng)
+        return Unlabelled(x, self._bent(posterior), posterior)
 
     def calibration_function(self, y_prob: ArrayLike) -> NDArray[np.float64]:
         """Return true class probabilities: the inverse of the map, where it is known.

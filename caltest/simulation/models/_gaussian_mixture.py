@@ -155,7 +155,7 @@ class Mixture(Model):
                 log_density[:, column] = (
                     -np.square(standard).sum(axis=0) / 2 - np.linalg.slogdet(factors[i]).logabsdet + share[i]
                 )
-            log_joint[:, k] = logsumexp(log_density, axis=1)
+            log_joint[:, k] = logsumexp(log_density, axis=1) if len(own) > 1 else log_density[:, 0]
         return log_joint
 
 

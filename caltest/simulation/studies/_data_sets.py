@@ -1,4 +1,4 @@
-"""The data sets of a study: those of some models many at a time from a compiled generator, others one by one."""
+"""The data sets of a study, some at a time: those of some models from a compiled generator, others drawn one by one."""
 
 from __future__ import annotations
 
@@ -71,12 +71,18 @@ def draw_data_sets(model: Model, n_samples: int, seed: int, name: str, replicate
     if type(model) is GaussianMixture1D:
         yield from _compiled(model, n_samples, seed, name, replicates)
         return
+    drawn: list[tuple[Any, ...]] = []
     for replicate in replicates:
         rng = replicate_rng(seed, name, replicate)
         _, y_prob, class_prob = model.draw_unlabelled(n_samples, rng)
         prob, y_true = validated(draw_classes(class_prob, rng), y_prob)
-        given = partial(_same, class_prob), partial(_same, rng)
-        yield DataSets(range(replicate, replicate + 1), y_true[None], prob[None], *given)
+        drawn.append((y_true, prob, class_prob, rng))
+        if len(drawn) * prob.size >= 2 * _OBSERVATIONS or replicate == replicates[-1]:
+            labels, probs, given, rngs = zip(*drawn, strict=True)
+            some = range(replicate + 1 - len(drawn), replicate + 1)
+            arrays = np.stack(labels), np.stack(probs).astype(np.float64, copy=False)
+            yield DataSets(some, *arrays, given.__getitem__, dict(zip(some, rngs, strict=True)).__getitem__)
+            drawn.clear()
 
 
 def _compiled(model: GaussianMixture1D, n_samples: int, seed: int, name: str, replicates: range) -> Iterator[DataSets]:
@@ -93,10 +99,6 @@ def _compiled(model: GaussianMixture1D, n_samples: int, seed: int, name: str, re
         gaussian_events(words[drawn], model.beta0, model.beta1, *_layers(), *arrays)
         class_prob = partial(_posterior, model, x[drawn].copy())
         yield DataSets(some, *arrays[1:], class_prob, partial(replicate_rng, seed, name))
-
-
-def _same(thing: Any, _: int) -> Any:
-    return thing
 
 
 def _posterior(model: GaussianMixture1D, x: NDArray[np.float64], place: int) -> NDArray[np.float64]:

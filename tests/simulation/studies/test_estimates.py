@@ -7,7 +7,8 @@ import caltest
 from caltest import ECE, KS, MCE, SquaredL2
 from caltest.predictions import Edges, EqualMass, EqualWidth, VarianceTree
 from caltest.predictions._sample import make_sample
-from caltest.simulation import GaussianMixture1D
+from caltest.simulation import DirichletModel, GaussianMixture1D
+from caltest.simulation.models._base import Unlabelled
 from caltest.simulation.studies._data_sets import draw_data_sets
 from caltest.simulation.studies._estimates import CommonEstimates, Estimates, is_common
 from caltest.statistics import ACE, GCE, RMSCE, SCE, TACE, ClassConditionalECE, Kuiper
@@ -40,6 +41,21 @@ OF_ALL = (
     *(SCE(4), SCE(closed="right", average="sum"), ACE(4), ACE(3, "equal-width", True, "occupied"), TACE(5, 0.1)),
     *(RMSCE(4), RMSCE(samples_per_cell=6), ClassConditionalECE(4, "observations"), GCE(threshold=0.9)),
 )
+
+LENSES_OF_FOUR = (
+    *(caltest.Canonical(), caltest.Confidence(), caltest.ClassWise(2), caltest.predictions.TopK(2)),
+    *(caltest.predictions.TopRank(2), caltest.predictions.WithinTop(2), caltest.Groups([[0, 1], [2], [3]])),
+)
+
+
+class RoundedModel(DirichletModel):
+    """A model whose predictions are multiples of 1/20."""
+
+    def draw_unlabelled(self, n_samples, rng):
+        x, y_prob, class_prob = super().draw_unlabelled(n_samples, rng)
+        rounded = np.round(20 * y_prob)
+        rounded[np.arange(n_samples), y_prob.argmax(axis=1)] += 20 - rounded.sum(axis=1)
+        return Unlabelled(x, rounded / 20, class_prob)
 
 
 def problems():
@@ -133,13 +149,42 @@ def test_many_data_sets_agree_with_the_statistics_on_the_same_draws():
                 np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12, err_msg=f"{beta} {n_samples}")
 
 
+@pytest.mark.parametrize("lens", LENSES_OF_FOUR, ids=repr)
+def test_data_sets_of_several_classes_agree_with_the_statistics_behind_every_lens(lens):
+    """Entries of classes with few or no top predictions, below thresholds, and tied are among them."""
+    n_outcomes = lens.induced(np.full((1, 4), 0.25)).shape[1]
+    chosen = {repr(s): s for s in (*OF_EVENT, *OF_ALL) if is_common(s, n_outcomes)}
+    estimates, model = Estimates(lens, chosen), RoundedModel(4, 0.2)
+    for n_samples in (1, 7, 300):
+        (drawn,) = draw_data_sets(model, n_samples, 1, "a", range(5))
+        found = estimates.of_many(drawn.y_true, drawn.y_prob)
+        for one in drawn.one_by_one():
+            sample = make_sample(one.y_true, one.y_prob, lens=lens)
+            expected = [float(s.evaluate(sample, sample.outcome)) for s in chosen.values()]
+            np.testing.assert_allclose(found[one.replicate], expected, rtol=1e-11, atol=1e-13)
+
+
+def test_a_data_set_does_not_depend_on_those_that_are_drawn_with_it():
+    model = DirichletModel(3, 0.5)
+    together = [one for some in draw_data_sets(model, 6000, 1, "a", range(7)) for one in some.one_by_one()]
+    assert [one.replicate for one in together] == list(range(7))
+    for one in together:
+        (some,) = draw_data_sets(model, 6000, 1, "a", range(one.replicate, one.replicate + 1))
+        (alone,) = some.one_by_one()
+        np.testing.assert_array_equal(alone.y_true, one.y_true)
+        np.testing.assert_array_equal(alone.y_prob, one.y_prob)
+        np.testing.assert_array_equal(alone.class_prob(), one.class_prob())
+        assert alone.rng.random() == one.rng.random()
+
+
 def test_an_estimate_does_not_depend_on_the_others_and_other_data_sets():
     """To the last bit: with cells of equal mass data sets are sorted, without them they are not."""
-    among = Estimates(caltest.Canonical(), {repr(s): s for s in OF_EVENT})
+    every = (*OF_EVENT, *OF_ALL)
+    among = Estimates(caltest.Canonical(), {repr(s): s for s in every})
     for n_samples in (3, 500, 5000):
         (drawn,) = draw_data_sets(GaussianMixture1D(1, 1), n_samples, 1, "a", range(4))
         found = among.of_many(drawn.y_true, drawn.y_prob)[2]
-        for place, statistic in enumerate(OF_EVENT):
+        for place, statistic in enumerate(every):
             alone = Estimates(caltest.Canonical(), {"alone": statistic})
             assert alone.of_many(drawn.y_true[2:3], drawn.y_prob[2:3])[0, 0] == found[place], (n_samples, statistic)
 
