@@ -59,12 +59,12 @@ class TrainedClassifier(FeatureModel):
         "logistic regression", "naive Bayes", "support vector" or "random forest": a classifier of the paper, with
         scikit-learn's defaults. The probabilities of the support vector classifier are those of
         ``CalibratedClassifierCV(SVC(), ensemble=False)``, Platt's method fitted to five folds for each class. Or an
-        estimator with ``fit`` and ``predict_proba``, of which a clone is trained; give it a ``random_state`` if it
-        draws random numbers.
+        estimator with ``fit`` and ``predict_proba``, of which a clone is trained, with ``seed`` for every
+        ``random_state`` that is None.
     n_train : int
         Number of training observations; 300 in the paper. Every class needs at least five of them.
     seed : int
-        Seed of the training sample and of the random forest.
+        Seed of the training sample and of estimators that draw random numbers.
 
     Raises
     ------
@@ -293,11 +293,19 @@ def _is_estimator(kind: Any) -> bool:
     return not isinstance(kind, type) and hasattr(kind, "fit") and hasattr(kind, "predict_proba")
 
 
+def _is_seed(name: str) -> bool:
+    """Return whether a parameter is the source of randomness of an estimator, or of one within it."""
+    return name.rpartition("__")[2] == "random_state"
+
+
 def _untrained(kind: Any, seed: int) -> Any:
     if _is_estimator(kind):
         from sklearn.base import clone
 
-        return clone(kind)
+        made = clone(kind)
+        # Every process trains it again, and must find the same classifier.
+        free = [name for name, value in made.get_params().items() if value is None and _is_seed(name)]
+        return made.set_params(**dict.fromkeys(free, seed)) if free else made
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression

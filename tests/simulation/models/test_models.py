@@ -16,6 +16,10 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import betaln, expit, xlogy
 from scipy.stats import beta, norm
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import caltest
 from caltest import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
@@ -718,6 +722,27 @@ def test_both_truths_agree_within_their_errors():
     assert [part["value"] for part in told["level_set"]] == [found.value for found in report.level_set]
     (only,) = model.truth([Confidence()], n_samples=2000, rng=0).lens_names
     assert only == "Confidence()"
+
+
+def test_an_estimator_without_a_seed_is_the_same_in_every_process():
+    """A process that trains it again must not find another classifier, also not within a pipeline."""
+    forest = RandomForestClassifier(5)
+    for estimator in (forest, make_pipeline(StandardScaler(), forest)):
+        model = TrainedClassifier(MIXTURE, estimator, 100, seed=3)
+        found = []
+        for _ in range(2):
+            trained.trained.cache_clear()
+            found.append(model.draw(50, 0).y_prob)
+        np.testing.assert_array_equal(*found)
+        same = TrainedClassifier(MIXTURE, clone(estimator).set_params(**seeds(estimator, 3)), 100, seed=3)
+        np.testing.assert_array_equal(same.draw(50, 0).y_prob, found[0])
+        chosen = TrainedClassifier(MIXTURE, clone(estimator).set_params(**seeds(estimator, 4)), 100, seed=3)
+        assert (chosen.draw(50, 0).y_prob != found[0]).any(), "a seed that is given is kept"
+    assert forest.random_state is None, "the estimator itself is not changed"
+
+
+def seeds(estimator, seed):
+    return {name: seed for name in estimator.get_params() if name.endswith("random_state")}
 
 
 def test_a_forest_repeats_its_predictions_and_is_known_through_the_whole():
