@@ -181,6 +181,7 @@ def run_test_of_state(options: argparse.Namespace) -> int:
     from caltest.results._decision import rejects
 
     state = read_state(options.file)
+    curve = None if options.plot is None else state.curve()  # refused before anything is printed
     draws = {} if options.resamples is None else {"n_resamples": options.resamples}
     if options.seed or isinstance(state.micro_cells, int):  # a state of more outcomes has its draws and refuses a seed
         draws["rng"] = options.seed
@@ -188,9 +189,9 @@ def run_test_of_state(options: argparse.Namespace) -> int:
     facts = {"source": str(options.file), "n_samples": state.n_samples, "lens": repr(state.lens)}
     shown = json.dumps({"data": facts, **result.to_dict()}, indent=2, allow_nan=False) if options.json else str(result)
     print(shown, flush=True)
-    if options.plot is not None:
+    if curve is not None:
         from caltest.plotting._reliability import save_reliability
 
-        save_reliability(state.curve(), options.plot)
+        save_reliability(curve, options.plot)
         print(f"reliability diagram written to {options.plot}", file=sys.stderr)
     return int(options.exit_code and rejects(result.pvalue, options.alpha))

@@ -142,11 +142,11 @@ def watch(
         1 after an alarm, 0 at the end without one.
     """
     lines = _Lines(options)
-    shown, told = 0, False
+    shown, alarm_shown = 0, None
     for monitor in lines.updates(_complete_lines(read, wait)):
         result = monitor.result()
-        if result.alarm is not None and not told:
-            told = True
+        if result.alarm is not None and alarm_shown is None:
+            alarm_shown = result.n_samples
             _show(result, options, show)
             if not options.keep_going:
                 return ALARM
@@ -156,8 +156,9 @@ def watch(
     if lines.monitor is None:
         msg = f"{lines.name}: there are no observations in it"
         raise ValueError(msg)
-    _show(lines.monitor.result(), options, show)
-    return ALARM if told else 0
+    if alarm_shown != lines.monitor.n_samples:  # otherwise the same report was printed last
+        _show(lines.monitor.result(), options, show)
+    return 0 if alarm_shown is None else ALARM
 
 
 def _show(

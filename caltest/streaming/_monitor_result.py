@@ -78,6 +78,8 @@ class MonitorResult(Result):
     def conclusion(self) -> str:
         """Whether there was an alarm, when and in which direction, in a few sentences."""
         level = percent(self.alpha)
+        if not self.n_samples:
+            return "There are no observations yet."
         if self.alarm is None:
             return (
                 f"No alarm in {counted(self.n_samples, ',')}: calibration is not rejected at the {level} level. This "

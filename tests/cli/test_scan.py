@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from caltest import Canonical
 from caltest.cli import main
 from caltest.streaming import CalibrationState
 
@@ -129,3 +130,12 @@ def test_a_file_without_a_column_and_a_broken_state_are_named(tmp_path, capsys):
     assert main(["scan", str(tmp_path / "a.csv"), "-o", str(state)]) == 2
     assert f"{state}: data must be the bytes of a calibration state" in (error := capsys.readouterr().err)
     assert "Name another output, or remove it to read all files again" in error
+
+
+def test_a_picture_that_a_state_does_not_have_is_refused_before_its_report(tmp_path, capsys):
+    state = CalibrationState(3, Canonical()).update([0, 1], [[0.5, 0.25, 0.25]] * 2)
+    (tmp_path / "whole.npz").write_bytes(state.to_bytes())
+    assert main(["test", str(tmp_path / "whole.npz"), "--plot", str(tmp_path / "x.png")]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "a reliability curve needs a lens with two outcomes" in err

@@ -67,6 +67,13 @@ def test_a_calm_file_ends_or_is_stopped(follow, drifting, run, tmp_path):
     assert str(caltest.CalibrationMonitor().update(*calm)) in out
 
 
+def test_the_report_of_an_alarm_is_not_printed_again_at_the_end(follow, drifting, run, tmp_path):
+    follow([csv_of(*drifting)])
+    code, out, _ = run("watch", tmp_path / "data.csv", "--once", "--keep-going")
+    assert code == 1
+    assert out.count("Alarm at observation") == 1
+
+
 def test_json_lines_and_after_the_alarm(follow, drifting):
     y_true, y_prob = drifting
     texts = np.array(["cat", "dog"])[y_true]

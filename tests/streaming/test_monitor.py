@@ -272,7 +272,7 @@ def test_a_refused_batch_changes_nothing():
 def test_what_it_prints():
     y_true, y_prob = calibrated("vague", 500)
     monitor = CalibrationMonitor(alpha=0.01)
-    assert "No alarm in 0 observations" in str(monitor)
+    assert "There are no observations yet." in str(monitor)
     monitor.update(y_true, y_prob).update(np.ones(100, dtype=int), y_prob[:100])
     printed = str(monitor).splitlines()
     assert printed[0] == "Calibration monitor (whole prediction, 600 observations)"

@@ -403,7 +403,7 @@ def test_the_truth_of_a_calibrated_model_is_0():
     assert study.truth["miscalibration"].tolist() == [0.0]
 
 
-def test_under_confidence_is_separated():
+def test_under_confidence_is_separated(monkeypatch):
     study = power_study(
         {"t": temperature}, [0.8, 1.0, 1.25], [caltest.TemperatureScore()], 30, 4, n_resamples=19, rng=0
     )
@@ -423,6 +423,7 @@ def test_under_confidence_is_separated():
         assert len(ax.containers) == 1
         assert "10 % level" in ax.get_legend_handles_labels()[1]
     plt.close("all")
+    monkeypatch.setenv("COLUMNS", "100")
     assert "under-confident" in str(study)
     told = json.loads(json.dumps(study.to_dict(), allow_nan=False))
     assert [row["direction"] for row in told["truth"]] == truth["direction"].tolist()
