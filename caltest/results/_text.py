@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import textwrap
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ from caltest.results._description import Description, Table
 NARROWEST, WIDEST, USUAL = 80, 120, 100  # columns
 _WIDEST_WORD = 30  # that a table is not to break
 _NARROWEST_TEXT, _GAP = 10, 2  # columns of a text in a table that is too wide, and between the columns of the table
+_PIECE, _INNER = re.compile(r"[^\s=,-]*[=,-]+|[^\s=,-]+"), re.compile(r"[^(]*\(|[^(]+")
 
 
 def terminal_width() -> int:
@@ -42,11 +44,12 @@ def _lines(table: Table, width: int) -> list[str]:
     from rich.table import Table as Grid
 
     grid = Grid(box=None, pad_edge=False, padding=(0, 1, 0, 1), header_style="", show_edge=False)
-    for column, (name, columns) in enumerate(zip(table.head, _widths(table, width), strict=True)):
+    widths = _widths(table, width)
+    for column, (name, columns) in enumerate(zip(table.head, widths, strict=True)):
         justify = "left" if table.is_left(column) else "right"
-        grid.add_column(name, justify=justify, overflow="fold", width=columns)  # type: ignore[arg-type]
+        grid.add_column(_fold(name, columns), justify=justify, overflow="fold", width=columns)  # type: ignore[arg-type]
     for row in table.rows:
-        grid.add_row(*row)
+        grid.add_row(*(_fold(cell, columns) for cell, columns in zip(row, widths, strict=True)))
     page = StringIO()
     options: dict[str, Any] = {"color_system": None, "legacy_windows": False, "markup": False, "highlight": False}
     Console(file=page, width=width - 1, emoji=False, **options).print(grid)
@@ -56,16 +59,37 @@ def _lines(table: Table, width: int) -> list[str]:
 def _widths(table: Table, width: int) -> list[int]:
     """Return the widths of the columns of a table that fits: long cells are folded, and nothing is cut off.
 
-    The widest columns become narrower first: at first between words, then words of texts, at last numbers.
+    The widest columns become narrower first: at first between words, then between pieces of code, then within pieces
+    of texts, at last numbers.
     """
     from rich.cells import cell_len
 
     cells = [[name, *(row[k] for row in table.rows)] for k, name in enumerate(table.head)]
     widths = [max(map(cell_len, column)) for column in cells]
     words = [min(max(map(cell_len, " ".join(column).split()), default=0), _WIDEST_WORD) for column in cells]
-    texts = [_NARROWEST_TEXT if table.is_left(k) else least for k, least in enumerate(words)]
+    pieces = [max(map(cell_len, _PIECE.findall(" ".join(column))), default=0) for column in cells]
+    pieces = [min(own) if table.is_left(k) else own[0] for k, own in enumerate(zip(words, pieces, strict=True))]
+    texts = [min(_NARROWEST_TEXT, own) if table.is_left(k) else own for k, own in enumerate(pieces)]
     room = width - 1 - _GAP * (len(widths) - 1)
-    for least in (words, texts, [1] * len(widths)):
+    for least in (words, pieces, texts, [1] * len(widths)):
         while sum(widths) > room and (wide := [k for k, value in enumerate(widths) if value > least[k]]):
             widths[max(wide, key=widths.__getitem__)] -= 1
     return widths
+
+
+def _fold(text: str, width: int) -> str:
+    """Return a text in lines of a width: broken between words, then after marks of code, then before what is in ()."""
+    from rich.cells import cell_len
+
+    lines = [""]
+    for word in text.split(" "):
+        gap = " " if lines[-1] else ""
+        parts = [word] if cell_len(word) <= width else _PIECE.findall(word)
+        parts = [part for whole in parts for part in ([whole] if cell_len(whole) <= width else _INNER.findall(whole))]
+        for part in parts:
+            if lines[-1] and cell_len(lines[-1] + gap + part) > width:
+                lines.append(part)
+            else:
+                lines[-1] += gap + part
+            gap = ""
+    return "\n".join(lines)

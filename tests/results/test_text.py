@@ -113,3 +113,12 @@ def test_join():
     assert join(["a"]) == "a"
     assert join(["a", "b"]) == "a and b"
     assert join(iter(["a", "b", "c"])) == "a, b and c"
+
+
+def test_code_in_a_table_is_broken_after_its_marks():
+    rows = [("ECE(partition=EqualWidth(15))", "under-confident", "1" * 20, "2" * 20)] * 2
+    text = to_text(Description("Title", (), [Table(("statistic", "direction", "a", "b"), rows)]), 80)
+    lines = [line.split()[:1] for line in text.splitlines()]
+    assert ["ECE(partition="] in lines
+    assert ["EqualWidth(15))"] in lines
+    assert "1" * 20 in text
