@@ -20,7 +20,7 @@ class FileMark(NamedTuple):
     path : str
         From the folder of the output, so that folders can be moved together.
     stamp : list
-        Name, size, time of change and hash of the content.
+        Name, size, time of change and hash of the content. The name is not that of a symbolic link to the file.
     """
 
     path: str
@@ -34,13 +34,14 @@ class FileMark(NamedTuple):
             path = os.path.relpath(real, os.path.dirname(os.path.realpath(output or "")))
         except ValueError:  # another drive
             path = real
-        return cls(Path(path).as_posix(), [Path(name).name, facts.st_size, facts.st_mtime_ns, content_hash(name)])
+        return cls(Path(path).as_posix(), [own_name(name), facts.st_size, facts.st_mtime_ns, content_hash(name)])
 
 
-def left_to_read(marks: Mapping[str, FileMark], counted: Mapping[str, Stamp]) -> list[str]:
-    """Return the files that are not counted yet, given the stamps of those that are, by path.
+def left_to_read(marks: Mapping[str, FileMark], counted: Mapping[str, Stamp]) -> tuple[list[str], dict[str, Stamp]]:
+    """Return the files that are not counted yet, and the stamps of those that are, by the paths that they have now.
 
-    A file at a new path is known by its stamp, unless the file that had it is at its place.
+    A file at a new path is known by its stamp, unless the file that had it is at its place. Its new path is kept, so
+    that a later change of it is noticed there; of several copies only one is the file that was moved.
 
     Raises
     ------
@@ -52,8 +53,25 @@ def left_to_read(marks: Mapping[str, FileMark], counted: Mapping[str, Stamp]) ->
         msg = f"{changed} was changed since the output was written; remove the output to read all files again."
         raise ValueError(msg)
     here = {mark.path for mark in marks.values()}
-    moved = [stamp for path, stamp in counted.items() if path not in here]
-    return [name for name, mark in marks.items() if mark.path not in counted and mark.stamp not in moved]
+    gone: dict[tuple[int | str, ...], list[str]] = {}
+    for path, stamp in counted.items():
+        if path not in here:
+            gone.setdefault(tuple(stamp), []).append(path)
+    left, known = [], dict(counted)
+    for name, mark in marks.items():
+        if mark.path in counted:
+            continue
+        before = gone.get(tuple(mark.stamp))
+        if before:
+            known[mark.path] = known.pop(before.pop())
+        else:
+            left.append(name)
+    return left, known
+
+
+def own_name(name: str) -> str:
+    """Return the last part of the path of a file, also where a symbolic link of another name was given."""
+    return os.path.basename(os.path.realpath(name))
 
 
 def content_hash(name: str) -> str:

@@ -19,7 +19,7 @@ from caltest.predictions.files._read import from_table
 from caltest.predictions.files._table import Table
 from caltest.predictions.files._text import check_separator
 from caltest.streaming._csv_format import CsvFormat
-from caltest.streaming._file_marks import content_hash
+from caltest.streaming._file_marks import content_hash, own_name
 from caltest.streaming._redrawn_cells import RedrawnCells
 from caltest.streaming._state import CalibrationState
 
@@ -161,7 +161,7 @@ def fragments_of(name: str, csv: CsvFormat) -> list[Fragment]:
     """Return the fragments of a file, in their order."""
     size = os.stat(name).st_size
     # Without the folder, so that a file has the same draws by every path, and is noticed if it is counted twice.
-    source = f"{Path(name).name} {content_hash(name)}"
+    source = f"{own_name(name)} {content_hash(name)}"
     if _FORMATS[Path(name).suffix] != "parquet":
         return [Fragment(name, 1, (), 0, size, source, csv)]
     with _named(name), _open(name) as file:

@@ -198,7 +198,10 @@ def _scan_files(
     elif output is not None:
         _require_writable(output)
     marks = {name: FileMark.of(name, output) for name in files}
-    left = left_to_read(marks, counted)
+    left, known = left_to_read(marks, counted)
+    if known != counted:  # files were moved
+        counted = known
+        save(state, output, counted, reading)
     beside = output if scheduler is None else None
     unfinished = UnfinishedFiles.of(beside, {name: marks[name] for name in left}, reading)
     fragments = [part for name in left for part in fragments_of(name, csv) if not unfinished.has(part)]

@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
+from caltest.predictions import Canonical
 from caltest.streaming import CalibrationState, scan
 
 pa = pytest.importorskip("pyarrow")
@@ -63,3 +64,33 @@ def test_a_change_is_noticed_by_every_path(data):
     for source in ("data", data):
         with pytest.raises(ValueError, match=r"0\.parquet was changed since the output was written; remove the output"):
             scan(source, output="state.npz")
+
+
+def test_a_link_of_another_name_is_the_file(data, tmp_path):
+    """Draws of outcomes are those of the file too."""
+    (tmp_path / "link.parquet").symlink_to(data / "0.parquet")
+    assert scan(tmp_path / "link.parquet", output="state.npz").n_samples == 100
+    assert scan(tmp_path / "link.parquet", output="linked.npz") == scan("data/0.parquet", output="linked.npz")
+    k = np.arange(100)
+    pq.write_table(pa.table({"label": k % 3, "p0": k / 200, "p1": k / 200, "p2": 1 - k / 100}), tmp_path / "3.parquet")
+    (tmp_path / "link3.parquet").symlink_to(tmp_path / "3.parquet")
+    assert scan(tmp_path / "link3.parquet", lens=Canonical()) == scan(tmp_path / "3.parquet", lens=Canonical())
+
+
+def test_a_file_that_was_moved_is_watched_at_its_new_path(data):
+    (data / "1.parquet").unlink()
+    shutil.move(data, "new")
+    assert scan("new", output="state.npz").n_samples == 100
+    pq.write_table(pa.table({"label": Y[100:], "prob": P[100:]}), "new/0.parquet")
+    with pytest.raises(ValueError, match="was changed since"):
+        scan("new", output="state.npz")
+
+
+def test_one_of_several_copies_is_the_file_that_was_moved(data):
+    """The state is that of a scan that was not interrupted."""
+    (data / "1.parquet").unlink()
+    for name in ("new/a", "new/b"):
+        shutil.copytree(data, name)
+    shutil.rmtree(data)
+    assert scan("new", output="state.npz") == scan("new")
+    assert scan("new", output="state.npz").n_samples == 200
