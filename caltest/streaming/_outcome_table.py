@@ -168,5 +168,5 @@ def _number(high: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.float
 
 
 def _key(rng: int, source: str) -> np.uint64:
-    digest = hashlib.sha256(f"{rng} {source}".encode()).digest()
+    digest = hashlib.sha256(f"{rng} {source}".encode(errors="surrogatepass")).digest()
     return np.frombuffer(digest[:8], dtype="<u8")[0]

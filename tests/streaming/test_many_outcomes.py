@@ -368,3 +368,10 @@ def test_the_least_probabilities_score_as_in_memory():
     two = CalibrationState().update([1, 0], [5e-324, 0.5])
     expected = caltest.calibration_error([1, 0], [5e-324, 0.5], statistic=score)
     np.testing.assert_allclose(two.error(score), expected, rtol=1e-12)
+
+
+def test_a_source_may_have_any_text():
+    """Names of files that are no UTF-8 have such characters."""
+    state = CalibrationState(3, caltest.Canonical()).update([0], [[0.5, 0.25, 0.25]], source="\udcff\0é")
+    assert CalibrationState.from_bytes(state.to_bytes()) == state
+    assert state.test().pvalue > 0
