@@ -105,7 +105,7 @@ def is_state(path: Path | None) -> bool:
     """Return whether a file is an NPZ archive that was written as a state."""
     import zipfile
 
-    if path is None or path.suffix != ".npz" or not path.is_file():
+    if path is None or not path.is_file():
         return False
     try:
         with zipfile.ZipFile(path) as archive:

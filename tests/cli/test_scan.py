@@ -139,3 +139,10 @@ def test_a_picture_that_a_state_does_not_have_is_refused_before_its_report(tmp_p
     out, err = capsys.readouterr()
     assert out == ""
     assert "a reliability curve needs a lens with two outcomes" in err
+
+
+def test_a_state_may_have_any_name(tmp_path, capsys):
+    state = tmp_path / "state"
+    state.write_bytes(CalibrationState().update([0, 1], [0.25, 0.5]).to_bytes())
+    assert main(["test", str(state)]) == 0
+    assert "Calibration test of a state" in capsys.readouterr().out
