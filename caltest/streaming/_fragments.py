@@ -127,10 +127,11 @@ def find_files(source: Any) -> list[str]:
     found: set[str] = set()
     for one in [source] if is_path(source) else source:
         path = Path(one)
-        if path.is_dir():
-            found.update(str(p) for p in path.rglob("*") if p.suffix in _FORMATS)
-        else:
-            found.update([str(path)] if path.is_file() else glob(str(path), recursive=True))
+        for place in [path] if path.exists() else map(Path, glob(str(path), recursive=True)):
+            # Spark names folders like files. A link to no file is kept, so that reading names it.
+            inside = place.rglob("*") if place.is_dir() else ()
+            found.update([str(p) for p in inside if p.suffix in _FORMATS and not p.is_dir()])
+            found.update([] if place.is_dir() else [str(place)])
     wrong = next((name for name in sorted(found) if Path(name).suffix not in _FORMATS), None)
     if not found or wrong is not None:
         got = f"the file {wrong}" if wrong else f"no file for {source!r}"

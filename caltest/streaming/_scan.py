@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -85,8 +86,9 @@ def scan(
         If ``source`` is none of these, or ``scheduler`` is no address and no client.
     ValueError
         If there are no such files or columns, or ``sep`` or ``decimal`` is no such mark; if a value is refused,
-        naming file, row group and row; if ``output`` holds a state with other settings or columns, or of files
-        that have changed since; if ``output`` or ``scheduler`` is given with a source that is no file.
+        naming file, row group and row; if ``output`` holds a state with other settings or columns, of files that
+        have changed since, or one that was merged; if ``output`` or ``scheduler`` is given with a source that is no
+        file.
 
     See Also
     --------
@@ -172,28 +174,10 @@ def _arrow_batches(table: Any) -> Iterator[Any]:
 def _scan_files(
     files: list[str], reading: Reading, *, csv: CsvFormat, workers: int, scheduler: Any, output: Any, progress: Progress
 ) -> CalibrationState:
+    output = None if output is None else os.path.realpath(output)  # a symbolic link is not replaced by a file
     state, counted = reading.empty(), dict[str, Stamp]()
     if output is not None and Path(output).exists():
-        data = Path(output).read_bytes()
-        try:
-            more = unpack(data)[2]
-        except ValueError as error:
-            msg = f"{output}: {error} Name another output, or remove it to read all files again."
-            raise ValueError(msg) from None
-        counted, columns = more.get("files", {}), more.get("columns", reading.columns)
-        if columns != reading.columns:
-            msg = (
-                f"{output} holds a state of other columns, label {columns['label']!r} and probabilities "
-                f"{', '.join(columns['prob'])}; name another output, or remove it to read all files again."
-            )
-            raise ValueError(msg)
-        kept = CalibrationState.from_bytes(data)
-        if kept.fingerprint != state.fingerprint:
-            msg = (
-                f"{output} holds a state with other settings, {kept!r}; name another output, or remove it to read all "
-                "files again."
-            )
-            raise ValueError(msg)
+        kept, counted = _before(output, reading)
         state.merge(kept)
     elif output is not None:
         _require_writable(output)
@@ -228,6 +212,37 @@ def _scan_files(
     if errors:
         raise errors[0]
     return state
+
+
+def _before(output: str, reading: Reading) -> tuple[CalibrationState, dict[str, Stamp]]:
+    """Return the state of earlier scans into an output, and the stamps of its files, by path."""
+    data = Path(output).read_bytes()
+    try:
+        more = unpack(data)[2]
+    except ValueError as error:
+        msg = f"{output}: {error} Name another output, or remove it to read all files again."
+        raise ValueError(msg) from None
+    if "files" not in more:
+        msg = (
+            f"{output} holds a state that does not know its files, of `caltest merge` or `to_bytes`, so that some "
+            "could be counted twice; name another output, and merge both."
+        )
+        raise ValueError(msg)
+    columns = more["columns"]
+    if columns != reading.columns:
+        msg = (
+            f"{output} holds a state of other columns, label {columns['label']!r} and probabilities "
+            f"{', '.join(columns['prob'])}; name another output, or remove it to read all files again."
+        )
+        raise ValueError(msg)
+    kept = CalibrationState.from_bytes(data)
+    if kept.fingerprint != reading.empty().fingerprint:
+        msg = (
+            f"{output} holds a state with other settings, {kept!r}; name another output, or remove it to read all "
+            "files again."
+        )
+        raise ValueError(msg)
+    return kept, more["files"]
 
 
 def _require_writable(output: str | Path) -> None:

@@ -58,7 +58,11 @@ class UnfinishedFiles:
             more = unpack(data)[2]
             name = names.get(more["file"])
             if name is not None and marks[name].stamp == more["stamp"] and more["columns"] == reading.columns:
-                found._states[name] = reading.empty().merge(CalibrationState.from_bytes(data))
+                state = CalibrationState.from_bytes(data)
+                if state.fingerprint != reading.empty().fingerprint:
+                    msg = f"{found.path} holds rows of {name} in {state!r}; choose the same settings, or remove it."
+                    raise ValueError(msg)
+                found._states[name] = state
                 found._read[name] = more["read"]
         return found
 

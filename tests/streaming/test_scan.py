@@ -126,7 +126,7 @@ def test_what_was_kept_of_a_file_that_changed_is_not_counted(tmp_path, monkeypat
     with pytest.raises(ValueError, match="row group"):
         scan(file, output=output)
     assert kept.exists()
-    with pytest.raises(ValueError, match="same settings"):
+    with pytest.raises(ValueError, match=r"holds rows of .*4096.*; choose the same settings, or remove it"):
         scan(file, output=output, micro_cells=8192)
     whole = kept.read_bytes()
     kept.write_bytes(whole[:100])
@@ -171,3 +171,35 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_is_read(fol
     monkeypatch.setattr(Reading, "state_of", lambda self, part: pytest.fail("it was read"))
     with pytest.raises(FileNotFoundError):
         scan(folder, output=folder / "no" / "state.npz")
+
+
+def test_folders_may_be_named_like_files(tmp_path):
+    """As Spark names them."""
+    (tmp_path / "rows.parquet").mkdir()
+    pq.write_table(pa.table({"label": Y, "prob": P}), tmp_path / "rows.parquet" / "part-0.parquet")
+    for source in (tmp_path, tmp_path / "rows.parquet", tmp_path / "*.parquet"):
+        assert scan(source) == CalibrationState().update(Y, P)
+    (tmp_path / "lost.parquet").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match=r"lost\.parquet"):
+        scan(tmp_path)
+
+
+def test_an_output_may_be_a_symbolic_link(folder, tmp_path):
+    (tmp_path / "there").mkdir()
+    output = tmp_path / "link.npz"
+    output.symlink_to(tmp_path / "there" / "state.npz")
+    state = scan(folder, output=output)
+    assert output.is_symlink()
+    assert CalibrationState.from_bytes((tmp_path / "there" / "state.npz").read_bytes()) == state
+
+
+def test_an_output_that_does_not_know_its_files_is_refused(folder, tmp_path):
+    """A merged state might hold the files that are scanned."""
+    output = tmp_path / "state.npz"
+    output.write_bytes(scan(folder).to_bytes())
+    with pytest.raises(ValueError, match=r"state\.npz holds a state that does not know its files"):
+        scan(folder, output=output)
+    output.write_bytes(b"label,prob\n")
+    with pytest.raises(ValueError, match=r"state\.npz: `data` must be the bytes of a calibration state"):
+        scan(folder, output=output)
+    assert output.read_bytes() == b"label,prob\n"
