@@ -149,6 +149,7 @@ def _counted(n_samples: int) -> str:
 
 def _merge(options: argparse.Namespace) -> int:
     first, *others = states = [read_state(path) for path in options.states]
+    _refuse_common_files(options.states)
     for k, state in enumerate(states):
         same = next((path for path, other in zip(options.states[:k], states[:k], strict=True) if other == state), None)
         if same is not None and state.n_samples:
@@ -156,9 +157,25 @@ def _merge(options: argparse.Namespace) -> int:
             say("note", f"{same} and {options.states[k]} hold the same sums; {words}.")
     for other in others:
         first.merge(other)
-    options.output.write_bytes(first.to_bytes())
+    part = Path(f"{options.output}.part")
+    part.write_bytes(first.to_bytes())
+    part.replace(options.output)
     print(f"{_counted(first.n_samples)} in {options.output}")
     return 0
+
+
+def _refuse_common_files(states: Iterable[Path]) -> None:
+    """Raise ValueError if two states hold the same file, as far as they know their files."""
+    from caltest.streaming._state_file import unpack
+
+    holder: dict[tuple[int | str, ...], Path] = {}
+    for path in states:
+        for stamp in map(tuple, unpack(path.read_bytes())[2].get("files", {}).values()):
+            if stamp in holder:
+                words = "its observations would be counted twice"
+                msg = f"{holder[stamp]} and {path} both hold the file {stamp[0]}: {words}; merge one of them"
+                raise ValueError(msg)
+            holder[stamp] = path
 
 
 def refuse_options_of_files(options: argparse.Namespace, names: Iterable[str]) -> None:

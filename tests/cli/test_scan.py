@@ -91,6 +91,21 @@ def test_a_state_that_is_merged_twice_is_noted(tmp_path, capsys):
     assert "reliability diagram written to" in capsys.readouterr().err
 
 
+def test_states_that_share_a_file_are_not_merged(tmp_path, capsys):
+    for name, p in (("x", 0.25), ("y", 0.5), ("z", 0.75)):
+        (tmp_path / f"{name}.csv").write_text(f"label,prob\n0,{p}\n1,{p}\n")
+    for output, names in (("a", "xy"), ("b", "yz"), ("c", "z")):
+        files = [str(tmp_path / f"{name}.csv") for name in names]
+        assert main(["scan", *files, "-o", str(tmp_path / f"{output}.npz")]) == 0
+    one, other, disjoint = (str(tmp_path / f"{name}.npz") for name in "abc")
+    merged = tmp_path / "all.npz"
+    assert main(["merge", one, other, "-o", str(merged)]) == 2
+    assert f"{one} and {other} both hold the file y.csv" in capsys.readouterr().err
+    assert not merged.exists()
+    assert main(["merge", one, disjoint, "-o", str(merged)]) == 0
+    assert CalibrationState.from_bytes(merged.read_bytes()).n_samples == 6
+
+
 NAMED = "p_dog,animal,p_cat,p_eel\n0.5,dog,0.25,0.25\n0.25,eel,0.25,0.5\n0.25,cat,0.5,0.25\n"
 
 
