@@ -53,9 +53,8 @@ POPULATION_VIEWS = tuple(
 )
 POPULATION_TESTS = ("ECE", "KS", "Kuiper", "Omnibus", "SquaredL2", "SKCE", "TCal", "CoxScore", "HosmerLemeshow")
 """What is measured on populations of practice, besides the ECE in 15 equal-width cells, and by Monte Carlo only."""
-POPULATION_SHARE = 0.1
-"""Of the data sets of other cells, beyond `POPULATION_FULL` observations."""
-POPULATION_FULL = 500
+POPULATION_SHARES = {2_000: 0.1}
+"""Of the data sets of other cells; all of them at the other sizes."""
 FEWEST = 100
 """Of fewer data sets a rate says nothing."""
 
@@ -208,9 +207,8 @@ class Cell:
 def cells(replicates: int = REPLICATES, shares: Sequence[float] = (1.0,) * len(SIZES)) -> Iterator[Cell]:
     """Yield all cells, the cheap sizes first; of each size a share of the data sets is drawn."""
     for n, share in zip(SIZES, shares, strict=True):
-        fewer = POPULATION_SHARE if n > POPULATION_FULL else 1.0
         parts = [(view, entries(), 1.0) for view in VIEWS]
-        parts += [(view, population_entries(), fewer) for view in POPULATION_VIEWS]
+        parts += [(view, population_entries(), POPULATION_SHARES.get(n, 1.0)) for view in POPULATION_VIEWS]
         for (model, lens), everything, part in parts:
             groups: dict[tuple[str, int], dict[str, object]] = {}
             for entry in everything:
