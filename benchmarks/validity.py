@@ -1,7 +1,7 @@
 """Measure how often every test rejects calibrated models, and write ``docs/validity.csv`` and ``docs/validity.md``.
 
 ``python benchmarks/validity.py --out DIR`` keeps every finished part in DIR, and goes on there when it was stopped; it
-takes about an hour on two processors, and 2.4 hours with ``--shares 1 1 1 0.2 2`` of a certificate. ``--replicates``
+takes about an hour on two processors, and 2.6 hours with ``--shares 1 1 1 0.2 2`` of a certificate. ``--replicates``
 draws fewer data sets, ``--cells`` selects by a part of a cell's name, ``--page`` writes the page from the data that is
 there.
 """
