@@ -183,6 +183,15 @@ def _grow(
 
 
 @kernel
+def _fit(values, block_start, drawn, before, limits, nodes, variance, starts):
+    """Fill ``starts`` with the first rows of the leaves, and the rest with the number of rows."""
+    n_cells = _grow(values, block_start, drawn, before, *limits, False, nodes, variance, starts)
+    if n_cells < 0:
+        n_cells = _grow(values, block_start, drawn, before, *limits, True, nodes, variance, starts)
+    starts[n_cells:] = values.size
+
+
+@kernel
 def grow_trees(values, min_rows, min_leaf, balanced, max_cells):
     """Return ``(n_replicates, max_cells + 1)`` as `fit_trees`, of data sets ``values (n_replicates, n_samples)``."""
     n_replicates, n_samples = values.shape
@@ -197,14 +206,8 @@ def grow_trees(values, min_rows, min_leaf, balanced, max_cells):
         row = values[r]
         for i in range(1, n_samples):
             block_start[i] = block_start[i - 1] if row[i] == row[i - 1] else i
-        n_cells = -1
-        for by_variance in (False, True):
-            if n_cells < 0:
-                n_cells = _grow(
-                    row, block_start, drawn, before, min_rows, min_leaf, balanced, max_cells, by_variance, nodes,
-                    variance, starts[r],
-                )  # fmt: skip
-        starts[r, n_cells:] = n_samples
+        limits = min_rows, min_leaf, balanced, max_cells
+        _fit(row, block_start, drawn, before, limits, nodes, variance, starts[r])
     return starts
 
 
@@ -225,13 +228,6 @@ def fit_trees(values, block_start, drawn, min_rows, min_leaf, balanced, max_cell
     for r in range(n_replicates):
         row = drawn[r]
         _accumulate(row, before)
-        n_cells = -1
-        for by_variance in (False, True):
-            if n_cells < 0:
-                n_cells = _grow(
-                    values, block_start, row, before, min_rows, min_leaf, balanced, max_cells, by_variance, nodes,
-                    variance, starts[r],
-                )  # fmt: skip
-        for b in range(n_cells, max_cells + 1):
-            starts[r, b] = n_samples
+        limits = min_rows, min_leaf, balanced, max_cells
+        _fit(values, block_start, row, before, limits, nodes, variance, starts[r])
     return starts
