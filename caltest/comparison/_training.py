@@ -304,7 +304,9 @@ def track(
             except ValueError as error:
                 msg = f"`epochs`, {f'run {run}, ' if run else ''}epoch {number}: {error}"
                 raise ValueError(msg) from None
-            weight = sample.weight if sample.weight is None else sample.weight[np.argsort(sample.row)]
+            place = np.argsort(sample.row)
+            prob, outcome = prob[sample.row[place]], outcome[sample.row[place]]
+            weight = None if sample.weight is None else sample.weight[place]
             hit = float(np.average(prob.argmax(axis=1) == outcome, weights=weight))
             estimate, pvalue = tests[0], tests[-1].pvalue
             runs.append(run)

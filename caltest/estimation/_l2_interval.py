@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._cells import few_cells_notes
+from caltest.predictions._effective import effective_groups
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._partitions import Partition
@@ -19,7 +20,7 @@ from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions._user_functions import Region
 from caltest.predictions._validation import validate_choice, validate_level
 from caltest.predictions._variance_tree import VarianceTree
-from caltest.resampling._signs import MANY_GROUPS, effective_groups
+from caltest.resampling._signs import MANY_GROUPS
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._description import Description, Table, sized
 from caltest.results._naming import describe
@@ -353,7 +354,7 @@ def _notes(
             "with weight. Nothing is known of their error: the upper limit takes it as the largest possible.",
         ),
         (
-            groups < MANY_GROUPS,
+            sample.group is not None and groups < MANY_GROUPS,
             "C303",
             f"The observations are worth {groups:.3g} groups of equal size. With fewer than {MANY_GROUPS} the lower "
             "limit is above its target too often.",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from caltest.estimation._l2_interval import L2Interval, interval_of_sample
 from caltest.predictions._cells import few_cells_notes
+from caltest.predictions._effective import effective_number
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical, ClassWise, Groups
 from caltest.predictions._sample import Sample
@@ -168,7 +169,7 @@ def _weight_notes(sample: Sample) -> tuple[Note, ...]:
     """Return a caution if a few observations have nearly all of the weight."""
     if sample.weight is None:
         return ()
-    worth = float(sample.weight.sum() ** 2 / np.square(sample.weight).sum())
+    worth = effective_number(sample.weight)
     if worth >= _FEW_WEIGHTS * sample.n_samples:
         return ()
     text = f"The weights are so unequal that {sample.n_samples} observations are worth {worth:.3g} of equal weight."

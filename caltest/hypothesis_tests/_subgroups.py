@@ -261,7 +261,7 @@ def subgroup_tests(
     warn_before(notes)
     views = [whole.take(np.flatnonzero(inside[whole.sample.row])) for inside in members]
     for name, view in zip(names, views, strict=True):
-        if view.sample.weight is not None and not view.sample.weight.any():
+        if not view.sample.n_samples:
             msg = f"every subgroup must hold an observation of positive weight, got none in {name!r}."
             raise ValueError(msg)
     with reporting(progress, "simulating labels") as report:

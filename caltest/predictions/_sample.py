@@ -46,9 +46,10 @@ class Sample:
     row : array of shape (n_samples,)
         Row of each observation in the caller's arrays.
     weight : array of shape (n_samples,) or None
-        Weight of each observation.
+        Weight of each observation, positive, 1 on average; None if all are equal.
     group : array of shape (n_samples,) or None
-        Number of the group of each observation, from 0; observations of different groups are independent.
+        Number of the group of each observation, from 0; observations of different groups are independent. None if
+        every observation is a group by itself.
     """
 
     given: NDArray[Any]
@@ -118,7 +119,7 @@ class Sample:
             predicted = self.given_null[np.arange(start, start + len(outcome)), outcome]
             found.append(start + np.flatnonzero(predicted <= 0))
         place = np.concatenate(found)
-        return np.sort(self.row[place if self.weight is None else place[self.weight[place] > 0]])
+        return np.sort(self.row[place])
 
     def cells(self, partition: Any) -> Cells:
         """Return the cells of a partition fitted to these predictions; fitted once."""
@@ -214,15 +215,15 @@ def induce(
     weight: NDArray[np.float64] | None = None,
     group: NDArray[np.int64] | None = None,
 ) -> Sample:
-    """Return the sample behind the lens, restricted to the region; two outcomes are sorted by the event."""
+    """Return the sample behind the lens, restricted to the region; two outcomes are sorted by the event.
+
+    Weights are relative. Observations of weight 0 are left out before anything is counted, the other weights are
+    divided by their mean, so that their unit does not matter, and equal weights are dropped, so that they cannot change
+    a result. So are groups of one observation each.
+    """
     if lens is not None and not isinstance(lens, Canonical):
         prob, outcome = apply_lens(lens, prob, outcome)
-    row: NDArray[np.int64] | None = None
-    if region is not None:
-        row = np.flatnonzero(apply_region(region, prob))
-        if not row.size or (weight is not None and not weight[row].sum() > 0):
-            msg = "`region` must hold at least one observation (of positive weight), got none."
-            raise ValueError(msg)
+    row = _rows_that_count(prob, region, weight)
     if prob.shape[1] == 2:  # simulated labels go by place, so that ties need one too
         row = stable_order(prob[:, 1]) if row is None else row[stable_order(prob[row, 1])]
     if row is None:
@@ -235,9 +236,35 @@ def induce(
         outcome.astype(outcome_dtype(prob.shape[1]))[row],
         prob,
         row,
-        None if weight is None else weight[row],
-        None if group is None else group[row],
+        None if weight is None else _relative(weight[row]),
+        None if group is None else _shared(group[row]),
     )
+
+
+def _rows_that_count(
+    prob: NDArray[Any], region: Region | None, weight: NDArray[np.float64] | None
+) -> NDArray[np.int64] | None:
+    """Return the rows inside the region that have a positive weight, increasing; None for all."""
+    counts = None if region is None else apply_region(region, prob)
+    if weight is not None and not weight.all():
+        counts = weight > 0 if counts is None else counts & (weight > 0)
+    if counts is None:
+        return None
+    row = np.flatnonzero(counts)
+    if not row.size:
+        msg = "`region` must hold at least one observation (of positive weight), got none."
+        raise ValueError(msg)
+    return row
+
+
+def _relative(weight: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return the weights divided by their mean, or None if they are all equal."""
+    return None if weight.min() == weight.max() else weight / weight.mean()
+
+
+def _shared(group: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Return the groups, or None if none of them has two observations."""
+    return group if np.bincount(group).max() > 1 else None
 
 
 def with_calibration_function(sample: Sample, calibration_function: CalibrationFunction) -> Sample:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,18 +55,24 @@ class LensView:
         """Return the view of predictions and labels, of which ``base`` is the sample, through a lens."""
         if isinstance(lens, Canonical):
             return cls(base)
+        kept, rank = base.row, base.row
+        if base.n_samples < len(prob):  # observations of weight 0 are left out
+            kept, rank = np.unique(base.row, return_inverse=True)
+            prob, outcome = np.take(prob, kept, axis=0), outcome[kept]
         place = np.empty(base.n_samples, dtype=np.int64)
-        place[base.row] = np.arange(base.n_samples)
+        place[rank] = np.arange(base.n_samples)
         weight = None if base.weight is None else base.weight[place]
         sample = induce(
             prob, outcome, lens=lens, weight=weight, group=None if base.group is None else base.group[place]
         )
         table = outcomes_of_classes(lens, prob).astype(sample.outcome.dtype, copy=False)
         if len(table) > 1 and base.n_outcomes == 2:  # sorted by the event
-            table = table[base.row]
+            table = table[rank]
         packed = len(table) > 1 and base.is_large and sample.n_outcomes == 2
         seen = np.packbits(table, axis=1) if packed else np.ascontiguousarray(table)
         view = cls(sample, place[sample.row], seen, packed)
+        if kept is not rank:
+            view = replace(view, sample=replace(sample, row=kept[sample.row]))
         if not np.array_equal(view.outcomes(base.outcome[None])[0], sample.outcome):
             msg = "`lens` must make the outcome of an observation from its prediction and its own label alone."
             raise ValueError(msg)

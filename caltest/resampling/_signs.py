@@ -58,14 +58,6 @@ def group_of(sample: Sample) -> NDArray[np.int64]:
     return np.arange(sample.n_samples) if sample.group is None else sample.group
 
 
-def effective_groups(sample: Sample) -> float:
-    """Return the number of groups of equal size that the groups are worth; infinite if there are none."""
-    if sample.group is None:
-        return np.inf
-    size = np.bincount(sample.group, sample.weight).astype(np.float64)
-    return float(size.sum() ** 2 / np.square(size).sum())
-
-
 def sum_signed(signs: NDArray[np.int8], sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the signed sums ``(n_replicates, n_terms)`` of the sums of groups, ``(n_groups, n_terms)``."""
     group = np.arange(len(sums))
@@ -189,12 +181,11 @@ class GroupsWithSurprise:
     @classmethod
     def of(cls, sample: Sample) -> GroupsWithSurprise:
         """Count the groups of a sample."""
-        counts = np.ones(sample.n_samples, dtype=bool) if sample.weight is None else sample.weight > 0
-        group = group_of(sample)[counts]
+        group = group_of(sample)
         known = np.bincount(group) > 0  # a region leaves gaps
-        surprise = (sample.outcome != sample.given.argmax(axis=1))[counts]
+        surprise = sample.outcome != sample.given.argmax(axis=1)
         with np.errstate(divide="ignore"):
-            none = np.exp(np.bincount(group, np.log(sample.given[counts].max(axis=1).astype(np.float64))))[known]
+            none = np.exp(np.bincount(group, np.log(sample.given.max(axis=1).astype(np.float64))))[known]
         probability = np.clip(1 - none, 0.0, 1.0)
         number = int(np.count_nonzero(np.bincount(group[surprise])))
         count = PoissonBinomial.of(probability)

@@ -138,8 +138,7 @@ def _intercept(sample: Sample) -> NDArray[np.float64]:
     residual, variance, _ = _residuals(sample)
     total = variance.sum()
     terms = residual / np.sqrt(total) if total > 0 else np.zeros_like(residual)
-    heavy = True if sample.weight is None else sample.weight[:, None] > 0
-    return np.where((sample.expected <= 0) & heavy, np.inf, terms)
+    return np.where(sample.expected <= 0, np.inf, terms)
 
 
 def _slope(sample: Sample) -> NDArray[np.float64]:

@@ -146,9 +146,7 @@ def _log_of_rows(sample: Sample) -> NDArray[np.float64]:
 
 
 def _weigh(sample: Sample, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    if sample.weight is None:
-        return scores
-    return np.where(sample.weight[:, None] > 0, scores, 0.0) * sample.weight[:, None]
+    return scores if sample.weight is None else scores * sample.weight[:, None]
 
 
 def _brier_of_blocks(size: Any, events: Any) -> Any:

@@ -114,6 +114,4 @@ def _standardisation(sample: Sample) -> tuple[NDArray[np.float64], ...]:
 def _impossible(sample: Sample) -> NDArray[np.float64] | None:
     """Return a table of the outcomes of probability 0, ``(n_samples, n_outcomes)``; None if there are none."""
     impossible = sample.given_null <= 0
-    if sample.weight is not None:
-        impossible &= sample.weight[:, None] > 0
     return impossible.astype(np.float64) if impossible.any() else None

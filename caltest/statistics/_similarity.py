@@ -182,10 +182,9 @@ class MedianBandwidth:
     kernel: Kernel
 
     def __call__(self, sample: Sample) -> Similarity:
-        """Return the kernel with its bandwidth; observations of weight 0 do not count."""
-        prob = sample.prob if sample.weight is None else sample.prob[sample.weight > 0]
+        """Return the kernel with its bandwidth."""
         squared = self.kernel in {euclidean_kernel, gaussian_kernel}
-        return Similarity(self.kernel, max(median_distance(prob, squared), _SMALLEST_BANDWIDTH))
+        return Similarity(self.kernel, max(median_distance(sample.prob, squared), _SMALLEST_BANDWIDTH))
 
 
 def median_distance(prob: NDArray[np.float64], squared: bool) -> float:

@@ -96,6 +96,5 @@ def _terms(sample: Sample) -> NDArray[np.float64]:
     excess[possible & (np.abs(excess) <= _ROUNDING * mean)] = 0.0
     if sample.weight is not None:
         excess *= sample.weight[:, None]
-        possible |= sample.weight[:, None] <= 0
     variance = (sample.expected * np.square(excess)).sum()
     return excess / np.sqrt(variance) if variance > 0 else np.where(possible, 0.0, np.inf)

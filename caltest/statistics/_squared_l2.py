@@ -138,7 +138,7 @@ class SquaredL2(Statistic):
         cells = sample.cells(self.partition)
         weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
         squares = np.bincount(cells.index, np.square(weight), cells.n_cells).astype(np.float64)
-        several = np.bincount(cells.index[weight > 0], minlength=cells.n_cells) > 1
+        several = np.bincount(cells.index, minlength=cells.n_cells) > 1
         divisor = np.square(cells.count) - (0.0 if self.estimator == "t-cal" else squares)
         scale = np.divide(cells.count / cells.count.sum(), divisor, where=several, out=np.zeros(cells.n_cells))
         return scale, squares

@@ -271,8 +271,6 @@ def _quiet_cells(sample: Sample, partition: Any, effective: NDArray[np.float64])
     """
     cells = sample.cells(partition)
     surprise = sample.outcome != sample.given.argmax(axis=1)
-    if sample.weight is not None:
-        surprise &= sample.weight > 0
     surprises = np.bincount(cells.index, surprise, cells.n_cells)
     share = cells.count / cells.count.sum()
     return np.column_stack([effective, share, surprises])[(surprises <= 1) & (effective >= 2)]

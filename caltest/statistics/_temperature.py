@@ -197,8 +197,7 @@ def _terms_of(
     terms -= expected_log[:, None]
     terms[(prob <= 0) & (null_prob <= 0)] = -np.inf
     if sample.weight is not None:
-        weight = sample.weight[rows, None]
-        terms = np.where(weight > 0, terms, 0.0) * weight
+        terms *= sample.weight[rows, None]
     return terms
 
 

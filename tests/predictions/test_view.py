@@ -148,3 +148,26 @@ def test_a_users_lens_that_depends_on_labels_is_refused():
         options = {"lens": lens, "subgroup": y_prob[:, 0] > 0.3, "n_resamples": 99}
         check_refused(caltest.subgroup_tests, ValueError, message, y_true, y_prob, **options)
     check_refused(outcomes_of_classes, ValueError, from_predictions, peeking_at_probabilities, y_prob)
+
+
+def test_lenses_of_observations_with_weight_zero_left_out():
+    """The view is that of the other observations, whose rows keep the numbers that the caller gave them."""
+
+    def check(view):
+        weight = np.ones(len(view.y_true))
+        weight[::3], weight[1] = 0, 2
+        kept = np.flatnonzero(weight)
+        views = []
+        for rows in (slice(None), kept):
+            y_true, y_prob = view.y_true[rows], view.y_prob[rows]
+            base = make_sample(y_true, y_prob, sample_weight=weight[rows])
+            views.append(LensView.of(view.lens, *validate_problem(y_true, y_prob), base))
+            drawn = np.stack([base.outcome, np.roll(base.outcome, 1)])
+            views.append(views[-1].outcomes(drawn))
+        whole, seen, few, of_few = views
+        np.testing.assert_array_equal(whole.sample.row, kept[few.sample.row])
+        np.testing.assert_array_equal(whole.sample.weight, few.sample.weight)
+        np.testing.assert_array_equal(whole.sample.given, few.sample.given)
+        np.testing.assert_array_equal(seen, of_few)
+
+    assert failures({name: view for name, view in ALL_VIEWS.items() if len(view.y_true) > 5}, check) == {}

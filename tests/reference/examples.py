@@ -25,6 +25,14 @@ SHARED = Path(__file__).parents[3] / "shared" / "data"
 # Problems.
 
 
+def counted(prob, outcome, weight):
+    """Predictions, outcomes and relative weights of the observations that count; without weights all do."""
+    if weight is None:
+        return prob, outcome, None
+    kept = weight > 0
+    return prob[kept], outcome[kept], weight[kept] / weight[kept].mean()
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Predictions, labels that may have followed them, and weights of which some are 0."""

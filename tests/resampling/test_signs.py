@@ -206,11 +206,12 @@ def test_tables_reports_and_subgroups_with_groups():
 
 def test_the_groups_of_a_lens_are_those_of_the_observations():
     y_true, prob, group = problem(80, 4, 9)
-    base = make_sample(y_true, prob, groups=group, sample_weight=np.arange(80.0))
+    weight = np.arange(1.0, 81.0)
+    base = make_sample(y_true, prob, groups=group, sample_weight=weight)
     for lens in (ct.Confidence(), ct.ClassWise(2), ct.TopK(2)):
         sample = LensView.of(lens, prob, y_true, base).sample
         assert np.array_equal(sample.group, group[sample.row])
-        assert np.array_equal(sample.weight, np.arange(80.0)[sample.row])
+        np.testing.assert_allclose(sample.weight, weight[sample.row] / 40.5, rtol=1e-15)
         assert np.array_equal(sample.take(np.arange(5)).group, sample.group[:5])
 
 
@@ -292,8 +293,9 @@ def test_observations_without_weight_count_nowhere():
     result = ct.calibration_test(y_true, prob, sample_weight=weight, n_resamples=199, rng=0)
     assert result.pvalue > 0.01
     assert not result.impossible_samples.size
-    few = ct.calibration_test(y_true, prob, groups=group, sample_weight=np.arange(200) >= 192, n_resamples=19)
-    assert "There are only 2 groups" in few.notes[0].text
+    weight[:180], weight[180] = 0, 1000
+    few = ct.calibration_test(y_true, prob, groups=group, sample_weight=weight, n_resamples=19)
+    assert "There are only 5 groups" in few.notes[0].text
     assert "C304" in {note.code for note in few.notes}
     curve = ct.reliability_curve(y_true, prob, sample_weight=np.where(prob < 0.5, 0, 1), partition=ct.EqualWidth(2))
     assert curve.n_cells == 1
