@@ -12,20 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._cells import few_cells_notes
-from caltest.predictions._effective import effective_groups
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._partitions import Partition
 from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import validate_choice, validate_level
+from caltest.predictions._validation import SeedLike, validate_choice, validate_level, validate_rng
 from caltest.predictions._variance_tree import VarianceTree
-from caltest.resampling._signs import MANY_GROUPS
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._description import Description, Table, sized
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
 from caltest.statistics._squared_l2_distribution import SquaredL2Distribution
+from caltest.statistics._squared_l2_inversion import FEWEST_GROUPS, SquaredL2Inversion, cells_of_groups
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -151,6 +150,7 @@ def l2_interval(
     groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
     alternative: str = "two-sided",
+    rng: SeedLike = 0,
 ) -> L2Interval:
     r"""Compute a confidence interval for the l2 calibration error within cells (bins), squared and as a root.
 
@@ -181,12 +181,20 @@ def l2_interval(
     below the 16 % quantile of its null distribution counts as that quantile, and cells with almost no wrong label
     exclude only error rates at which that many observations would have had more of them.
 
-    With ``groups`` or ``sample_weight``, T is the sum over pairs of observations of different groups (or of different
-    weighted observations), normalised so that it is unbiased if all observations of a cell have the same expected
-    residual. Its variance is that of Hoeffding's decomposition over groups, at least that of independent observations
-    that follow the predictions; a is at least :math:`\operatorname{tr} M^3 / (W \operatorname{tr} M^2)`, M being the
-    sum over the groups of the outer products of their centred residual sums; and cells with at most one wrong label
-    count as many observations as they have groups.
+    With ``groups`` or ``sample_weight``, cells are counted by weight, and with the weighted residual sums
+    :math:`U_{gb}` and the weights :math:`W_{gb}` of group g in cell b
+
+    .. math:: T = \frac1W \sum_b \frac{W_b}{W_b^2 - \sum_g W_{gb}^2} \Bigl(|U_b|^2 - \sum_g |U_{gb}|^2\Bigr).
+
+    The interval then holds the values :math:`\theta` that Monte Carlo tests do not reject. Each test shifts the
+    predictions of all cells until their squared error is :math:`\theta`: all alike (of two outcomes up and down, of
+    more towards equal probabilities and away from them), and in proportion to the observed residuals and to their
+    opposite. T is compared with that of labels which are simulated with these probabilities, and the p-value is the
+    largest one. With groups the labels of a group share a normal shock. Its size is chosen such that sums of groups
+    vary as much as is observed, once exactly and once by one standard error more, T is divided by a standard deviation
+    that follows the simulated variation of groups, and random signs of the centred sums of the groups (CR3) give a
+    third p-value. Cells that are worth fewer than two groups (weighted observations) of equal size are unknown: the
+    upper end takes their error as the largest possible. Fewer than five such groups give no interval.
 
     Parameters
     ----------
@@ -199,7 +207,8 @@ def l2_interval(
     lens : lens, optional
         What to look at; the whole prediction by default.
     partition : Partition or callable, optional
-        Cells of the induced simplex; `VarianceTree()` by default.
+        Cells of the induced simplex; `VarianceTree()` by default, with groups or weights of so few cells that each is
+        worth five groups of equal size.
     region : callable, optional
         From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; others are left out.
     sample_weight : array-like of shape (n_samples,), optional
@@ -210,6 +219,9 @@ def l2_interval(
         Probability with which the interval contains its target.
     alternative : {"two-sided", "less", "greater"}
         Both ends, or a one-sided bound: "less" gives the upper end alone, "greater" the lower end.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness of the simulated labels, which only ``groups`` and ``sample_weight`` need. The default is a
+        number, so that the interval is the same wherever it is printed.
 
     Returns
     -------
@@ -258,26 +270,50 @@ def l2_interval(
     """
     level = validate_level(confidence_level, "confidence_level")
     validate_choice(alternative, "alternative", ("two-sided", "less", "greater"))
-    cut = VarianceTree() if partition is None else partition
     look = Canonical() if lens is None else lens
     sample = make_sample(
         y_true, y_prob, classes=classes, lens=look, region=region, sample_weight=sample_weight, groups=groups
     )
     named = lens_name(look, classes)
-    return interval_of_sample(sample, cut, lens=look, lens_name=named, confidence_level=level, alternative=alternative)
+    return interval_of_sample(
+        sample, partition, lens=look, lens_name=named, confidence_level=level, alternative=alternative, rng=rng
+    )
 
 
 def interval_of_sample(
     sample: Sample,
-    partition: Any = VarianceTree(),
+    partition: Any = None,
     *,
     lens: LensLike,
     lens_name: str,
     confidence_level: float = 0.95,
     alternative: str = "two-sided",
+    rng: SeedLike = 0,
 ) -> L2Interval:
-    """Return the interval of a sample."""
-    distribution = SquaredL2Distribution.of(sample, partition)
+    """Return the interval of a sample, in default cells if the partition is None."""
+    distribution, cut = l2_distribution(sample, partition, rng=rng)
+    return interval_of_distribution(
+        distribution,
+        sample,
+        cut,
+        lens=lens,
+        lens_name=lens_name,
+        confidence_level=confidence_level,
+        alternative=alternative,
+    )
+
+
+def interval_of_distribution(
+    distribution: SquaredL2Distribution | SquaredL2Inversion,
+    sample: Sample,
+    partition: Any,
+    *,
+    lens: LensLike,
+    lens_name: str,
+    confidence_level: float,
+    alternative: str,
+) -> L2Interval:
+    """Return the interval of a sample, whose `l2_distribution` is known."""
     missed = (1 - confidence_level) / (2 if alternative == "two-sided" else 1)
     ends = (
         0.0 if alternative == "less" else distribution.lower_end(missed),
@@ -291,8 +327,7 @@ def interval_of_sample(
         alternative=alternative,
         null_std=distribution.noise,
         target=_target_text(sample, partition),
-        origin="inversion of a non-central chi-squared distribution"
-        + ("" if distribution.spread is None else " and a normal one"),
+        origin=distribution.origin,
         lens=lens,
         lens_name=lens_name,
         partition=partition,
@@ -306,58 +341,58 @@ def interval_of_sample(
     )
 
 
+def l2_distribution(
+    sample: Sample, partition: Any, *, any_shock: bool = False, rng: SeedLike = 0
+) -> tuple[SquaredL2Distribution | SquaredL2Inversion, Any]:
+    """Return what gives the p-value of every squared error, and the cells, which are default ones if they are None.
+
+    ``any_shock``: few groups prove no upper end, unless it holds if all labels of a group may be equal.
+    """
+    if sample.group is None and sample.weight is None:
+        cut = VarianceTree() if partition is None else partition
+        return SquaredL2Distribution.of(sample, cut), cut
+    cut = cells_of_groups(sample) if partition is None else partition
+    return SquaredL2Inversion.of(sample, cut, any_shock=any_shock, rng=validate_rng(rng)), cut
+
+
 _SPARSE, _SPARSE_SHARE = 10, 0.05  # cells of fewer observations are sparse; a larger share in them is noted
 _FEWEST_SAMPLES = 200  # of the simulations of coverage
 _UNUSUALLY_LOW = 0.01
+_MANY_GROUPS = 50  # of a simulation with rare groups that are very different (docs/validity.md)
 
 
 def _target_text(sample: Sample, partition: Any) -> str:
     """Return what T estimates and the interval contains."""
     mean = "mean true minus predicted probability" + (" of the event" if sample.n_outcomes == 2 else "")
+    share = "observations" if sample.weight is None else "weight"
     return (
-        f"the sum over the cells (bins) of {describe(partition)} of (share of the observations) x |{mean}|^2, for "
-        f"these {sample.n_samples} observations, and its root. Deviations of opposite sign within a cell cancel and "
-        "are not detected"
+        f"the sum over the cells (bins) of {describe(partition)} of (share of the {share}) x |{mean}|^2, for these "
+        f"{sample.n_samples} observations, and its root. Deviations of opposite sign within a cell cancel and are not "
+        "detected"
     )
 
 
 def _notes(
-    sample: Sample, distribution: SquaredL2Distribution, count: NDArray[np.float64], partition: Any
+    sample: Sample,
+    distribution: SquaredL2Distribution | SquaredL2Inversion,
+    count: NDArray[np.float64],
+    partition: Any,
 ) -> tuple[Note, ...]:
     """Return where the coverage is uncertain, and what else limits the interval."""
-    sparse, single = _sparse_share(count), 0 if sample.weight is not None else int((count == 1).sum())
-    unknown, groups = 100 * distribution.unknown, sample.once(effective_groups)
+    grouped = isinstance(distribution, SquaredL2Inversion)
+    if isinstance(distribution, SquaredL2Inversion):
+        own = _notes_of_groups(sample, distribution)
+    else:
+        own = _notes_of_observations(distribution, count)
     measured = "docs/how-much.md reports its simulated coverage."
+    sparse = _sparse_share(count)
     found = [
         (
             distribution.null_tail < _UNUSUALLY_LOW,
             "C401",
             "The estimate is below the 1 % quantile of its null distribution. The labels vary less than predicted: "
-            "the model is under-confident within the cells, or the observations are not independent. The upper limit "
-            "reads the estimate as its 16 % quantile.",
-        ),
-        (
-            distribution.evidence > 0,
-            "C403",
-            "Fewer than 5 errors (labels other than the most probable one) were expected, so the chi-squared "
-            "approximation is unreliable. The lower limit is 0 unless the number of errors is itself significant.",
-        ),
-        (
-            single > 0,
-            "C404",
-            f"Cells of a single observation (here {single}) are left out: one observation cannot show a squared error.",
-        ),
-        (
-            unknown > 0,
-            "C404",
-            f"{unknown:.3g} % of the observations (weights) lie in cells of a single group or of a single observation "
-            "with weight. Nothing is known of their error: the upper limit takes it as the largest possible.",
-        ),
-        (
-            sample.group is not None and groups < MANY_GROUPS,
-            "C303",
-            f"The observations are worth {groups:.3g} groups of equal size. With fewer than {MANY_GROUPS} the lower "
-            "limit is above its target too often.",
+            "the model is under-confident within the cells, or the observations are not independent."
+            + ("" if grouped else " The upper limit reads the estimate as its 16 % quantile."),
         ),
         (
             sparse > _SPARSE_SHARE,
@@ -375,6 +410,25 @@ def _notes(
             "C407",
             f"With fewer than {_FEWEST_SAMPLES} observations the coverage of the l2 interval was not studied.",
         ),
+    ]
+    return (*few_cells_notes(sample, partition), *own, *(Note(code, text) for holds, code, text in found if holds))
+
+
+def _notes_of_observations(distribution: SquaredL2Distribution, count: NDArray[np.float64]) -> tuple[Note, ...]:
+    """Return what limits the interval of independent observations without weights."""
+    single = int((count == 1).sum())
+    found = [
+        (
+            distribution.evidence > 0,
+            "C403",
+            "Fewer than 5 errors (labels other than the most probable one) were expected, so the chi-squared "
+            "approximation is unreliable. The lower limit is 0 unless the number of errors is itself significant.",
+        ),
+        (
+            single > 0,
+            "C404",
+            f"Cells of a single observation (here {single}) are left out: one observation cannot show a squared error.",
+        ),
         (
             not distribution.noise,
             "C408",
@@ -382,7 +436,34 @@ def _notes(
             "could have left undetected.",
         ),
     ]
-    return (*few_cells_notes(sample, partition), *(Note(code, text) for holds, code, text in found if holds))
+    return tuple(Note(code, text) for holds, code, text in found if holds)
+
+
+def _notes_of_groups(sample: Sample, distribution: SquaredL2Inversion) -> tuple[Note, ...]:
+    """Return what limits the interval of groups, or of weighted observations."""
+    worth, what = distribution.n_effective, "observations" if sample.group is None else "groups"
+    known = f"The observations of the known cells are worth {worth:.3g} {what} of equal size."
+    found = [
+        (
+            distribution.unknown > 0,
+            "C404",
+            f"{100 * distribution.unknown:.3g} % of the observations (weights) lie in cells that are worth fewer than "
+            f"two {what} of equal size. Nothing is known of their error: the upper limit takes it as the largest "
+            "possible.",
+        ),
+        (
+            worth < FEWEST_GROUPS,
+            "C303",
+            f"{known} Fewer than {FEWEST_GROUPS} do not show how much they differ, so there is no interval.",
+        ),
+        (
+            sample.group is not None and FEWEST_GROUPS <= worth < _MANY_GROUPS,
+            "C303",
+            f"{known} The interval assumes that groups differ smoothly: with fewer than {_MANY_GROUPS} it cannot "
+            "detect rare groups that are very different and were not observed.",
+        ),
+    ]
+    return tuple(Note(code, text) for holds, code, text in found if holds)
 
 
 def _sparse_share(count: NDArray[np.float64]) -> float:

@@ -8,24 +8,23 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from caltest.estimation._l2_interval import L2Interval, interval_of_sample
+from caltest.estimation._l2_interval import L2Interval, interval_of_distribution, l2_distribution
 from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._partitions import Partition
 from caltest.predictions._sample import make_sample
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import validate_level, validate_positive
-from caltest.predictions._variance_tree import VarianceTree
+from caltest.predictions._validation import SeedLike, validate_level, validate_positive
 from caltest.resampling import Consistency
 from caltest.resampling._distributions import SMALLEST_PVALUE
 from caltest.results import Note, Result
-from caltest.results._decision import Decision, equate_pvalue
+from caltest.results._decision import Decision, equate_pvalue, rejects
 from caltest.results._description import Description
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
 from caltest.results._test_result import percent
-from caltest.statistics._squared_l2_distribution import SquaredL2Distribution, greatest_l2
+from caltest.statistics._squared_l2_distribution import greatest_l2
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -57,8 +56,10 @@ class EquivalenceResult(Decision, Result):
 
     _derived: ClassVar[tuple[str, ...]] = ("rejected", "conclusion", "hypothesis", "method", "n_samples", "lens_name")
 
-    method: ClassVar[str] = "asymptotic"
-    """How the p-value was found: from the approximate distribution of `l2_interval`."""
+    @property
+    def method(self) -> str:
+        """How the p-value was found: from the approximate distribution of `l2_interval`, or by simulated labels."""
+        return "monte-carlo" if self.interval.weighted or self.interval.n_groups is not None else "asymptotic"
 
     @property
     def hypothesis(self) -> str:
@@ -115,7 +116,7 @@ class EquivalenceResult(Decision, Result):
             remarks=[
                 f"Hypothesis: {self.hypothesis}. Deviations of opposite sign within a cell (bin) cancel and are not "
                 "detected.",
-                f"P-value: {about.origin}, computed without Monte Carlo draws.",
+                f"P-value: {about.origin}.",
                 *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.conditions),
             ],
             notes=self.notes,
@@ -135,6 +136,7 @@ def equivalence_test(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     alpha: float = 0.05,
+    rng: SeedLike = 0,
 ) -> EquivalenceResult:
     r"""Test whether the l2 calibration error is smaller than a margin (equivalence test).
 
@@ -156,7 +158,7 @@ def equivalence_test(
     lens : lens, optional
         What to look at; the whole prediction by default.
     partition : Partition or callable, optional
-        Cells (bins) of the predictions; `VarianceTree()` by default.
+        Cells (bins) of the predictions; by default those of `l2_interval`.
     region : callable, optional
         From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
         left out.
@@ -166,6 +168,9 @@ def equivalence_test(
         The group of each observation, such as its patient, if observations of a group may depend on each other.
     alpha : float
         Level of the test; the smallest margin is an upper limit with confidence 1 - ``alpha``.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness of the simulated labels, which only ``groups`` and ``sample_weight`` need. The default is a
+        number, so that the result is the same whenever the test is repeated.
 
     Returns
     -------
@@ -190,9 +195,13 @@ def equivalence_test(
     Notes
     -----
     The p-value is the smallest level at which the upper end of the one-sided interval of `l2_interval` lies below the
-    margin, :math:`P_\theta(T \le t)` at the margin. It is computed analytically, without Monte Carlo draws.
+    margin, :math:`P_\theta(T \le t)` at the margin, computed analytically.
     ``smallest_margin`` is that upper end at confidence 1 - ``alpha``. The level of the test is that of the interval: in
     simulations at most 2 percentage points above nominal in the range that `l2_interval` names.
+
+    With ``groups`` or ``sample_weight`` labels are simulated, as in `l2_interval`. Few groups cannot show that no rare
+    group is very different: if they are worth fewer than 20 groups of equal size, the p-value must also hold for groups
+    whose labels are all equal. No margin below about :math:`1 - \alpha^{1/G}` is then shown by G groups.
 
     References
     ----------
@@ -208,7 +217,6 @@ def equivalence_test(
     """
     bound = validate_positive(margin, "margin")
     level = validate_level(alpha, "alpha")
-    cut = VarianceTree() if partition is None else partition
     look = Canonical() if lens is None else lens
     sample = make_sample(
         y_true, y_prob, classes=classes, lens=look, region=region, sample_weight=sample_weight, groups=groups
@@ -217,14 +225,23 @@ def equivalence_test(
     if bound >= greatest:
         msg = f"`margin` must be below the greatest possible error, {greatest:.4g}, got {margin!r}; is it in percent?"
         raise ValueError(msg)
-    interval = interval_of_sample(
-        sample, cut, lens=look, lens_name=lens_name(look, classes), confidence_level=1 - level, alternative="less"
+    distribution, cut = l2_distribution(sample, partition, any_shock=True, rng=rng)
+    interval = interval_of_distribution(
+        distribution,
+        sample,
+        cut,
+        lens=look,
+        lens_name=lens_name(look, classes),
+        confidence_level=1 - level,
+        alternative="less",
     )
+    pvalue = max(distribution.below(bound**2), SMALLEST_PVALUE)
+    shown = interval.root_interval.high
     return EquivalenceResult(
         margin=bound,
         statistic=interval.estimate,
-        pvalue=max(SquaredL2Distribution.of(sample, cut).below(bound**2), SMALLEST_PVALUE),
-        smallest_margin=interval.root_interval.high,
+        pvalue=pvalue,
+        smallest_margin=min(shown, bound) if rejects(pvalue, level) else max(shown, bound),
         alpha=level,
         interval=interval,
     )

@@ -1,4 +1,4 @@
-"""Approximate distribution of the debiased squared l2 error around the miscalibration that it estimates."""
+"""Approximate distribution of the debiased squared l2 error of independent observations around its target."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from caltest.predictions._sample import Sample
 from caltest.resampling._poisson_binomial import PoissonBinomial
-from caltest.statistics._group_terms import GroupTerms
 from caltest.statistics._skce import residuals
 from caltest.statistics._squared_l2 import SquaredL2
 
@@ -49,8 +48,6 @@ class SquaredL2Distribution:
     evidence : float
         Exact two-sided p-value of the number of surprises if the model is calibrated, where so few were expected that
         the chi-squared approximation is unreliable; elsewhere 0.
-    unknown : float
-        Share of the observations (weights) in cells of a single group, whose error may be the largest possible.
     """
 
     estimate: float
@@ -60,13 +57,10 @@ class SquaredL2Distribution:
     quiet: NDArray[np.float64]
     largest: float
     evidence: float
-    unknown: float = 0.0
 
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> SquaredL2Distribution:
         """Estimate the distribution from the residuals of a sample."""
-        if sample.group is not None or sample.weight is not None:
-            return cls._of_groups(sample, partition)
         n, moments = sample.n_samples, sample.once(cell_moments, partition)
         largest = greatest_l2(sample.n_outcomes)
         rows = np.array([cell.n_samples for cell in moments])
@@ -86,32 +80,11 @@ class SquaredL2Distribution:
             _surprise_pvalue(sample) if sum(cell.predicted_variance for cell in moments) < _FEW_SURPRISES else 0.0,
         )
 
-    @classmethod
-    def _of_groups(cls, sample: Sample, partition: Any) -> SquaredL2Distribution:
-        r"""Estimate the distribution from the sums of the residuals of groups, or of weighted observations.
-
-        The noise is at least that of independent observations that follow the predictions.
-        """
-        terms = sample.once(GroupTerms.of, partition)
-        moments, total = sample.once(cell_moments, partition), terms.total_weight
-        pairs = max(terms.inner(terms), 0.0)
-        independent = sum(cell.null_pairs for cell in moments) / sample.n_samples**2
-        noise = math.sqrt(2 * max(pairs / total**2, independent))
-        linear = 4 * max(float(np.square(terms.term_sum).sum()) - pairs, 0.0) / total**2
-        estimate, largest = terms.estimate, greatest_l2(sample.n_outcomes)
-        unit = max(terms.third_moment / total, linear / (4 * estimate) if estimate > 0 else 0.0)
-        spread = math.sqrt(noise**2 + linear)
-        few = sum(cell.predicted_variance for cell in moments) < _FEW_SURPRISES
-        return cls(
-            estimate,
-            noise,
-            unit if unit > 0 else noise,
-            spread if spread > 0 else None,
-            _quiet_cells(sample, partition, terms.effective),
-            largest,
-            1.0 if few else 0.0,
-            terms.unknown,
-        )
+    @property
+    def origin(self) -> str:
+        """How an interval is found, in words."""
+        normal = "" if self.spread is None else " and a normal one"
+        return f"inversion of a non-central chi-squared distribution{normal}"
 
     @property
     def degrees_of_freedom(self) -> float:
@@ -133,8 +106,7 @@ class SquaredL2Distribution:
         """
         from scipy.special import bdtr, ndtr
 
-        target -= self.unknown * self.largest
-        if not self.unit or target <= 0 < self.unknown:
+        if not self.unit:
             return 1.0
         rows, share, surprises = self.quiet.T
         rate = np.minimum(np.sqrt(target / (self.largest * share)), 1.0)
@@ -262,18 +234,6 @@ def stated_deviation(sample: Sample, partition: Any) -> float:
     moments = sample.once(cell_moments, partition)
     along = math.fsum(cell.predicted_along for cell in moments)
     return math.sqrt(2 * math.fsum(cell.null_pairs for cell in moments) + 4 * max(along, 0.0)) / sample.n_samples
-
-
-def _quiet_cells(sample: Sample, partition: Any, effective: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return number of groups, share and number of surprises of the cells with at most one surprise, ``(n, 3)``.
-
-    As if all labels of a group were equal, and none of groups of unequal weight counted more than its share.
-    """
-    cells = sample.cells(partition)
-    surprise = sample.outcome != sample.given.argmax(axis=1)
-    surprises = np.bincount(cells.index, surprise, cells.n_cells)
-    share = cells.count / cells.count.sum()
-    return np.column_stack([effective, share, surprises])[(surprises <= 1) & (effective >= 2)]
 
 
 def _surprise_pvalue(sample: Sample) -> float:
