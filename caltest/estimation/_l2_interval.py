@@ -23,8 +23,9 @@ from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._description import Description, Table, sized
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
+from caltest.statistics._segments import FEWEST_GROUPS, cells_of_groups
 from caltest.statistics._squared_l2_distribution import SquaredL2Distribution
-from caltest.statistics._squared_l2_inversion import FEWEST_GROUPS, SquaredL2Inversion, cells_of_groups
+from caltest.statistics._squared_l2_inversion import SquaredL2Inversion
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

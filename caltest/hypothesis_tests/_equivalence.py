@@ -116,7 +116,7 @@ class EquivalenceResult(Decision, Result):
             remarks=[
                 f"Hypothesis: {self.hypothesis}. Deviations of opposite sign within a cell (bin) cancel and are not "
                 "detected.",
-                f"P-value: {about.origin}.",
+                f"P-value: {about.origin}{', computed without Monte Carlo draws' * (self.method == 'asymptotic')}.",
                 *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.conditions),
             ],
             notes=self.notes,

@@ -184,9 +184,6 @@ class CellMoments:
         square = np.square(error).sum(axis=1)
         joint = error.T @ error  # as fast as half of a product: NumPy knows that it is symmetric
         predicted = np.diag(prob.sum(axis=0)) - prob.T @ prob
-        # Of the covariance of each observation: |diag p - p p'|^2 = sum p^2 - 2 sum p^3 + (sum p^2)^2.
-        second = np.square(prob)
-        own = second.sum(axis=1) - 2 * (second * prob).sum(axis=1) + np.square(second.sum(axis=1))
         mean = error.mean(axis=0)
         n_outcomes = max(len(mean), 2)
         even = np.eye(len(mean)) / n_outcomes - 1 / n_outcomes**2
@@ -201,8 +198,17 @@ class CellMoments:
             float(mean @ predicted @ mean),
             float(square.sum()),
             max(float(np.square(joint).sum() - np.square(square).sum()), 0.0) / (n - 1) ** 2,
-            max(float(np.square(predicted).sum() - own.sum()), 0.0) / (n - 1) ** 2,
+            max(float(np.square(predicted).sum() - squared_norms(prob).sum()), 0.0) / (n - 1) ** 2,
         )
+
+
+def squared_norms(prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Return the squared norm of the covariance of each label, ``(n_samples,)``, for the first or all outcomes.
+
+    :math:`|\operatorname{diag} p - p p^\top|^2 = \sum p^2 - 2 \sum p^3 + (\sum p^2)^2`.
+    """
+    second = np.square(prob)
+    return second.sum(axis=1) - 2 * (second * prob).sum(axis=1) + np.square(second.sum(axis=1))
 
 
 def greatest_l2(n_outcomes: int) -> float:

@@ -191,7 +191,7 @@ def test_a_cell_of_a_single_group_may_have_any_error():
     options = {"groups": group, "partition": ct.EqualWidth(2)}
     interval = ct.l2_interval(y_true, prob, **options)
     assert interval.root_interval.high > np.sqrt(0.5)
-    assert {"C303", "C404"} <= {note.code for note in interval.notes}
+    assert "C404" in {note.code for note in interval.notes}
     assert ct.equivalence_test(y_true, prob, 0.1, **options).pvalue == 1
     better = ct.paired_test(y_true, prob, np.repeat([0.7, 0.8], 500), **options)
     assert better.confidence_interval.high > 0.25

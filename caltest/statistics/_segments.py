@@ -1,0 +1,241 @@
+"""Observations in segments, a group in a cell each: their residual sums, and how much groups vary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._effective import effective_numbers
+from caltest.predictions._sample import Sample
+from caltest.predictions._variance_tree import VarianceTree
+from caltest.statistics._squared_l2_distribution import squared_norms
+
+FEWEST_GROUPS = 5
+"""Fewer effective groups show nothing of how much groups differ."""
+_FEW_SHARE = 0.05  # of the weight, that may lie in cells of few groups
+_TOGETHER = 2**22  # sums of draws
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Observations of the cells that are known, sorted by group, cell and prediction; a segment is a group in a cell.
+
+    Attributes
+    ----------
+    prob, outcome : arrays of shape (n_samples, n_outcomes), (n_samples,)
+        Predictions and labels; of two outcomes the rarer one first.
+    weight, cell : arrays of shape (n_samples,)
+        Weight and cell.
+    start : array of shape (n_segments + 1,)
+        First observation of each segment.
+    group, place, mass : arrays of shape (n_segments,)
+        Group, cell and weight of each segment.
+    count, factor, square, keep : arrays of shape (n_cells,)
+        Weight of each cell, the factor of its pairs, its sum of squared weights, and the factor of its variance.
+    lever : array of shape (n_segments,)
+        One over the root of one minus the share of the segment in its cell.
+    """
+
+    prob: NDArray[np.float64]
+    outcome: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    cell: NDArray[np.int64]
+    start: NDArray[np.int64]
+    group: NDArray[np.int64]
+    place: NDArray[np.int64]
+    mass: NDArray[np.float64]
+    count: NDArray[np.float64]
+    factor: NDArray[np.float64]
+    square: NDArray[np.float64]
+    keep: NDArray[np.float64]
+    lever: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        prob: NDArray[np.float64],
+        outcome: NDArray[np.int64],
+        weight: NDArray[np.float64],
+        group: NDArray[np.int64],
+        cell: NDArray[np.int64],
+    ) -> Segments:
+        """Sort observations and sum over segments and cells."""
+        cell, group = np.unique(cell, return_inverse=True)[1], np.unique(group, return_inverse=True)[1]
+        n_cells, n_outcomes = int(cell.max()) + 1, prob.shape[1]
+        mean = weight @ prob
+        classes = np.argsort(mean if n_outcomes == 2 else -mean, kind="stable")
+        prob, outcome = prob[:, classes], np.argsort(classes)[outcome]
+        # The order of the caller does not matter: equal observations of a group may be exchanged.
+        value = prob @ np.sqrt(np.arange(1.0, n_outcomes + 1))
+        order = np.lexsort((outcome, weight, value, cell, group))
+        prob, outcome, weight = prob[order], outcome[order], weight[order]
+        cell, group = cell[order], group[order]
+        first = np.append(True, (np.diff(group) > 0) | (np.diff(cell) > 0) | (np.diff(cell) < 0))
+        start = np.append(np.flatnonzero(first), len(weight))
+        place, owner = cell[start[:-1]], group[start[:-1]]
+        mass = np.add.reduceat(weight, start[:-1])
+        count = sums_in_parts(place, mass, n_cells)
+        square = sums_in_parts(cell, np.square(weight), n_cells)
+        pairs = np.square(count) - np.bincount(place, np.square(mass), n_cells)
+        share = mass / count[place]
+        return cls(
+            prob,
+            outcome,
+            weight,
+            cell,
+            start,
+            owner,
+            place,
+            mass,
+            count,
+            count / pairs,
+            square,
+            1 / (1 - np.minimum(square / np.square(count), 0.99)),
+            1 / np.sqrt(1 - share),
+        )
+
+    @property
+    def n_columns(self) -> int:
+        """Number of outcomes that count: 1 of two."""
+        return 1 if self.prob.shape[1] == 2 else self.prob.shape[1]
+
+    @cached_property
+    def columns(self) -> NDArray[np.float64]:
+        """Predictions of the outcomes that count, ``(n_samples, n_columns)``."""
+        return np.ascontiguousarray(self.prob[:, : self.n_columns])
+
+    @cached_property
+    def total(self) -> float:
+        """Weight of all observations."""
+        return float(self.count.sum())
+
+    @cached_property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return int(self.group[-1]) + 1
+
+    @property
+    def draws_together(self) -> int:
+        """Number of draws whose sums are held in memory."""
+        return max(1, min(32, _TOGETHER // (len(self.mass) * self.n_columns)))
+
+    @property
+    def grouped(self) -> bool:
+        """Whether some group has several observations."""
+        return self.n_groups < len(self.weight)
+
+    def by_cell(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the weighted sums ``(n_cells, n)`` of values ``(n_samples, n)``."""
+        found = np.empty((len(self.count), values.shape[1]))
+        for k, column in enumerate(values.T):
+            found[:, k] = np.bincount(self.cell, self.weight * column, len(self.count))
+        return found
+
+    def by_segment(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sums ``(n_segments, n)`` of values ``(n_samples, n)``."""
+        return np.add.reduceat(values, self.start[:-1], axis=0)
+
+    def squared_error(self, mean: NDArray[np.float64]) -> float:
+        """Return the squared l2 error of mean residuals ``(n_cells, n_outcomes)``."""
+        return float(self.count @ np.square(mean[:, : self.n_columns]).sum(axis=1)) / self.total
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualSums:
+    """What the labels show: T, the inflation, the sums of segments ``(n_segments, n_columns)`` and the centred ones."""
+
+    value: float
+    inflation: float
+    sums: NDArray[np.float64]
+    centred: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, segments: Segments) -> ResidualSums:
+        """Sum over the residuals of the observations."""
+        error = (segments.outcome[:, None] == np.arange(segments.n_columns)) - segments.columns
+        weighted = segments.weight[:, None] * error
+        sums = segments.by_segment(weighted)
+        whole = segments.by_cell(error)
+        lengths = np.bincount(segments.place, np.square(sums).sum(axis=1), len(segments.count))
+        value = float(segments.factor @ (np.square(whole).sum(axis=1) - lengths)) / segments.total
+        mean = whole / segments.count[:, None]
+        centred = (sums - segments.mass[:, None] * mean[segments.place]) * segments.lever[:, None]
+        first = np.flatnonzero(np.append(True, np.diff(segments.group) > 0))
+        between = float(np.square(np.add.reduceat(centred, first, axis=0)).sum())
+        own = np.square(segments.weight[:, None] * (error - mean[segments.cell])).sum(axis=1)
+        independent = float(segments.keep @ np.bincount(segments.cell, own, len(segments.count)))
+        return cls(value, between / independent if independent > 0 else 0.0, sums, centred)
+
+
+def cells_of_groups(sample: Sample) -> VarianceTree:
+    """Return the default cells: as many as usual, or fewer, such that nearly all cells are worth five groups.
+
+    Groups that are alone in a cell show nothing of its error.
+    """
+    weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+    group = np.arange(sample.n_samples) if sample.group is None else sample.group
+    partition = VarianceTree()
+    wanted = partition.wanted_cells(sample.n_samples)
+    while True:
+        cells = sample.cells(partition)
+        few = worth_of_cells(weight, group, cells.index, cells.n_cells) < FEWEST_GROUPS
+        if wanted == 1 or cells.count[few].sum() <= _FEW_SHARE * cells.count.sum():
+            return partition
+        wanted //= 2
+        partition = VarianceTree(max_cells=wanted)
+
+
+def worth_of_cells(
+    weight: NDArray[np.float64], group: NDArray[np.int64], cell: NDArray[np.int64], n_cells: int
+) -> NDArray[np.float64]:
+    """Return how many groups of equal weight each cell is worth, ``(n_cells,)``."""
+    code, place = np.unique(group * np.int64(n_cells) + cell, return_inverse=True)
+    return effective_numbers(sums_in_parts(place, weight, len(code)), code % n_cells, n_cells)
+
+
+def sums_in_parts(index: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """Return the sums of values in n parts."""
+    return np.bincount(index, values, n).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """The standard deviation of T, for an inflation of the variance of the sums of groups."""
+
+    pairs: float
+    linear: float
+
+    @classmethod
+    def of(cls, segments: Segments, margin: NDArray[np.float64]) -> Spread:
+        """Return that of labels with given probabilities."""
+        p, w2 = margin[:, : segments.n_columns], np.square(segments.weight)
+        shift = segments.by_cell(p - segments.columns) / segments.count[:, None]
+        n_cells = len(segments.count)
+        pairs, along = np.empty((2, n_cells))
+        if segments.n_columns == 1:
+            variance = w2 * (p[:, 0] * (1 - p[:, 0]))
+            of_segment = np.add.reduceat(variance, segments.start[:-1])
+            whole = sums_in_parts(segments.place, of_segment, n_cells)
+            pairs[:] = np.square(whole) - np.bincount(segments.place, np.square(of_segment), n_cells)
+            along[:] = np.square(shift[:, 0]) * whole
+        else:
+            for b in range(n_cells):
+                rows = segments.cell == b
+                part, weight = p[rows], w2[rows]
+                whole = np.diag(weight @ part) - part.T @ (weight[:, None] * part)
+                own = np.square(weight) * squared_norms(part)
+                pairs[b] = max(float(np.square(whole).sum() - own.sum()), 0.0)
+                along[b] = shift[b] @ whole @ shift[b]
+        return cls(
+            2 * float(np.square(segments.factor) @ pairs) / segments.total**2,
+            4 * float(along.sum()) / segments.total**2,
+        )
+
+    def __call__(self, inflation: Any) -> Any:
+        """Return the standard deviation; an inflation below 1 counts as 1."""
+        ratio = np.maximum(inflation, 1.0)
+        return np.sqrt(self.pairs * ratio**2 + self.linear * ratio + np.finfo(float).tiny)
