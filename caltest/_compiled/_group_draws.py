@@ -87,9 +87,9 @@ def shocked_sums(
     lever,
     count,
     factor,
+    total,
     square,
     keep,
-    total,
     value,
     inflation,
 ):

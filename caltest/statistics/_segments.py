@@ -60,20 +60,27 @@ class Segments:
         prob: NDArray[np.float64],
         outcome: NDArray[np.int64],
         weight: NDArray[np.float64],
-        group: NDArray[np.int64],
+        group: NDArray[np.int64] | None,
         cell: NDArray[np.int64],
     ) -> Segments:
-        """Sort observations and sum over segments and cells."""
-        cell, group = np.unique(cell, return_inverse=True)[1], np.unique(group, return_inverse=True)[1]
+        """Sort observations and sum over segments and cells; without groups each observation is one by itself."""
+        cell = np.unique(cell, return_inverse=True)[1]
         n_cells, n_outcomes = int(cell.max()) + 1, prob.shape[1]
         mean = weight @ prob
         classes = np.argsort(mean if n_outcomes == 2 else -mean, kind="stable")
         prob, outcome = prob[:, classes], np.argsort(classes)[outcome]
-        # The order of the caller does not matter: equal observations of a group may be exchanged.
+        # Which observation takes which random number depends neither on the order of the caller nor on that of classes
+        # or cells: observations are sorted by prediction, and equal ones of a group may be exchanged.
         value = prob @ np.sqrt(np.arange(1.0, n_outcomes + 1))
-        order = np.lexsort((outcome, weight, value, cell, group))
-        prob, outcome, weight = prob[order], outcome[order], weight[order]
-        cell, group = cell[order], group[order]
+        middle = np.bincount(cell, value, n_cells) / np.bincount(cell, minlength=n_cells)
+        cell = np.argsort(np.argsort(middle, kind="stable"), kind="stable")[cell]
+        if group is None:
+            order = np.lexsort((outcome, weight, value, cell))
+            group = np.arange(len(order))
+        else:
+            order = np.lexsort((outcome, weight, value, cell, group))
+            group = np.unique(group[order], return_inverse=True)[1]
+        prob, outcome, weight, cell = prob[order], outcome[order], weight[order], cell[order]
         first = np.append(True, (np.diff(group) > 0) | (np.diff(cell) > 0) | (np.diff(cell) < 0))
         start = np.append(np.flatnonzero(first), len(weight))
         place, owner = cell[start[:-1]], group[start[:-1]]
@@ -107,6 +114,11 @@ class Segments:
     def columns(self) -> NDArray[np.float64]:
         """Predictions of the outcomes that count, ``(n_samples, n_columns)``."""
         return np.ascontiguousarray(self.prob[:, : self.n_columns])
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """What kernels take of the segments and cells, in their order."""
+        return self.group, self.place, self.mass, self.lever, self.count, self.factor, self.total
 
     @cached_property
     def total(self) -> float:
@@ -176,25 +188,24 @@ def cells_of_groups(sample: Sample) -> VarianceTree:
 
     Groups that are alone in a cell show nothing of its error.
     """
-    weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
-    group = np.arange(sample.n_samples) if sample.group is None else sample.group
     partition = VarianceTree()
     wanted = partition.wanted_cells(sample.n_samples)
     while True:
         cells = sample.cells(partition)
-        few = worth_of_cells(weight, group, cells.index, cells.n_cells) < FEWEST_GROUPS
+        few = worth_of_cells(sample, partition) < FEWEST_GROUPS
         if wanted == 1 or cells.count[few].sum() <= _FEW_SHARE * cells.count.sum():
             return partition
         wanted //= 2
         partition = VarianceTree(max_cells=wanted)
 
 
-def worth_of_cells(
-    weight: NDArray[np.float64], group: NDArray[np.int64], cell: NDArray[np.int64], n_cells: int
-) -> NDArray[np.float64]:
-    """Return how many groups of equal weight each cell is worth, ``(n_cells,)``."""
-    code, place = np.unique(group * np.int64(n_cells) + cell, return_inverse=True)
-    return effective_numbers(sums_in_parts(place, weight, len(code)), code % n_cells, n_cells)
+def worth_of_cells(sample: Sample, partition: Any) -> NDArray[np.float64]:
+    """Return how many groups (observations) of equal weight each cell of a partition is worth, ``(n_cells,)``."""
+    cells = sample.cells(partition)
+    group = np.arange(sample.n_samples) if sample.group is None else sample.group
+    code, place = np.unique(group * np.int64(cells.n_cells) + cells.index, return_inverse=True)
+    weight = np.bincount(place, sample.weight).astype(np.float64)
+    return effective_numbers(weight, code % cells.n_cells, cells.n_cells)
 
 
 def sums_in_parts(index: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:

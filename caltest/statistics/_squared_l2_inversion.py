@@ -65,17 +65,18 @@ class SquaredL2Inversion:
         """Prepare the observations of a sample, in the cells of a partition."""
         cells = sample.cells(partition)
         weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
-        group = np.arange(sample.n_samples) if sample.group is None else sample.group
-        worth = worth_of_cells(weight, group, cells.index, cells.n_cells)
-        known = (worth >= _WORTH)[cells.index]
+        known = (worth_of_cells(sample, partition) >= _WORTH)[cells.index]
         largest = greatest_l2(sample.n_outcomes)
         seed = int(rng.integers(2**63))
         if not known.any():
             return cls(None, None, 0.0, 1.0, largest, 0.0, 0, any_shock, seed)
         segments = Segments.of(
-            sample.expected[known], sample.outcome[known].astype(np.int64), weight[known], group[known],
+            sample.expected[known],
+            sample.outcome[known].astype(np.int64),
+            weight[known],
+            None if sample.group is None else sample.group[known],
             cells.index[known],
-        )  # fmt: skip
+        )
         seen = ResidualSums.of(segments)
         unknown = 1 - segments.total / float(weight.sum()) if not known.all() else 0.0
         size = sums_in_parts(segments.group, segments.mass, segments.n_groups)
@@ -197,9 +198,16 @@ class SquaredL2Inversion:
             drawn = np.empty(self.n_draws)
             for part, _, noise in self._shocks.blocks():
                 independent_sums(
-                    noise, bound, segments.columns, segments.weight, segments.cell, segments.count, segments.factor,
-                    segments.total, drawn[part],
-                )  # fmt: skip
+                    noise,
+                    bound,
+                    segments.columns,
+                    segments.weight,
+                    segments.cell,
+                    segments.count,
+                    segments.factor,
+                    segments.total,
+                    drawn[part],
+                )
             return [_tails(drawn, seen.value)]
         inflation = max(seen.inflation, 1.0)
         upper = inflation * (1 + math.sqrt(2 / max(self.n_effective - 1, 1.0)))
@@ -222,10 +230,18 @@ class SquaredL2Inversion:
         for part, shock, noise in self._shocks.blocks():
             drawn = np.empty((2, len(correlation), shock.shape[1]))
             shocked_sums(
-                shock, noise, bound, np.array(correlation), segments.columns, segments.weight, segments.start, segments.group,
-                segments.place, segments.mass, segments.lever, segments.count, segments.factor, segments.square, segments.keep,
-                segments.total, drawn[0], drawn[1],
-            )  # fmt: skip
+                shock,
+                noise,
+                bound,
+                np.array(correlation),
+                segments.columns,
+                segments.weight,
+                segments.start,
+                *segments.layout,
+                segments.square,
+                segments.keep,
+                *drawn,
+            )
             value[:, part], ratio[:, part] = drawn
         spread = Spread.of(segments, margin)
         observed = (seen.value - theta) / spread(seen.inflation)
@@ -247,14 +263,11 @@ class SquaredL2Inversion:
         quadratic = 2 * float(np.square(segments.factor) @ np.maximum(pairs, 0.0)) / segments.total**2
         found = []
         for shift in _shifts(segments, seen, theta):
-            moved = shift[:, : segments.n_columns]
+            moved = np.ascontiguousarray(shift[:, : segments.n_columns])
             linear = 4 * float(np.einsum("bk,bkl,bl->", moved, joint, moved)) / segments.total**2
             value, variance = np.empty((2, self.n_draws))
             for part, shock, _ in self._shocks.blocks():
-                signed_sums_of_groups(
-                    shock, base, np.ascontiguousarray(moved), segments.group, segments.place, segments.mass, segments.lever,
-                    segments.count, segments.factor, segments.total, value[part], variance[part],
-                )  # fmt: skip
+                signed_sums_of_groups(shock, base, moved, *segments.layout, value[part], variance[part])
             ratio = variance / between if between > 0 else np.zeros(self.n_draws)
             tiny = np.finfo(float).tiny
             null = (value - theta) / np.sqrt(quadratic * ratio**2 + linear * ratio + tiny)

@@ -31,21 +31,24 @@ frozen = np.asfortranarray(prob)
 frozen.flags.writeable = False
 label_frozen = label.astype(np.int32)
 label_frozen.flags.writeable = False
+heavy = 1.0 + np.arange(120) % 3
 kinds = [prob, prob.astype(np.float32), frozen, np.repeat(prob, 2, axis=0)[::2], prob.tolist()]
 for y_prob in kinds:
     for y_true in (label, label_frozen, label.astype(float), label.tolist()):
         for lens in (None, Confidence(), TopK(2)):
             caltest.calibration_test(y_true, y_prob, lens=lens, n_resamples=19, rng=0)
             caltest.CalibrationMonitor(lens=lens).update(y_true, y_prob)
-            for weight in (None, np.ones(120), np.ones(120, dtype=np.float32)):
+            for weight in (None, heavy, heavy.astype(np.float32)):
                 caltest.calibration_error(y_true, y_prob, lens=lens, sample_weight=weight)
                 options = {"lens": lens, "sample_weight": weight}
                 caltest.calibration_error(y_true, y_prob, **options, statistic=caltest.statistics.SCE())
+    caltest.l2_interval(label, y_prob, sample_weight=heavy, groups=np.arange(120) // 3)
     event = np.asarray(y_prob)[:, 1]
+    caltest.l2_interval(label == 1, event, sample_weight=heavy)
     for y_true in (label == 1, (label == 1).tolist(), (label == 1).astype(np.uint8)):
         caltest.calibration_test(y_true, event, n_resamples=300, rng=0, workers=2, region=lambda p: p[:, 1] > 0.1)
         caltest.calibration_test(y_true, event, statistic=KS(), n_resamples=19, rng=np.random.default_rng(1))
-        caltest.calibration_test(y_true, event, statistic=KS(), sample_weight=np.ones(120), n_resamples=19, rng=0)
+        caltest.calibration_test(y_true, event, statistic=KS(), sample_weight=heavy, n_resamples=19, rng=0)
         caltest.calibration_test(y_true, event, statistic=caltest.IsotonicError(), n_resamples=19, rng=0)
         caltest.score_decomposition(y_true, event, score="log")
         caltest.streaming.CalibrationState().update(y_true, event).error()
@@ -55,7 +58,7 @@ for y_prob in kinds:
         caltest.CalibrationMonitor().update(y_true, event)
         for statistic in (caltest.ConvexECE(), caltest.statistics.MonotonicSweepECE(), caltest.SquaredL2()):
             caltest.calibration_test(y_true, event, statistic=statistic, n_resamples=19, rng=0)
-            caltest.calibration_error(y_true, event, statistic=statistic, sample_weight=np.ones(120))
+            caltest.calibration_error(y_true, event, statistic=statistic, sample_weight=heavy)
     caltest.calibration_test(label, y_prob, statistic=caltest.SquaredL2(), n_resamples=19, rng=0)
     for statistic in (caltest.SKCE(), caltest.SKCE(caltest.statistics.gaussian_kernel)):
         caltest.calibration_test(label, y_prob, statistic=statistic, n_resamples=19, rng=0)
@@ -88,7 +91,7 @@ for y_prob in kinds:
     for partition in (None, caltest.VarianceTree(max_cells=1)):
         caltest.simplex_diagram(label, y_prob, partition=partition, n_resamples=19, rng=0)
     caltest.simplex_diagram(label, y_prob, groups=np.arange(120) // 3, n_resamples=19, rng=0)
-    caltest.simplex_diagram(label, y_prob, sample_weight=np.ones(120), n_resamples=19, rng=0)
+    caltest.simplex_diagram(label, y_prob, sample_weight=heavy, n_resamples=19, rng=0)
     caltest.calibration_band(label, y_prob, n_resamples=19, rng=0)
     caltest.reliability_curve(label == 1, event, simultaneous=True)
     caltest.smooth_reliability_curve(label == 1, event, n_resamples=19)

@@ -1,0 +1,181 @@
+"""P-values of every squared l2 error, of groups and of weighted observations: level, ends, invariances, refusals."""
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import caltest as ct
+from caltest.estimation._l2_interval import l2_distribution
+from caltest.predictions._sample import make_sample
+from caltest.statistics._squared_l2_inversion import SquaredL2Inversion
+
+
+def shocked(rng, truth, group, correlation):
+    """Labels with these probabilities, whose latent normal numbers are correlated within groups."""
+    latent = np.sqrt(correlation) * rng.standard_normal(group.max() + 1)[group]
+    latent += np.sqrt(1 - correlation) * rng.standard_normal(len(group))
+    return (latent < special.ndtri(truth)).astype(int)
+
+
+def problem(seed, n_groups=30, size=8, shift=0.1):
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(n_groups), size)
+    prob = rng.uniform(0.1, 0.7, len(group))
+    return shocked(rng, prob + shift, group, 0.2), prob, group
+
+
+def most(n, rate):
+    """The largest number of n that chance explains, at 4 standard errors."""
+    return stats.binom.ppf(stats.norm.cdf(4), n, rate)
+
+
+def inversion(y_true, prob, **design):
+    return l2_distribution(make_sample(y_true, prob, **design), None, any_shock=False, rng=0)[0]
+
+
+LEVEL = [pytest.param(60), pytest.param(400, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("n_sets", LEVEL)
+@pytest.mark.parametrize(("n_groups", "size"), [(10, 40), (20, 20), (50, 10)])
+def test_an_error_of_dependent_rare_events_is_excluded_as_often_as_stated(n_groups, size, n_sets):
+    """Predictions of .02 where .07 happen: .22, .17 and .11 were certified to be better than they are."""
+    group, wrong = np.repeat(np.arange(n_groups), size), 0
+    prob = np.full(len(group), 0.02)
+    for seed in range(n_sets):
+        y_true = shocked(np.random.default_rng([1, n_groups, seed]), prob + 0.05, group, 0.3)
+        wrong += inversion(y_true, prob, groups=group).below(0.05**2) <= 0.05
+    assert wrong <= most(n_sets, 0.05)
+
+
+@pytest.mark.parametrize("n_sets", LEVEL)
+@pytest.mark.parametrize(("n_groups", "size"), [(10, 20), (20, 20)])
+def test_groups_of_equal_predictions_show_no_error_of_a_calibrated_model(n_groups, size, n_sets):
+    """The lower end was above 0 in .18 and .13 of the data sets."""
+    group, wrong = np.repeat(np.arange(n_groups), size), 0
+    for seed in range(n_sets):
+        rng = np.random.default_rng([2, n_groups, seed])
+        prob = rng.uniform(0.05, 0.95, n_groups)[group]
+        wrong += inversion(shocked(rng, prob, group, 0.3), prob, groups=group).above(0.0) <= 0.025
+    assert wrong <= most(n_sets, 0.025)
+
+
+@pytest.mark.parametrize("n_sets", LEVEL)
+@pytest.mark.parametrize("kind", ["20:1", "Pareto"])
+def test_unequal_weights_certify_as_often_as_stated(kind, n_sets):
+    """Of 300 predictions of .02 where .07 happen: .10 to .21 were certified to be better than they are."""
+    prob, wrong = np.full(300, 0.02), 0
+    for seed in range(n_sets):
+        rng = np.random.default_rng([3, seed])
+        weight = np.where(rng.random(300) < 0.1, 20.0, 1.0) if kind == "20:1" else rng.pareto(1.5, 300) + 1
+        y_true = (rng.random(300) < 0.07).astype(int)
+        wrong += inversion(y_true, prob, sample_weight=weight).below(0.05**2) <= 0.05
+    assert wrong <= most(n_sets, 0.05)
+
+
+@pytest.mark.parametrize("design", ["groups", "sample_weight", "both"])
+def test_ends_are_where_the_pvalues_cross_the_level(design):
+    y_true, prob, group = problem(0)
+    weight = np.random.default_rng(1).exponential(size=len(group))
+    chosen = {"groups": group, "sample_weight": weight}
+    found = inversion(y_true, prob, **(chosen if design == "both" else {design: chosen[design]}))
+    low, high = found.lower_end(0.025), found.upper_end(0.025)
+    assert 0 <= low < found.estimate < high < 1
+    assert found.below(high) <= 0.025 < found.below(0.97 * high)
+    if low > 0:
+        assert found.above(low) <= 0.025 < found.above(1.03 * low)
+    assert found.below(0.0) > 0.5
+
+
+@pytest.mark.parametrize("design", ["groups", "sample_weight"])
+def test_the_answer_depends_neither_on_the_order_nor_on_the_event(design):
+    y_true, prob, group = problem(2)
+    rng = np.random.default_rng(3)
+    each = {"groups": group} if design == "groups" else {"sample_weight": rng.exponential(size=len(group))}
+    (name, values), order = *each.items(), rng.permutation(len(group))
+    expected = ct.l2_interval(y_true, prob, **each)
+    permuted = ct.l2_interval(y_true[order], prob[order], **{name: values[order]})
+    mirrored = ct.l2_interval(1 - y_true, 1 - prob, **each)
+    for other in (permuted, mirrored):
+        np.testing.assert_allclose([*other, other.estimate], [*expected, expected.estimate], rtol=1e-9)
+
+
+def test_classes_may_be_permuted():
+    rng = np.random.default_rng(4)
+    prob, group = rng.dirichlet(np.ones(3), 240), np.arange(240) // 8
+    y_true = (prob.cumsum(axis=1) > rng.random((240, 1))).argmax(axis=1)
+    order = np.array([2, 0, 1])
+    one = ct.l2_interval(y_true, prob, groups=group, partition=ct.VarianceTree())
+    two = ct.l2_interval(np.argsort(order)[y_true], prob[:, order], groups=group, partition=ct.VarianceTree())
+    np.testing.assert_allclose([*two], [*one], rtol=1e-9)
+
+
+def test_every_observation_twice_with_half_the_weight_changes_nothing():
+    """If groups say which observations are copies; the weights differ, so that labels are simulated in both cases."""
+    y_true, prob, _ = problem(5)
+    weight, ids = np.random.default_rng(6).exponential(size=len(prob)), np.arange(len(prob))
+    once = ct.l2_interval(y_true, prob, sample_weight=weight, partition=ct.EqualWidth(4))
+    y_two, p_two, w_two, twice = (np.repeat(part, 2) for part in (y_true, prob, weight / 2, ids))
+    found = ct.l2_interval(y_two, p_two, sample_weight=w_two, groups=twice, partition=ct.EqualWidth(4))
+    assert found.estimate == pytest.approx(once.estimate, rel=1e-12)
+    assert found.root_interval.high == pytest.approx(once.root_interval.high, rel=0.2)  # other tests are inverted
+
+
+def test_few_groups_give_no_interval():
+    y_true, prob, _ = problem(7)
+    group = np.arange(len(prob)) % 4
+    interval = ct.l2_interval(y_true, prob, groups=group)
+    assert [*interval] == [0, 1]
+    assert "there is no interval" in next(note.text for note in interval.notes if note.code == "C303")
+    assert ct.equivalence_test(y_true, prob, 0.9, groups=group).pvalue == 1
+    weight = np.where(np.arange(len(prob)) < 4, 1e9, 1.0)
+    assert [*ct.l2_interval(y_true, prob, sample_weight=weight)] == [0, 1]
+
+
+def test_below_20_groups_a_certificate_holds_for_groups_of_equal_labels():
+    """Groups count as one observation each; 50 groups need no such caution."""
+    rng = np.random.default_rng(8)
+    pvalues = []
+    for n_groups in (10, 50):
+        group = np.repeat(np.arange(n_groups), 40)
+        prob = rng.uniform(0.1, 0.9, len(group))
+        y_true = (rng.random(len(group)) < prob).astype(int)
+        pvalues.append(ct.equivalence_test(y_true, prob, 0.15, groups=group).pvalue)
+        assert ct.l2_interval(y_true, prob, groups=group).root_interval.high < 0.15
+    assert pvalues[0] > 0.2
+    assert pvalues[1] < 0.05
+
+
+def test_observations_of_weight_0_count_nowhere():
+    """Cells of two observations with weight showed an error, because 40 others had weight 0."""
+    y_true, prob, group = problem(9)
+    rng = np.random.default_rng(10)
+    weight = np.where(rng.random(len(prob)) < 0.5, 0.0, rng.exponential(size=len(prob)))
+    kept = weight > 0
+    for each in ({}, {"groups": group}):
+        few = {name: values[kept] for name, values in each.items()}
+        found = ct.l2_interval(y_true, prob, sample_weight=weight, **each)
+        expected = ct.l2_interval(y_true[kept], prob[kept], sample_weight=weight[kept], **few)
+        assert [*found] == [*expected]
+        assert (found.n_samples, found.n_cells) == (expected.n_samples, expected.n_cells)
+
+
+def test_the_search_ends_in_extreme_data():
+    """Certain predictions, all of them right or all of them wrong, and an error that no shift reaches."""
+    group = np.arange(120) // 6
+    for prob in (np.zeros(120), np.ones(120), np.full(120, 1e-4)):
+        for label in (0, 1):
+            interval = ct.l2_interval(np.full(120, label), prob, groups=group)
+            target = abs(label - prob[0])
+            assert interval.root_interval.low <= target <= interval.root_interval.high + 1e-9
+    found = inversion(np.arange(120) % 2, np.full(120, 0.5), groups=group)
+    assert found.below(0.9) == 0  # no probabilities are so far from .5
+    assert isinstance(found, SquaredL2Inversion)
+
+
+def test_the_certificate_and_its_margin_agree():
+    y_true, prob, group = problem(11, n_groups=60)
+    for margin in (0.15, 0.19, 0.2, 0.21, 0.3):
+        result = ct.equivalence_test(y_true, prob, margin, groups=group)
+        assert result.rejected == (result.smallest_margin <= margin)
+        assert result.method == "monte-carlo"
