@@ -1,52 +1,98 @@
 """Sums of the residuals of groups in cells, of simulated labels that share a shock in each group, or of random signs.
 
-Draws are the last axis of all arrays, so that every step is a vector operation over the draws of a block.
+Draws are the last axis of all arrays, so that every step is a vector operation over the draws of a block. Observations
+are sorted by segment, a group in a cell, and segments by group.
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from caltest._compiled._jit import inner, kernel
 
 
+class Layout(NamedTuple):
+    """What does not depend on the labels.
+
+    Attributes
+    ----------
+    start, group_start : arrays of shape (n_segments + 1,), (n_groups + 1,)
+        First observation of each segment, first segment of each group.
+    cell : array of shape (n_segments,)
+        Cell of each segment.
+    lever, lever_mass : arrays of shape (n_segments,)
+        One over the root of one minus the share of the segment in its cell, and that times its weight.
+    mass, count, factor : arrays of shape (n_segments,), (n_cells,), (n_cells,)
+        Weight of each segment and of each cell, and the factor of the pairs of a cell.
+    cross : array of shape (n_cells, n_cells)
+        Sums over the groups of the products of ``lever_mass`` in two cells.
+    predicted : array of shape (n_segments, n_columns)
+        Weighted sums of predictions.
+    """
+
+    start: Any
+    group_start: Any
+    cell: Any
+    lever: Any
+    lever_mass: Any
+    mass: Any
+    count: Any
+    factor: Any
+    cross: Any
+    predicted: Any
+
+
 @inner
-def _finish(sums, segment_group, segment_cell, mass, lever, count, factor, total, whole, found, value, variance):
-    # T, and the sum over the groups of the squared lengths of their centred sums; `whole` is left as the mean residual.
-    n_segments, n_columns, n_draws = sums.shape
-    whole[:] = 0.0
-    value[:] = 0.0
-    variance[:] = 0.0
-    found[:] = 0.0
-    for s in range(n_segments):
-        b = segment_cell[s]
-        f = factor[b]
+def _add_segment(u, factor, lever, of_group, of_cell, value):
+    # Add the sums of a segment, (n_columns, n_draws), to those of its group and of its cell, and its square to T.
+    for k in range(u.shape[0]):
+        for r in range(u.shape[1]):
+            x = u[k, r]
+            of_cell[k, r] += x
+            of_group[k, r] += lever * x
+            value[r] -= factor * x * x
+
+
+@inner
+def _end_group(first, last, layout, of_group, along, variance):
+    # The squared length of the sum of a group, and its products with the weights of the group in each cell.
+    n_columns, n_draws = of_group.shape
+    for s in range(first, last):
+        b = layout.cell[s]
+        w = layout.lever_mass[s]
         for k in range(n_columns):
             for r in range(n_draws):
-                x = sums[s, k, r]
-                whole[b, k, r] += x
-                value[r] -= f * x * x
-    for b in range(len(count)):
-        f = factor[b]
+                along[b, k, r] += w * of_group[k, r]
+    for k in range(n_columns):
+        for r in range(n_draws):
+            variance[r] += of_group[k, r] * of_group[k, r]
+            of_group[k, r] = 0.0
+
+
+@inner
+def _finish(layout, whole, along, value, variance):
+    # T, and the sum over the groups of the squared lengths of their centred sums; `whole` becomes the mean residual.
+    n_cells, n_columns, n_draws = whole.shape
+    total = layout.count.sum()
+    for b in range(n_cells):
+        f = layout.factor[b]
         for k in range(n_columns):
             for r in range(n_draws):
                 x = whole[b, k, r]
                 value[r] += f * x * x
-                whole[b, k, r] = x / count[b]
-    for s in range(n_segments):
-        b = segment_cell[s]
-        w = mass[s]
-        factor_of_share = lever[s]
-        last = s + 1 == n_segments or segment_group[s + 1] != segment_group[s]
-        for k in range(n_columns):
-            for r in range(n_draws):
-                found[k, r] += (sums[s, k, r] - w * whole[b, k, r]) * factor_of_share
-            if last:
+                x /= layout.count[b]
+                variance[r] -= 2.0 * x * along[b, k, r]
+                whole[b, k, r] = x
+    for b in range(n_cells):
+        for a in range(n_cells):
+            c = layout.cross[a, b]
+            for k in range(n_columns):
                 for r in range(n_draws):
-                    variance[r] += found[k, r] * found[k, r]
-                    found[k, r] = 0.0
+                    variance[r] += c * whole[a, k, r] * whole[b, k, r]
     for r in range(n_draws):
         value[r] /= total
+        variance[r] = max(variance[r], 0.0)
 
 
 @inner
@@ -73,109 +119,99 @@ def _add_labels(z, bound, w, p, sums, first, second):
 
 
 @kernel
-def shocked_sums(
-    shock,
-    noise,
-    bound,
-    correlation,
-    prob,
-    weight,
-    start,
-    segment_group,
-    segment_cell,
-    mass,
-    lever,
-    count,
-    factor,
-    total,
-    square,
-    keep,
-    value,
-    inflation,
-):
+def shocked_sums(layout, shock, noise, bound, correlation, prob, weight, square, keep, value, inflation):
     """Fill ``value`` and ``inflation``, both ``(n_correlations, n_draws)``, of simulated labels.
 
     The latent number of an observation is ``sqrt(r) * shock + sqrt(1 - r) * noise``, with the ``shock (n_groups,
     n_draws)`` of its group and its own ``noise (n_samples, n_draws)``, for each of the correlations r; its label is
     the number of entries of ``bound (n_samples, n_bounds)`` that are not above it, and falls into one of the columns of
-    ``prob (n_samples, n_columns)``; of two outcomes there is only the first column. Observations are sorted by segment,
-    a group in a cell, and segments by group. Value is T, inflation the variance of the sums of groups over that of
-    independent observations.
+    ``prob (n_samples, n_columns)``; of two outcomes there is only the first column. Value is T, inflation the variance
+    of the sums of groups over that of independent observations, for which ``square (n_cells,)`` holds sums of squared
+    weights and ``keep (n_cells,)`` corrects for their mean.
     """
     n_columns = prob.shape[1]
-    n_segments = len(mass)
-    n_cells = len(count)
+    n_cells = len(layout.count)
     n_draws = shock.shape[1]
-    predicted = np.zeros((n_segments, n_columns))
     first_predicted = np.zeros((n_cells, n_columns))
     second_predicted = np.zeros(n_cells)
-    for s in range(n_segments):
-        b = segment_cell[s]
-        for i in range(start[s], start[s + 1]):
+    for s in range(len(layout.cell)):
+        b = layout.cell[s]
+        for i in range(layout.start[s], layout.start[s + 1]):
             for k in range(n_columns):
                 p = prob[i, k]
-                predicted[s, k] += weight[i] * p
                 first_predicted[b, k] += weight[i] * weight[i] * p
                 second_predicted[b] += weight[i] * weight[i] * p * p
-    sums = np.empty((n_segments, n_columns, n_draws))
+    u = np.empty((n_columns, n_draws))
     whole = np.empty((n_cells, n_columns, n_draws))
+    along = np.empty((n_cells, n_columns, n_draws))
     first = np.empty((n_cells, n_columns, n_draws))
     second = np.empty((n_cells, n_draws))
-    found = np.empty((n_columns, n_draws))
+    of_group = np.zeros((n_columns, n_draws))
     z = np.empty(n_draws, np.float32)
     for c in range(len(correlation)):
         shared = np.float32(math.sqrt(correlation[c]))
         apart = np.float32(math.sqrt(1.0 - correlation[c]))
+        whole[:] = 0.0
+        along[:] = 0.0
+        value[c, :] = 0.0
+        inflation[c, :] = 0.0
         for b in range(n_cells):
             second[b, :] = second_predicted[b]
             for k in range(n_columns):
                 first[b, k, :] = -first_predicted[b, k]
-        for s in range(n_segments):
-            b = segment_cell[s]
-            centre = shock[segment_group[s]]
-            for k in range(n_columns):
-                sums[s, k, :] = -predicted[s, k]
-            for i in range(start[s], start[s + 1]):
-                for r in range(n_draws):
-                    z[r] = shared * centre[r] + apart * noise[i, r]
-                _add_labels(z, bound[i], weight[i], prob[i], sums[s], first[b], second[b])
-        variance = inflation[c]
-        _finish(sums, segment_group, segment_cell, mass, lever, count, factor, total, whole, found, value[c], variance)
+        for g in range(len(shock)):
+            centre = shock[g]
+            for s in range(layout.group_start[g], layout.group_start[g + 1]):
+                b = layout.cell[s]
+                for k in range(n_columns):
+                    u[k, :] = -layout.predicted[s, k]
+                for i in range(layout.start[s], layout.start[s + 1]):
+                    for r in range(n_draws):
+                        z[r] = shared * centre[r] + apart * noise[i, r]
+                    _add_labels(z, bound[i], weight[i], prob[i], u, first[b], second[b])
+                _add_segment(u, layout.factor[b], layout.lever[s], of_group, whole[b], value[c])
+            _end_group(layout.group_start[g], layout.group_start[g + 1], layout, of_group, along, inflation[c])
+        _finish(layout, whole, along, value[c], inflation[c])
         own = np.zeros(n_draws)
         for b in range(n_cells):
             for r in range(n_draws):
-                along = 0.0
+                change = 0.0
                 length = 0.0
                 for k in range(n_columns):
-                    along += whole[b, k, r] * first[b, k, r]
+                    change += whole[b, k, r] * first[b, k, r]
                     length += whole[b, k, r] * whole[b, k, r]
-                own[r] += keep[b] * max(second[b, r] - 2.0 * along + length * square[b], 0.0)
+                own[r] += keep[b] * max(second[b, r] - 2.0 * change + length * square[b], 0.0)
         for r in range(n_draws):
-            variance[r] = variance[r] / own[r] if own[r] > 0 else 0.0
+            inflation[c, r] = inflation[c, r] / own[r] if own[r] > 0 else 0.0
 
 
 @kernel
-def signed_sums_of_groups(
-    shock, base, shift, segment_group, segment_cell, mass, lever, count, factor, total, value, variance
-):
+def signed_sums_of_groups(layout, shock, base, shift, value, variance):
     """Fill ``value`` and ``variance``, both ``(n_draws,)``, of sums of groups whose signs are those of ``shock``.
 
     The sums of a segment are ``base (n_segments, n_columns)`` times the sign of its group, plus its mass times the
     ``shift (n_cells, n_columns)`` of its cell.
     """
-    n_segments, n_columns = base.shape
+    n_columns = base.shape[1]
     n_draws = shock.shape[1]
-    sums = np.empty((n_segments, n_columns, n_draws))
-    whole = np.empty((len(count), n_columns, n_draws))
-    found = np.empty((n_columns, n_draws))
-    for s in range(n_segments):
-        sign = shock[segment_group[s]]
-        for k in range(n_columns):
-            middle = mass[s] * shift[segment_cell[s], k]
-            length = base[s, k]
-            for r in range(n_draws):
-                sums[s, k, r] = middle + (-length if sign[r] < 0 else length)
-    _finish(sums, segment_group, segment_cell, mass, lever, count, factor, total, whole, found, value, variance)
+    u = np.empty((n_columns, n_draws))
+    whole = np.zeros((len(layout.count), n_columns, n_draws))
+    along = np.zeros((len(layout.count), n_columns, n_draws))
+    of_group = np.zeros((n_columns, n_draws))
+    value[:] = 0.0
+    variance[:] = 0.0
+    for g in range(len(shock)):
+        sign = shock[g]
+        for s in range(layout.group_start[g], layout.group_start[g + 1]):
+            b = layout.cell[s]
+            for k in range(n_columns):
+                middle = layout.mass[s] * shift[b, k]
+                length = base[s, k]
+                for r in range(n_draws):
+                    u[k, r] = middle + (-length if sign[r] < 0 else length)
+            _add_segment(u, layout.factor[b], layout.lever[s], of_group, whole[b], value)
+        _end_group(layout.group_start[g], layout.group_start[g + 1], layout, of_group, along, variance)
+    _finish(layout, whole, along, value, variance)
 
 
 @kernel

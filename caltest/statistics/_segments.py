@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._compiled._group_draws import Layout
 from caltest.predictions._effective import effective_numbers
 from caltest.predictions._sample import Sample
 from caltest.predictions._variance_tree import VarianceTree
@@ -17,7 +18,8 @@ from caltest.statistics._squared_l2_distribution import squared_norms
 FEWEST_GROUPS = 5
 """Fewer effective groups show nothing of how much groups differ."""
 _FEW_SHARE = 0.05  # of the weight, that may lie in cells of few groups
-_TOGETHER = 2**22  # sums of draws
+_TOGETHER = 2**20  # sums of draws
+_TABLE = 2**22  # entries of groups and cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +117,24 @@ class Segments:
         """Predictions of the outcomes that count, ``(n_samples, n_columns)``."""
         return np.ascontiguousarray(self.prob[:, : self.n_columns])
 
-    @property
-    def layout(self) -> tuple[Any, ...]:
-        """What kernels take of the segments and cells, in their order."""
-        return self.group, self.place, self.mass, self.lever, self.count, self.factor, self.total
+    @cached_property
+    def layout(self) -> Layout:
+        """What kernels take of the segments and cells."""
+        n_cells, width = len(self.count), self.lever * self.mass
+        first = np.append(np.flatnonzero(np.append(True, np.diff(self.group) > 0)), len(self.group))
+        if n_cells * self.n_groups <= _TABLE:
+            of_group = np.zeros((self.n_groups, n_cells))
+            of_group[self.group, self.place] = width
+            table = of_group.T @ of_group
+        else:
+            from scipy.sparse import csr_array
+
+            some = csr_array((width, (self.group, self.place)), shape=(self.n_groups, n_cells))
+            table = (some.T @ some).toarray()
+        predicted = self.by_segment(self.weight[:, None] * self.columns)
+        return Layout(
+            self.start, first, self.place, self.lever, width, self.mass, self.count, self.factor, table, predicted
+        )
 
     @cached_property
     def total(self) -> float:
@@ -133,7 +149,7 @@ class Segments:
     @property
     def draws_together(self) -> int:
         """Number of draws whose sums are held in memory."""
-        return max(1, min(32, _TOGETHER // (len(self.mass) * self.n_columns)))
+        return max(1, min(32, _TOGETHER // (len(self.count) * self.n_columns)))
 
     @property
     def grouped(self) -> bool:

@@ -25,7 +25,7 @@ _SAME = 0.9999  # latent correlation at which all labels of a group follow its s
 _ROUNDING = 1e-9
 _CLOSE = 1e-4  # of the squared error, relative
 _STEPS = 40
-_DRAWS = ((2**15, 999), (2**17, 499), (math.inf, 199))  # for so many labels of a draw, at most
+_DRAWS = ((2**12, 999), (2**14, 499), (math.inf, 199))  # for so many labels of a draw, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,14 +230,13 @@ class SquaredL2Inversion:
         for part, shock, noise in self._shocks.blocks():
             drawn = np.empty((2, len(correlation), shock.shape[1]))
             shocked_sums(
+                segments.layout,
                 shock,
                 noise,
                 bound,
                 np.array(correlation),
                 segments.columns,
                 segments.weight,
-                segments.start,
-                *segments.layout,
                 segments.square,
                 segments.keep,
                 *drawn,
@@ -267,7 +266,7 @@ class SquaredL2Inversion:
             linear = 4 * float(np.einsum("bk,bkl,bl->", moved, joint, moved)) / segments.total**2
             value, variance = np.empty((2, self.n_draws))
             for part, shock, _ in self._shocks.blocks():
-                signed_sums_of_groups(shock, base, moved, *segments.layout, value[part], variance[part])
+                signed_sums_of_groups(segments.layout, shock, base, moved, value[part], variance[part])
             ratio = variance / between if between > 0 else np.zeros(self.n_draws)
             tiny = np.finfo(float).tiny
             null = (value - theta) / np.sqrt(quadratic * ratio**2 + linear * ratio + tiny)

@@ -44,10 +44,9 @@ def test_simulated_labels_equal_the_loops(n_outcomes, weighted):
     noise = rng.standard_normal((len(segments.weight), n_draws), dtype=np.float32)
     margin = rng.dirichlet(np.ones(n_outcomes), len(segments.weight))
     value, inflation = np.empty((2, 2, n_draws))
-    given = segments.columns, segments.weight
     shocked_sums(
-        shock, noise, latent_bounds(margin), correlation, *given, segments.start, *segments.layout, segments.square,
-        segments.keep, value, inflation,
+        segments.layout, shock, noise, latent_bounds(margin), correlation, segments.columns, segments.weight,
+        segments.square, segments.keep, value, inflation,
     )  # fmt: skip
     group = np.repeat(segments.group, np.diff(segments.start)).tolist()
     for c, r in np.ndindex(2, n_draws):
@@ -79,7 +78,7 @@ def test_signs_of_groups_equal_the_loops(n_outcomes):
     base, shift = ResidualSums.of(segments).centred, rng.normal(size=(3, segments.n_columns))
     shock = rng.standard_normal((segments.n_groups, 4), dtype=np.float32)
     value, variance = np.empty((2, 4))
-    signed_sums_of_groups(shock, base, shift, *segments.layout, value, variance)
+    signed_sums_of_groups(segments.layout, shock, base, shift, value, variance)
     for r in range(4):
         # One observation for each segment, with the residual that gives its sum.
         sums = np.sign(shock[segments.group, r])[:, None] * base + segments.mass[:, None] * shift[segments.place]
