@@ -118,6 +118,16 @@ class CalibrationTable(Result):
             return [self.tests[0].conclusion]
         return [*self._answer(), self._count()]
 
+    @property
+    def first_sentences(self) -> list[str]:
+        """The decision, and the direction where there is one."""
+        return self._sentences if len(self.tests) == 1 else self._answer()
+
+    @property
+    def size_sentences(self) -> list[str]:
+        """How large the miscalibration is, of a test that is named."""
+        return self._sizes()
+
     def _answer(self) -> list[str]:
         """Return the decision in words, and the direction where there is one."""
         if self.decision == "undecidable":

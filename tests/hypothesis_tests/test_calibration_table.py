@@ -472,7 +472,8 @@ def test_a_table_of_few_groups_cannot_decide():
     assert table.decisions == ("undecidable", "undecidable")
     assert table.conclusion == (
         "These data cannot decide: with 3 groups no global p-value below 0.25 is possible, and the level is 5 % "
-        "(global p = 0.25, 240 observations in 3 groups). None of the 2 single tests can reject after Holm's correction."
+        "(global p = 0.25, 240 observations in 3 groups). None of the 2 single tests can reject after Holm's "
+        "correction."
     )
     content = table.to_dict()
     assert (content["decision"], content["tests"][0]["decision"]) == ("undecidable", "undecidable")
