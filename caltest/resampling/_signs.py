@@ -242,8 +242,8 @@ class GroupsWithSurprise:
             )
             if few:
                 text += (
-                    f" A two-sided statistic has no p-value below {2.0 ** (1 - self.n_groups):.2g}. To test each "
-                    "group by itself, pass them to `subgroup_tests`."
+                    f" A two-sided statistic has no p-value below {2.0 ** (1 - self.n_groups):.2g}. If the "
+                    "observations of a group are independent of each other, `subgroup_tests` tests each group."
                 )
         elif self.pvalue < _FEWER:
             text = (
