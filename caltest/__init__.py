@@ -1,8 +1,8 @@
 """caltest tests whether a classifier is calibrated: do events predicted with probability 0.8 happen 80 % of the time?
 
-It reports p-values, how large the miscalibration is and how much of it is noise. A test chooses a lens (the whole
-prediction, the confidence, one class), estimates the calibration function in cells (bins) of the predictions, and
-compares its distance from the predictions with that of a calibrated model (Vaicenavicius et al. 2019).
+It reports p-values, how large the miscalibration is and what error a calibrated model would have. A test chooses a lens
+(the whole prediction, the confidence, one class), estimates the calibration function in cells (bins) of the
+predictions, and compares its distance from the predictions with that of a calibrated model (Vaicenavicius et al. 2019).
 """
 
 import lazy_loader

@@ -14,7 +14,8 @@ from caltest.cli import _compare, _guess, _repair, _report, _scan, _study, _test
 from caltest.cli._messages import explain, line, notes_on_stderr, say
 
 DONE, BAD_INPUT, STOPPED = 0, 2, 130
-"""Exit codes; 1 is "calibration is rejected", for ``caltest test --exit-code`` and ``caltest watch``."""
+"""Exit codes; 1 is "calibration is rejected", for ``caltest test --exit-code`` and ``caltest watch``, 3 "these data
+cannot decide"."""
 
 _BAD_INPUT = (ValueError, TypeError, OSError, ImportError)
 
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     -------
     int
         0 done, 1 calibration is rejected and ``--exit-code`` was given, or ``caltest watch`` raised an alarm, 2 bad
-        input, 130 stopped by Ctrl-C.
+        input, 3 the data cannot decide and ``--exit-code`` was given, 130 stopped by Ctrl-C.
     """
     options = argparse.Namespace(words={}, hint="")
     if arguments is None:

@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from caltest.cli._exit_codes import MEANING, code_of
 from caltest.cli._expressions import PublicNames, read_object
 from caltest.cli._messages import WORDS, say
 from caltest.cli._options import (
@@ -81,7 +82,7 @@ def add_command(commands: Any) -> None:
     add(
         "--exit-code",
         action="store_true",
-        help="exit with status 1 if calibration is rejected at --alpha after the repair (0 if not, 2 after an error)",
+        help=f"exit after the repair with status {MEANING}",
     )
     add("--json", action="store_true", help="print JSON instead of tables")
     add_columns(repair)
@@ -132,7 +133,7 @@ def _run(options: argparse.Namespace) -> int:
     print(_as_json(study, data, verdict, fitted) if options.json else _as_text(study, data, verdict), flush=True)
     for what, path in zip(("recalibrated predictions", "map", "picture"), outputs.values(), strict=True):
         print(f"{what} written to {path}", file=sys.stderr)
-    return 1 if options.exit_code and row.rejected else 0
+    return code_of(row.decision) if options.exit_code else 0
 
 
 def _how(given: str, study: RecalibrationStudy, fitted: Recalibrator) -> str:

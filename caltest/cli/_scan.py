@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from caltest.cli._exit_codes import code_of
 from caltest.cli._messages import STREAM_WORDS, WORDS, say
 from caltest.cli._options import (
     HelpFormatter,
@@ -195,8 +196,6 @@ def run_test_of_state(options: argparse.Namespace) -> int:
     """Test the state that is named as the file, print the result, and return the exit code."""
     import json
 
-    from caltest.results._decision import rejects
-
     state = read_state(options.file)
     curve = None if options.plot is None else state.curve()  # refused before anything is printed
     draws = {} if options.resamples is None else {"n_resamples": options.resamples}
@@ -211,4 +210,4 @@ def run_test_of_state(options: argparse.Namespace) -> int:
 
         save_reliability(curve, options.plot)
         print(f"reliability diagram written to {options.plot}", file=sys.stderr)
-    return int(options.exit_code and rejects(result.pvalue, options.alpha))
+    return code_of(result.decision) if options.exit_code else 0

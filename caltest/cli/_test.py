@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from caltest.cli._exit_codes import MEANING, code_of
 from caltest.cli._messages import WORDS, say
 from caltest.cli._options import (
     FILES,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from caltest.statistics import Statistic
 
 BUNDLED = "bundled CIFAR-10 predictions of a VGG-16 network"
-REJECTED = 1  # exit code
 _DEFAULT, _DEFAULT_ALL = 9999, 999  # draws, unless there are many probabilities
 _LARGE_FILE = 20 * 2**20  # bytes: reading takes seconds
 _OF_FILES = (
@@ -110,7 +110,7 @@ def add_command(commands: Any) -> None:
     add(
         "--exit-code",
         action="store_true",
-        help="exit with status 1 if calibration is rejected at --alpha (0 if not, 2 after an error)",
+        help=f"exit with status {MEANING}",
     )
     add("--json", action="store_true", help="print JSON instead of tables")
     add("--plot", type=parse_picture, metavar="FILE.png", help="write a reliability diagram")
@@ -140,9 +140,7 @@ def _run(options: argparse.Namespace) -> int:
     print(_as_json(table, data, source) if options.json else _as_text(table, data, source, options), flush=True)
     if options.plot is not None:
         _plot(options, data, lens)
-    from caltest.results._decision import rejects
-
-    return REJECTED if options.exit_code and rejects(table.pvalue, options.alpha) else 0
+    return code_of(table.decision) if options.exit_code else 0
 
 
 @contextmanager

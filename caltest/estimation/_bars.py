@@ -91,7 +91,7 @@ def drawn_origin(sample: Sample, null: Consistency, n_resamples: int) -> str:
     if not isinstance(grouped, SignedGroups):
         return null.origin(n_resamples)
     return (
-        f"{n_resamples} Monte Carlo draws of the labels and {n_resamples} random signs of {grouped.n_groups} groups, "
+        f"{n_resamples} Monte Carlo draws of the labels and {grouped.signs_in_words(n_resamples)}, "
         "predictions fixed, of which the larger p-value counts (asymptotic in the number of groups)"
     )
 

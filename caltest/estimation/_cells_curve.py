@@ -124,7 +124,7 @@ def cells_curve(
         The statistics must take weights.
     statistics : mapping of str to callable, optional
         By name, a function from the number of cells to a statistic, such as ``{"SCE": caltest.statistics.SCE}``. By
-        default ECE of the largest probability, ACE and UCE, as in the paper.
+        default ECE of the largest probability, ACE and UCE, as in the paper. The UCE of a calibrated model is not 0.
     n_cells : sequence of int
         Different numbers of cells.
     n_resamples : int
@@ -156,7 +156,8 @@ def cells_curve(
 
     References
     ----------
-    M.-H. Laves et al. (2020), Calibration of model uncertainty for dropout variational inference, figure 1.
+    M.-H. Laves, S. Ihler, K.-P. Kortmann and T. Ortmaier (2020), Uncertainty Calibration Error: A New Metric for
+    Multi-Class Classification, submission to ICLR 2021, OpenReview, figure 1.
 
     Examples
     --------

@@ -148,7 +148,8 @@ def prediction_distribution(
 
     References
     ----------
-    M.-H. Laves et al. (2020), Calibration of model uncertainty for dropout variational inference, figure 10.
+    M.-H. Laves, S. Ihler, K.-P. Kortmann and T. Ortmaier (2020), Uncertainty Calibration Error: A New Metric for
+    Multi-Class Classification, submission to ICLR 2021, OpenReview, figure 10.
 
     Examples
     --------

@@ -232,7 +232,9 @@ def rejection_curve(
 
     References
     ----------
-    M.-H. Laves et al. (2020), Calibration of model uncertainty for dropout variational inference, section 5.
+    M.-H. Laves, S. Ihler, K.-P. Kortmann and T. Ortmaier (2020), Uncertainty Calibration Error: A New Metric for
+    Multi-Class Classification, submission to ICLR 2021, OpenReview, section 5.1, figures 2
+    and 9.
     E. L. Korn and B. I. Graubard (1998), Confidence intervals for proportions with small expected number of positive
     counts estimated from survey data, Survey Methodology 24.
     Y. Geifman and R. El-Yaniv (2017), Selective classification for deep neural networks, NeurIPS.

@@ -14,7 +14,7 @@ from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._sample import Sample, make_event_sample
 from caltest.predictions._validation import validate_choice
 from caltest.results import Note, Result
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, sized
 from caltest.results._test_result import percent
 from caltest.statistics._isotonic import SCORES, climatological_score, recalibrated_score, stated_score
 
@@ -42,6 +42,8 @@ class ScoreDecomposition(Result):
         The lens in words.
     n_samples : int
         Number of observations.
+    weighted : bool
+        Whether the observations have weights.
     """
 
     score: str
@@ -52,6 +54,7 @@ class ScoreDecomposition(Result):
     lens: LensLike
     lens_name: str
     n_samples: int
+    weighted: bool = False
 
     _derived: ClassVar[tuple[str, ...]] = ("conclusion", "notes")
 
@@ -77,8 +80,9 @@ class ScoreDecomposition(Result):
             ("discrimination", f"{self.discrimination:.4g}", "what that gains on the base rate; larger is better"),
             ("uncertainty", f"{self.uncertainty:.4g}", "score of the base rate; a property of the labels"),
         ]
+        size = sized(self.n_samples, weighted=self.weighted)
         return Description(
-            f"Decomposition of the {_NAMES[self.score]} ({self.lens_name}, {counted(self.n_samples)})",
+            f"Decomposition of the {_NAMES[self.score]} ({self.lens_name}, {size})",
             [self.conclusion],
             [Table(("term", "value", "meaning"), rows, left=("meaning",))],
             [
@@ -181,4 +185,5 @@ def decomposition_of_sample(sample: Sample, score: str, *, lens: LensLike, lens_
         lens=lens,
         lens_name=lens_name,
         n_samples=sample.n_samples,
+        weighted=sample.weight is not None,
     )

@@ -203,7 +203,8 @@ def shift_curve(
 
     References
     ----------
-    M.-H. Laves et al. (2020), Calibration of model uncertainty for dropout variational inference, section 5.
+    M.-H. Laves, S. Ihler, K.-P. Kortmann and T. Ortmaier (2020), Uncertainty Calibration Error: A New Metric for
+    Multi-Class Classification, submission to ICLR 2021, OpenReview, section 5.1, figure 2.
 
     Examples
     --------

@@ -149,7 +149,8 @@ def temperature_curve(
         Weight of each observation: how much it counts, for errors, scores and noise floors. Labels are not repeated.
         The statistics must take weights.
     statistics : Statistic or sequence of Statistic, optional
-        The errors; ``ConfidenceECE()`` and ``UCE()`` by default.
+        The errors; ``ConfidenceECE()`` and ``UCE()`` by default. The UCE of a calibrated model is not 0,
+        so that its smallest value does not show the right temperature.
     temperatures : sequence of float, optional
         Positive and different; 25 from 1/4 to 4, equally spaced on a logarithmic axis, by default.
     n_resamples : int
@@ -181,7 +182,8 @@ def temperature_curve(
 
     References
     ----------
-    M.-H. Laves et al. (2020), Calibration of model uncertainty for dropout variational inference, figures 5 to 8.
+    M.-H. Laves, S. Ihler, K.-P. Kortmann and T. Ortmaier (2020), Uncertainty Calibration Error: A New Metric for
+    Multi-Class Classification, submission to ICLR 2021, OpenReview, figures 5 to 8.
     J. Nixon et al. (2019), Measuring calibration in deep learning, CVPR workshops, figure 1.
     C. Guo et al. (2017), On calibration of modern neural networks, ICML.
 

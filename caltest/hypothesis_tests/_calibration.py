@@ -69,7 +69,9 @@ def calibration_test(
     one of two: the one above, and that of the residuals :math:`s_{g(i)} (1\{y_i = k\} - p_{ik})` with random signs
     :math:`s_g` of whole groups, in the place of simulated labels (the wild cluster bootstrap, Cameron, Gelbach and
     Miller 2008). Signs keep the dependence within a group, whatever it is; their p-value is valid as the number of
-    groups grows, and exact if the sums over a group have symmetric distributions. It needs a statistic that is a
+    groups grows, and exact if the sums over a group have symmetric distributions. Of fewer than 10 groups all
+    arrangements of signs are evaluated; with G groups the p-value of a two-sided statistic is at least :math:`2^{1-G}`,
+    and if that is above ``alpha``, ``decision`` is "undecidable". It needs a statistic that is a
     function of the residuals: `ECE` and `MCE`, `KS`, `Kuiper`, `ClasswiseKS`, `ConfidenceECE`, `SquaredL2`, `TCal`,
     `TemperatureScore` and its sides, `MatrixScore`, `Spiegelhalter`, `CoxScore`, `SKCE`, `MMCE`, `GCE` and its members,
     and `Omnibus` of these. With

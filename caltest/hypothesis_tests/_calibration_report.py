@@ -36,7 +36,7 @@ from caltest.resampling import Consistency
 from caltest.resampling._evaluation import Question
 from caltest.resampling._run import run
 from caltest.resampling._stopping import Stopping
-from caltest.results import Note
+from caltest.results import Note, TestResult
 from caltest.results._description import Table
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import ECE, KS, SCE, SKCE, Kuiper, Spiegelhalter, Statistic, TCal
@@ -109,6 +109,9 @@ class CalibrationReport(CalibrationTable):
     def labels(self) -> tuple[str, ...]:
         """What distinguishes the tests: their statistics."""
         return tuple(str(test.test_statistic) for test in self.tests)
+
+    def _name_of_size(self, test: TestResult) -> str:
+        return str(test.test_statistic)
 
     def _title(self) -> str:
         return f"Calibration report ({self._number}, {self._size})"
@@ -308,6 +311,7 @@ def calibration_report(
     return CalibrationReport(
         tests=tests,
         pvalue=shared.pvalue,
+        smallest_possible_pvalue=shared.smallest,
         alpha=level,
         notes=tuple(notes),
         _write=write if region is None else None,

@@ -176,7 +176,13 @@ def calibration_table(
             progress=report,
         )
     tests = describe_findings(found.findings, null, looks, classes=classes, alpha=level)
-    return CalibrationTable(tests=tests, pvalue=found.pvalue, alpha=level, notes=tuple(notes))
+    return CalibrationTable(
+        tests=tests,
+        pvalue=found.pvalue,
+        smallest_possible_pvalue=found.smallest,
+        alpha=level,
+        notes=tuple(notes),
+    )
 
 
 def plan_of_table(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from caltest.resampling import correct_pvalues
 from caltest.results import Note, Result, TestResult
-from caltest.results._decision import rejects
+from caltest.results._decision import DecisionWord, cannot_decide, decide, rejects
 from caltest.results._description import Description, Table, join
 from caltest.results._note import PAGE
 from caltest.results._test_result import components_table, percent
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_ROWS = 25  # of a printed table
-_LONGEST = 60  # characters of the rejected tests in a conclusion
+LONGEST = 60  # characters of the rejected tests in a conclusion
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -36,6 +36,10 @@ class CalibrationTable(Result):
         Global p-value of "calibrated through every lens": exact min-p over the tests, on the same draws.
     alpha : float
         Level of the conclusion.
+    smallest_possible_pvalue : float
+        The global p-value of the most extreme data. If it is above ``alpha``, the data cannot decide.
+    decision : {"rejected", "not rejected", "undecidable"}
+        The decision by the global p-value.
     correction : str
         How the p-values are adjusted for their number.
     notes : tuple of Note
@@ -45,11 +49,14 @@ class CalibrationTable(Result):
     tests: tuple[TestResult, ...]
     pvalue: float
     alpha: float = 0.05
+    smallest_possible_pvalue: float = 0.0
     correction: str = "holm"
     notes: tuple[Note, ...] = ()
 
-    _derived: ClassVar[tuple[str, ...]] = ("pvalue_adjusted", "conclusion", "all_notes")
+    _derived: ClassVar[tuple[str, ...]] = ("pvalue_adjusted", "decision", "decisions", "conclusion", "all_notes")
     _what: ClassVar[tuple[str, str]] = ("lens", "lenses")
+    _where: ClassVar[str] = ""
+    """Which observations belong to the groups of a test."""
 
     def __iter__(self) -> Iterator[TestResult]:
         return iter(self.tests)
@@ -76,19 +83,84 @@ class CalibrationTable(Result):
         return rejects(self.pvalue_adjusted, self.alpha)
 
     @property
+    def decision(self) -> DecisionWord:
+        """The decision by the global p-value; "undecidable" if none as small as ``alpha`` was possible."""
+        return decide(self.pvalue, self.alpha, self.smallest_possible_pvalue)
+
+    @cached_property
+    def decisions(self) -> tuple[DecisionWord, ...]:
+        """The decision of each test after the correction.
+
+        A test is "undecidable" if it is not rejected, and would not be with its smallest possible p-value either.
+        """
+        return tuple(
+            decide(adjusted, self.alpha, self._smallest_adjusted(number))
+            for number, adjusted in enumerate(self.pvalue_adjusted)
+        )
+
+    def _smallest_adjusted(self, number: int) -> float:
+        """Return the adjusted p-value of a test if its own were the smallest possible; 0 if it can reject anyway."""
+        pvalues = np.array([test.pvalue for test in self.tests])
+        pvalues[number] = self.tests[number].smallest_possible_pvalue
+        if rejects(len(pvalues) * pvalues[number], self.alpha):
+            return 0.0
+        return float(correct_pvalues(pvalues, self.correction)[number])
+
+    @property
     def conclusion(self) -> str:
         """The decision in words."""
+        return " ".join(self._sentences)
+
+    @property
+    def _sentences(self) -> list[str]:
+        """The decision, the direction where there is one, and how many tests reject."""
         if len(self.tests) == 1:
-            return self.tests[0].conclusion
-        if not rejects(self.pvalue, self.alpha):
-            return (
-                f"Calibration is not rejected (global p = {self.pvalue:.4g}, {self._size}). This "
-                f"does not prove that the model is calibrated. {self._count()}"
-            )
-        words = self.tests[0].direction_words
-        towards = f" {words}" if words else ""
-        level = percent(self.alpha)
-        return f"Calibration is rejected at the {level} level (global p = {self.pvalue:.4g}).{towards} {self._count()}"
+            return [self.tests[0].conclusion]
+        return [*self._answer(), self._count()]
+
+    @property
+    def first_sentences(self) -> list[str]:
+        """The decision, and the direction where there is one."""
+        return self._sentences if len(self.tests) == 1 else self._answer()
+
+    @property
+    def size_sentences(self) -> list[str]:
+        """How large the miscalibration is, of a test that is named."""
+        return self._sizes()
+
+    def _answer(self) -> list[str]:
+        """Return the decision in words, and the direction where there is one."""
+        if self.decision == "undecidable":
+            return [self._undecidable()]
+        if self.decision == "not rejected":
+            return [
+                f"Calibration is not rejected (global p = {self.pvalue:.4g}, {self._size}). This does not prove that "
+                "the model is calibrated."
+            ]
+        decision = f"Calibration is rejected at the {percent(self.alpha)} level (global p = {self.pvalue:.4g})."
+        words = self.tests[self._spoken].direction_words if self.rejected[self._spoken] else None
+        return [decision, *([f"{self._through(self._spoken)} {_within(words)}"] if words else [])]
+
+    def _undecidable(self) -> str:
+        """Say that no global p-value could have rejected."""
+        return cannot_decide(
+            self.smallest_possible_pvalue,
+            self.alpha,
+            numbers=f"global p = {self.pvalue:.4g}, {self._size}",
+            n_groups=max((test.n_groups or 0 for test in self.tests), default=0) or None,
+            n_resamples=max(test.n_resamples for test in self.tests),
+            name="global p-value",
+            where=self._where,
+        )
+
+    @cached_property
+    def _spoken(self) -> int:
+        """The test whose numbers are given in sentences: the clearest one that rejects, else the first."""
+        return int(np.argmin(self.pvalue_adjusted)) if self.rejected.any() else 0
+
+    def _through(self, number: int) -> str:
+        """Name a test at the beginning of a sentence."""
+        return f'Through the lens "{self.tests[number].lens_name}"'
 
     @property
     def all_notes(self) -> tuple[Note, ...]:
@@ -168,11 +240,13 @@ class CalibrationTable(Result):
         """Say how many single tests reject, and which."""
         found = [label for label, rejects in zip(self.labels, self.rejected, strict=True) if rejects]
         total, after = len(self.tests), f"after {self.correction.title()}'s correction"
+        if not found and set(self.decisions) == {"undecidable"}:
+            return f"None of the {total} single tests can reject {after}."
         if not found:
             return f"None of the {total} single tests rejects {after}."
         if len(found) == total:
             return f"All {total} single tests reject {after}."
-        which = f": {named}" if len(named := join(found)) <= _LONGEST else ""
+        which = f": {named}" if len(named := join(found)) <= LONGEST else ""
         return f"{len(found)} of the {total} single tests {'rejects' if len(found) == 1 else 'reject'} {after}{which}."
 
     def _describe(self) -> Description:
@@ -184,8 +258,18 @@ class CalibrationTable(Result):
         return f"Calibration table ({self.tests[0]._full_name}, {self._number}, {self._size})"
 
     def _sizes(self) -> list[str]:
-        """Say how large the miscalibration is."""
-        return self.tests[0]._sizes()
+        """Say how large the miscalibration is, of a test that is named."""
+        test = self.tests[self._spoken]
+        if len(self.tests) == 1:
+            return test._sizes()
+        through = self._through(self._spoken)
+        size = [] if test.l2_error is None else [f"{through} {_within(test.l2_error.conclusion)}"]
+        usual = test._usual_size(self._name_of_size(test))
+        return [*size, *(f"{'Through the same lens' if size else through}: {words}" for words in usual)]
+
+    def _name_of_size(self, test: TestResult) -> str:
+        """Return the name of the statistic whose value is given in a sentence."""
+        return str(test.components[0].test_statistic).partition("(")[0]
 
     @cached_property
     def _shown(self) -> list[int]:
@@ -208,8 +292,8 @@ class CalibrationTable(Result):
             for label, test, adjusted, rejected in (everything[i] for i in self._shown)
         ]
         head = (self._what[0], "l2 error (95 % interval)", "p-value", self._adjusted_name, "direction")
-        first = self.tests[0].components
-        return [Table(head, rows, left=("direction",)), *([components_table(first)] if len(first) > 1 else [])]
+        parts = self.tests[self._spoken].components
+        return [Table(head, rows, left=("direction",)), *([components_table(parts)] if len(parts) > 1 else [])]
 
     def _remarks(self) -> list[str]:
         return [*self._hidden(), *self._combined(), *self._averages(), *self._sources(), *self._conditions()]
@@ -226,11 +310,11 @@ class CalibrationTable(Result):
 
     def _combined(self) -> list[str]:
         """Say which statistics a p-value combines."""
-        first = self.tests[0]
-        if len(first.components) == 1:
+        spoken = self.tests[self._spoken]
+        if len(spoken.components) == 1:
             return []
-        parts = join(str(part.test_statistic).partition("(")[0] for part in first.components)
-        return [f"Each p-value combines {parts}; the second table shows them for the {first.lens_name}."]
+        parts = join(str(part.test_statistic).partition("(")[0] for part in spoken.components)
+        return [f'Each p-value combines {parts}; the second table shows them for the lens "{spoken.lens_name}".']
 
     def _averages(self) -> list[str]:
         """Explain why a test rejects although the estimated l2 error is 0."""
@@ -252,8 +336,16 @@ class CalibrationTable(Result):
 
 def shared_origin(tests: Sequence[TestResult]) -> str:
     """Return where the null distributions come from: that of the most draws, and the fewest draws if they differ."""
-    most, fewest = max(tests, key=lambda test: test.n_resamples), min(test.n_resamples for test in tests)
+    drawn = [test for test in tests if test.n_resamples]
+    if not drawn:
+        return tests[0].origin
+    most, fewest = max(drawn, key=lambda test: test.n_resamples), min(test.n_resamples for test in drawn)
     return most.origin if fewest == most.n_resamples else f"{most.origin}; {fewest} draws or more for each test"
+
+
+def _within(sentence: str) -> str:
+    """Return a sentence that begins with an article as the rest of another one."""
+    return f"t{sentence[1:]}" if sentence.startswith("The ") else sentence
 
 
 def short_direction(test: TestResult) -> str:

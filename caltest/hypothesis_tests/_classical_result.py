@@ -68,8 +68,8 @@ class ClassicalTestResult(TestResult):
         about = f"{self.lens_name}, {counted(self.n_samples)}, {self.n_outcomes} outcomes"
         return replace(super()._describe(), title=f"{self.title} ({about})")
 
-    def _usual_size(self) -> list[str]:
-        return super()._usual_size() if self.sentences is None else [*self.sentences]
+    def _usual_size(self, name: str = "") -> list[str]:
+        return super()._usual_size(name) if self.sentences is None else [*self.sentences]
 
     def _tables(self) -> list[Table]:
         first = super()._tables() if self.table is None else [self.table]

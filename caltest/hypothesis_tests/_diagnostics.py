@@ -22,7 +22,7 @@ from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, correct_p
 from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.resampling._run import Finding, monte_carlo_error
 from caltest.resampling._schemes import Consistency, SignedGroups
-from caltest.resampling._signs import SignDraws
+from caltest.resampling._signs import AllSigns, SignDraws
 from caltest.resampling._sparsity import sparsity_notes
 from caltest.resampling._stopping import Stopping
 from caltest.results import ComponentResult, Note, TestResult
@@ -106,6 +106,7 @@ def describe_finding(
         test_statistic=finding.statistic,
         statistic=finding.value,
         pvalue=finding.pvalue,
+        smallest_possible_pvalue=finding.smallest,
         null=finding.null,
         derived=components[0].derived if len(components) == 1 else {},
         lens=lens,
@@ -259,6 +260,8 @@ def _mean(values: NDArray[np.float64], sample: Sample) -> float:
 def _origin(finding: Finding, null: Consistency) -> str:
     """Return where the null distribution comes from, in words."""
     scheme = null.for_sample(finding.sample)
+    if isinstance(finding.draws, AllSigns) and isinstance(scheme, SignedGroups):
+        return scheme.origin_of_all(finding.draws.n_resamples + 1)
     if isinstance(finding.draws, SignDraws):
         return _simulated_origin(finding, scheme)
     if isinstance(scheme, SignedGroups):
@@ -286,7 +289,7 @@ def _simulated_origin(finding: Finding, null: Consistency) -> str:
 
 
 def _n_draws(finding: Finding) -> int:
-    return 0 if finding.draws is None else finding.draws.n_resamples
+    return 0 if finding.draws is None or isinstance(finding.draws, AllSigns) else finding.draws.n_resamples
 
 
 def _numerical_error(finding: Finding) -> float:

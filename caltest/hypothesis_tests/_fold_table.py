@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable, short_direction
-from caltest.hypothesis_tests._fold_tests import FoldTests, fold_record, in_folds, towards_of_models
+from caltest.hypothesis_tests._fold_tests import (
+    FoldTests,
+    cannot_decide_by_fold,
+    fold_record,
+    in_folds,
+    towards_of_models,
+)
 from caltest.results import TestResult
 from caltest.results._decision import rejects
 from caltest.results._description import Table, sized
@@ -57,17 +63,28 @@ class FoldTable(CalibrationTable):
         return self.names
 
     @property
-    def conclusion(self) -> str:
-        """The decision in words."""
+    def _sentences(self) -> list[str]:
+        return [*self._answer(), self._count()]
+
+    def _answer(self) -> list[str]:
         what = f"Calibration of the models of {len(self.fold_names)} folds"
-        if not rejects(self.pvalue, self.alpha):
-            return (
+        if self.decision == "undecidable":
+            numbers = f"global p = {self.pvalue:.4g}, {self._n_samples} observations"
+            return [cannot_decide_by_fold(self.tests[0], numbers, "global p-value", self.smallest_possible_pvalue)]
+        if self.decision == "not rejected":
+            return [
                 f"{what} is not rejected (global p = {self.pvalue:.4g}, {self._n_samples} observations). This does not "
-                f"prove that the models are calibrated. {self._count()}"
-            )
-        towards = towards_of_models(self.tests[0].direction)
-        level = percent(self.alpha)
-        return f"{what} is rejected at the {level} level (global p = {self.pvalue:.4g}).{towards} {self._count()}"
+                "prove that the models are calibrated."
+            ]
+        decision = f"{what} is rejected at the {percent(self.alpha)} level (global p = {self.pvalue:.4g})."
+        direction = self.tests[self._spoken].direction if self.rejected[self._spoken] else None
+        towards = towards_of_models(direction).strip()
+        return [decision, *([f"{self._through(self._spoken)} {towards[0].lower()}{towards[1:]}"] if towards else [])]
+
+    def _through(self, number: int) -> str:
+        if self.what[0] == "subgroup":
+            return f'In the subgroup "{self.labels[number]}"'
+        return super()._through(number)
 
     def to_dict(self) -> dict[str, Any]:
         """Return tests, adjusted p-values, global p-values and conclusion as plain Python objects, ready for JSON.

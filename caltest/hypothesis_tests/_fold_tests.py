@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from caltest.hypothesis_tests._calibration_table_result import short_direction
 from caltest.resampling import correct_pvalues
 from caltest.results import TestResult
-from caltest.results._decision import rejects
+from caltest.results._decision import cannot_decide, rejects
 from caltest.results._description import Description, Table, join
 from caltest.results._note import PAGE
 from caltest.results._test_result import percent
@@ -47,7 +47,7 @@ class FoldTests(TestResult):
     fold_names: tuple[str, ...]
 
     _picture: ClassVar[str | None] = None
-    _derived: ClassVar[tuple[str, ...]] = ("n_resamples", "conclusion", "pvalue_adjusted")
+    _derived: ClassVar[tuple[str, ...]] = ("n_resamples", "decision", "conclusion", "pvalue_adjusted")
 
     @property
     def tests(self) -> tuple[TestResult, ...]:
@@ -68,6 +68,8 @@ class FoldTests(TestResult):
     def conclusion(self) -> str:
         """The decision in words."""
         what = f"{self._subject} of the models of {len(self.fold_names)} folds"
+        if self.decision == "undecidable":
+            return cannot_decide_by_fold(self, f"combined p = {self.pvalue:.4g}, {self._size}", "combined p-value")
         if not self.rejected:
             proved = "that the models are calibrated" if self._of_calibration else "it"
             return (
@@ -165,6 +167,20 @@ class FoldTests(TestResult):
             "folds are those of different models.",
             *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.conditions),
         ]
+
+
+def cannot_decide_by_fold(tests: FoldTests, numbers: str, name: str, smallest: float | None = None) -> str:
+    """Return the conclusion of tests of folds of which none could have rejected."""
+    groups = [test.n_groups for test in tests.tests if test.n_groups is not None]
+    return cannot_decide(
+        tests.smallest_possible_pvalue if smallest is None else smallest,
+        tests.alpha,
+        numbers=numbers,
+        n_groups=max(groups, default=None),
+        n_resamples=tests.n_resamples if not groups else 0,
+        name=name,
+        where=" or fewer in each fold",
+    )
 
 
 def in_folds(size: str, n_folds: int) -> str:

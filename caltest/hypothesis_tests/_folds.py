@@ -138,6 +138,7 @@ def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool =
         test_statistic=first.test_statistic,
         statistic=size,
         pvalue=combined.pvalue([test.pvalue for test in own]),
+        smallest_possible_pvalue=combined.pvalue([test.smallest_possible_pvalue for test in own]),
         null=combined,
         lens=first.lens,
         lens_name=first.lens_name,
@@ -179,6 +180,9 @@ def combine_tables(folds: Folds, tables: Sequence[CalibrationTable]) -> FoldTabl
     return FoldTable(
         tests=tuple(tests),
         pvalue=CombinedPValues(len(folds)).pvalue([table.pvalue for table in tables]),
+        smallest_possible_pvalue=CombinedPValues(len(folds)).pvalue(
+            [table.smallest_possible_pvalue for table in tables]
+        ),
         alpha=first.alpha,
         correction=first.correction,
         notes=(

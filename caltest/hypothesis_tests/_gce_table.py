@@ -100,7 +100,7 @@ class GCETable(CalibrationTable):
         return f"General calibration errors ({self._number}, {self._size})"
 
     def _sizes(self) -> list[str]:
-        return [self.tests[0].l2_error.conclusion]
+        return super()._sizes()[:1]
 
     def _tables(self) -> list[Table]:
         """Return one table for cells of equal width and one for cells of equal mass."""
@@ -247,4 +247,11 @@ def gce_table(
             progress=report,
         )
     tests = describe_findings(found.findings, null, [Canonical()] * len(metrics), classes=classes, alpha=level)
-    return GCETable(tests=tests, pvalue=found.pvalue, alpha=level, notes=tuple(notes), metrics=metrics)
+    return GCETable(
+        tests=tests,
+        pvalue=found.pvalue,
+        smallest_possible_pvalue=found.smallest,
+        alpha=level,
+        notes=tuple(notes),
+        metrics=metrics,
+    )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._calibration_table import inside_region
-from caltest.hypothesis_tests._calibration_table_result import CalibrationTable, short_direction
+from caltest.hypothesis_tests._calibration_table_result import LONGEST, CalibrationTable, short_direction
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, stopping_of_tests, warn_before
 from caltest.hypothesis_tests._fold_table import FoldTable
 from caltest.hypothesis_tests._folds import fold_table
@@ -31,7 +31,6 @@ from caltest.resampling._evaluation import Question
 from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.resampling._run import run
 from caltest.results import Note, TestResult
-from caltest.results._decision import rejects
 from caltest.results._description import Table, join
 from caltest.results._progress import Progress, reporting
 from caltest.results._test_result import percent
@@ -60,6 +59,7 @@ class SubgroupTests(CalibrationTable):
     subgroups: tuple[str, ...]
 
     _what: ClassVar[tuple[str, str]] = ("subgroup", "subgroups")
+    _where: ClassVar[str] = " or fewer in each subgroup"
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -67,8 +67,23 @@ class SubgroupTests(CalibrationTable):
         return self.subgroups
 
     @property
-    def conclusion(self) -> str:
-        """The decision in words."""
+    def _sentences(self) -> list[str]:
+        """The decision, and how many subgroups are rejected."""
+        return [*self._answer(), self._count()]
+
+    def _answer(self) -> list[str]:
+        if self.decision == "undecidable":
+            return [self._undecidable()]
+        if self.decision == "not rejected":
+            return [
+                f"Calibration within the subgroups is not rejected (global p = {self.pvalue:.4g}). This does not prove "
+                "that the model is calibrated in each of them."
+            ]
+        decision = f"Calibration within the subgroups is rejected at the {percent(self.alpha)} level"
+        return [f"{decision} (global p = {self.pvalue:.4g})."]
+
+    def _count(self) -> str:
+        """Say how many subgroups are rejected, and which cannot be."""
         found = [label for label, rejects in zip(self.subgroups, self.rejected, strict=True) if rejects]
         after = f"after {self.correction.title()}'s correction"
         single = f"No single subgroup is rejected {after} for {self._number}."
@@ -76,14 +91,12 @@ class SubgroupTests(CalibrationTable):
             share = "All" if len(found) == len(self.tests) > 1 else f"{len(found)} of"
             verb = "is" if len(found) == 1 else "are"
             single = f"{share} {self._number} {verb} rejected {after}: {join(found)}."
-        if not rejects(self.pvalue, self.alpha):
-            return (
-                f"Calibration within the subgroups is not rejected (global p = {self.pvalue:.4g}). This does not prove "
-                f"that the model is calibrated in each of them. {single}"
-            )
-        level = percent(self.alpha)
-        decision = f"Calibration within the subgroups is rejected at the {level} level"
-        return f"{decision} (global p = {self.pvalue:.4g}). {single}"
+        open_ones = zip(self.subgroups, self.decisions, strict=True)
+        unknown = [label for label, decision in open_ones if decision == "undecidable"]
+        if not unknown:
+            return single
+        which = named if len(named := join(unknown)) <= LONGEST else f"{len(unknown)} of them"
+        return f"{single} Nothing can be decided about {which}, because no p-value can be small enough."
 
     def _record(self, number: int, test: TestResult) -> dict[str, Any]:
         return {"subgroup": self.subgroups[number], **super()._record(number, test)}
@@ -278,6 +291,7 @@ def subgroup_tests(
     return SubgroupTests(
         tests=tests,
         pvalue=found.pvalue,
+        smallest_possible_pvalue=found.smallest,
         alpha=level,
         correction=correction,
         notes=tuple(notes),

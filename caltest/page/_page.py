@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +21,6 @@ from caltest.predictions._validation import SeedLike
 from caltest.results import Note, Result
 from caltest.results._description import Table, join
 from caltest.results._progress import Progress, reporting
-from caltest.results._test_result import percent
 
 TITLE = "Is the model calibrated?"
 _SHOWN = 3  # classes with a diagram
@@ -58,9 +56,9 @@ def write_page(
 ) -> Path:
     """Write a self-contained HTML page that sums up the calibration of a model, or of several models.
 
-    It has, from top to bottom: the verdict with the size of the miscalibration, its interval and the part of the error
-    that is noise; the worst classes; reliability diagrams; the tables of tests; the decomposition of the Brier score;
-    how to read all this; and what is needed to repeat it. The page needs no network and runs no program.
+    It has, from top to bottom: the verdict with the size of the miscalibration, its interval and the error that a
+    calibrated model has; the worst classes; reliability diagrams; the tables of tests; the decomposition of the Brier
+    score; how to read all this; and what is needed to repeat it. The page needs no network and runs no program.
 
     Parameters
     ----------
@@ -198,19 +196,8 @@ def write(
 
 
 def verdict(table: CalibrationTable) -> list[str]:
-    """Return the verdict in two sentences: the decision, and the size of the error with the part that is noise."""
-    whole = table[0]
-    decision = ". ".join(table.conclusion.split(". ")[:2]).removesuffix(".") + "."
-    size = whole.l2_error.conclusion if whole.l2_error is not None else ""
-    first = whole.components[0]
-    if math.isfinite(first.noise_floor) and first.statistic > 0:
-        share = min(first.noise_floor / first.statistic, 1.0)
-        name = str(first.test_statistic).partition("(")[0]
-        size += (
-            f" Of the {name} of {first.statistic:.4f}, {first.noise_floor:.4f} ({percent(round(share, 2))}) is what a "
-            "calibrated model with these predictions has by chance."
-        )
-    return [decision, size.strip()]
+    """Return the verdict in two paragraphs: the decision, and the error beside that of a calibrated model."""
+    return [" ".join(table.first_sentences), " ".join(table.size_sentences)]
 
 
 def about_model(table: CalibrationTable, report: CalibrationTable, data: Data, name: str) -> list[Part]:
@@ -284,10 +271,9 @@ def part_of(heading: str, result: Result, pictures: Sequence[Picture] = ()) -> P
 
 
 def _decomposition(data: Data, name: str) -> list[Part]:
-    """Return the decomposition of the Brier score, which is defined without weights."""
-    if data.design["sample_weight"] is not None:
-        return []
-    found = score_decomposition(data.y_true, data.models[name], classes=data.design["classes"])
+    """Return the decomposition of the Brier score; dependence within groups does not change it."""
+    options = {key: value for key, value in data.design.items() if key != "groups"}
+    found = score_decomposition(data.y_true, data.models[name], **options)
     return [part_of("What would recalibration gain?", found)]
 
 

@@ -34,7 +34,7 @@ from caltest.predictions._frames import (
     refuse_other_indexes,
 )
 from caltest.predictions._half import widen
-from caltest.predictions._ids import repeated_index
+from caltest.predictions._ids import advice_on_groups, repeated_index
 from caltest.predictions._memory import refuse_too_many
 from caltest.results import Note, Result
 from caltest.results._warnings import warn_user
@@ -293,12 +293,10 @@ def _notes(
 
 def warn_of_repeated_index(*frames: Any) -> None:
     """Warn if the index of one of the frames is an id whose values repeat."""
-    name = next(filter(None, map(repeated_index, frames)), None)
-    if name is not None:
-        warn_user(
-            f"The index {name!r} repeats. If observations with the same value may depend on each other, pass it as "
-            "`groups`, otherwise p-values are too small."
-        )
+    found = next(filter(None, map(repeated_index, frames)), None)
+    if found is not None:
+        name, number = found
+        warn_user(f"The index {name!r} repeats. {advice_on_groups(number)}")
 
 
 def _refuse_other_indexes(given: dict[str, Any], labels: dict[str, Any], argument: str, models: dict[str, Any]) -> None:

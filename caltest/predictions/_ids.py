@@ -75,11 +75,30 @@ def names_an_id(name: Any) -> bool:
     return bool(_ID_WORDS & {word.lower() for word in re.split(r"[^A-Za-z]+|(?<=[a-z])(?=[A-Z])", str(name))})
 
 
-def repeated_index(frame: Any) -> str | None:
-    """Return the name of the index of a frame or series if it is that of an id whose values repeat."""
+FEWEST_GROUPS = 6
+"""With fewer groups no p-value of a two-sided statistic is at most 5 %: there are 2 ** (1 - 6) pairs of signs."""
+
+
+def advice_on_groups(n_groups: int) -> str:
+    """Return what to do with an id that is not used yet and has so many values, as the end of a caution."""
+    if n_groups < FEWEST_GROUPS:
+        return (
+            f"{n_groups} values are too few for groups of dependent observations, because no p-value could be below "
+            f"{2.0 ** (1 - n_groups):.2g}. To test each of these parts of the data by itself, use "
+            "caltest.subgroup_tests in Python."
+        )
+    return (
+        "If observations with the same value may depend on each other, name it with `groups`, otherwise p-values are "
+        "too small."
+    )
+
+
+def repeated_index(frame: Any) -> tuple[str, int] | None:
+    """Return the name of the index of a frame or series if it is an id whose values repeat, and their number."""
     index: Any = getattr(frame, "index", None)
     for level, name in enumerate(getattr(index, "names", ())):
         if name is not None and names_an_id(name):
             values = index.get_level_values(level)
-            return str(name) if 1 < values.nunique() < len(values) else None
+            number = int(values.nunique())
+            return (str(name), number) if 1 < number < len(values) else None
     return None

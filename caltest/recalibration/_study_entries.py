@@ -15,7 +15,7 @@ from caltest.estimation._score_decomposition import ScoreDecomposition
 from caltest.recalibration._base import Recalibrator
 from caltest.resampling._combination import CombinedPValues
 from caltest.results import ComponentResult, ConfidenceInterval, Result, TestResult
-from caltest.results._decision import equate_pvalue, rejects
+from caltest.results._decision import DecisionWord, decide, equate_pvalue, rejects
 from caltest.results._description import Description, Table, counted
 from caltest.results._naming import describe
 from caltest.results._plain import to_plain
@@ -80,12 +80,8 @@ class JudgedFold:
             "squared_l2_high": size.confidence_interval.high,
             "pvalues": [test.pvalue for test in self.tests],
             "errors": [
-                {
-                    "statistic": describe(part.test_statistic),
-                    "value": part.statistic,
-                    "noise_floor": part.noise_floor,
-                    "pvalue": part.pvalue,
-                }
+                {"statistic": describe(part.test_statistic), "value": part.statistic}
+                | {"noise_floor": part.noise_floor, "pvalue": part.pvalue}
                 for part in self.errors
             ],
         }
@@ -172,9 +168,20 @@ class RepairedModel(Result):
         return CombinedPValues(len(pvalues)).pvalue(pvalues)
 
     @property
+    def smallest_possible_pvalue(self) -> float:
+        """The p-value of the most extreme data; with few groups in each fold it may be above every level."""
+        smallest = [test.smallest_possible_pvalue for fold in self.folds for test in fold.tests]
+        return CombinedPValues(len(smallest)).pvalue(smallest)
+
+    @property
+    def decision(self) -> DecisionWord:
+        """The decision at ``alpha``, not adjusted for others; "undecidable" if no p-value as small was possible."""
+        return decide(self.pvalue, self.alpha, self.smallest_possible_pvalue)
+
+    @property
     def rejected(self) -> bool:
         """Whether calibration is rejected at the level ``alpha``, not adjusted for other models and methods."""
-        return bool(rejects(self.pvalue, self.alpha))
+        return self.decision == "rejected"
 
     @property
     def better(self) -> bool | None:
@@ -249,14 +256,12 @@ class RepairedModel(Result):
             pvalues = [fold.errors[place].pvalue for fold in self.folds]
             errors[f"{name}_pvalue"] = CombinedPValues(len(pvalues)).pvalue(pvalues)
         parts = ("miscalibration", "discrimination")
-        scores = [
-            "accuracy",
-            *(f"{score}{part}" for score in ("brier", "log") for part in ("", *(f"_{p}" for p in parts))),
-        ]
+        ends = ("", *(f"_{part}" for part in parts))
+        scores = ["accuracy", *(f"{score}{end}" for score in ("brier", "log") for end in ends)]
         change: dict[str, Any] = dict.fromkeys(("change", "change_low", "change_high", "change_pvalue"), math.nan)
         if self.change is not None:
-            ends = self.change.confidence_interval
-            change = {"change": self.change.difference, "change_low": ends.low, "change_high": ends.high}
+            low, high = self.change.confidence_interval
+            change = {"change": self.change.difference, "change_low": low, "change_high": high}
             change["change_pvalue"] = self.change.pvalue
         return {
             "model": self.model,
@@ -294,10 +299,9 @@ class RepairedModel(Result):
             (fold.name, f"{fold.n_samples}", f"{fold.accuracy:.4f}", f"{fold.log:.4f}", fold.miscalibration.root_text)
             for fold in self.folds
         ]
-        decision = "rejected" if self.rejected else "not rejected"
         return Description(
             f"{self.model}, {self.method} ({counted(self.n_samples)})",
-            [f"Calibration is {decision} at the {percent(self.alpha)} level ({equate_pvalue(self.pvalue)})."],
+            [f"Calibration is {self.decision} at the {percent(self.alpha)} level ({equate_pvalue(self.pvalue)})."],
             [Table(("fold", "n", "accuracy", "log", "l2 error"), rows)],
         )
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from caltest.hypothesis_tests._diagnostics import enough_draws
 from caltest.recalibration._study_entries import RepairedModel
 from caltest.results import Note
-from caltest.results._decision import rejects
+from caltest.results._decision import cannot_decide, equate_pvalue, rejects
+from caltest.results._description import counted
 
 
 def draws_note(n_resamples: int, n_tests: int, n_rows: int, alpha: float) -> list[Note]:
@@ -48,3 +49,18 @@ def study_notes(
             what = "1 held-out label has" if number == 1 else f"{number} held-out labels have"
             notes.append(Note("C705", f"{where}: {what} probability 0, so that the log score is infinite."))
     return notes
+
+
+def undecidable(row: RepairedModel) -> str:
+    """Return the sentence that says that no p-value of the tests in the folds could have rejected."""
+    tests = [test for fold in row.folds for test in fold.tests]
+    groups = [test.n_groups for test in tests if test.n_groups is not None]
+    return cannot_decide(
+        row.smallest_possible_pvalue,
+        row.alpha,
+        numbers=f"{equate_pvalue(row.pvalue)}, {counted(row.n_samples)}",
+        n_groups=max(groups, default=None),
+        n_resamples=0 if groups else max(test.n_resamples for test in tests),
+        name="combined p-value",
+        where=" or fewer in each fold",
+    )

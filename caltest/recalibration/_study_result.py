@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from caltest.predictions._lens import LensLike
 from caltest.recalibration._study_entries import BEFORE, RepairedModel, RepairedPair
+from caltest.recalibration._study_notes import undecidable
 from caltest.results import Note, Result
 from caltest.results._decision import equate_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, Table, counted, join
@@ -173,6 +174,8 @@ class RecalibrationStudy(Result):
                 f"After {name} calibration is rejected no longer at the {level} level ({p}; {was}). This does not "
                 "prove that the model is calibrated."
             )
+        elif row.decision == "undecidable":
+            first = f"After {name}: {undecidable(row)}"
         else:
             first = (
                 f"Calibration is not rejected at the {level} level before ({equate_pvalue(before.pvalue)}), nor after "
@@ -213,6 +216,9 @@ class RecalibrationStudy(Result):
             found += [f"no longer after {join(calm)}"] if calm else []
             found += [f"still after {join(still)}"] if still else []
             text = ", ".join(found) + "."
+        elif before.decision == "undecidable":
+            text = f"{model}: {undecidable(before)}"
+            text += f" Calibration is rejected after {join(still)}." if still else ""
         else:
             text = f"Calibration of {model} is not rejected before recalibration ({p}), which does not prove it."
             text += f" It is rejected after {join(still)}." if still else ""

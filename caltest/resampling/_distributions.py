@@ -130,6 +130,31 @@ class MonteCarloDistribution(Distribution):
 
 
 @dataclass(frozen=True, eq=False)
+class AllArrangements(MonteCarloDistribution):
+    """Distribution over all arrangements of the signs of groups, each as probable as the others.
+
+    Attributes
+    ----------
+    values : array of shape (n_arrangements,)
+        The statistic of every arrangement, the observed one among them.
+    """
+
+    @property
+    def mean(self) -> float:
+        """Mean of all arrangements; 0 where opposite values cancel but for rounding."""
+        mean = super().mean
+        return 0.0 if abs(mean) <= self._slack(mean) else mean
+
+    def sf(self, x: float) -> float:
+        """Return the share of the arrangements that are at least x, ties counted."""
+        return float(np.mean(self.values >= x - self._slack(x)))
+
+    def tail(self, x: float) -> Tail:
+        """Return the share of the arrangements that are at least x."""
+        return Tail(self.sf(x), 0.0, f"all {len(self.values)} arrangements of signs")
+
+
+@dataclass(frozen=True, eq=False)
 class LimitDistribution(Distribution):
     """The limit of a null distribution as the sample grows, by SciPy.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,18 @@ def global_pvalue(samples: Iterable[Sample], ranked: Iterable[NDArray[np.float64
     pvalues = np.stack(list(ranked))
     impossible = any(sample.impossible.size for sample in samples)
     return 1 / pvalues.shape[1] if impossible else float(combine_pvalues(pvalues)[0])
+
+
+def smallest_pvalue(ranked: Sequence[NDArray[np.float64]], n_resamples: int) -> float:
+    """Return the smallest p-value that residuals with random signs can have, from those of all draws ``(B + 1,)``.
+
+    It is that of the most extreme arrangement of signs, which several draws share where there are few groups, and a
+    statistic may have the same value for an arrangement and its opposite. ``n_resamples`` is the largest number of
+    draws; they may have stopped before.
+    """
+    pvalues = ranked[0] if len(ranked) == 1 else combine_pvalues(np.stack(ranked))
+    smallest, n = float(pvalues.min()), len(pvalues)
+    return 1 / (n_resamples + 1) if smallest * n < 1.5 else smallest
 
 
 def tail_pvalues(values: NDArray[np.float64]) -> NDArray[np.float64]:

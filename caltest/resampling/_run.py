@@ -16,13 +16,19 @@ from numpy.typing import NDArray
 
 from caltest.predictions._sample import Sample
 from caltest.predictions._validation import SeedLike, validate_rng, validate_workers
-from caltest.resampling._distributions import Distribution, MonteCarloDistribution, Tail
+from caltest.resampling._distributions import (
+    SMALLEST_PVALUE,
+    AllArrangements,
+    Distribution,
+    MonteCarloDistribution,
+    Tail,
+)
 from caltest.resampling._draws import Draws
 from caltest.resampling._evaluation import Evaluation, Question, components
 from caltest.resampling._protocol import TestStatistic
-from caltest.resampling._pvalues import global_pvalue, rank_pvalues, tail_pvalue
+from caltest.resampling._pvalues import global_pvalue, rank_pvalues, smallest_pvalue, tail_pvalue
 from caltest.resampling._schemes import Consistency
-from caltest.resampling._signs import SignDraws, n_groups
+from caltest.resampling._signs import AllSigns, SignDraws, n_groups
 from caltest.resampling._stopping import Stopping
 from caltest.results._progress import Progress
 
@@ -56,8 +62,10 @@ class Finding:
         Observed values and p-values of the components.
     component_nulls : tuple of Distribution
         Their null distributions.
-    method : {"monte-carlo", "random-signs", "exact", "upper-bound", "asymptotic"}
+    method : {"monte-carlo", "random-signs", "all-signs", "exact", "upper-bound", "asymptotic"}
         How the null distribution was found.
+    smallest : float
+        No p-value below it is possible, whatever the labels are.
     tail : Tail or None
         A computed tail probability and its error; None for Monte Carlo draws.
     draws : Draws or None
@@ -77,6 +85,7 @@ class Finding:
     component_pvalues: NDArray[np.float64]
     component_nulls: tuple[Distribution, ...]
     method: str
+    smallest: float = SMALLEST_PVALUE
     tail: Tail | None = None
     draws: Draws | None = None
     stopping: Stopping | None = None
@@ -93,10 +102,13 @@ class Findings:
         The numbers of each test.
     known : float or None
         The global p-value, if the findings come from two null distributions or from different numbers of draws.
+    smallest : float
+        No global p-value below it is possible.
     """
 
     findings: tuple[Finding, ...]
     known: float | None = None
+    smallest: float = SMALLEST_PVALUE
 
     @cached_property
     def pvalue(self) -> float:
@@ -168,7 +180,8 @@ def run(
 
     def conclude(some: Draws) -> Findings:
         evaluation = Evaluation(asked, base, some)
-        return _draw_until(evaluation, asked, observed, some, stopping=stopping, workers=workers, progress=progress)
+        rule = Stopping(some.n_resamples) if isinstance(some, AllSigns) else stopping
+        return _draw_until(evaluation, asked, observed, some, stopping=rule, workers=workers, progress=progress)
 
     found = None
     if len(asked) == 1 and method != "monte-carlo":
@@ -220,18 +233,29 @@ def _draw_until(
             if number < stopping.n_resamples:
                 report(stopping.n_resamples, 0.0)
             break
-    return Findings(tuple(answers), joint)
+    ranks = [finding.ranked for finding in concluded if finding.ranked is not None]
+    smallest = smallest_pvalue(ranks, stopping.n_resamples) if isinstance(draws, SignDraws) else answers[0].smallest
+    return Findings(tuple(answers), joint, smallest)
 
 
 def _larger(independent: Findings, signed: Findings) -> Findings:
     """Return for every question the finding with the larger p-value.
 
     Random signs know how observations of a group depend on each other, but not how few rare labels there could have
-    been; simulated labels know the second only.
+    been; simulated labels know the second only. An impossible label rejects however few arrangements of signs there
+    are.
     """
-    pairs = zip(independent.findings, signed.findings, strict=True)
-    larger = (one if one.pvalue > other.pvalue else other for one, other in pairs)
-    return Findings(tuple(larger), max(independent.pvalue, signed.pvalue))
+    pairs = list(zip(independent.findings, signed.findings, strict=True))
+    impossible = any(other.method == "all-signs" and other.sample.impossible.size for _, other in pairs)
+    pvalue = independent.pvalue if impossible else max(independent.pvalue, signed.pvalue)
+    return Findings(tuple(_of_larger(*pair) for pair in pairs), pvalue, max(independent.smallest, signed.smallest))
+
+
+def _of_larger(independent: Finding, signed: Finding) -> Finding:
+    if signed.method == "all-signs" and signed.sample.impossible.size:
+        return independent
+    larger = independent if independent.pvalue > signed.pvalue else signed
+    return replace(larger, smallest=max(independent.smallest, signed.smallest))
 
 
 def settle(statistic: AnyStatistic, sample: Sample) -> AnyStatistic:
@@ -324,11 +348,12 @@ def _conclude(
     ``ranked`` are the observed ones again, computed as the draws are, so that rounding does not decide about ties.
     """
     part_pvalues, pvalues = rank_pvalues(question.sample, ranked, null)
-    nulls = tuple(MonteCarloDistribution(values) for values in null)
+    signed = isinstance(draws, SignDraws)
+    nulls = tuple(_null(*one, draws) for one in zip(ranked, null, strict=True))
     value, distribution = float(observed[0]), nulls[0]
     if len(nulls) > 1:
         smallest = 0.0 - np.log10(part_pvalues.min(axis=0))  # never -0
-        value, distribution = float(smallest[0]), MonteCarloDistribution(smallest[1:])
+        value, distribution = float(smallest[0]), _null(smallest[0], smallest[1:], draws)
     return Finding(
         question.statistic,
         question.sample,
@@ -338,11 +363,19 @@ def _conclude(
         observed,
         part_pvalues[:, 0],
         nulls,
-        "random-signs" if isinstance(draws, SignDraws) else "monte-carlo",
+        "all-signs" if isinstance(draws, AllSigns) else "random-signs" if signed else "monte-carlo",
+        smallest=smallest_pvalue([pvalues], stopping.n_resamples) if signed else 1 / (stopping.n_resamples + 1),
         draws=draws,
         stopping=stopping,
         ranked=pvalues,
     )
+
+
+def _null(observed: float, drawn: NDArray[np.float64], draws: Draws) -> Distribution:
+    """Return the null distribution of draws; the observed arrangement is one of all."""
+    if isinstance(draws, AllSigns):
+        return AllArrangements(np.append(observed, drawn))
+    return MonteCarloDistribution(drawn)
 
 
 def monte_carlo_error(pvalue: float, n_resamples: int) -> float:

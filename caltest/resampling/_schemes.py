@@ -15,7 +15,7 @@ from caltest.predictions._user_functions import CalibrationFunction
 from caltest.predictions._validation import SeedLike, validate_bool
 from caltest.resampling._draws import Draws, OutcomeDraws
 from caltest.resampling._row_draws import RowDraws
-from caltest.resampling._signs import NO_GROUPS, GroupsWithSurprise, SignDraws
+from caltest.resampling._signs import MANY_GROUPS, NO_GROUPS, AllSigns, GroupsWithSurprise, SignDraws
 from caltest.results import Note
 from caltest.results._naming import Specification, describe
 from caltest.results._test_result import CALIBRATION
@@ -163,8 +163,22 @@ class SignedGroups(Consistency):
         """Return the source of the null distribution of independent labels, whose p-value is the larger one."""
         return f"{origin}; random signs of whole groups have a smaller p-value"
 
+    def origin_of_all(self, number: int) -> str:
+        """Return the source of the null distribution of all arrangements of signs in words."""
+        signs = f"all {number} arrangements of the signs of the residuals of whole groups, predictions fixed"
+        return f"{signs} (asymptotic); independent labels have a smaller p-value"
+
+    def signs_in_words(self, n_resamples: int) -> str:
+        """Return how many signs there are if ``n_resamples`` are asked for."""
+        found = self.draws(n_resamples, 0)
+        if isinstance(found, AllSigns):
+            return f"all {found.n_resamples + 1} arrangements of the signs of {self.n_groups} groups"
+        return f"{n_resamples} random signs of {self.n_groups} groups"
+
     def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
-        """Return ``n_resamples`` draws of signs."""
+        """Return ``n_resamples`` draws of signs, or all arrangements of the signs of few groups."""
+        if 0 < self.n_groups < MANY_GROUPS:
+            return AllSigns.of_groups(self.n_groups)
         return SignDraws.of(n_resamples, rng)
 
 

@@ -38,14 +38,41 @@ class SignDraws(Draws):
 
     def blocks(self, sample: Sample) -> Iterator[tuple[Sample, NDArray[Any]]]:
         """Yield the sample with signs ``(n_replicates, n_groups)``, -1 or 1."""
+        for part in self.blocks_of(n_groups(sample) + _BYTES_OF_SUMS * sample.n_outcomes):
+            yield sample, part.signs(sample)
+
+    def signs(self, sample: Sample) -> NDArray[np.int8]:
+        """Return the signs ``(n_resamples, n_groups)``, -1 or 1."""
         threshold = np.full((1, n_groups(sample)), _HALF, dtype=np.uint32)
-        for part in self.blocks_of(threshold.size + _BYTES_OF_SUMS * sample.n_outcomes):
-            coin = np.empty((part.n_resamples, threshold.size), dtype=np.uint8)
-            draw_outcomes(threshold, self.seed, part.first, coin)
-            signs = coin.view(np.int8)  # the memory of coins: there may be millions
-            signs *= 2
-            signs -= 1
-            yield sample, signs
+        coin = np.empty((self.n_resamples, threshold.size), dtype=np.uint8)
+        draw_outcomes(threshold, self.seed, self.first, coin)
+        signs = coin.view(np.int8)  # the memory of coins: there may be millions
+        signs *= 2
+        signs -= 1
+        return signs
+
+
+@dataclass(frozen=True)
+class AllSigns(SignDraws):
+    """All arrangements of the signs of few groups, but for the observed one: there are fewer than draws.
+
+    Replicate r is the arrangement whose negative signs are the binary digits of r + 1. Groups without an observation
+    of positive weight have no sign.
+    """
+
+    @classmethod
+    def of_groups(cls, number: int) -> AllSigns:
+        """Return the arrangements of the signs of a number of groups."""
+        return cls(np.uint64(0), 0, 2**number - 1)
+
+    def signs(self, sample: Sample) -> NDArray[np.int8]:
+        """Return the signs ``(n_resamples, n_groups)``, -1 or 1."""
+        counted = group_of(sample) if sample.weight is None else group_of(sample)[sample.weight > 0]
+        places = np.unique(counted)
+        number = np.arange(self.first + 1, self.first + self.n_resamples + 1)
+        signs = np.ones((len(number), n_groups(sample)), dtype=np.int8)
+        signs[:, places] -= 2 * (number[:, None] >> np.arange(len(places)) & 1).astype(np.int8)
+        return signs
 
 
 def n_groups(sample: Sample) -> int:
@@ -204,6 +231,11 @@ class GroupsWithSurprise:
                 f"There {are}, and {which} {other}. With fewer than {MANY_GROUPS} of these "
                 "groups the p-value is not reliable: dependence within groups is not known well enough."
             )
+            if few:
+                text += (
+                    f" A two-sided statistic has no p-value below {2.0 ** (1 - self.n_groups):.2g}. If the "
+                    "observations of a group are independent of each other, `subgroup_tests` tests each group."
+                )
         elif self.pvalue < _FEWER:
             text = (
                 f"Of {self.n_groups} groups {self.number} have {other}; {self.expected:.1f} would be expected of "

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
+
+DecisionWord = Literal["rejected", "not rejected", "undecidable"]
 
 _ROUNDING = 1e-12  # 1 / (B + 1) and the level are rounded differently
+_FEWEST = 1.5  # data sets among the draws that are as extreme as the most extreme one: it alone
 _SMALLEST_SHOWN = 1e-300  # computed p-values end there
 
 
@@ -33,12 +36,60 @@ def rejects(pvalue: Any, alpha: float) -> Any:
     return pvalue <= alpha * (1 + _ROUNDING)
 
 
+def decide(pvalue: float, alpha: float, smallest: float = 0.0) -> DecisionWord:
+    """Return the decision at a level, where no p-value below ``smallest`` was possible.
+
+    Examples
+    --------
+    >>> decide(0.01, 0.05), decide(0.3, 0.05), decide(0.3, 0.05, smallest=0.25)
+    ('rejected', 'not rejected', 'undecidable')
+    """
+    if rejects(pvalue, alpha):
+        return "rejected"
+    return "not rejected" if rejects(smallest, alpha) else "undecidable"
+
+
+def cannot_decide(
+    smallest: float,
+    alpha: float,
+    *,
+    numbers: str,
+    n_groups: int | None = None,
+    n_resamples: int = 0,
+    name: str = "p-value",
+    where: str = "",
+) -> str:
+    """Return the conclusion of a test that could not have rejected, whatever the labels were.
+
+    Either the draws are too few for the level, or the groups are, as there are few arrangements of their signs.
+    ``numbers`` are what stands in brackets, ``name`` that of the p-value, and ``where`` the part that has the groups.
+
+    Examples
+    --------
+    >>> print(cannot_decide(0.25, 0.05, n_groups=3, numbers="p = 0.25"))
+    These data cannot decide: with 3 groups no p-value below 0.25 is possible, and the level is 5 % (p = 0.25).
+    >>> print(cannot_decide(0.1, 0.05, n_resamples=9, numbers="p = 0.3"))
+    This test cannot decide: with 9 draws no p-value below 0.1 is possible, and the level is 5 % (p = 0.3).
+    """
+    few_draws = bool(n_resamples) and smallest <= _FEWEST / (n_resamples + 1)
+    if few_draws or n_groups is None:
+        subject, reason = "This test", f"{n_resamples} draw{'' if n_resamples == 1 else 's'}{where}"
+    else:
+        subject, reason = "These data", f"{n_groups} group{'' if n_groups == 1 else 's'}{where}"
+    level = f"{100 * alpha:.4g} %"
+    return (
+        f"{subject} cannot decide: with {reason} no {name} below {smallest:.4g} is possible, and the level is {level} "
+        f"({numbers})."
+    )
+
+
 class Decision:
     """What results of tests have in common: they unpack as ``statistic, pvalue`` and reject at a level."""
 
     statistic: float
     pvalue: float
     alpha: float
+    smallest_possible_pvalue: float = 0.0
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.statistic, self.pvalue))
@@ -47,3 +98,11 @@ class Decision:
     def rejected(self) -> bool:
         """Whether the hypothesis is rejected at the level ``alpha``."""
         return bool(rejects(self.pvalue, self.alpha))
+
+    @property
+    def decision(self) -> DecisionWord:
+        """The decision at the level ``alpha``.
+
+        It is "undecidable" if the hypothesis is not rejected and no p-value as small as ``alpha`` was possible.
+        """
+        return decide(self.pvalue, self.alpha, self.smallest_possible_pvalue)

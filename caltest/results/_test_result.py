@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.results._base import Result
-from caltest.results._decision import Decision, equate_pvalue, show_pvalue
+from caltest.results._decision import Decision, cannot_decide, equate_pvalue, show_pvalue
 from caltest.results._description import Description, Table, counted, sized
 from caltest.results._naming import describe
 from caltest.results._note import PAGE, Note
@@ -123,8 +123,9 @@ class TestResult(Decision, ComponentResult):
         Number of observations, and of outcomes behind the lens.
     components : tuple of ComponentResult
         The combined statistics; for a single statistic the one itself.
-    method : {"monte-carlo", "random-signs", "exact", "upper-bound", "asymptotic", "distribution-free"}
-        How the null distribution was found. If "upper-bound", the exact p-value is below 1e-12 and ``pvalue`` is
+    method : {"monte-carlo", "random-signs", "all-signs", "exact", "upper-bound", "asymptotic", "distribution-free"}
+        How the null distribution was found. If "all-signs", it consists of all arrangements of the signs of few groups,
+        and nothing was drawn. If "upper-bound", the exact p-value is below 1e-12 and ``pvalue`` is
         Chernoff's or another upper bound of it; if "distribution-free", the null distribution is not known and
         ``pvalue`` is an upper bound too.
     numerical_error : float
@@ -138,6 +139,11 @@ class TestResult(Decision, ComponentResult):
         When the p-value is valid.
     alpha : float
         Level of the conclusion.
+    smallest_possible_pvalue : float
+        The p-value of the most extreme data: 1 / (B + 1) with B draws, and with G groups at least :math:`2^{1-G}` for a
+        statistic that has the same value for opposite signs. If it is above ``alpha``, the data cannot decide.
+    decision : {"rejected", "not rejected", "undecidable"}
+        The decision at the level ``alpha``; "undecidable" if no p-value as small as ``alpha`` was possible.
     score : float or None
         Signed value of the statistic that shows the direction: negative means over-confident.
     direction : str or None
@@ -170,6 +176,7 @@ class TestResult(Decision, ComponentResult):
     origin: str
     conditions: tuple[Note, ...] = ()
     alpha: float = 0.05
+    smallest_possible_pvalue: float = 0.0
     score: float | None = None
     direction: str | None = None
     direction_words: str | None = None
@@ -179,7 +186,9 @@ class TestResult(Decision, ComponentResult):
     notes: tuple[Note, ...] = ()
     _measure: Callable[[], Any] | None = field(default=None, repr=False)
 
-    _derived: ClassVar[tuple[str, ...]] = ("noise_floor", "noise_interval", "n_resamples", "conclusion", "l2_error")
+    _derived: ClassVar[tuple[str, ...]] = (
+        *("noise_floor", "noise_interval", "n_resamples", "decision", "conclusion", "l2_error"),
+    )
 
     def __getattr__(self, name: str) -> Any:
         """Return a derived number, such as ``result.slope`` of a Cox test."""
@@ -195,11 +204,20 @@ class TestResult(Decision, ComponentResult):
     @property
     def n_resamples(self) -> int:
         """Number of draws; 0 if nothing was drawn."""
-        return 0 if self.null_distribution is None else len(self.null_distribution)
+        drawn = self.null_distribution is not None and self.method != "all-signs"
+        return len(self.null.values) if drawn else 0  # type: ignore[attr-defined]
 
     @property
     def conclusion(self) -> str:
         """The decision in words."""
+        if self.decision == "undecidable":
+            return cannot_decide(
+                self.smallest_possible_pvalue,
+                self.alpha,
+                numbers=f"{self._p}, {self._size}",
+                n_groups=self.n_groups,
+                n_resamples=self.n_resamples,
+            )
         if not self.rejected:
             proved = "that the model is calibrated" if self._of_calibration else "it"
             return (
@@ -244,6 +262,9 @@ class TestResult(Decision, ComponentResult):
 
     @property
     def _smallest(self) -> str:
+        if self.method == "all-signs":
+            few = self.pvalue <= self.smallest_possible_pvalue
+            return f", the smallest p-value possible with {self.n_groups} groups" if few else ""
         if not self.n_resamples or self.pvalue * (self.n_resamples + 1) > 1.5:
             return ""
         return f", the smallest p-value possible with {self.n_resamples} draws"
@@ -271,17 +292,18 @@ class TestResult(Decision, ComponentResult):
         """Say how large the miscalibration is."""
         return [*([] if self.l2_error is None else [self.l2_error.conclusion]), *self._usual_size()]
 
-    def _usual_size(self) -> list[str]:
-        """Say what chance makes of the first statistic."""
+    def _usual_size(self, name: str = "") -> list[str]:
+        """Say what chance makes of the first statistic, by its name or another one."""
         first = self.components[0]
         if not math.isfinite(first.noise_floor):
             return []
-        name = str(first.test_statistic).partition("(")[0]
+        name = name or str(first.test_statistic).partition("(")[0]
         kind = "a calibrated model" if self._of_calibration else "a model as in the hypothesis"
-        if self.method == "random-signs":
+        if self.method in {"random-signs", "all-signs"}:
+            each = "draws" if self.method == "random-signs" else "arrangements"
             return [
                 f"{name} {first.statistic:.4g}; with random signs of the groups it is {first.noise_floor:.4g} on "
-                f"average and at most {first.null.quantile(0.95):.4g} in 95 % of draws."
+                f"average and at most {first.null.quantile(0.95):.4g} in 95 % of {each}."
             ]
         return [
             f"{name} {first.statistic:.4g}; {kind} with these predictions has {first.noise_floor:.4g} on average "

@@ -24,10 +24,12 @@ class UCE(EntryStatistic):
     with cells (bins) :math:`(j/L, (j+1)/L]` of the normalised entropy h, and the mean entropy uncert and the error rate
     err of the top prediction in each. It uses the whole prediction; behind a two-outcome lens both columns, K = 2.
 
-    A calibrated model is wrong at the rate :math:`1 - \max_k p_{ik}`, not at the rate h. So the error of a calibrated
-    model is not 0, and a model that is wrong more often than predicted may have a smaller one. The p-value is valid all
-    the same, but it shows only whether UCE is larger than that of a calibrated model with these predictions. Prefer
-    `ECE` behind `Confidence`.
+    **It is not 0 for a calibrated model.** Such a model is wrong at the rate :math:`1 - \max_k p_{ik}`, not at the rate
+    h. If it predicts (0.6, 0.4) for everybody and 60 % of the labels are of the first class, it is calibrated, and its
+    UCE is 0.571, since it is wrong in 0.4 of all cases and the entropy is 0.971 (the authors' figure 3, where they call
+    this model degenerate). With 3 % of the first class the same predictions are far off, and UCE is 0.001. The p-value
+    is valid all the same, but it shows only whether UCE is larger than that of a calibrated model with these
+    predictions. Prefer `ECE` behind `Confidence`.
 
     Parameters
     ----------
@@ -47,7 +49,8 @@ class UCE(EntryStatistic):
 
     References
     ----------
-    M.-H. Laves et al. (2020), Calibration of model uncertainty for dropout variational inference, equation 15.
+    M.-H. Laves, S. Ihler, K.-P. Kortmann and T. Ortmaier (2020), Uncertainty Calibration Error: A New Metric for
+    Multi-Class Classification, submission to ICLR 2021, OpenReview, equations 11 and 15 to 17.
 
     Examples
     --------
@@ -56,6 +59,17 @@ class UCE(EntryStatistic):
     >>> result = caltest.calibration_test(y_true, y_prob, statistic=caltest.statistics.UCE(), n_resamples=99, rng=0)
     >>> round(result.statistic, 6), round(result.noise_floor, 2)
     (0.036385, 0.01)
+
+    A calibrated model, and one that is not:
+
+    >>> import numpy as np
+    >>> y_prob = np.tile([0.6, 0.4], (1000, 1))
+    >>> for first in (600, 30):
+    ...     y_true = np.repeat([0, 1], [first, 1000 - first])
+    ...     found = [caltest.calibration_error(y_true, y_prob, statistic=error) for error in (UCE(), caltest.ECE())]
+    ...     print([round(float(value), 3) for value in found])
+    [0.571, 0.0]
+    [0.001, 0.57]
     """
 
     n_cells: int = 15

@@ -39,6 +39,7 @@ class Finding:
     method: str
     error: float
     origin: str
+    smallest: float = SMALLEST_PVALUE
 
 
 def conclude(
@@ -75,6 +76,7 @@ def report(
         test_statistic=statistic,
         statistic=found.value,
         pvalue=found.pvalue,
+        smallest_possible_pvalue=found.smallest,
         null=found.null,
         lens=lens,
         lens_name=lens_name(lens),
@@ -148,7 +150,7 @@ def drawn_finding(parts: tuple[Statistic, ...], values: NDArray[np.float64], n_i
         smallest = 0.0 - np.log10(ranked.min(axis=0))
         value, pvalue, law = float(smallest[0]), float(combine_pvalues(ranked)[0]), MonteCarloDistribution(smallest[1:])
     error = monte_carlo_error(pvalue, drawn.shape[1])
-    return Finding(components, value, pvalue, law, "monte-carlo", error, origin)
+    return Finding(components, value, pvalue, law, "monte-carlo", error, origin, 1 / values.shape[1])
 
 
 def _components(statistic: Statistic, state: Streamed) -> tuple[Statistic, ...]:

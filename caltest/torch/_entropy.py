@@ -45,7 +45,8 @@ def normalized_entropy(logits: Tensor) -> Tensor:
 
     References
     ----------
-    M.-H. Laves et al. (2020), Calibration of model uncertainty for dropout variational inference, equation 11.
+    M.-H. Laves, S. Ihler, K.-P. Kortmann and T. Ortmaier (2020), Uncertainty Calibration Error: A New Metric for
+    Multi-Class Classification, submission to ICLR 2021, OpenReview, equation 11.
 
     Examples
     --------

@@ -32,7 +32,8 @@ def uce_loss(logits: Tensor, labels: Tensor, *, n_cells: int = 15, classwise: st
 
     Gradients flow through the mean entropies. Cells and errors are constant where they do not jump. The error rate of a
     calibrated model is :math:`1 - \max_k p_{ik}` and not the entropy, so that the UCE does not have its minimum at
-    calibration; judge the trained model by `caltest.calibration_test`.
+    calibration: a calibrated model that predicts (0.6, 0.4) has 0.571 (with ``classwise="none"``), and a penalty moves
+    it away from there. Judge the trained model by `caltest.calibration_test`.
 
     Parameters
     ----------
@@ -67,8 +68,9 @@ def uce_loss(logits: Tensor, labels: Tensor, *, n_cells: int = 15, classwise: st
 
     References
     ----------
-    M.-H. Laves et al. (2020), Calibration of model uncertainty for dropout variational inference, equations 15 and 18
-    and section 7.3.
+    M.-H. Laves, S. Ihler, K.-P. Kortmann and T. Ortmaier (2020), Uncertainty Calibration Error: A New Metric for
+    Multi-Class Classification, submission to ICLR 2021, OpenReview, equations 15 and 18 and
+    section 7.3.
 
     Examples
     --------

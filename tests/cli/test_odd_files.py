@@ -372,6 +372,7 @@ def test_a_library_that_is_missing_is_named_with_its_command(tmp_path, run, monk
 
 def test_what_is_noticed_is_said(tmp_path, run):
     text = "patient_id,fold,weight,age,y,p\n1,0,2,30.5,0,0.25\n1,0,2,40.5,1,0.5\n2,1,1,50.5,1,0.75\n"
+    text += "".join(f"{k},1,1,{k}.5,0,0.{k}\n" for k in range(3, 8))
     (tmp_path / "a.csv").write_text(text)
     code, out, err = run("guess", tmp_path / "a.csv", "--prob", "p")
     assert code == 0

@@ -123,13 +123,49 @@ def test_impossible_labels_keep_json_strict(tmp_path, answer):
 
 
 def test_exit_code(tmp_path, path, run):
-    """1 where calibration is rejected, 0 where it is not, and 0 without the option."""
+    """1 where calibration is rejected, 0 where it is not, 3 where that is open, and 0 without the option."""
     rejected = ["test", "--lens", "Confidence", *FAST]
     assert run(*rejected)[0] == 0
     assert run(*rejected, "--exit-code")[0] == 1
-    assert run(*rejected, "--exit-code", "--alpha", "0.001")[0] == 0
+    assert run(*rejected, "--exit-code", "--alpha", "0.001")[0] == 3  # 99 draws have no smaller p-value than 0.01
     assert run(*rejected, "--exit-code", "--alpha", "0.01", "--json")[0] == 1  # p = 0.01
     assert run("test", path, "--lens", "Confidence", "--exit-code", *FAST)[0] == 0
+
+
+@pytest.fixture
+def three_sites(tmp_path):
+    """A model that predicts 0.9 for everybody, where the event happens to 24 %, at three sites."""
+    rng = np.random.default_rng(0)
+    data = {"y": (rng.random(240) < 0.24).astype(int), "p": 0.9, "site": np.arange(240) % 3}
+    pd.DataFrame(data).to_csv(tmp_path / "sites.csv", index=False)
+    return tmp_path / "sites.csv"
+
+
+def test_three_groups_cannot_decide(three_sites, run, answer):
+    """The first line says so, and a pipeline does not take it for a pass."""
+    code, out, _ = run("test", three_sites, "--groups", "site", *FAST)
+    assert code == 0
+    text = " ".join(out.split())
+    assert "These data cannot decide: with 3 groups no global p-value below 0.25 is possible, and the level is" in text
+    assert "not rejected" not in text
+    assert "use `subgroup_tests`" not in text
+    assert run("test", three_sites, "--groups", "site", "--exit-code", *FAST)[0] == 3
+    assert run("test", three_sites, "--groups", "site", "--lens", "Canonical", "--exit-code", *FAST)[0] == 3
+    found = answer("test", three_sites, "--groups", "site")
+    assert (found["decision"], found["smallest_possible_pvalue"]) == ("undecidable", 0.25)
+    assert run("test", three_sites, "--exit-code", *FAST)[0] == 1
+
+
+def test_three_values_are_no_groups(three_sites, run, tmp_path):
+    """`--groups` is recommended only where there are enough of them."""
+    _, _, err = run("guess", three_sites)
+    assert "3 values are too few for groups" in err
+    assert "no p-value could be below 0.25" in err
+    assert "caltest.subgroup_tests" in err
+    assert "--groups" not in err
+    frame = pd.read_csv(three_sites).assign(site=np.arange(240) % 6)
+    frame.to_csv(tmp_path / "six.csv", index=False)
+    assert "name it with --groups" in run("guess", tmp_path / "six.csv")[2]
 
 
 def test_report(path, run, answer):
@@ -198,7 +234,7 @@ def test_bundled_predictions_are_the_default(run):
     assert lines[0] == "Calibration table (Omnibus, 12 lenses, 10000 observations)"
     assert lines[1].startswith("Calibration is rejected at the 5 % level (global p = 0.001).")
     for part in (
-        "The model is over-",
+        "the model is over-",
         "12 ",
         "error is 0.0235 (95 % confidence interval 0.0163 to 0.0312)",
         "ECE 0.01685",
@@ -359,7 +395,10 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, run):
 
 def test_json_has_stable_names(path, answer):
     found = answer("test", path)
-    assert list(found) == ["data", "tests", "pvalue", "alpha", "correction", "notes", "conclusion"]
+    assert list(found) == [
+        *("data", "tests", "pvalue", "alpha", "smallest_possible_pvalue", "correction", "notes", "decision"),
+        *("decisions", "conclusion"),
+    ]
     assert list(found["data"]) == [
         "source",
         "n_samples",

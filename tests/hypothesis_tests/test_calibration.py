@@ -88,14 +88,15 @@ def test_default_lens():
 def test_conclusion(result):
     for alpha, pvalue, said in [
         (0.05, 0.05, "Calibration is rejected at the 5 % level (p = 0.05)."),
-        (0.001, 0.05, "Calibration is not rejected (p = 0.05, 200 observations). This does not prove"),
+        (0.01, 0.05, "Calibration is not rejected (p = 0.05, 200 observations). This does not prove"),
+        (0.001, 0.05, "This test cannot decide: with 199 draws no p-value below 0.005 is possible"),
         (0.05, 0.051, "Calibration is not rejected (p = 0.051, 200 observations). This does not prove"),
         (0.1, 1 / 200, "rejected at the 10 % level (p = 0.005, the smallest p-value possible with 199 draws)."),
     ]:
         other = replace(result, alpha=alpha, pvalue=pvalue)
         assert said in other.conclusion, (alpha, pvalue)
         assert said in words(other), (alpha, pvalue)
-        assert other.rejected == (not said.startswith("Calibration is not")), (alpha, pvalue)
+        assert other.rejected == ("rejected at" in said or "is rejected" in said), (alpha, pvalue)
     assert run(*sharpened(300, 3), alpha=0.2).direction == "over-confident"
 
 
@@ -658,3 +659,77 @@ def test_power_against_under_confidence(concentration, n_data_sets):
     assert result.components[0].test_statistic == caltest.ECE()
     assert detected[0] >= binom.ppf(FALSE_ALARM, n_data_sets, 0.9)
     assert detected[1] <= n_data_sets / 2
+
+
+# Data that cannot decide.
+
+
+def wrong_for_everybody(n_groups, n=240):
+    """A model that predicts .9 for everybody, where the event happens to 24 %."""
+    rng = np.random.default_rng(0)
+    return (rng.random(n) < 0.24).astype(int), np.full(n, 0.9), np.arange(n) % n_groups
+
+
+@pytest.mark.parametrize("statistic", [None, caltest.KS(), caltest.ECE(), caltest.Spiegelhalter()])
+@pytest.mark.parametrize(("n_groups", "smallest"), [(2, 0.5), (3, 0.25), (5, 0.0625)])
+def test_too_few_groups_for_any_small_pvalue_cannot_decide(statistic, n_groups, smallest):
+    """Signs of G groups and their opposites give the same value: no p-value is below 2 ** (1 - G)."""
+    y_true, y_prob, group = wrong_for_everybody(n_groups)
+    found = caltest.calibration_test(y_true, y_prob, groups=group, statistic=statistic, rng=0)
+    assert (found.pvalue, found.smallest_possible_pvalue) == (smallest, smallest)
+    assert (found.decision, found.rejected, found.method, found.n_resamples) == ("undecidable", False, "all-signs", 0)
+    assert found.conclusion.startswith(f"These data cannot decide: with {n_groups} groups no p-value below {smallest}")
+    assert "not rejected" not in str(found)
+    assert found.to_dict()["decision"] == "undecidable"
+
+
+def test_enough_groups_decide():
+    y_true, y_prob, group = wrong_for_everybody(6)
+    found = caltest.calibration_test(y_true, y_prob, groups=group, rng=0)
+    assert (found.pvalue, found.decision) == (2**-5, "rejected")
+    assert "the smallest p-value possible with 6 groups" in found.conclusion
+    assert caltest.calibration_test(y_true, y_prob, groups=group, rng=0, alpha=0.01).decision == "undecidable"
+
+
+def test_one_sided_statistics_have_smaller_pvalues():
+    y_true, y_prob, group = wrong_for_everybody(5)
+    found = caltest.calibration_test(y_true, y_prob, groups=group, statistic=caltest.OverConfidence(), rng=0)
+    assert (found.pvalue, found.smallest_possible_pvalue, found.decision) == (2**-5, 2**-5, "rejected")
+
+
+def test_groups_without_a_residual_do_not_count():
+    """The model is certain and right about three of six groups, whose signs make no difference."""
+    y_true, y_prob, group = wrong_for_everybody(6)
+    certain = group < 3
+    found = caltest.calibration_test(
+        np.where(certain, 1, y_true), np.where(certain, 1.0, y_prob), groups=group, statistic=caltest.KS(), rng=0
+    )
+    assert (found.smallest_possible_pvalue, found.decision) == (0.25, "undecidable")
+
+
+def test_an_impossible_label_rejects_with_few_groups():
+    y_true, y_prob, group = wrong_for_everybody(3)
+    y_prob = np.where(np.arange(len(y_prob)) == np.flatnonzero(y_true)[0], 0.0, y_prob)
+    for statistic in (None, caltest.KS(), caltest.ECE()):
+        found = caltest.calibration_test(y_true, y_prob, groups=group, statistic=statistic, n_resamples=99, rng=0)
+        assert found.decision == "rejected", statistic
+        assert found.pvalue <= 0.01, statistic
+    table = caltest.calibration_table(y_true, y_prob, groups=group, n_resamples=99, rng=0)
+    assert (table.decision, table.pvalue) == ("rejected", 0.01)
+
+
+def test_too_few_draws_cannot_decide():
+    y_true, y_prob, _ = wrong_for_everybody(3)
+    found = caltest.calibration_test(y_true, y_prob, statistic=caltest.KS(), n_resamples=9, rng=0)
+    assert (found.pvalue, found.decision) == (0.1, "undecidable")
+    assert found.conclusion.startswith("This test cannot decide: with 9 draws no p-value below 0.1 is possible")
+
+
+def test_enough_draws_and_groups_have_the_usual_smallest_pvalue():
+    y_true, y_prob, group = wrong_for_everybody(40)
+    for groups in (None, group):
+        found = caltest.calibration_test(
+            y_true, y_prob, groups=groups, n_resamples=99, method="monte-carlo" if groups is None else "auto", rng=0
+        )
+        assert found.smallest_possible_pvalue == pytest.approx(0.01)
+        assert found.decision == "rejected"

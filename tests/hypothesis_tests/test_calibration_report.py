@@ -125,9 +125,10 @@ Calibration report (8 statistics, 200 observations)
 Calibration is not rejected (global p = 0.38, 200 observations). This does not
 prove that the model is calibrated. None of the 8 single tests rejects after
 Holm's correction.
-The l2 calibration error is 0.0769 (95 % confidence interval 0.0000 to 0.1790).
-ECE 0.09598; a calibrated model with these predictions has 0.06763 on average
-and at most 0.1102 in 95 % of data sets.
+Through the lens "whole prediction" the l2 calibration error is 0.0769 (95 %
+confidence interval 0.0000 to 0.1790).
+Through the same lens: ECE() 0.09598; a calibrated model with these predictions
+has 0.06763 on average and at most 0.1102 in 95 % of data sets.
 
  whole prediction      value  calibrated  p-value  p (Holm)
  ECE()               0.09598     0.06763     0.11      0.88

@@ -216,7 +216,7 @@ def test_conclusion(problem):
         assert said in other.conclusion, pvalues
         assert other.conclusion in words(other)
     over = ct.calibration_table(*sharpened(300, 3), n_resamples=99, rng=0)
-    assert "The model is over-confident: average confidence " in over.conclusion
+    assert 'Through the lens "whole prediction" the model is over-confident: average ' in over.conclusion
     assert over.rejected.all()
     assert not replace(over, alpha=0.001).rejected.any()
 
@@ -226,12 +226,14 @@ def test_printed():
     table = ct.calibration_table(y_true, blunted(y_prob, 0.7), n_resamples=999, rng=0)
     expected = """\
 Calibration table (Omnibus, 5 lenses, 400 observations)
-Calibration is rejected at the 5 % level (global p = 0.001). The model is
-over-confident: average confidence 0.6768, accuracy 0.5925 (temperature score, p
-= 0.002). All 5 single tests reject after Holm's correction.
-The l2 calibration error is 0.0896 (95 % confidence interval 0.0000 to 0.1604).
-ECE 0.1031; a calibrated model with these predictions has 0.0621 on average and
-at most 0.08452 in 95 % of data sets.
+Calibration is rejected at the 5 % level (global p = 0.001). Through the lens
+"whole prediction" the model is over-confident: average confidence 0.6768,
+accuracy 0.5925 (temperature score, p = 0.002). All 5 single tests reject after
+Holm's correction.
+Through the lens "whole prediction" the l2 calibration error is 0.0896 (95 %
+confidence interval 0.0000 to 0.1604).
+Through the same lens: ECE 0.1031; a calibrated model with these predictions has
+0.0621 on average and at most 0.08452 in 95 % of data sets.
 
  lens               l2 error (95 % interval)  p-value  p (Holm)  direction
  whole prediction  0.0896 (0.0000 to 0.1604)    0.001     0.005  over
@@ -248,7 +250,7 @@ at most 0.08452 in 95 % of data sets.
  ConfidenceECE()    0.08426      0.0528 (0.03352 to 0.07522)    0.015
 
   Each p-value combines ECE, OverConfidence, UnderConfidence, ClasswiseKS and
-    ConfidenceECE; the second table shows them for the whole prediction.
+    ConfidenceECE; the second table shows them for the lens "whole prediction".
   Null distribution: 999 Monte Carlo draws of the labels, predictions fixed
     (valid at every sample size); the global p-value is an exact min-p over the
     tests.
@@ -457,3 +459,52 @@ def test_of_many_lenses_those_with_the_smallest_pvalues_are_printed():
     left = [test.pvalue for k, test in enumerate(table.tests[2:]) if k not in printed]
     assert 33 in printed
     assert min(left) >= max(table.tests[2 + k].pvalue for k in printed)
+
+
+# Data that cannot decide, and rows that are named.
+
+
+def test_a_table_of_few_groups_cannot_decide():
+    rng = np.random.default_rng(0)
+    y_true, y_prob, group = (rng.random(240) < 0.24).astype(int), np.full(240, 0.9), np.arange(240) % 3
+    table = ct.calibration_table(y_true, y_prob, groups=group, rng=0)
+    assert (table.pvalue, table.smallest_possible_pvalue, table.decision) == (0.25, 0.25, "undecidable")
+    assert table.decisions == ("undecidable", "undecidable")
+    assert table.conclusion == (
+        "These data cannot decide: with 3 groups no global p-value below 0.25 is possible, and the level is 5 % "
+        "(global p = 0.25, 240 observations in 3 groups). None of the 2 single tests can reject after Holm's "
+        "correction."
+    )
+    content = table.to_dict()
+    assert (content["decision"], content["tests"][0]["decision"]) == ("undecidable", "undecidable")
+
+
+def test_six_groups_decide_together_and_no_single_row_can():
+    """The smallest p-value of 6 groups is 1/32, which Holm's correction doubles."""
+    rng = np.random.default_rng(0)
+    y_true, y_prob, group = (rng.random(240) < 0.24).astype(int), np.full(240, 0.9), np.arange(240) % 6
+    table = ct.calibration_table(y_true, y_prob, groups=group, rng=0)
+    assert (table.pvalue, table.decision) == (2**-5, "rejected")
+    assert table.decisions == ("undecidable", "undecidable")
+    assert "None of the 2 single tests can reject" in table.conclusion
+    assert "confident" not in table.conclusion  # no single test is significant
+
+
+def test_sentences_of_a_table_name_the_row_that_they_are_about():
+    """Class 0 is calibrated, and the confidence in classes 1 and 2 is wrong: no sentence is about the first row."""
+    rng = np.random.default_rng(3)
+    y_prob = rng.dirichlet([2, 1, 1], 3000)
+    true = y_prob.copy()
+    true[:, 1:] = y_prob[:, 1:].sum(axis=1, keepdims=True) / 2
+    y_true = draw_labels(true, rng)
+    lenses = [ct.ClassWise(0), ct.ClassWise(1), ct.Confidence()]
+    table = ct.calibration_table(y_true, y_prob, lenses=lenses, n_resamples=999, rng=0)
+    assert table.rejected.tolist() == [False, True, True]
+    first, second, *_ = table._sizes()
+    assert first.startswith('Through the lens "class 1 against the rest" the l2 calibration error is ')
+    assert table[1].l2_error.root_text[:6] in first
+    assert second.startswith(f"Through the same lens: ECE {table[1].components[0].statistic:.4g}; ")
+    assert 'the second table shows them for the lens "class 1 against the rest"' in words(table)
+    assert "The l2 calibration error" not in words(table)
+    if table[1].direction_words:
+        assert 'Through the lens "class 1 against the rest" the' in table.conclusion

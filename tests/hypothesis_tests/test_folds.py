@@ -279,3 +279,35 @@ def test_too_few_draws_are_said_once_and_before_the_other_folds():
             function(y_true, y_prob, **options)
         assert [str(w.message) for w in said if "With 19 draws for each of" in str(w.message)] == early
     assert done
+
+
+def test_folds_of_few_groups_cannot_decide():
+    rng = np.random.default_rng(0)
+    y_true, fold, group = (rng.random(240) < 0.24).astype(int), np.arange(240) % 2, np.arange(240) % 6
+    data = y_true, np.full(240, 0.9)
+    found = caltest.calibration_test(*data, folds=fold, groups=group, statistic=KS(), rng=0)
+    assert (found.pvalue, found.smallest_possible_pvalue, found.decision) == (0.5, 0.5, "undecidable")
+    assert found.conclusion == (
+        "These data cannot decide: with 3 groups or fewer in each fold no combined p-value below 0.5 is possible, and "
+        "the level is 5 % (combined p = 0.5, 240 observations in 6 groups)."
+    )
+    assert "draws" not in " ".join(note.text for note in found.notes)
+    table = caltest.calibration_table(*data, folds=fold, groups=group, rng=0)
+    assert (table.pvalue, table.decision) == (0.5, "undecidable")
+    assert table.conclusion.startswith(
+        "These data cannot decide: with 3 groups or fewer in each fold no global p-value"
+    )
+
+
+def test_the_direction_in_a_table_of_folds_names_its_row():
+    """Class 0 is calibrated; of two outcomes the confidence is wrong."""
+    rng = np.random.default_rng(3)
+    y_prob = rng.dirichlet([2, 1, 1], 3000)
+    true = y_prob.copy()
+    true[:, 1:] = y_prob[:, 1:].sum(axis=1, keepdims=True) / 2
+    y_true = (np.cumsum(true, axis=1)[:, :-1] < rng.random((3000, 1))).sum(axis=1)
+    lenses = [caltest.ClassWise(0), caltest.ClassWise(1), caltest.Confidence()]
+    table = caltest.calibration_table(y_true, y_prob, folds=np.arange(3000) % 2, lenses=lenses, n_resamples=199, rng=0)
+    assert table.rejected.tolist() == [False, True, True]
+    assert [test.direction for test in table.tests] == [None, "over-confident", "over-confident"]
+    assert 'Through the lens "class 1 against the rest" they are over-confident. ' in table.conclusion

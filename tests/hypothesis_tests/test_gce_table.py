@@ -132,7 +132,8 @@ General calibration errors (32 metrics, 200 observations)
 Calibration is not rejected (global p = 0.8729, 200 observations). This does not
 prove that the model is calibrated. None of the 32 single tests rejects after
 Holm's correction.
-The l2 calibration error is 0.0000 (95 % confidence interval 0.0000 to 0.0971).
+Through the lens "whole prediction" the l2 calibration error is 0.0000 (95 %
+confidence interval 0.0000 to 0.0971).
 
  entries  classes   above  norm   value  calibrated      p  p (Holm)  name
  top      each          0    l1   0.098       0.125  0.919         1  CC-ECE

@@ -343,3 +343,37 @@ def test_bad_arguments(problem):
     ]:
         with pytest.raises(kind, match=message):
             ct.subgroup_tests(y_true, y_prob, subgroup=subgroup, **options)
+
+
+# Subgroups that cannot be decided about.
+
+
+def test_a_subgroup_of_few_groups_cannot_be_decided_about():
+    """The north has 40 hospitals and the south 3, in which the same model is as wrong."""
+    rng = np.random.default_rng(0)
+    hospital = np.repeat(np.arange(43), 20)
+    region = np.where(hospital < 40, "north", "south")
+    y_true = (rng.random(len(hospital)) < 0.3).astype(int)
+    tests = ct.subgroup_tests(
+        y_true, np.full(len(hospital), 0.9), subgroup=region, groups=hospital, statistic=ct.KS(), rng=0
+    )
+    assert tests.decision == "rejected"
+    assert tests.decisions == ("rejected", "undecidable")
+    assert tests[1].decision == "undecidable"
+    # Signs are drawn for all hospitals: 4 standard errors of 9,999 draws.
+    assert tests[1].smallest_possible_pvalue == pytest.approx(0.25, abs=4 * np.sqrt(0.25 * 0.75 / 9999))
+    assert tests[1].pvalue == tests[1].smallest_possible_pvalue
+    assert "1 of 2 subgroups is rejected after Holm's correction: north." in tests.conclusion
+    assert "Nothing can be decided about south, because no p-value can be small enough." in tests.conclusion
+
+
+def test_subgroups_of_few_groups_cannot_decide():
+    rng = np.random.default_rng(0)
+    y_true, group = (rng.random(240) < 0.24).astype(int), np.arange(240) % 3
+    tests = ct.subgroup_tests(
+        y_true, np.full(240, 0.9), subgroup=np.repeat(["a", "b"], 120), groups=group, statistic=ct.KS(), rng=0
+    )
+    assert (tests.decision, tests.pvalue) == ("undecidable", 0.25)
+    assert tests.conclusion.startswith(
+        "These data cannot decide: with 3 groups or fewer in each subgroup no global p-value below 0.25 is possible"
+    )

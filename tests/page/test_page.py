@@ -61,10 +61,13 @@ def test_the_verdict_is_that_of_the_table(page):
     y_true, y_prob = (part[:1000] for part in ct.datasets.load_cifar10_vgg16())
     table = ct.calibration_table(y_true, y_prob, **FEW)
     text = " ".join(read(page).texts["main"][0].split())
-    assert text.startswith(f"Verdict {table.conclusion.split('. ')[0]}.")
-    assert table[0].direction_words in text
-    assert table[0].l2_error.conclusion in text
-    assert "is what a calibrated model with these predictions has by chance" in text
+    assert text.startswith(f"Verdict {' '.join(table.first_sentences)} {' '.join(table.size_sentences)}")
+    assert table[0].direction_words.removeprefix("The") in text
+    assert table[0].l2_error.conclusion.removeprefix("The") in text
+    ece = table[0].components[0]
+    assert f"ECE {ece.statistic:.4g}; a calibrated model with these predictions has {ece.noise_floor:.4g} on" in text
+    assert "has by chance" not in text
+    assert not re.search(r"\d %\) ?(of|is)", text)  # no share of an error: docs/reading-a-p-value.md
     for test, adjusted in zip(table, table.pvalue_adjusted, strict=True):
         assert test.l2_error.root_text in text
         assert f"{adjusted:.4g}" in text
@@ -176,3 +179,32 @@ def test_bad_input_writes_nothing(tmp_path):
     with pytest.raises(TypeError, match="`rng`"):
         write_page(path, y_true, y_prob, rng="seed")
     assert not path.exists()
+
+
+def test_the_decomposition_is_weighted(tmp_path):
+    """Observations of weight 2 count as often as observations that are there twice."""
+    y_true, y_prob = problem(2, 300)
+    weight = 1.0 + (np.arange(300) % 3 == 0)
+    text = " ".join(
+        read(write_page(tmp_path / "weighted.html", y_true, y_prob, sample_weight=weight, **FEW))
+        .texts["main"][0]
+        .split()
+    )
+    assert "What would recalibration gain?" in text
+    twice = np.repeat(np.arange(300), weight.astype(int))
+    for found in (
+        ct.score_decomposition(y_true, y_prob, sample_weight=weight),
+        ct.score_decomposition(y_true[twice], y_prob[twice]),
+    ):
+        assert found.conclusion in text
+    assert "300 weighted observations" in text
+
+
+def test_a_page_of_few_groups_cannot_decide(tmp_path):
+    rng = np.random.default_rng(0)
+    y_true, group = (rng.random(240) < 0.24).astype(int), np.arange(240) % 3
+    text = " ".join(
+        read(write_page(tmp_path / "few.html", y_true, np.full(240, 0.9), groups=group, **FEW)).texts["main"][0].split()
+    )
+    assert text.startswith("Verdict These data cannot decide: with 3 groups no global p-value below 0.25 is possible")
+    assert "is not rejected" not in text

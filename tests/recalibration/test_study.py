@@ -244,3 +244,19 @@ def test_the_nine_methods_in_five_folds():
     found = caltest.recalibration_study({"VGG-16": y_prob}, None, y_true, n_resamples=999, rng=0)
     assert len(found.rows) == 10
     assert found.row(f"{DirichletCalibration()!r}").mean("log") < found.rows[0].mean("log")
+
+
+def test_folds_of_few_groups_cannot_decide():
+    """Six patients in two folds: three groups of each fold have no p-value below 0.25, and two folds double it."""
+    rng = np.random.default_rng(0)
+    y_true, prob, patient = (rng.random(240) < 0.24).astype(int), rng.uniform(0.85, 0.95, 240), np.arange(240) % 6
+    study = caltest.recalibration_study(
+        {"net": prob}, {"temperature": TemperatureScaling()}, y_true, folds=patient % 2, groups=patient, **FAST
+    )
+    for row in study:
+        assert (row.decision, row.rejected, row.smallest_possible_pvalue) == ("undecidable", False, 0.5)
+    verdict = study.verdict("temperature")
+    assert "These data cannot decide: with 3 groups or fewer in each fold no combined p-value below 0.5 is" in verdict
+    assert "not rejected" not in verdict
+    assert "not rejected" not in study.conclusion
+    assert study.conclusion.startswith("net: These data cannot decide")

@@ -5,7 +5,14 @@ import pytest
 
 from caltest.predictions._sample import make_sample
 from caltest.resampling._distributions import SMALLEST_PVALUE
-from caltest.resampling._pvalues import combine_pvalues, global_pvalue, rank_pvalues, tail_pvalue, tail_pvalues
+from caltest.resampling._pvalues import (
+    combine_pvalues,
+    global_pvalue,
+    rank_pvalues,
+    smallest_pvalue,
+    tail_pvalue,
+    tail_pvalues,
+)
 from tests.reference import naive
 
 POSSIBLE = make_sample([0, 1], [0.25, 0.75])
@@ -89,3 +96,13 @@ def test_impossible_labels_have_the_smallest_rank():
 )
 def test_tails_of_computed_distributions(sample, probability, pvalue):
     assert tail_pvalue(sample, probability) == pvalue
+
+
+def test_the_smallest_pvalue_is_that_of_the_most_extreme_draws():
+    """Two of four draws, or the data, share the largest value; a single largest one could be rarer with more draws."""
+    shared, single = tail_pvalues(np.array([1.0, 2.0, 2.0, 0.0])), tail_pvalues(np.array([1.0, 2.0, 3.0, 0.0]))
+    assert smallest_pvalue([shared], 3) == 0.5
+    assert smallest_pvalue([single], 3) == 0.25
+    assert smallest_pvalue([single], 999) == 0.001
+    assert smallest_pvalue([shared, shared], 3) == 0.5
+    assert smallest_pvalue([shared, single], 3) == 0.25

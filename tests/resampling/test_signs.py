@@ -15,7 +15,7 @@ from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
 from caltest.resampling._evaluation import Question
 from caltest.resampling._run import run
-from caltest.resampling._signs import SignDraws, n_groups
+from caltest.resampling._signs import AllSigns, SignDraws, n_groups
 from caltest.results import CalibrationWarning
 from caltest.statistics import MMCE, SCE, SKCE, UCE, ClasswiseKS
 from tests.reference import signed
@@ -347,3 +347,43 @@ def test_groups_take_memory_in_proportion_to_the_data():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 25 * (y_true.nbytes + y_prob.nbytes)
+
+
+# All arrangements of the signs of few groups.
+
+
+def test_all_arrangements_are_every_one_but_the_observed_one():
+    y_true, y_prob, group = problem(50, 2, 9)
+    weight = np.where(group == 4, 0.0, 1.0)
+    for sample, n in ((make_sample(y_true, y_prob, groups=group), 9),
+                      (make_sample(y_true, y_prob, groups=group, sample_weight=weight), 8)):  # fmt: skip
+        draws = Consistency().for_sample(sample).draws(99, 0)
+        assert isinstance(draws, AllSigns)
+        signs = np.concatenate([some for part in draws.slices(100) for _, some in part.blocks(sample)])
+        assert signs.shape == (2**n - 1, 9)
+        found = {tuple(row) for row in signs.tolist()}
+        places = [k for k in range(9) if n == 9 or k != 4]
+        every = {tuple(-1 if k in minus else 1 for k in range(9))
+                 for size in range(1, n + 1) for minus in itertools.combinations(places, size)}  # fmt: skip
+        assert found == every
+    assert not isinstance(Consistency().for_sample(make_sample(*problem(50, 2, 10)[:2], groups=problem(50, 2, 10)[2]))
+                          .draws(99, 0), AllSigns)  # fmt: skip
+
+
+def test_the_pvalue_of_few_groups_is_that_of_enumeration():
+    """The share of all arrangements whose statistic is at least as large; labels of the groups agree."""
+    rng = np.random.default_rng(5)
+    for n_ids in (4, 6, 9):
+        prob, group = rng.uniform(0.3, 0.7, 200), np.arange(200) % n_ids
+        y_true = (rng.random(n_ids) < 0.8)[group].astype(int)
+        sample = make_sample(y_true, prob, groups=group)
+        signs = np.array(list(itertools.product([1, -1], repeat=n_ids)), dtype=np.int8)
+        for statistic in (ct.KS(), ct.ECE(ct.EqualWidth(5)), ct.OverConfidence()):
+            values = statistic.for_sample(sample).evaluate_signs(sample, signs)
+            share = np.mean(values >= values[0] - 1e-12 * np.abs(values).max())
+            largest = np.mean(values >= values.max() - 1e-12 * np.abs(values).max())
+            found = ct.calibration_test(y_true, prob, groups=group, statistic=statistic, n_resamples=999, rng=0)
+            if found.method == "all-signs":
+                assert found.pvalue == share
+            assert found.pvalue >= share
+            assert found.smallest_possible_pvalue == max(largest, 1 / 1000)

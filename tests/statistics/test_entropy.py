@@ -25,5 +25,14 @@ def test_a_model_that_is_wrong_may_have_a_smaller_error():
     assert result.statistic < result.noise_floor
 
 
+def test_the_error_of_a_calibrated_model_is_not_zero():
+    """The documented example: 60 % of the labels are of the class that was given 0.6, and the entropy is 0.971."""
+    y_prob = np.tile([0.6, 0.4], (1000, 1))
+    entropy = -(0.6 * np.log(0.6) + 0.4 * np.log(0.4)) / np.log(2)
+    assert error(np.repeat([0, 1], [600, 400]), y_prob, UCE()) == pytest.approx(entropy - 0.4, rel=1e-12)
+    assert round(entropy - 0.4, 3) == 0.571
+    assert error(np.repeat([0, 1], [30, 970]), y_prob, UCE()) == pytest.approx(entropy - 0.03 - 0.94, abs=1e-12)
+
+
 def test_bad_cells_are_refused():
     check_refused(UCE, ValueError, "`n_cells` must be an integer >= 1, got -1.", -1)

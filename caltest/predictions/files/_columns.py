@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._class_columns import PREFIXES, normal
-from caltest.predictions._ids import names_an_id
+from caltest.predictions._ids import advice_on_groups, names_an_id
 from caltest.predictions.files._table import Table, is_number, shortened
 from caltest.predictions.files._values import holds_vectors
 
@@ -158,10 +158,7 @@ def notice(table: Table, used: Sequence[str], others: dict[str, str | None]) -> 
                 f"{found} If it is the fold of a cross-validation, name it with `folds`: pooled folds mislead."
             )
         elif repeats and names_an_id(name) and not others["groups"]:
-            warned.append(
-                f"{found} If observations with the same value may depend on each other, name it with `groups`, "
-                "otherwise p-values are too small."
-            )
+            warned.append(f"{found} {advice_on_groups(n_different)}")
         elif normal(name) in _WEIGHT_NAMES and not others["sample_weight"] and column.dtype.kind in "iuf":
             warned.append(f"{found} If these are weights of the observations, name it with `sample_weight`.")
         else:
