@@ -13,6 +13,7 @@ from caltest.estimation._error_curve import ErrorCurve, measure_errors, validate
 from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike
 from caltest.predictions._models import by_name, validate_models, validate_names
+from caltest.predictions._sample import observations_that_count
 from caltest.predictions._validation import SeedLike, validate_count, validate_rng, validate_weight
 from caltest.results._description import Description, counted
 from caltest.results._progress import Progress, reporting
@@ -179,7 +180,8 @@ def cells_curve(
     count, seed = validate_count(n_resamples, "n_resamples"), int(validate_rng(rng).integers(2**62))
     named = by_name(y_prob)
     outcome, probs = validate_models(y_true, named, classes)
-    weight = validate_weight(sample_weight, len(outcome))
+    row, weight, _ = observations_that_count(validate_weight(sample_weight, len(outcome)), None)
+    outcome, probs = outcome[row], [prob[row] for prob in probs]
     errors = np.empty((3, len(families), len(probs), len(numbers)))
     with reporting(progress, "numbers of cells") as report:
         for c, number in enumerate(numbers):

@@ -13,6 +13,7 @@ from caltest.estimation._effective_interval import effective_intervals
 from caltest.estimation._uncertainty import MOST, WORDS, uncertainty_of, validate_uncertainty
 from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._models import by_name, validate_models
+from caltest.predictions._sample import observations_that_count
 from caltest.predictions._validation import validate_count, validate_design, validate_level
 from caltest.results import Result
 from caltest.results._description import Description, Table, counted
@@ -252,14 +253,15 @@ def rejection_curve(
     measures = validate_uncertainty(uncertainty)
     named = by_name(y_prob)
     outcome, probs = validate_models(y_true, named, classes)
-    design = validate_design(sample_weight, groups, len(outcome))
+    row, weight, group = observations_that_count(**validate_design(sample_weight, groups, len(outcome)))
+    outcome, probs = outcome[row], [prob[row] for prob in probs]
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _PARTS}
     area = {}
     for model, prob in zip(named, probs, strict=True):
         wrong = prob.argmax(axis=1) != outcome
         doubt = 1.0 - prob.max(axis=1).astype(np.float64)
         for measure in measures:
-            curve = _curve(uncertainty_of(prob, measure), wrong, doubt, points, level, **design)
+            curve = _curve(uncertainty_of(prob, measure), wrong, doubt, points, level, weight=weight, group=group)
             area[model, measure] = curve.pop("area")
             n = len(curve["n_kept"])
             for name, values in (curve | {"model": np.full(n, model), "uncertainty": np.full(n, measure)}).items():
@@ -269,7 +271,7 @@ def rejection_curve(
         **found,
         area=area,
         confidence_level=level,
-        exact=all(given is None for given in design.values()),
+        exact=weight is None and group is None,
         n_samples=len(outcome),
     )
 
@@ -289,7 +291,6 @@ def _curve(
 ) -> dict[str, Any]:
     """Return the points of a curve, and the area under it."""
     order = np.argsort(uncertainty, kind="stable")
-    order = order if weight is None else order[weight[order] > 0]
     ordered, wrong, own = uncertainty[order], wrong[order], np.ones(len(order)) if weight is None else weight[order]
     ends = np.flatnonzero(np.append(np.diff(ordered) > 0, True))  # last positions of blocks of equal ones
     kept, errors, doubts = np.cumsum(own), np.cumsum(own * wrong), np.cumsum(own * doubt[order])

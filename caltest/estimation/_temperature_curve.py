@@ -13,6 +13,7 @@ from caltest.estimation._error_curve import ErrorCurve, measure_errors, validate
 from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike
 from caltest.predictions._models import by_name, naming, validate_models
+from caltest.predictions._sample import observations_that_count
 from caltest.predictions._validation import (
     SeedLike,
     validate_count,
@@ -215,7 +216,8 @@ def temperature_curve(
         logs = [_validate_logits(name, values) for name, values in named.items()]
         given = {name: _softmax(z) for name, z in zip(named, logs, strict=True)}
         outcome, as_is = validate_models(y_true, given, classes)
-    weight = validate_weight(sample_weight, len(outcome))
+    row, weight, _ = observations_that_count(validate_weight(sample_weight, len(outcome)), None)
+    outcome, as_is, logs = outcome[row], [prob[row] for prob in as_is], [log[row] for log in logs]
     errors = np.empty((3, len(chosen), len(logs), len(grid)))
     log_score = np.empty((len(logs), len(grid)))
     with reporting(progress, "temperatures") as report:
@@ -253,9 +255,7 @@ def _mean_log_score(
     largest = logits.max(axis=1)
     total = largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1))
     score = total - logits[np.arange(len(outcome)), outcome]
-    if weight is None:
-        return float(np.mean(score))
-    return float(np.average(score[weight > 0], weights=weight[weight > 0]))  # 0 times infinity does not count
+    return float(np.average(score, weights=weight))
 
 
 def _validate_logits(name: str, logits: Any) -> NDArray[np.float64]:

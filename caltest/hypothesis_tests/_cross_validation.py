@@ -185,6 +185,9 @@ def _out_of_fold(
     tested, prob = [], []
     splitter = check_cv(cv, label, classifier=True) if cv is not None or groups is None else StratifiedGroupKFold(5)
     splits = list(splitter.split(features, label, groups))
+    if len(splits) < 2:
+        msg = f"`cv` must make several splits, got {len(splits)}; test a single split by calibration_test."
+        raise ValueError(msg)
     if all(len(test) == 1 for _, test in splits):
         msg = "`cv` must test several observations at once, got one in each fold, which shows nothing: use fewer folds."
         raise ValueError(msg)
@@ -206,12 +209,4 @@ def _out_of_fold(
         order = [list(np.asarray(model.classes_).tolist()).index(c) for c in classes]
         tested.append(np.asarray(test, dtype=np.int64))
         prob.append(np.asarray(model.predict_proba(_safe_indexing(features, test)), dtype=np.float64)[:, order])
-    if all(len(rows) == 1 for rows in tested):
-        msg = (
-            "`cv` must test several observations at once, got one in every fold, which shows nothing; use fewer folds."
-        )
-        raise ValueError(msg)
-    if len(tested) < 2:
-        msg = f"`cv` must make several splits, got {len(tested)}; test a single split by calibration_test."
-        raise ValueError(msg)
     return label, classes, tested, prob

@@ -26,7 +26,7 @@ from caltest.resampling._signs import AllSigns, SignDraws
 from caltest.resampling._sparsity import sparsity_notes
 from caltest.resampling._stopping import Stopping
 from caltest.results import ComponentResult, Note, TestResult
-from caltest.results._decision import equate_pvalue
+from caltest.results._decision import equate_pvalue, rejects
 from caltest.results._test_result import percent
 from caltest.results._warnings import warn_user
 from caltest.statistics import TemperatureScore
@@ -158,7 +158,7 @@ def _direction(
             own_pvalue, name = min(2 * min(sides), 1.0), _SCORE
         confidence, accuracy = sample.once(_confidence_and_accuracy)
         gap = confidence - accuracy
-        if own_pvalue <= DIRECTION_LEVEL and abs(gap) > _ROUNDING and score * gap < 0:
+        if rejects(own_pvalue, DIRECTION_LEVEL) and abs(gap) > _ROUNDING and score * gap < 0:
             if shift is not None and shift[0] > _CLEARLY * abs(gap) / sample.once(_error_of_confidence):
                 break
             return scores[0], *_in_words(confidence, accuracy, sample, lens, f"({name}, {equate_pvalue(own_pvalue)})")
@@ -191,7 +191,7 @@ def _shift(sample: Sample, lens: LensLike) -> tuple[float, str, str] | None:
     if not abs(deviation) > error:  # nor is it significant then
         return None
     pvalue = PoissonBinomial.of(expected).two_sided(events)
-    if pvalue > DIRECTION_LEVEL or not error > 0:
+    if not rejects(pvalue, DIRECTION_LEVEL) or not error > 0:
         return None
     frequent = "more" if deviation > 0 else "less"
     numbers = f"average prediction {expected.mean():.4g}, frequency {events / sample.n_samples:.4g}"
@@ -310,7 +310,7 @@ def _scatter_notes(components: Sequence[ComponentResult]) -> list[Note]:
         for component in components
         if component.test_statistic.measures_scatter
         and not _is_constant(component)
-        and component.pvalue > 1 - _UNUSUALLY_SMALL
+        and rejects(1 - component.pvalue, _UNUSUALLY_SMALL)
         and component.null.cdf(component.statistic) < _UNUSUALLY_SMALL
     ]
 
@@ -358,7 +358,7 @@ def few_draws_notes(n_tests: int, n_resamples: int, alpha: float, correction: st
     smallest = min(n_tests / (n_resamples + 1), 1.0)
     if correction not in UNDER_ANY_DEPENDENCE:
         smallest = float(correct_pvalues([1 / (n_resamples + 1)] * n_tests, correction)[0])
-    if n_tests == 1 or smallest <= alpha * (1 + TIE_TOLERANCE):
+    if n_tests == 1 or rejects(smallest, alpha):
         return []
     return [
         Note(

@@ -241,7 +241,7 @@ def _worst(table: CalibrationTable, data: Data, name: str) -> list[Part]:
     table_of = Table(("class", "l2 error (95 % interval)", "p (Holm)", "direction"), cells, left=("direction",))
     curves = {
         test.lens_name.removesuffix(" against the rest"): reliability_curve(
-            data.y_true, data.models[name], lens=test.lens, **data.design
+            data.y_true, data.models[name], lens=test.lens, rng=0, **data.design
         )
         for _, test, _, _ in shown
     }
@@ -250,7 +250,7 @@ def _worst(table: CalibrationTable, data: Data, name: str) -> list[Part]:
 
 
 def _reliability(data: Data, name: str) -> Part:
-    curve = reliability_curve(data.y_true, data.models[name], **data.design)
+    curve = reliability_curve(data.y_true, data.models[name], rng=0, **data.design)
     return Part("Do frequencies follow the predictions?", [], [], [diagram(curve)], curve.notes)
 
 
@@ -287,7 +287,7 @@ def comparison(data: Data, settings: Settings) -> Part:
         rng=settings.seed,
         **data.design,
     )
-    curves = {name: reliability_curve(data.y_true, prob, **data.design) for name, prob in data.models.items()}
+    curves = {name: reliability_curve(data.y_true, prob, rng=0, **data.design) for name, prob in data.models.items()}
     caption = "Reliability diagram of all models, each with its ECE in these cells (bins) and the noise floor of it."
     picture = overlay(curves, caption)
     return part_of("Which model is better calibrated?", found, [picture])

@@ -263,8 +263,19 @@ def _relative(weight: NDArray[np.float64]) -> NDArray[np.float64] | None:
 
 
 def _shared(group: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return the groups, or None if none of them has two observations."""
-    return group if np.bincount(group).max() > 1 else None
+    """Return the groups, numbered without gaps, which left out observations leave; None if all are of one each."""
+    count = np.bincount(group)
+    if count.max() <= 1:
+        return None
+    return group if count.all() else (np.cumsum(count > 0) - 1)[group]
+
+
+def observations_that_count(
+    weight: NDArray[np.float64] | None, group: NDArray[np.int64] | None
+) -> tuple[NDArray[np.int64] | slice, NDArray[np.float64] | None, NDArray[np.int64] | None]:
+    """Return the rows of positive weight, with their weights and groups as `induce` makes them."""
+    row = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
+    return row, None if weight is None else _relative(weight[row]), None if group is None else _shared(group[row])
 
 
 def with_calibration_function(sample: Sample, calibration_function: CalibrationFunction) -> Sample:

@@ -24,6 +24,7 @@ from caltest.predictions._sample import Sample
 from caltest.resampling._draws import Draws
 from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.results import Note
+from caltest.results._decision import rejects
 
 _ROWS = 2**15  # observations whose residuals are in the cache when they are added
 _HALF = 2**31  # of 2**32: a fair coin
@@ -236,7 +237,7 @@ class GroupsWithSurprise:
                     f" A two-sided statistic has no p-value below {2.0 ** (1 - self.n_groups):.2g}. If the "
                     "observations of a group are independent of each other, `subgroup_tests` tests each group."
                 )
-        elif self.pvalue < _FEWER:
+        elif rejects(self.pvalue, _FEWER):
             text = (
                 f"Of {self.n_groups} groups {self.number} have {other}; {self.expected:.1f} would be expected of "
                 "independent labels. Either the predictions are wrong, or such labels come in few groups; then the "

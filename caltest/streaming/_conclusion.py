@@ -16,7 +16,7 @@ from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.resampling._pvalues import combine_pvalues, tail_pvalues
 from caltest.resampling._run import monte_carlo_error
 from caltest.results import ComponentResult, Note, TestResult
-from caltest.results._decision import equate_pvalue
+from caltest.results._decision import equate_pvalue, rejects
 from caltest.statistics import ECE, MCE, HosmerLemeshow, TCal
 from caltest.statistics._base import Statistic
 from caltest.streaming._cells import CoarseCells, StreamedCells, hosmer_lemeshow, two_sided
@@ -183,7 +183,7 @@ def _direction(state: Streamed, lens: LensLike) -> tuple[str | None, str | None]
     if not (nodes.prob * (1 - nodes.prob)).any():
         return None, None
     pvalue = two_sided(PoissonBinomial.of_weighted(nodes.prob, nodes.weight), nodes, events)
-    if pvalue > _DIRECTION_LEVEL:
+    if not rejects(pvalue, _DIRECTION_LEVEL):
         return None, None
     more = events > expected
     shown = equate_pvalue(max(pvalue, _SMALLEST_SHOWN), bound=pvalue < _SMALLEST_SHOWN)

@@ -5,9 +5,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import caltest as ct
+from caltest.results import CalibrationWarning
 from tests.reference.examples import draw_labels
 from tests.results.printed import printed
 
@@ -94,6 +96,19 @@ def test_lens_classes_workers_and_the_generator():
     assert (plain.lens, plain.lens_name) == (ct.Confidence(), "confidence")
     again = ct.track([(y_true, y_prob)], **{**options, "rng": np.random.default_rng(1)})
     assert again.pvalue == plain.pvalue
+
+
+@pytest.mark.parametrize("which", ["y_true", "y_prob"])
+def test_an_index_of_repeated_ids_is_warned_of_unless_groups_are_given(which):
+    """Frames whose index is an id: each epoch is read like the arguments of a test."""
+    (y_true, y_prob), *_ = make_epochs(0)
+    patient = pd.Index(np.arange(150) // 2, name="patient")
+    labels, prob = pd.Series(y_true, index=patient), pd.DataFrame(y_prob, index=patient)
+    labels, prob = (labels, y_prob) if which == "y_true" else (y_true, prob)
+    with pytest.warns(CalibrationWarning, match="The index 'patient' repeats"):
+        ct.track([(labels, prob)], n_resamples=9, rng=0)
+    ct.track([(labels, prob)], groups=patient.to_numpy(), n_resamples=9, rng=0)  # warnings are errors
+    ct.track([(labels, prob)], groups=patient, n_resamples=9, rng=0)
 
 
 def test_progress_is_that_of_all_epochs_or_of_each():

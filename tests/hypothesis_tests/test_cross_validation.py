@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
+    LeaveOneOut,
     RepeatedStratifiedKFold,
     ShuffleSplit,
     StratifiedKFold,
@@ -109,10 +110,33 @@ def test_refusals(data):
         caltest.cross_val_calibration(GaussianNB(), x[by_class], y[by_class], cv=KFold(3))
     with pytest.raises(ValueError, match="`cv` must make several splits, got 1"):
         caltest.cross_val_calibration(GaussianNB(), x, y, cv=ShuffleSplit(1, random_state=0))
+    with pytest.raises(ValueError, match="`cv` must make several splits, got 0"):
+        caltest.cross_val_calibration(GaussianNB(), x, y, cv=[])
+    with pytest.raises(ValueError, match="`cv` must test several observations at once, got one in each fold"):
+        caltest.cross_val_calibration(GaussianNB(), x, y, cv=LeaveOneOut())
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         caltest.cross_val_calibration(GaussianNB(), x, y[:-1])
     with pytest.raises(ValueError, match="`alpha` must lie"):
         caltest.cross_val_calibration(GaussianNB(), x, y, alpha=2)
+
+
+@pytest.mark.parametrize("shared", [1, 5])
+def test_a_split_that_tests_observations_of_its_training_groups_is_refused(data, shared):
+    """Of 40 groups of 6 some are cut, in the last fold alone: a part of the groups is enough to leak labels."""
+    x, y = data
+    group = np.repeat(np.arange(40), 6)
+    parts = [np.flatnonzero(group % 4 == k) for k in range(4)]
+    folds = [(np.setdiff1d(np.arange(240), part), part) for part in parts]
+    assert len(caltest.cross_val_calibration(GaussianNB(), x, y, cv=folds, groups=group, **DRAWS).tests) == 4
+    cut = [part[:1] for part in np.split(parts[3], 10)[:shared]]  # one observation of each moves to the training part
+    folds[3] = np.union1d(folds[3][0], np.concatenate(cut)), np.setdiff1d(parts[3], np.concatenate(cut))
+    message = "fold 3: the model is fitted to observations of a group that it is tested on"
+    with pytest.raises(ValueError, match=message):
+        caltest.cross_val_calibration(GaussianNB(), x, y, cv=folds, groups=group, **DRAWS)
+    with pytest.warns(UserWarning, match="ignored by KFold"), pytest.raises(ValueError, match="fold 0: the model is"):
+        caltest.cross_val_calibration(
+            GaussianNB(), x, y, cv=KFold(4, shuffle=True, random_state=0), groups=group, **DRAWS
+        )
 
 
 def test_an_overconfident_learner_is_found():

@@ -12,6 +12,7 @@ from caltest.predictions._sample import (
     induce,
     make_event_sample,
     make_sample,
+    observations_that_count,
     outcome_thresholds,
     with_calibration_function,
 )
@@ -154,3 +155,17 @@ def test_observations_of_weight_zero_are_left_out():
     assert make_sample(y_true, y_prob, sample_weight=[2, 0, 2, 2]).weight is None
     with pytest.raises(ValueError, match="`region` must hold at least one observation"):
         make_sample(y_true, y_prob, sample_weight=[1, 0, 0, 0], region=lambda p: p[:, 1] < 0.5)
+
+
+def test_groups_are_numbered_without_those_that_are_left_out():
+    """Random signs are drawn by number, so that a group of weight 0 must not move those of others."""
+    group, weight = np.array([0, 1, 1, 2, 4, 4]), np.array([0.0, 1, 1, 2, 3, 3])
+    prob = np.column_stack([1 - np.linspace(0.1, 0.6, 6), np.linspace(0.1, 0.6, 6)])
+    sample = induce(prob, np.zeros(6, dtype=int), weight=weight, group=group)
+    assert sample.row.tolist() == [1, 2, 3, 4, 5]
+    assert sample.group.tolist() == [0, 0, 1, 2, 2]
+    row, *design = observations_that_count(weight, group)
+    assert row.tolist() == [1, 2, 3, 4, 5]
+    assert [part.tolist() for part in design] == [[0.5, 0.5, 1, 1.5, 1.5], [0, 0, 1, 2, 2]]
+    assert observations_that_count(None, np.arange(6)) == (slice(None), None, None)
+    assert observations_that_count(np.full(6, 0.1), None) == (slice(None), None, None)

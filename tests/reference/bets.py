@@ -58,3 +58,71 @@ def log_wealth(y, prob):
     events.append((0.5, [int(v == t) for v, t in zip(y, top, strict=True)], prob.max(axis=1).tolist()))
     paths = [[math.log(weight) + part for part in log_wealth_of_event(*event)] for weight, *event in events]
     return [float(np.logaddexp.reduce([path[t] for path in paths])) for t in range(n)]
+
+
+# The direction of an alarm.
+
+MEMORIES = (math.inf, 400.0)
+
+
+def remembered(y, p, memory):
+    """Sums of r = y - p, r z, v = p (1 - p), v z and v z^2 for z = 2 p - 1, as far as they are remembered."""
+    r, v, z = y - p, p * (1 - p), 2 * p - 1
+    kept = np.append(np.cumprod((1 - v / memory)[:0:-1])[::-1], np.ones(min(len(y), 1)))  # later observations fade it
+    return [float(kept @ terms) for terms in (r, r * z, v, v * z, v * z * z)]
+
+
+def from_every_moment(gains):
+    """The logarithm of what is bet at every moment and gains from then on, of a share of 1."""
+    not_bet = 0.5 * (1 + np.arange(len(gains) + 1) / 100) ** -0.25
+    begins = np.append(0.5, not_bet[:-1] - not_bet[1:])  # before observations 0, 0, 1 and so on
+    to_come = np.cumsum(gains[::-1])[::-1]
+    return float(np.logaddexp.reduce(np.log(begins) + np.append(to_come[0], to_come)))
+
+
+def adaptive_log_wealth(y, p, memory):
+    """The logarithm of the wealth of an adaptive bet after the last observation, of a share of 1."""
+    gains = []
+    for t in range(len(y)):
+        shift, slope, first, mixed, second = remembered(y[:t], p[:t], memory)
+        theta = np.linalg.solve([[first + 10, mixed], [mixed, second + 10]], [shift, slope])
+        gains.append(math.log1p(np.clip(theta @ [1, 2 * p[t] - 1], -1, 1) * (y[t] - p[t])))
+    return from_every_moment(gains)
+
+
+def log_wealth_of_stream(y, p):
+    """The logarithm of all that is bet on one event."""
+    fixed = [
+        from_every_moment([math.log(fixed_gain(None, *one, *bet)) for one in zip(p, y, strict=True)]) for bet in FIXED
+    ]
+    parts = [math.log(0.5 / 16) + wealth for wealth in fixed]
+    parts += [math.log(0.25) + adaptive_log_wealth(y, p, memory) for memory in MEMORIES]
+    return float(np.logaddexp.reduce(parts))
+
+
+def direction_of_memory(y, p, memory):
+    """The direction of the larger one of two standardised scores: of a shift, and of a slope beside it."""
+    shift, slope, first, mixed, second = remembered(y, p, memory)
+    slope, second = slope - mixed / first * shift, second - mixed / first * mixed
+    if abs(shift) / math.sqrt(first + 10) >= abs(slope) / math.sqrt(second + 10):
+        return "too low" if shift > 0 else "too high"
+    return "not extreme enough" if slope > 0 else "too extreme"
+
+
+def direction(y, p):
+    """The memory with more wealth after the last observation, and the direction that each memory knows."""
+    y, p = np.asarray(y, dtype=float), np.asarray(p, dtype=float)
+    wealth = [adaptive_log_wealth(y, p, memory) for memory in MEMORIES]
+    return int(np.argmax(wealth)), [direction_of_memory(y, p, memory) for memory in MEMORIES]
+
+
+def cause(y, prob):
+    """The stream with the largest wealth, of each class against the rest and last of the confidence; its direction."""
+    y, prob = np.asarray(y), np.asarray(prob)
+    n_classes, top = prob.shape[1], prob.argmax(axis=1)
+    events = [(1 / (2 * n_classes), (y == k).astype(float), prob[:, k]) for k in range(n_classes)]
+    events.append((0.5, (y == top).astype(float), prob.max(axis=1)))
+    wealth = [math.log(share) + log_wealth_of_stream(*event) for share, *event in events]
+    event = events[int(np.argmax(wealth))][1:]
+    memory, found = direction(*event)
+    return int(np.argmax(wealth)), found[memory]

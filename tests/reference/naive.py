@@ -1338,14 +1338,25 @@ def stopped_pvalue(observed, draws, exceedances, checkpoints):
 
     ``observed`` holds the value of each component, ``draws`` those of each draw.
     """
-    pool, before = [observed], exceedances - 1
-    for draw in draws:
-        pool.append(draw)
-        n = len(pool) - 1
+    return _stopped([observed], [draws], exceedances, checkpoints)
+
+
+def stopped_global_pvalue(observed, draws, exceedances, checkpoints):
+    """The same of "all hypotheses are true" if each of several questions has components, all of the same draws."""
+    return _stopped(observed, draws, exceedances, checkpoints)
+
+
+def _stopped(observed, draws, exceedances, checkpoints):
+    before = exceedances - 1
+    for n in range(1, len(draws[0]) + 1):
         if n not in checkpoints:
             continue
-        parts = [tail_pvalues([values[c] for values in pool]) for c in range(len(observed))]
-        pvalue = (parts[0] if len(parts) == 1 else combine_pvalues(parts))[0]
+        ranked = []
+        for first, others in zip(observed, draws, strict=True):
+            pool = [first, *others[:n]]
+            parts = [tail_pvalues([values[c] for values in pool]) for c in range(len(first))]
+            ranked.append(parts[0] if len(parts) == 1 else combine_pvalues(parts))
+        pvalue = (ranked[0] if len(ranked) == 1 else combine_pvalues(ranked))[0]
         extreme = round(pvalue * (n + 1)) - 1
         if n == checkpoints[-1]:
             return n, pvalue

@@ -171,6 +171,22 @@ def test_grid_counts_the_observed_atom_in_full(monkeypatch):
         assert grid.pvalue == pytest.approx(atoms.pvalue, rel=0, abs=error), seed
 
 
+def test_the_stated_error_of_a_grid_knows_of_atoms_within_a_step(monkeypatch):
+    """Of few observations each atom is heavy: grids that agree with each other may all count one of them by half."""
+    wrong = {}
+    for n, n_cells, seed in itertools.product((8, 15, 25), (2, 3), range(5)):
+        rng = np.random.default_rng(seed)
+        p = rng.beta(2, 2, n)
+        y, statistic = rng.random(n) < p, ECE(EqualWidth(n_cells))
+        atoms = calibration_test(y, p, statistic=statistic, method="exact")
+        with monkeypatch.context() as patched:
+            patched.setattr(_exact, "_MOST_ATOMS", 0)
+            grid = calibration_test(y, p, statistic=statistic, method="exact")
+        if abs(grid.pvalue - atoms.pvalue) > grid.numerical_error:
+            wrong[n, n_cells, seed] = grid.pvalue, atoms.pvalue, grid.numerical_error
+    assert wrong == {}
+
+
 def test_giving_up_on_atoms_early_changes_no_answer(monkeypatch):
     for n, spread in itertools.product([200, 1000, 3000], [0.1, 1.0]):
         rng = np.random.default_rng(n)

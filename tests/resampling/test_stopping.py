@@ -79,11 +79,11 @@ def test_level_of_a_pool_that_changes_ranks(exceedances, monkeypatch):
 
 @pytest.mark.parametrize("statistic", [caltest.KS(), caltest.Omnibus()])
 def test_the_engine_stops_as_the_sequential_twin(statistic, monkeypatch):
-    """Every question at its own checkpoint, on the same draws for any number of threads."""
+    """Every question and the global one at its own checkpoint, on the same draws for any number of threads."""
     monkeypatch.setattr(_stopping, "_FIRST", 16)
     monkeypatch.setattr(_stopping, "_BLOCK", 8)
-    rule, numbers = Stopping(120, 10), set()
-    for seed in range(6):
+    rule, numbers, orders = Stopping(120, 10), set(), set()
+    for seed in range(10):
         y_true, y_prob = calibrated(60, 2, seed=seed, concentration=1.0)
         sample = make_sample(y_true, y_prob)
         questions = [Question(statistic, LensView(sample)), Question(caltest.ECE(), LensView(sample))]
@@ -91,16 +91,51 @@ def test_the_engine_stops_as_the_sequential_twin(statistic, monkeypatch):
             run(some, sample, Consistency(), n_resamples=rule, rng=seed, workers=workers)
             for some, workers in ((questions[:1], 1), (questions, 1), (questions, 2))
         )
-        nulls = draw_nulls(questions, sample, Consistency().draws(120, seed))
-        for values, one, two in zip(nulls, several.findings, threads.findings, strict=True):
-            parts = one.component_values.tolist()
-            number, pvalue = naive.stopped_pvalue(parts, values.T.tolist(), 10, rule.checkpoints)
+        nulls = [values.T.tolist() for values in draw_nulls(questions, sample, Consistency().draws(120, seed))]
+        parts = [one.component_values.tolist() for one in several.findings]
+        stops = []
+        for observed, values, one, two in zip(parts, nulls, several.findings, threads.findings, strict=True):
+            number, pvalue = naive.stopped_pvalue(observed, values, 10, rule.checkpoints)
             assert (one.draws.n_resamples, one.pvalue) == (number, pytest.approx(pvalue, abs=1e-15))
-            assert (two.draws.n_resamples, two.pvalue, threads.pvalue) == (number, one.pvalue, several.pvalue)
-            assert len(one.null.values) == number
-            numbers.add(number)
+            assert (two.draws.n_resamples, two.pvalue) == (number, one.pvalue)
+            assert len(one.null.values) == len(one.ranked) - 1 == number
+            stops.append(number)
+        number, pvalue = naive.stopped_global_pvalue(parts, nulls, 10, rule.checkpoints)
+        assert several.pvalue == threads.pvalue == pytest.approx(pvalue, abs=1e-15)
         assert alone.pvalue == alone.findings[0].pvalue == several.findings[0].pvalue
+        numbers |= {*stops, number}
+        orders |= {(stop > number) - (stop < number) for stop in stops}
     assert len(numbers) > 2
+    assert orders == {-1, 0, 1}  # questions stop before the global p-value, with it and after it
+
+
+def test_no_draw_is_made_after_all_questions_have_stopped(monkeypatch):
+    """The draws end with the last question and the global p-value; progress then jumps to its end."""
+    monkeypatch.setattr(_stopping, "_FIRST", 16)
+    monkeypatch.setattr(_stopping, "_BLOCK", 8)
+    rule, lasts = Stopping(120, 10), set()
+    for seed in range(10):
+        y_true, y_prob = calibrated(60, 2, seed=seed, concentration=1.0)
+        sample, seen = make_sample(y_true, y_prob), []
+        questions = [Question(one, LensView(sample)) for one in (caltest.KS(), caltest.ECE())]
+        found = run(
+            questions,
+            sample,
+            Consistency(),
+            n_resamples=rule,
+            rng=seed,
+            progress=lambda *parts, to=seen: to.append(parts),
+        )
+        nulls = [values.T.tolist() for values in draw_nulls(questions, sample, Consistency().draws(120, seed))]
+        parts = [one.component_values.tolist() for one in found.findings]
+        last = naive.stopped_global_pvalue(parts, nulls, 10, rule.checkpoints)[0]
+        last = max(last, *(one.draws.n_resamples for one in found.findings))
+        done = [number for number, _ in seen]
+        assert (done[0], done[-1]) == (0, 120)
+        assert done == sorted(done)
+        assert max(number for number in done if number < 120 or last == 120) == last
+        lasts.add(last)
+    assert len(lasts) > 2
 
 
 def test_what_callers_ask_for(monkeypatch):

@@ -13,6 +13,7 @@ from scipy.stats import binom
 import caltest
 from caltest import CalibrationMonitor, Confidence, Groups, TopK
 from caltest.streaming._monitor_result import SENTENCES
+from tests.reference import bets
 from tests.reference.bets import log_wealth
 
 KINDS = {
@@ -218,6 +219,50 @@ def test_the_direction_of_the_alarm(kind, odds, slope, direction):
         found.append(monitor.direction)
         assert SENTENCES[monitor.direction] in str(monitor).replace("\n", " ")
     assert found.count(direction) >= 17
+
+
+def check_direction(y_true, prob, alpha):
+    """The alarm names what the memory with more wealth knows; return that memory if the other one knows better."""
+    monitor = CalibrationMonitor(alpha=alpha).update(y_true, prob)
+    memory, found = bets.direction(y_true[: monitor.alarm], prob[: monitor.alarm])
+    assert monitor.direction == found[memory]
+    return {memory} if found[0] != found[1] else set()
+
+
+def test_the_direction_is_that_of_the_memory_with_more_wealth():
+    """Streams that change midway, and streams that are wrong in two ways: memories may know different directions."""
+    changed, steady, bends = set(), set(), [(3, 1), (1 / 3, 1), (1, 0.3), (1, 2.5)]
+    for seed in range(20, 27):
+        rng = np.random.default_rng(seed)
+        before, after = rng.permutation(4)[:2]
+        prob = rng.beta(2, 2, 1600)
+        chance = np.append(recalibrated(prob[:500], *bends[before]), recalibrated(prob[500:], *bends[after]))
+        changed |= check_direction((rng.random(1600) < chance).astype(int), prob, 1e-15)
+    for seed in range(14, 22):
+        rng = np.random.default_rng(seed)
+        prob = rng.beta(2, 6, 1200)  # not symmetric: shift and slope are correlated
+        y_true = (rng.random(1200) < recalibrated(prob, 1.5, 1.8)).astype(int)
+        steady |= check_direction(y_true, prob, 10.0 ** -rng.integers(1, 6))
+    assert (changed, steady) == ({1}, {0})
+
+
+def test_the_cause_of_the_alarm_is_that_of_the_twin():
+    """Of three classes one becomes too probable, after predictions had been too vague or too sharp."""
+    streams = set()
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        prob = rng.dirichlet(np.ones(3), 600)
+        chance = prob ** (0.6 if seed % 2 else 1.6)
+        if seed % 4 > 1:
+            chance[200:, seed % 3] *= 3
+        chance /= chance.sum(axis=1, keepdims=True)
+        y_true = (rng.random((600, 1)) >= chance.cumsum(axis=1)[:, :2]).sum(axis=1)
+        monitor = CalibrationMonitor(alpha=10.0 ** -(1 + seed // 2)).update(y_true, prob)
+        if monitor.alarm is not None:
+            stream, direction = bets.cause(y_true[: monitor.alarm], prob[: monitor.alarm])
+            assert (monitor._bets.alarm.stream, monitor.direction) == (stream, direction), seed
+            streams.add((stream, direction))
+    assert len(streams) > 2
 
 
 def test_over_confidence_of_many_classes():

@@ -15,6 +15,7 @@ from caltest.estimation._scores import accuracy, mean_confidence
 from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.predictions._arguments import read_problem, reads_arguments
 from caltest.predictions._validation import SeedLike, validate_count, validate_number, validate_problem
+from caltest.results._decision import rejects
 from caltest.results._description import Description
 from caltest.results._progress import Progress
 from caltest.results._test_result import percent
@@ -65,7 +66,7 @@ class LabelNoiseStudy(Study):
     @property
     def conclusion(self) -> str:
         """How often calibration is rejected on clean and on noisy labels, in words."""
-        rejected = (self.replicates["pvalue"] <= _ALPHA).groupby(self.replicates["labels"], sort=False).mean()
+        rejected = rejects(self.replicates["pvalue"], _ALPHA).groupby(self.replicates["labels"], sort=False).mean()
         return (
             f"At the {percent(_ALPHA)} level calibration is rejected in {100 * rejected['clean']:.0f} % of the tests "
             f"on clean held-out labels and in {100 * rejected['noisy']:.0f} % of those on held-out labels with the "

@@ -14,6 +14,7 @@ from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike
 from caltest.predictions._validation import SeedLike, validate_choice, validate_count
 from caltest.resampling._schemes import Consistency
+from caltest.results._decision import rejects
 from caltest.results._description import Description, Table, join
 from caltest.results._progress import Progress
 from caltest.results._test_result import percent
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 LEVELS = (0.01, 0.05, 0.1)
 _REPLICATES = 100  # of a part: some seconds of work, so that little is lost when a study is stopped
 _FIXED_COST = 1000  # of every data set, in observations
-_ROUNDING = 1 + 1e-12
 _ERROR = 0.001
 
 
@@ -315,7 +315,7 @@ def cells_of(
 
 
 def _counted(pvalues: NDArray[np.float64], level: float) -> dict[str, Any]:
-    count, total = int(np.count_nonzero(pvalues <= level * _ROUNDING)), len(pvalues)
+    count, total = int(np.count_nonzero(rejects(pvalues, level))), len(pvalues)
     rate = count / total
     return {
         "level": level,
