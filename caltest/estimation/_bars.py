@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation._cell_tests import cell_pvalue
+from caltest.estimation._effective_interval import cell_intervals
 from caltest.predictions._cells import Cells, CellSums
 from caltest.predictions._sample import Sample
 from caltest.predictions._validation import SeedLike, validate_rng
@@ -22,7 +23,7 @@ from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.resampling._pvalues import tail_pvalues
 from caltest.resampling._row_draws import RowDraws
 from caltest.resampling._schemes import Consistency, SignedGroups
-from caltest.resampling._signs import SignDraws, group_of, residual_sums
+from caltest.resampling._signs import SignDraws, residual_sums
 
 Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -61,7 +62,7 @@ def resampled_bars(sample: Sample, partition: Any, sums: CellSums, draws: RowDra
     expected = sums.predicted[:, 1]
     deviation[:, np.isnan(deviation).all(axis=0)] = 0.0
     low, high = np.nanquantile(deviation, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return expected + low, expected + high
+    return np.clip(expected + low, 0.0, 1.0), np.clip(expected + high, 0.0, 1.0)
 
 
 def confidence_bars(sums: CellSums, level: float) -> Ends:
@@ -138,33 +139,9 @@ def contradicted_cells(sample: Sample, cells: Cells) -> NDArray[np.bool_]:
 
 
 def robust_bars(sample: Sample, cells: Cells, level: float) -> Ends:
-    r"""Return confidence intervals for the mean of the calibration function in each cell.
+    """Return confidence intervals for the weighted mean of the calibration function in each cell.
 
-    With the weights :math:`W_g` of the groups in a cell and their numbers (weights) of events :math:`K_g`,
-
-    .. math:: \hat r \pm t \, \hat s, \qquad \hat r = \frac{\sum_g K_g}{\sum_g W_g}, \qquad
-              \hat s^2 = \frac{G}{G - 1} \frac{\sum_g (K_g - \hat r W_g)^2}{(\sum_g W_g)^2}
-
-    with the quantile t of Student's distribution with G - 1 degrees of freedom, G groups being in the cell. If all
-    observations of a cell are equal, or in one group, nothing is known of its variance, and the bar is [0, 1].
+    They come from the effective number of observations of each cell.
     """
-    from scipy.stats import t
-
-    ids = sample.row if sample.weight is not None and sample.group is None else group_of(sample)
-    _, group = np.unique(ids, return_inverse=True)
-    n_groups = int(group.max()) + 1
-    place = group * cells.n_cells + cells.index
-    own = np.ones(sample.n_samples) if sample.weight is None else sample.weight
-    weight, events = (
-        np.bincount(place, values, n_groups * cells.n_cells).reshape(n_groups, cells.n_cells)
-        for values in (own, own * (sample.outcome == 1))
-    )
-    total = np.where(cells.count > 0, cells.count, 1.0)
-    rate = events.sum(axis=0) / total
-    number = (weight > 0).sum(axis=0)
-    squares = np.square(events - weight * rate).sum(axis=0)
-    freedom = np.maximum(number - 1, 1)
-    half = t.ppf((1 + level) / 2, freedom) * np.sqrt(squares * number / freedom) / total
-    known = (number > 1) & (squares > 0)
-    low, high = np.clip(rate - half, 0.0, 1.0), np.clip(rate + half, 0.0, 1.0)
-    return np.where(known, low, 0.0), np.where(known, high, 1.0)
+    weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+    return cell_intervals(sample.outcome == 1, weight, sample.group, cells.index, n_cells=cells.n_cells, level=level)

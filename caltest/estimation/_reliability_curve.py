@@ -93,8 +93,9 @@ def reliability_curve(
         The group of each observation, such as its patient, if observations of a group may depend on each other.
     bars : {"consistency", "confidence"}
         Quantiles of the frequency if the model is calibrated; or Clopper-Pearson intervals around the observed
-        frequency, from ``statsmodels.stats.proportion``; with ``sample_weight`` or ``groups`` intervals from Student's
-        distribution and the variance between groups (or weighted observations).
+        frequency, from ``statsmodels.stats.proportion``; with ``sample_weight`` or ``groups`` the same for the
+        effective number of observations (Kish 1965, Korn and Graubard 1998), never wider than if every group were one
+        observation.
     confidence_level : float
         Level of the bars; 0.9 leaves 5 % on either side.
     simultaneous : bool
