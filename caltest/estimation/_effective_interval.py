@@ -10,8 +10,8 @@ the interval is that of Clopper and Pearson with :math:`n_e \hat r` events in :m
 Graubard 1998). Here :math:`n_e` is :math:`n_v`, but at least Kish's number of groups,
 :math:`(\sum_g W_g)^2 / \sum_g W_g^2`, which is right if all labels of a group are equal, and at most Kish's number of
 observations, which is right if they are independent. If no group holds both labels, nothing shows that labels of a
-group differ: :math:`n_e` is the number of groups. Independent observations are groups of one, so that equal weights give
-the exact interval.
+group differ: :math:`n_e` is the number of groups. Independent observations are groups of one, so that equal weights
+give the exact interval.
 
 The variance is known less well if few or unequal groups decide it, or if few of them hold an event. So Student's
 quantile t has :math:`\nu = \min(\nu_1, \nu_2) - 1` degrees of freedom (z is the normal quantile), with Satterthwaite's
