@@ -23,7 +23,7 @@ from caltest.resampling._poisson_binomial import PoissonBinomial
 from caltest.resampling._pvalues import tail_pvalues
 from caltest.resampling._row_draws import RowDraws
 from caltest.resampling._schemes import Consistency, SignedGroups
-from caltest.resampling._signs import SignDraws, residual_sums
+from caltest.resampling._signs import SignDraws, group_of, residual_sums
 
 Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -45,6 +45,42 @@ def exact_deviations(counts: Sequence[PoissonBinomial], size: NDArray[Any]) -> N
         events = count.first + np.arange(len(count.pmf))
         found.append(np.abs(events - count.pmf @ events / count.pmf.sum()) @ count.pmf)
     return np.array(found) / size
+
+
+def smallest_pvalues(counts: Sequence[PoissonBinomial], size: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the smallest possible exact p-values ``(n_cells,)``: those without events, or with nothing else.
+
+    ``size (n_cells,)`` is the number of observations of each cell. A label of probability 0 has none: 0 stands for it.
+    """
+    extremes = [
+        (count.pmf[0] if count.first == 0 else 0.0, count.pmf[-1] if count.counts[-1] == n else 0.0)
+        for count, n in zip(counts, size, strict=True)
+    ]
+    return np.minimum(2 * np.min(extremes, axis=1), 1.0)
+
+
+def smallest_drawn_pvalues(sample: Sample, cells: Cells, n_resamples: int) -> NDArray[np.float64]:
+    r"""Return the smallest possible p-values ``(n_cells,)`` from draws.
+
+    The signs of G groups are one of :math:`2^G` patterns, so that a two-sided p-value is at least :math:`2^{1 - G}`.
+    """
+    heavy = np.ones(sample.n_samples, dtype=bool) if sample.weight is None else sample.weight > 0
+    index, prob = cells.index[heavy], sample.expected[heavy]
+    with np.errstate(divide="ignore"):
+        same = [np.exp(np.bincount(index, np.log(prob[:, k]), cells.n_cells)) for k in (0, 1)]
+    smallest = 2 * np.min(same, axis=0)
+    impossible = np.bincount(index, (prob <= 0).any(axis=1), cells.n_cells) > 0  # such labels would reject alone
+    if sample.group is not None:
+        smallest = np.maximum(smallest, 2.0 ** (1 - groups_in_cells(sample, cells)))
+    smallest = np.clip(smallest, 2 / (n_resamples + 1), 1.0)
+    return np.where(impossible, 1 / (n_resamples + 1), smallest)
+
+
+def groups_in_cells(sample: Sample, cells: Cells) -> NDArray[np.int64]:
+    """Return the number of groups with weight in each cell, ``(n_cells,)``."""
+    heavy = slice(None) if sample.weight is None else sample.weight > 0
+    pairs = np.unique(group_of(sample)[heavy] * cells.n_cells + cells.index[heavy])
+    return np.bincount(pairs % cells.n_cells, minlength=cells.n_cells)
 
 
 def consistency_bars(counts: Sequence[PoissonBinomial], cells: Cells, level: float) -> Ends:

@@ -57,7 +57,7 @@ class L2Interval(Result):
     n_samples, n_outcomes, n_cells : int
         Number of observations, of outcomes behind the lens, and of occupied cells (bins).
     sparse_share : float
-        Share of the observations in cells of fewer than 10 observations.
+        Share of the observations (weights) in cells of fewer than 10 observations (of equal weight).
     n_groups : int or None
         Number of groups of observations, if only groups are independent.
     weighted : bool
@@ -298,13 +298,14 @@ def interval_of_sample(
         n_samples=sample.n_samples,
         n_outcomes=sample.n_outcomes,
         n_cells=len(count),
-        sparse_share=_sparse_share(count),
+        sparse_share=sample.once(_sparse_share, partition),
         n_groups=sample.n_groups,
         weighted=sample.weight is not None,
         notes=_notes(sample, distribution, count, partition),
     )
 
 
+_ROUNDING = 1e-9  # of an effective number of observations
 _SPARSE, _SPARSE_SHARE = 10, 0.05  # cells of fewer observations are sparse; a larger share in them is noted
 _FEWEST_SAMPLES = 200  # of the simulations of coverage
 _UNUSUALLY_LOW = 0.01
@@ -324,7 +325,7 @@ def _notes(
     sample: Sample, distribution: SquaredL2Distribution, count: NDArray[np.float64], partition: Any
 ) -> tuple[Note, ...]:
     """Return where the coverage is uncertain, and what else limits the interval."""
-    sparse, single = _sparse_share(count), 0 if sample.weight is not None else int((count == 1).sum())
+    sparse, single = sample.once(_sparse_share, partition), 0 if sample.weight is not None else int((count == 1).sum())
     unknown, groups = 100 * distribution.unknown, sample.once(effective_groups)
     measured = "docs/how-much.md reports its simulated coverage."
     found = [
@@ -361,7 +362,8 @@ def _notes(
         (
             sparse > _SPARSE_SHARE,
             "C405",
-            f"{100 * sparse:.0f} % of the observations lie in cells of fewer than {_SPARSE}. The coverage of the l2 "
+            f"{100 * sparse:.0f} % of the observations{' (weights)' if sample.weight is not None else ''} lie in cells "
+            f"{'that are worth' if sample.weight is not None else 'of'} fewer than {_SPARSE}. The coverage of the l2 "
             f"interval is not proven there; {measured}",
         ),
         (
@@ -384,6 +386,11 @@ def _notes(
     return (*few_cells_notes(sample, partition), *(Note(code, text) for holds, code, text in found if holds))
 
 
-def _sparse_share(count: NDArray[np.float64]) -> float:
-    """Return the share of the observations that lie in cells of few observations."""
-    return float(count[count < _SPARSE].sum() / count.sum())
+def _sparse_share(sample: Sample, partition: Any) -> float:
+    """Return the share of the observations (weights) in cells that are worth few observations of equal weight."""
+    cells = sample.cells(partition)
+    number = cells.count
+    if sample.weight is not None:
+        squares = np.bincount(cells.index, np.square(sample.weight), cells.n_cells)
+        number = np.square(cells.count) / np.where(squares > 0, squares, 1.0)
+    return float(cells.count[number < _SPARSE * (1 - _ROUNDING)].sum() / cells.count.sum())

@@ -19,6 +19,8 @@ from caltest.estimation._bars import (
     quantile_bars,
     resampled_bars,
     robust_bars,
+    smallest_drawn_pvalues,
+    smallest_pvalues,
 )
 from caltest.estimation._cell_tests import EXACT
 from caltest.estimation._prediction_density import EDGES, prediction_density
@@ -178,6 +180,7 @@ def reliability_curve(
     else:
         low, high = consistency_bars(counts, cells, cell_level)
     lower, upper = _cell_ends(sample, cells)
+    least = smallest_drawn_pvalues(sample, cells, n_resamples) if drawn else smallest_pvalues(counts, cells.count)
     size = np.abs(sums.observed[:, 1] - sums.predicted[:, 1])
     by_chance = np.abs(deviations[0][1:]).mean(axis=0) if drawn else exact_deviations(counts, cells.count)
     return ReliabilityCurve(
@@ -202,6 +205,7 @@ def reliability_curve(
         error=float(size @ cells.count / cells.count.sum()),
         noise_floor=float(by_chance @ cells.count / cells.count.sum()),
         pvalue=(drawn_pvalues(sample, cells, deviations) if drawn else exact_pvalues(sample, cells, counts))[order],
+        smallest_pvalue=least[order],
         origin=drawn_origin(sample, scheme, n_resamples) if drawn else EXACT,
     )
 

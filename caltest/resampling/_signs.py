@@ -62,8 +62,7 @@ def effective_groups(sample: Sample) -> float:
     """Return the number of groups of equal size that the groups are worth; infinite if there are none."""
     if sample.group is None:
         return np.inf
-    size = np.bincount(sample.group, sample.weight).astype(np.float64)
-    return float(size.sum() ** 2 / np.square(size).sum())
+    return _effective_number(np.bincount(sample.group, sample.weight).astype(np.float64))
 
 
 def sum_signed(signs: NDArray[np.int8], sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -179,38 +178,47 @@ class GroupsWithSurprise:
         How many there would be on average if labels were independent and followed the predictions.
     pvalue : float
         Probability of so few, or fewer, in that case.
+    effective_number : float
+        How many groups of equal size (weight) those with a surprise are worth.
     """
 
     n_groups: int
     number: int
     expected: float
     pvalue: float
+    effective_number: float
 
     @classmethod
     def of(cls, sample: Sample) -> GroupsWithSurprise:
         """Count the groups of a sample."""
-        counts = np.ones(sample.n_samples, dtype=bool) if sample.weight is None else sample.weight > 0
-        group = group_of(sample)[counts]
+        weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+        counts = weight > 0
+        group, weight = group_of(sample)[counts], weight[counts]
         known = np.bincount(group) > 0  # a region leaves gaps
         surprise = (sample.outcome != sample.given.argmax(axis=1))[counts]
         with np.errstate(divide="ignore"):
             none = np.exp(np.bincount(group, np.log(sample.given[counts].max(axis=1).astype(np.float64))))[known]
         probability = np.clip(1 - none, 0.0, 1.0)
-        number = int(np.count_nonzero(np.bincount(group[surprise])))
+        surprising = np.bincount(group, surprise)[known] > 0
+        number = int(np.count_nonzero(surprising))
         count = PoissonBinomial.of(probability)
         fewer = float(count.pmf[count.counts <= number].sum())
-        return cls(len(none), number, float(probability.sum()), fewer)
+        size = np.bincount(group, weight)[known]
+        return cls(len(none), number, float(probability.sum()), fewer, _effective_number(size[surprising]))
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """A caution if there are few groups, or fewer with a surprise than independent labels would have."""
         other = "a label other than the most probable one"
-        if self.number < MANY_GROUPS:
+        if round(self.effective_number, 9) < MANY_GROUPS:
             few = "only " if self.n_groups < MANY_GROUPS else ""
             which = f"{self.number} of them have" if self.number != 1 else "1 of them has"
             are = "is only 1 group" if self.n_groups == 1 else f"are {few}{self.n_groups} groups"
+            worth = ""
+            if self.number >= MANY_GROUPS:
+                worth = f" They are so unequal that these are worth {self.effective_number:.2g} groups of equal size."
             text = (
-                f"There {are}, and {which} {other}. With fewer than {MANY_GROUPS} of these "
+                f"There {are}, and {which} {other}.{worth} With fewer than {MANY_GROUPS} of these "
                 "groups the p-value is not reliable: dependence within groups is not known well enough."
             )
         elif self.pvalue < _FEWER:
@@ -224,9 +232,14 @@ class GroupsWithSurprise:
         return (Note("C303", text),)
 
 
+def _effective_number(size: NDArray[np.float64]) -> float:
+    """Return the number of groups of equal size that groups of these sizes are worth."""
+    return float(size.sum() ** 2 / np.square(size).sum()) if size.size else 0.0
+
+
 MANY_GROUPS = 10
 """With fewer groups the p-value from random signs is unreliable."""
 _FEWER = 0.01
 
 
-NO_GROUPS = GroupsWithSurprise(0, 0, 0.0, 1.0)
+NO_GROUPS = GroupsWithSurprise(0, 0, 0.0, 1.0, 0.0)

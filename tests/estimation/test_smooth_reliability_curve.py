@@ -96,13 +96,13 @@ def test_the_confidence_band_does_not_collapse_without_events():
 
 
 @pytest.mark.parametrize(
-    ("n_sets", "n", "n_resamples"),
-    [(100, 200, 19), pytest.param(1000, 200, 99, marks=pytest.mark.slow)],
+    ("n_sets", "kinds", "n_resamples"),
+    [(50, ("rare",), 19), pytest.param(1000, ("rare", "uniform", "sharp"), 99, marks=pytest.mark.slow)],
 )
-def test_coverage_of_rare_and_sharp_predictions(n_sets, n, n_resamples):
+def test_coverage_of_rare_and_sharp_predictions(n_sets, kinds, n_resamples):
     """Under calibration the whole curve is inside in 90 % of sets; the confidence band holds 90 % of the truth."""
-    slack = 4 * math.sqrt(0.09 / n_sets)
-    for kind in ("rare", "uniform", "sharp"):
+    slack, n = 4 * math.sqrt(0.09 / n_sets), 200
+    for kind in kinds:
         rng, left, held, densest = np.random.default_rng(6), [], [], []
         for _ in range(n_sets):
             y_prob = predictions_of(kind, n, rng)
