@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation._cell_tests import cell_pvalue
+from caltest.estimation._drawn_ends import drawn_ends
 from caltest.estimation._effective_interval import cell_intervals
 from caltest.predictions._cells import Cells, CellSums
 from caltest.predictions._sample import Sample
@@ -151,15 +152,9 @@ def _deviations(sample: Sample, cells: Cells, outcomes: NDArray[Any]) -> NDArray
 
 def quantile_bars(expected: NDArray[np.float64], deviations: list[NDArray[np.float64]], level: float) -> Ends:
     """Return bars around the expected frequencies with at most half of 1 - level of the draws on either side."""
-    ends = []
-    for found in deviations:
-        drawn = np.sort(found[1:], axis=0)
-        outside = int((len(drawn) + 1) * (1 - level) / 2)
-        if not outside:
-            return np.zeros(len(expected)), np.ones(len(expected))
-        ends.append((expected + drawn[outside - 1], expected + drawn[-outside]))
-    low, high = np.array(ends).transpose(1, 0, 2)
-    return np.clip(low.min(axis=0), 0.0, 1.0), np.clip(high.max(axis=0), 0.0, 1.0)
+    ends = np.array([drawn_ends(found[1:], level) for found in deviations])
+    low, high = expected + ends[:, 0].min(axis=0), expected + ends[:, 1].max(axis=0)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
 def drawn_pvalues(sample: Sample, cells: Cells, deviations: list[NDArray[np.float64]]) -> NDArray[np.float64]:

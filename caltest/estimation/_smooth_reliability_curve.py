@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.estimation._drawn_ends import drawn_ends
 from caltest.estimation._effective_interval import frequency_intervals
 from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike, lens_name
@@ -283,13 +284,13 @@ def smooth_reliability_curve(
         times = [np.minimum(np.bincount(one, minlength=sample.n_samples), 255) for one in drawn]
         resampled.append(curves.resampled(np.array(times, dtype=np.uint8)))
     several = density[shown] >= _FEWEST * smoother.peak
-    alpha, base = 1 - level, curves.base
+    base = curves.base
     if simultaneous:
         full = several & (density[shown] >= _ENOUGH * density.max())
         std = np.sqrt(squared.variance(sample.expected[:, 0] * sample.expected[:, 1]))
-        under_calibration = _simultaneous(calibrated, curves.expected, std, alpha, full)
+        under_calibration = _simultaneous(calibrated, curves.expected, std, level, full)
     else:
-        under_calibration = _pointwise(calibrated, alpha)
+        under_calibration = np.array(drawn_ends(calibrated, level))
     share = np.clip(deviation + base, 0.0, 1.0)  # of the kernel weights: those of events
     share[share < _ROUNDING], share[share > 1 - _ROUNDING] = 0.0, 1.0  # as it is without the transform
     ends = np.array(frequency_intervals(share, 1 - share, squared.effective_number(), level))
@@ -377,34 +378,22 @@ class _Curves:
         return density, np.divide(total, density, where=density > 0, out=np.zeros(density.shape))
 
 
-def _pointwise(drawn: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
-    """Return the ends ``(2, n_points)`` of a band from draws ``(n_draws, n_points)``.
-
-    Another draw is below, or above, with probability alpha / 2 at most; with too few draws the band is everything.
-    """
-    outside = int((len(drawn) + 1) * alpha / 2 * (1 + _ROUNDING))
-    if not outside:
-        return np.tile([[-1.0], [1.0]], drawn.shape[1])
-    ranked = np.sort(drawn, axis=0)
-    return ranked[[outside - 1, -outside]]
-
-
 def _simultaneous(
     drawn: NDArray[np.float64],
     middle: NDArray[np.float64],
     std: NDArray[np.float64],
-    alpha: float,
+    level: float,
     full: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
     """Return the ends ``(2, n_points)`` of a band for all full points together, as many deviations wide at each.
 
     Mean and standard deviation of a draw are known without draws, so that the largest standardised distances of the
-    draws and of another one are exchangeable: it is outside with probability alpha at most.
+    draws and of another one are exchangeable: it is outside with probability 1 - level at most.
     """
     varies = full & (std > 0)
     distance = np.abs(drawn - middle)[:, varies] / std[varies]
     largest = np.sort(distance.max(axis=1, initial=0.0))
-    rank = math.ceil((1 - alpha) * (len(largest) + 1) * (1 - _ROUNDING))
+    rank = math.ceil(level * (len(largest) + 1) * (1 - _ROUNDING))
     width = largest[rank - 1] if rank <= len(largest) else math.inf
     half = np.ones(len(full))
     half[full] = np.where(varies, np.minimum(width * std, 1.0), 0.0)[full] if math.isfinite(width) else 1.0
