@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from caltest.estimation._cell_tests import cell_pvalue
 from caltest.estimation._drawn_ends import drawn_ends
-from caltest.estimation._effective_interval import cell_intervals
+from caltest.estimation._effective_interval import EffectiveCounts
 from caltest.predictions._cells import Cells, CellSums
 from caltest.predictions._sample import Sample
 from caltest.predictions._validation import SeedLike, validate_rng
@@ -134,6 +134,16 @@ def drawn_origin(sample: Sample, null: Consistency, n_resamples: int) -> str:
     )
 
 
+def origin_of_cells(sample: Sample, null: Consistency, n_resamples: int) -> str:
+    """Return where bars and p-values of the cells of a curve come from, in words."""
+    if not isinstance(null.for_sample(sample), SignedGroups):
+        return null.origin(n_resamples)
+    return (
+        f"{n_resamples} Monte Carlo draws of the labels, {n_resamples} random signs of {sample.n_groups} groups, and "
+        "the effective number of observations, of which the largest p-value counts (approximate)"
+    )
+
+
 def _of_draws(sample: Sample, cells: Cells, draws: Draws) -> NDArray[np.float64]:
     weight = np.where(cells.count > 0, cells.count, 1.0)
     found = [_deviations(sample, cells, sample.outcome[None])]
@@ -169,10 +179,7 @@ def contradicted_cells(sample: Sample, cells: Cells) -> NDArray[np.bool_]:
     return np.array([rows.any() for rows in cells.split(np.isin(sample.row, sample.impossible))])
 
 
-def robust_bars(sample: Sample, cells: Cells, level: float) -> Ends:
-    """Return confidence intervals for the weighted mean of the calibration function in each cell.
-
-    They come from the effective number of observations of each cell.
-    """
+def effective_counts(sample: Sample, cells: Cells) -> EffectiveCounts:
+    """Return events and other labels of each cell with their effective number."""
     weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
-    return cell_intervals(sample.outcome == 1, weight, sample.group, cells.index, n_cells=cells.n_cells, level=level)
+    return EffectiveCounts.of_cells(sample.outcome == 1, weight, sample.group, cells.index, cells.n_cells)

@@ -28,79 +28,119 @@ L. Kish (1965), Survey Sampling, Wiley.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
 _ROUNDING = 1e-10  # of a sum of squares
+_SMALLEST, _LARGEST = 1e-15, 0.9  # p-values between which is searched; a larger one counts as 1
+_HALVINGS = 50
 _LEAST_FREEDOM = 0.05  # Student's quantile is so large there that the number of groups counts
+
+
+@dataclass(frozen=True, eq=False)
+class EffectiveCounts:
+    """Weights of events and of other labels in cells (bins), and what determines their effective number.
+
+    Attributes
+    ----------
+    events, others : arrays of shape (n_cells,)
+        Weight of the events and of the other labels, exactly 0 where there are none.
+    squares : array of shape (n_cells,)
+        Sum of the squared weights.
+    terms : array of shape (n_terms, n_cells) or None
+        Sums over groups; None if observations are independent.
+    """
+
+    events: Array
+    others: Array
+    squares: Array
+    terms: Array | None
+
+    @classmethod
+    def of_cells(
+        cls,
+        event: NDArray[np.bool_],
+        weight: Array,
+        group: NDArray[np.int64] | None,
+        cell: NDArray[np.int64],
+        n_cells: int,
+    ) -> EffectiveCounts:
+        """Return those of the observations of each cell; ``event``, ``weight``, ``group`` and ``cell`` ``(n,)``."""
+        weight = weight / weight.mean()
+        parts = (weight * event, weight * ~event)
+        events, others, squares = (np.bincount(cell, values, n_cells) for values in (*parts, np.square(weight)))
+        terms = None
+        if group is not None:
+            known, place = np.unique(group * n_cells + cell, return_inverse=True)
+            of_groups = _terms(*(np.bincount(place, values) for values in parts))
+            terms = np.stack([np.bincount(known % n_cells, values, n_cells) for values in of_groups])
+        return cls(events, others, squares, terms)
+
+    @classmethod
+    def of_first(
+        cls, event: NDArray[np.bool_], weight: Array, group: NDArray[np.int64] | None, last: NDArray[np.int64]
+    ) -> EffectiveCounts:
+        """Return those of the first observations, up to the positions ``last (n_cells,)``; weights are positive."""
+        weight = weight / weight.mean()
+        parts = np.stack([weight * event, weight * ~event])
+        events, others = np.cumsum(parts, axis=1)[:, last]
+        squares = np.cumsum(np.square(weight))[last]
+        terms = None
+        if group is not None:
+            before = _of_group_before(parts, group)
+            terms = np.cumsum(_terms(*(before + parts)) - _terms(*before), axis=1)[:, last]
+        return cls(events, others, squares, terms)
+
+    @property
+    def rate(self) -> Array:
+        """Weighted frequency of the event, ``(n_cells,)``; 0 without weight."""
+        total = self.events + self.others
+        return np.divide(self.events, total, out=np.zeros_like(total), where=total > 0)
+
+    def number(self, level: float | Array) -> Array:
+        """Return the effective number of observations for a level, ``(n_cells,)``."""
+        total = self.events + self.others
+        largest = np.square(total) / np.where(self.squares > 0, self.squares, 1.0)
+        if self.terms is None:
+            return largest
+        return _number_of_groups(self.rate, total, largest, self.terms, level)
+
+    def intervals(self, level: float) -> tuple[Array, Array]:
+        """Return confidence intervals for the frequencies, [0, 1] without weight."""
+        return frequency_intervals(self.events, self.others, self.number(level), level)
+
+    def bars(self, expected: Array, level: float) -> tuple[Array, Array]:
+        """Return where a frequency may lie so that its interval contains the expected one, ``(n_cells,)`` each."""
+        number, alpha = self.number(level), (1 - level) / 2
+        low = _last_accepted(expected, np.zeros_like(expected), lambda rate: _tails(rate, number, expected)[1], alpha)
+        high = _last_accepted(expected, np.ones_like(expected), lambda rate: _tails(rate, number, expected)[0], alpha)
+        return low, high
+
+    def pvalues(self, expected: Array) -> Array:
+        """Return 1 minus the smallest level of an interval that contains the expected frequency, ``(n_cells,)``."""
+        smallest, largest = np.full(len(expected), _SMALLEST), np.full(len(expected), _LARGEST)
+
+        def rejected(alpha: Array) -> NDArray[np.bool_]:
+            return np.min(_tails(self.rate, self.number(1 - alpha), expected), axis=0) < alpha / 2
+
+        never = ~rejected(largest)
+        for _ in range(_HALVINGS):
+            middle = np.sqrt(smallest * largest)
+            found = rejected(middle)
+            largest, smallest = np.where(found, middle, largest), np.where(found, smallest, middle)
+        return np.where(never, 1.0, largest)
 
 
 def running_intervals(
     event: NDArray[np.bool_], weight: Array, group: NDArray[np.int64] | None, last: NDArray[np.int64], level: float
 ) -> tuple[Array, Array]:
-    """Return confidence intervals for the frequency of an event among the first observations.
-
-    Parameters
-    ----------
-    event : array of shape (n,)
-        Whether the event happened.
-    weight : array of shape (n,)
-        Positive weights.
-    group : array of shape (n,) or None
-        Number of the group of each observation.
-    last : array of shape (n_points,)
-        Positions of the last observation of each interval.
-    level : float
-        Level of the intervals.
-    """
-    weight = weight / weight.mean()
-    parts = np.stack([weight * event, weight * ~event])
-    events, others = np.cumsum(parts, axis=1)[:, last]
-    squares = np.cumsum(np.square(weight))[last]
-    terms = None
-    if group is not None:
-        before = _of_group_before(parts, group)
-        terms = np.cumsum(_terms(*(before + parts)) - _terms(*before), axis=1)[:, last]
-    return _intervals(events, others, squares, terms, level)
-
-
-def cell_intervals(
-    event: NDArray[np.bool_],
-    weight: Array,
-    group: NDArray[np.int64] | None,
-    cell: NDArray[np.int64],
-    *,
-    n_cells: int,
-    level: float,
-) -> tuple[Array, Array]:
-    """Return confidence intervals for the frequency of an event in each cell (bin), ``(n_cells,)``.
-
-    Parameters
-    ----------
-    event : array of shape (n,)
-        Whether the event happened.
-    weight : array of shape (n,)
-        Weights; a cell without weight has the interval [0, 1].
-    group : array of shape (n,) or None
-        Number of the group of each observation.
-    cell : array of shape (n,)
-        Cell of each observation.
-    n_cells : int
-        Number of cells.
-    level : float
-        Level of the intervals.
-    """
-    weight = weight / weight.mean()
-    parts = (weight * event, weight * ~event)
-    events, others, squares = (np.bincount(cell, values, n_cells) for values in (*parts, np.square(weight)))
-    terms = None
-    if group is not None:
-        known, place = np.unique(group * n_cells + cell, return_inverse=True)
-        of_groups = _terms(*(np.bincount(place, values) for values in parts))
-        terms = np.stack([np.bincount(known % n_cells, values, n_cells) for values in of_groups])
-    return _intervals(events, others, squares, terms, level)
+    """Return confidence intervals for the frequency of an event among the first observations."""
+    return EffectiveCounts.of_first(event, weight, group, last).intervals(level)
 
 
 def frequency_intervals(events: Array, others: Array, number: Array, level: float) -> tuple[Array, Array]:
@@ -145,17 +185,28 @@ def _terms(events: Array, others: Array) -> Array:
     ])  # fmt: skip
 
 
-def _intervals(events: Array, others: Array, squares: Array, terms: Array | None, level: float) -> tuple[Array, Array]:
-    """Return the intervals; ``squares`` are sums of the squared weights, ``terms`` sums over groups, if there are."""
-    total = events + others
-    number = np.square(total) / np.where(squares > 0, squares, 1.0)
-    if terms is not None:
-        rate = np.divide(events, total, out=np.zeros_like(total), where=total > 0)
-        number = _number_of_groups(rate, total, number, terms, level)
-    return frequency_intervals(events, others, number, level)
+def _tails(rate: Array, number: Array, expected: Array) -> tuple[Array, Array]:
+    """Return the probabilities of as large, and of as small a frequency if the expected one is true."""
+    from scipy.special import betainc
+
+    yes, no = number * rate, number * (1 - rate)
+    upper = np.where(yes > 0, betainc(np.where(yes > 0, yes, 1.0), no + 1, expected), 1.0)
+    lower = np.where(no > 0, 1 - betainc(yes + 1, np.where(no > 0, no, 1.0), expected), 1.0)
+    return upper, lower
 
 
-def _number_of_groups(rate: Array, total: Array, largest: Array, terms: Array, level: float) -> Array:
+def _last_accepted(start: Array, end: Array, tail: Callable[[Array], Array], alpha: float) -> Array:
+    """Return the frequencies farthest from ``start`` whose tail, which falls towards ``end``, is at least alpha."""
+    whole = tail(end) >= alpha
+    good, bad = start, end
+    for _ in range(_HALVINGS):
+        middle = (good + bad) / 2
+        accepted = tail(middle) >= alpha
+        good, bad = np.where(accepted, middle, good), np.where(accepted, bad, middle)
+    return np.where(whole, end, good)
+
+
+def _number_of_groups(rate: Array, total: Array, largest: Array, terms: Array, level: float | Array) -> Array:
     """Return the effective number of observations in groups, at most ``largest``."""
     from scipy.special import ndtri, stdtrit
 

@@ -11,14 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.estimation._bars import (
     confidence_bars,
     consistency_bars,
+    contradicted_cells,
     drawn_deviations,
-    drawn_origin,
     drawn_pvalues,
+    effective_counts,
     exact_deviations,
     exact_pvalues,
+    origin_of_cells,
     quantile_bars,
     resampled_bars,
-    robust_bars,
     smallest_drawn_pvalues,
     smallest_pvalues,
 )
@@ -68,9 +69,10 @@ def reliability_curve(
     the null hypothesis. The consistency bar of level :math:`\gamma` is the closed interval of frequencies with
     :math:`P(K_b / n_b < \text{low}) \le (1 - \gamma) / 2` and :math:`P(K_b / n_b > \text{high}) \le (1 - \gamma) / 2`.
     Cells are independent given the predictions, so simultaneous bars of L cells have level :math:`\gamma^{1/L}` each.
-    With ``sample_weight`` or ``groups`` the distribution comes from simulated labels, and with ``groups`` also from
-    random signs of the residuals of whole groups (see `calibration_test`): the wider bar and the larger p-value count,
-    and simultaneous bars have level :math:`1 - (1 - \gamma) / L`.
+    With ``sample_weight`` or ``groups`` the distribution comes from simulated labels, and simultaneous bars have level
+    :math:`1 - (1 - \gamma) / L`. With ``groups`` it comes from random signs of the residuals of whole groups too (see
+    `calibration_test`), and a frequency must be compatible with the expected one by its confidence interval (below),
+    which holds for few groups with an event: the widest bar and the largest p-value count.
 
     Parameters
     ----------
@@ -168,11 +170,16 @@ def reliability_curve(
     if drawn:
         cell_level = 1 - (1 - level) / cells.n_cells if simultaneous else level  # cells share groups
         deviations = drawn_deviations(sample, cells, scheme, n_resamples, rng)
+        pvalue = drawn_pvalues(sample, cells, deviations)
+        worth, expected = effective_counts(sample, cells), sums.predicted[:, 1]
         low, high = (
-            robust_bars(sample, cells, cell_level)
-            if bars == "confidence"
-            else quantile_bars(sums.predicted[:, 1], deviations, cell_level)
+            worth.intervals(cell_level) if bars == "confidence" else quantile_bars(expected, deviations, cell_level)
         )
+        if sample.group is not None:  # where signs of few groups with an event would reject too often
+            pvalue = np.where(contradicted_cells(sample, cells), pvalue, np.maximum(pvalue, worth.pvalues(expected)))
+            if bars == "consistency":
+                wide = worth.bars(expected, cell_level)
+                low, high = np.minimum(low, wide[0]), np.maximum(high, wide[1])
     elif bars == "confidence":
         low, high = confidence_bars(sums, cell_level)
     elif scheme.resample_predictions:
@@ -204,9 +211,9 @@ def reliability_curve(
         density=prediction_density(sample.event),
         error=float(size @ cells.count / cells.count.sum()),
         noise_floor=float(by_chance @ cells.count / cells.count.sum()),
-        pvalue=(drawn_pvalues(sample, cells, deviations) if drawn else exact_pvalues(sample, cells, counts))[order],
+        pvalue=(pvalue if drawn else exact_pvalues(sample, cells, counts))[order],
         smallest_pvalue=least[order],
-        origin=drawn_origin(sample, scheme, n_resamples) if drawn else EXACT,
+        origin=origin_of_cells(sample, scheme, n_resamples) if drawn else EXACT,
     )
 
 

@@ -127,9 +127,10 @@ class ReliabilityCurve(Result):
         probability of any false rejection. The tests do not depend on the bars of the curve. A cell may be calibrated
         on average and miscalibrated within.
 
-        With ``groups`` the p-value is the larger one of that of simulated labels and that of random signs of whole
-        groups. In a cell of G groups it is at least :math:`2^{1-G}`: one with three groups cannot be rejected. Cells
-        that cannot be rejected, whatever is observed in them, are undecidable, and the result says so.
+        With ``groups`` the p-value is the largest one of those of simulated labels, of random signs of whole groups,
+        and of the confidence interval for the effective number of observations. In a cell of G groups it is at least
+        :math:`2^{1-G}`: one with three groups cannot be rejected. Cells that cannot be rejected, whatever is observed
+        in them, are undecidable, and the result says so.
 
         Parameters
         ----------
@@ -200,7 +201,7 @@ class ReliabilityCurve(Result):
         calibrated = "the model is calibrated" if known else "the given calibration function is the true one"
         made = "" if self.exact else " The bars come from resampled observations and are approximate."
         if self.origin != EXACT:
-            wider = "; of two bars the wider one counts" if "random signs" in self.origin else ""
+            wider = "; the widest bar counts" if "random signs" in self.origin else ""
             made = f" The bars come from {self.origin}{wider}."
         if self.simultaneous:
             return f"If {calibrated}, all frequencies are inside their bars in at least {level} of data sets.{made}"

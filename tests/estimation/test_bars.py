@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import caltest as ct
-from caltest.estimation._bars import robust_bars
+from caltest.estimation._bars import effective_counts
 from caltest.predictions._sample import make_sample
 from tests.estimation.test_effective_interval import slow_interval
 from tests.resampling.test_signs import clustered
@@ -24,12 +24,12 @@ def test_dependence_widens_bars_and_raises_pvalues():
 
 
 @pytest.mark.parametrize("design", ["weights", "groups", "both"])
-def test_robust_bars_equal_loops(design):
+def test_confidence_bars_equal_loops(design):
     y_true, prob, group = clustered((6,) * 8, 0.3, np.random.default_rng(1))
     weight = np.random.default_rng(2).exponential(size=48) if design != "groups" else None
     sample = make_sample(y_true, prob, groups=group if design != "weights" else None, sample_weight=weight)
     cells = sample.cells(FOUR)
-    low, high = robust_bars(sample, cells, 0.9)
+    low, high = effective_counts(sample, cells).intervals(0.9)
     w = np.ones(48) if weight is None else sample.weight
     ids = np.arange(48) if sample.group is None else sample.group
     for b in range(cells.n_cells):

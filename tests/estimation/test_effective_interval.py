@@ -8,7 +8,7 @@ from scipy.stats import beta, norm
 from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
 
-from caltest.estimation._effective_interval import cell_intervals, running_intervals
+from caltest.estimation._effective_interval import EffectiveCounts, running_intervals
 
 
 def slow_interval(event, weight, group, level):
@@ -37,7 +37,7 @@ def slow_interval(event, weight, group, level):
 
 def one_cell(event, weight, group, level=0.9):
     """The interval of all observations."""
-    low, high = cell_intervals(event, weight, group, np.zeros(len(event), dtype=np.int64), n_cells=1, level=level)
+    low, high = EffectiveCounts.of_cells(event, weight, group, np.zeros(len(event), dtype=np.int64), 1).intervals(level)
     return float(low[0]), float(high[0])
 
 
@@ -145,5 +145,27 @@ def test_coverage_with_weights(n_sets, sizes, rates):
             for rate in rates:
                 event, weight = rng.random((n_sets, n)) < rate, np.array([make() for _ in range(n_sets)])
                 cell = np.repeat(np.arange(n_sets), n)
-                low, high = cell_intervals(event.ravel(), weight.ravel(), None, cell, n_cells=n_sets, level=0.9)
+                low, high = EffectiveCounts.of_cells(event.ravel(), weight.ravel(), None, cell, n_sets).intervals(0.9)
                 assert np.mean((low <= rate) & (rate <= high)) >= 0.9 - 4 * math.sqrt(0.09 / n_sets), (n, rate)
+
+
+def test_bars_and_pvalues_are_those_of_the_intervals():
+    """A frequency is in the bar, and its p-value is large, if its interval contains the expected frequency."""
+    rng = np.random.default_rng(6)
+    group, cell = np.arange(1200) // 4, np.arange(1200) // 60
+    event = rng.random(1200) < np.linspace(0, 0.6, 1200)
+    counts = EffectiveCounts.of_cells(event, np.ones(1200), group, cell, 20)
+    n_outside = 0
+    for expected in (0.02, 0.1, 0.5, 0.9, 1.0):
+        wanted = np.full(20, expected)
+        for level in (0.5, 0.9, 0.99):
+            low, high = counts.intervals(level)
+            inside = (low <= expected) & (expected <= high)
+            bar = counts.bars(wanted, level)
+            np.testing.assert_array_equal(inside, (bar[0] <= counts.rate) & (counts.rate <= bar[1]))
+            np.testing.assert_array_equal(inside, counts.pvalues(wanted) >= 1 - level)
+            n_outside += np.count_nonzero(~inside)
+    assert n_outside > 100
+    whole = counts.bars(np.zeros(20), 0.9)
+    assert not whole[0].any()
+    assert np.abs(whole[1]).max() < 1e-9
