@@ -254,7 +254,7 @@ def _few_groups_notes(
     ``number (n_cells,)`` is that of the groups in each cell. Pearson's statistic is the same for a pattern and its
     opposite.
     """
-    possible = smallest_adjusted(pvalue, 2.0 ** (1 - number), correction)
+    possible = smallest_adjusted(pvalue, np.exp2(1.0 - number), correction)
     undecidable = ~rejects(possible, alpha)
     if not undecidable.any():
         return []

@@ -203,7 +203,7 @@ class GroupsWithSurprise:
         number = int(np.count_nonzero(surprising))
         count = PoissonBinomial.of(probability)
         fewer = float(count.pmf[count.counts <= number].sum())
-        size = np.bincount(group, weight)[known]
+        size = np.bincount(group, weight)[known].astype(np.float64, copy=False)
         return cls(len(none), number, float(probability.sum()), fewer, _effective_number(size[surprising]))
 
     @property
