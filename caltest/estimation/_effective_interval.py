@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 
 _ROUNDING = 1e-10  # of a sum of squares
 _SMALLEST, _LARGEST = 1e-15, 0.9  # p-values between which is searched; a larger one counts as 1
-_HALVINGS = 50
+_HALVINGS = 28  # of intervals in which an end or a p-value is searched: to 1e-7 or better
 _LEAST_FREEDOM = 0.05  # Student's quantile is so large there that the number of groups counts
 
 
