@@ -113,7 +113,7 @@ def consistency_bars(model, simultaneous):
 
 
 def smooth_band(model):
-    """The bootstrap band of `smooth_reliability_curve` at the prediction nearest to 0.3."""
+    """The confidence band of `smooth_reliability_curve` at the prediction nearest to 0.3."""
 
     def build(y_true, y_prob, rng):
         curve = caltest.smooth_reliability_curve(y_true, y_prob, n_resamples=199, rng=rng)

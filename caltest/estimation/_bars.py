@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation._cell_tests import cell_pvalue
+from caltest.estimation._drawn_ends import drawn_ends
+from caltest.estimation._effective_interval import EffectiveCounts
 from caltest.predictions._cells import Cells, CellSums
 from caltest.predictions._sample import Sample
 from caltest.predictions._validation import SeedLike, validate_rng
@@ -46,6 +48,42 @@ def exact_deviations(counts: Sequence[PoissonBinomial], size: NDArray[Any]) -> N
     return np.array(found) / size
 
 
+def smallest_pvalues(counts: Sequence[PoissonBinomial], size: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the smallest possible exact p-values ``(n_cells,)``: those without events, or with nothing else.
+
+    ``size (n_cells,)`` is the number of observations of each cell. A label of probability 0 has none: 0 stands for it.
+    """
+    extremes = [
+        (count.pmf[0] if count.first == 0 else 0.0, count.pmf[-1] if count.counts[-1] == n else 0.0)
+        for count, n in zip(counts, size, strict=True)
+    ]
+    return np.minimum(2 * np.min(extremes, axis=1), 1.0)
+
+
+def smallest_drawn_pvalues(sample: Sample, cells: Cells, n_resamples: int) -> NDArray[np.float64]:
+    r"""Return the smallest possible p-values ``(n_cells,)`` from draws.
+
+    The signs of G groups are one of :math:`2^G` patterns, so that a two-sided p-value is at least :math:`2^{1 - G}`.
+    """
+    heavy = np.ones(sample.n_samples, dtype=bool) if sample.weight is None else sample.weight > 0
+    index, prob = cells.index[heavy], sample.expected[heavy]
+    with np.errstate(divide="ignore"):
+        same = [np.exp(np.bincount(index, np.log(prob[:, k]), cells.n_cells)) for k in (0, 1)]
+    smallest = 2 * np.min(same, axis=0)
+    impossible = np.bincount(index, (prob <= 0).any(axis=1), cells.n_cells) > 0  # such labels would reject alone
+    if sample.group is not None:
+        smallest = np.maximum(smallest, 2.0 ** (1 - groups_in_cells(sample, cells)))
+    smallest = np.clip(smallest, 2 / (n_resamples + 1), 1.0)
+    return np.where(impossible, 1 / (n_resamples + 1), smallest)
+
+
+def groups_in_cells(sample: Sample, cells: Cells) -> NDArray[np.int64]:
+    """Return the number of groups with weight in each cell, ``(n_cells,)``."""
+    heavy = slice(None) if sample.weight is None else sample.weight > 0
+    pairs = np.unique(group_of(sample)[heavy] * cells.n_cells + cells.index[heavy])
+    return np.bincount(pairs % cells.n_cells, minlength=cells.n_cells)
+
+
 def consistency_bars(counts: Sequence[PoissonBinomial], cells: Cells, level: float) -> Ends:
     """Return exact consistency bars."""
     ends = np.array([count.central_interval(level) for count in counts]) / cells.count[:, None]
@@ -61,7 +99,7 @@ def resampled_bars(sample: Sample, partition: Any, sums: CellSums, draws: RowDra
     expected = sums.predicted[:, 1]
     deviation[:, np.isnan(deviation).all(axis=0)] = 0.0
     low, high = np.nanquantile(deviation, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return expected + low, expected + high
+    return np.clip(expected + low, 0.0, 1.0), np.clip(expected + high, 0.0, 1.0)
 
 
 def confidence_bars(sums: CellSums, level: float) -> Ends:
@@ -96,6 +134,16 @@ def drawn_origin(sample: Sample, null: Consistency, n_resamples: int) -> str:
     )
 
 
+def origin_of_cells(sample: Sample, null: Consistency, n_resamples: int) -> str:
+    """Return where bars and p-values of the cells of a curve come from, in words."""
+    if not isinstance(null.for_sample(sample), SignedGroups):
+        return null.origin(n_resamples)
+    return (
+        f"{n_resamples} Monte Carlo draws of the labels, {n_resamples} random signs of {sample.n_groups} groups, and "
+        "the effective number of observations, of which the largest p-value counts (approximate)"
+    )
+
+
 def _of_draws(sample: Sample, cells: Cells, draws: Draws) -> NDArray[np.float64]:
     weight = np.where(cells.count > 0, cells.count, 1.0)
     found = [_deviations(sample, cells, sample.outcome[None])]
@@ -114,15 +162,9 @@ def _deviations(sample: Sample, cells: Cells, outcomes: NDArray[Any]) -> NDArray
 
 def quantile_bars(expected: NDArray[np.float64], deviations: list[NDArray[np.float64]], level: float) -> Ends:
     """Return bars around the expected frequencies with at most half of 1 - level of the draws on either side."""
-    ends = []
-    for found in deviations:
-        drawn = np.sort(found[1:], axis=0)
-        outside = int((len(drawn) + 1) * (1 - level) / 2)
-        if not outside:
-            return np.zeros(len(expected)), np.ones(len(expected))
-        ends.append((expected + drawn[outside - 1], expected + drawn[-outside]))
-    low, high = np.array(ends).transpose(1, 0, 2)
-    return np.clip(low.min(axis=0), 0.0, 1.0), np.clip(high.max(axis=0), 0.0, 1.0)
+    ends = np.array([drawn_ends(found[1:], level) for found in deviations])
+    low, high = expected + ends[:, 0].min(axis=0), expected + ends[:, 1].max(axis=0)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
 def drawn_pvalues(sample: Sample, cells: Cells, deviations: list[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -137,34 +179,7 @@ def contradicted_cells(sample: Sample, cells: Cells) -> NDArray[np.bool_]:
     return np.array([rows.any() for rows in cells.split(np.isin(sample.row, sample.impossible))])
 
 
-def robust_bars(sample: Sample, cells: Cells, level: float) -> Ends:
-    r"""Return confidence intervals for the mean of the calibration function in each cell.
-
-    With the weights :math:`W_g` of the groups in a cell and their numbers (weights) of events :math:`K_g`,
-
-    .. math:: \hat r \pm t \, \hat s, \qquad \hat r = \frac{\sum_g K_g}{\sum_g W_g}, \qquad
-              \hat s^2 = \frac{G}{G - 1} \frac{\sum_g (K_g - \hat r W_g)^2}{(\sum_g W_g)^2}
-
-    with the quantile t of Student's distribution with G - 1 degrees of freedom, G groups being in the cell. If all
-    observations of a cell are equal, or in one group, nothing is known of its variance, and the bar is [0, 1].
-    """
-    from scipy.stats import t
-
-    ids = sample.row if sample.weight is not None and sample.group is None else group_of(sample)
-    _, group = np.unique(ids, return_inverse=True)
-    n_groups = int(group.max()) + 1
-    place = group * cells.n_cells + cells.index
-    own = np.ones(sample.n_samples) if sample.weight is None else sample.weight
-    weight, events = (
-        np.bincount(place, values, n_groups * cells.n_cells).reshape(n_groups, cells.n_cells)
-        for values in (own, own * (sample.outcome == 1))
-    )
-    total = np.where(cells.count > 0, cells.count, 1.0)
-    rate = events.sum(axis=0) / total
-    number = (weight > 0).sum(axis=0)
-    squares = np.square(events - weight * rate).sum(axis=0)
-    freedom = np.maximum(number - 1, 1)
-    half = t.ppf((1 + level) / 2, freedom) * np.sqrt(squares * number / freedom) / total
-    known = (number > 1) & (squares > 0)
-    low, high = np.clip(rate - half, 0.0, 1.0), np.clip(rate + half, 0.0, 1.0)
-    return np.where(known, low, 0.0), np.where(known, high, 1.0)
+def effective_counts(sample: Sample, cells: Cells) -> EffectiveCounts:
+    """Return events and other labels of each cell with their effective number."""
+    weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+    return EffectiveCounts.of_cells(sample.outcome == 1, weight, sample.group, cells.index, cells.n_cells)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.resampling import correct_pvalues
 from caltest.resampling._chernoff import SMALLEST_EXACT, count_bound
 from caltest.resampling._distributions import SMALLEST_PVALUE
 from caltest.resampling._poisson_binomial import PoissonBinomial
@@ -39,6 +40,10 @@ class CellTests(Result):
         Exact two-sided p-value of each cell, not adjusted.
     pvalue_adjusted : array of shape (n_cells,)
         P-values adjusted for the number of cells.
+    smallest_pvalue : array of shape (n_cells,)
+        Smallest p-value that is possible in each cell, not adjusted.
+    smallest_adjusted : array of shape (n_cells,)
+        Adjusted p-value that each cell would have with it; a cell with a larger one than ``alpha`` is undecidable.
     correction : str
         How p-values were adjusted.
     alpha : float
@@ -59,13 +64,15 @@ class CellTests(Result):
     observed: NDArray[np.float64]
     pvalue: NDArray[np.float64]
     pvalue_adjusted: NDArray[np.float64]
+    smallest_pvalue: NDArray[np.float64]
+    smallest_adjusted: NDArray[np.float64]
     correction: str
     alpha: float
     lens_name: str
     partition: Any
     origin: str
 
-    _derived: ClassVar[tuple[str, ...]] = ("rejected", "conclusion")
+    _derived: ClassVar[tuple[str, ...]] = ("rejected", "undecidable", "conclusion")
 
     @property
     def n_cells(self) -> int:
@@ -78,8 +85,34 @@ class CellTests(Result):
         return rejects(self.pvalue_adjusted, self.alpha)
 
     @property
+    def undecidable(self) -> NDArray[np.bool_]:
+        """Whether calibration cannot be rejected in a cell, whatever is observed there, ``(n_cells,)``."""
+        return ~rejects(self.smallest_adjusted, self.alpha) & ~self.rejected
+
+    @property
     def conclusion(self) -> str:
         """The decision in words."""
+        undecidable = self._about_undecidable
+        return f"{self._decision} {undecidable}" if undecidable else self._decision
+
+    @property
+    def _about_undecidable(self) -> str:
+        """Say in how many cells nothing can be decided, and why."""
+        number = int(self.undecidable.sum())
+        if not number:
+            return ""
+        least = show_pvalue(float(self.smallest_adjusted[self.undecidable].min()))
+        many = "All cells (bins) are" if number == self.n_cells > 1 else "1 cell (bin) is"
+        if 1 < number < self.n_cells:
+            many = f"{number} cells (bins) are"
+        one = number == 1
+        return (
+            f"{many} undecidable: {'it has' if one else 'they have'} so few observations or groups that no adjusted "
+            f"p-value below {least} is possible in {'it' if one else 'them'}. Wider cells hold more."
+        )
+
+    @property
+    def _decision(self) -> str:
         found = np.flatnonzero(self.rejected)
         decision = (
             f"After {self.correction.title()}'s correction calibration is rejected in {found.size or 'none'} of the "
@@ -106,12 +139,13 @@ class CellTests(Result):
         Returns
         -------
         pandas.DataFrame
-            Ends of the cell, number of observations, expected and observed frequency, p-values, and the decision.
+            Ends of the cell, number of observations, expected and observed frequency, p-values, and the decision,
+            or that none is possible.
         """
         import pandas as pd
 
-        names = ("lower", "upper", "count", "expected", "observed", "pvalue", "pvalue_adjusted", "rejected")
-        return pd.DataFrame({name: getattr(self, name) for name in names})
+        names = ("lower", "upper", "count", "expected", "observed", "pvalue", "pvalue_adjusted")
+        return pd.DataFrame({name: getattr(self, name) for name in (*names, "rejected", "undecidable")})
 
     def _describe(self) -> Description:
         rows = [
@@ -122,7 +156,7 @@ class CellTests(Result):
                 f"{cell.observed:.4f}",
                 show_pvalue(cell.pvalue, bound=cell.pvalue <= SMALLEST_EXACT),
                 show_pvalue(cell.pvalue_adjusted, bound=cell.pvalue <= SMALLEST_EXACT),
-                "*" if cell.rejected else "",
+                "*" if cell.rejected else "undecidable" if cell.undecidable else "",
             )
             for cell in self.to_frame().itertuples()
         ]
@@ -161,3 +195,15 @@ def cell_pvalue(distribution: PoissonBinomial, probabilities: NDArray[np.float64
         upper = n_events > probabilities.sum()
         pvalue = min(2 * count_bound(probabilities, n_events, upper=upper), SMALLEST_EXACT)
     return max(pvalue, SMALLEST_PVALUE)
+
+
+def smallest_adjusted(
+    pvalue: NDArray[np.float64], smallest: NDArray[np.float64], correction: str
+) -> NDArray[np.float64]:
+    """Return the adjusted p-value ``(n_cells,)`` that each cell would have with its smallest p-value."""
+    found = np.empty(len(pvalue))
+    for cell, least in enumerate(smallest):
+        values = pvalue.copy()
+        values[cell] = min(least, values[cell])
+        found[cell] = correct_pvalues(values, correction)[cell]
+    return found

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest._compiled._cumulative import pool_adjacent_violators
+from caltest.estimation._drawn_ends import drawn_ends
 from caltest.estimation._prediction_density import EDGES, prediction_density
 from caltest.estimation._score_decomposition import ScoreDecomposition, decomposition_of_sample
 from caltest.estimation._score_groups import ScoreGroups
@@ -289,7 +290,7 @@ def _shown_rows(sample: Sample, size: NDArray[np.int64]) -> NDArray[np.int64]:
 def _consistency_band(
     sample: Sample, shown: NDArray[np.int64], draws: OutcomeDraws, level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return quantiles of the isotonic fits to simulated labels at some rows, ``(n_shown,)`` each."""
+    """Return the ends of the isotonic fits to simulated labels at some rows, ``(n_shown,)`` each."""
     curves = []
     for _, outcomes in draws.blocks(sample):
         size, events, first = pool_adjacent_violators(outcomes, sample.once(tie_masks))
@@ -297,5 +298,5 @@ def _consistency_band(
         for start, end in pairwise(first):
             place = np.searchsorted(np.cumsum(size[start:end]), shown, side="right")
             curves.append(frequency[start:end][place])
-    low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return low, high
+    low, high = drawn_ends(np.array(curves), level)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)

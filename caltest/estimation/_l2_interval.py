@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._cells import few_cells_notes
+from caltest.predictions._effective import effective_numbers
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._partitions import Partition
@@ -58,7 +59,7 @@ class L2Interval(Result):
     n_samples, n_outcomes, n_cells : int
         Number of observations, of outcomes behind the lens, and of occupied cells (bins).
     sparse_share : float
-        Share of the observations in cells of fewer than 10 observations.
+        Share of the observations (weights) in cells of fewer than 10 observations (of equal weight).
     n_groups : int or None
         Number of groups of observations, if only groups are independent.
     weighted : bool
@@ -335,7 +336,7 @@ def interval_of_distribution(
         n_samples=sample.n_samples,
         n_outcomes=sample.n_outcomes,
         n_cells=len(count),
-        sparse_share=_sparse_share(count),
+        sparse_share=sample.once(_sparse_share, partition),
         n_groups=sample.n_groups,
         weighted=sample.weight is not None,
         notes=_notes(sample, distribution, count, partition),
@@ -357,6 +358,7 @@ def l2_distribution(
 
 
 _SPARSE, _SPARSE_SHARE = 10, 0.05  # cells of fewer observations are sparse; a larger share in them is noted
+_ROUNDING = 1e-9  # of an effective number of observations
 _FEWEST_SAMPLES = 200  # of the simulations of coverage
 _UNUSUALLY_LOW = 0.01
 _MANY_GROUPS = 50  # of a simulation with rare groups that are very different (docs/validity.md)
@@ -386,7 +388,7 @@ def _notes(
     else:
         own = _notes_of_observations(distribution, count)
     measured = "docs/how-much.md reports its simulated coverage."
-    sparse = _sparse_share(count)
+    sparse = sample.once(_sparse_share, partition)
     found = [
         (
             distribution.null_tail < _UNUSUALLY_LOW,
@@ -398,7 +400,8 @@ def _notes(
         (
             sparse > _SPARSE_SHARE,
             "C405",
-            f"{100 * sparse:.0f} % of the observations lie in cells of fewer than {_SPARSE}. The coverage of the l2 "
+            f"{100 * sparse:.0f} % of the observations{' (weights)' if sample.weight is not None else ''} lie in cells "
+            f"{'that are worth' if sample.weight is not None else 'of'} fewer than {_SPARSE}. The coverage of the l2 "
             f"interval is not proven there; {measured}",
         ),
         (
@@ -467,6 +470,8 @@ def _notes_of_groups(sample: Sample, distribution: SquaredL2Inversion) -> tuple[
     return tuple(Note(code, text) for holds, code, text in found if holds)
 
 
-def _sparse_share(count: NDArray[np.float64]) -> float:
-    """Return the share of the observations that lie in cells of few observations."""
-    return float(count[count < _SPARSE].sum() / count.sum())
+def _sparse_share(sample: Sample, partition: Any) -> float:
+    """Return the share of the observations (weights) in cells that are worth few observations of equal weight."""
+    cells = sample.cells(partition)
+    number = cells.count if sample.weight is None else effective_numbers(sample.weight, cells.index, cells.n_cells)
+    return float(cells.count[number < _SPARSE * (1 - _ROUNDING)].sum() / cells.count.sum())

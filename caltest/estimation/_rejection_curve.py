@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.estimation._effective_interval import effective_intervals
+from caltest.estimation._effective_interval import running_intervals
 from caltest.estimation._uncertainty import MOST, WORDS, uncertainty_of, validate_uncertainty
 from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._models import by_name, validate_models
@@ -190,8 +190,8 @@ def rejection_curve(
     integral over the share of the weight that is kept.
 
     With ``sample_weight`` or ``groups`` an interval is that of Clopper and Pearson for the effective number of
-    observations, from the variance between groups (or weighted observations), as Korn and Graubard (1998) propose for
-    surveys; it is approximate where few groups are kept.
+    observations: that of Kish (1965) for independent observations, and from the variance between groups otherwise, as
+    Korn and Graubard (1998) propose for surveys.
 
     Parameters
     ----------
@@ -238,6 +238,7 @@ def rejection_curve(
     and 9.
     E. L. Korn and B. I. Graubard (1998), Confidence intervals for proportions with small expected number of positive
     counts estimated from survey data, Survey Methodology 24.
+    L. Kish (1965), Survey Sampling, Wiley.
     Y. Geifman and R. El-Yaniv (2017), Selective classification for deep neural networks, NeurIPS.
 
     Examples
@@ -299,8 +300,8 @@ def _curve(
     if weight is None and group is None:
         low, high = clopper_pearson(errors[shown].astype(np.int64), shown + 1, level)
     else:
-        unit = np.arange(len(order)) if group is None else np.unique(group[order], return_inverse=True)[1]
-        low, high = effective_intervals(wrong, own, unit, shown, level)
+        unit = None if group is None else np.unique(group[order], return_inverse=True)[1]
+        low, high = running_intervals(wrong, own, unit, shown, level)
     # Inside a block of equal ones the expected number of errors rises in proportion.
     at, count = np.append(0.0, kept[ends]), np.append(0.0, errors[ends])
     if weight is None:

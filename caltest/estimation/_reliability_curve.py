@@ -11,14 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.estimation._bars import (
     confidence_bars,
     consistency_bars,
+    contradicted_cells,
     drawn_deviations,
-    drawn_origin,
     drawn_pvalues,
+    effective_counts,
     exact_deviations,
     exact_pvalues,
+    origin_of_cells,
     quantile_bars,
     resampled_bars,
-    robust_bars,
+    smallest_drawn_pvalues,
+    smallest_pvalues,
 )
 from caltest.estimation._cell_tests import EXACT
 from caltest.estimation._prediction_density import EDGES, prediction_density
@@ -66,9 +69,10 @@ def reliability_curve(
     the null hypothesis. The consistency bar of level :math:`\gamma` is the closed interval of frequencies with
     :math:`P(K_b / n_b < \text{low}) \le (1 - \gamma) / 2` and :math:`P(K_b / n_b > \text{high}) \le (1 - \gamma) / 2`.
     Cells are independent given the predictions, so simultaneous bars of L cells have level :math:`\gamma^{1/L}` each.
-    With ``sample_weight`` or ``groups`` the distribution comes from simulated labels, and with ``groups`` also from
-    random signs of the residuals of whole groups (see `calibration_test`): the wider bar and the larger p-value count,
-    and simultaneous bars have level :math:`1 - (1 - \gamma) / L`.
+    With ``sample_weight`` or ``groups`` the distribution comes from simulated labels, and simultaneous bars have level
+    :math:`1 - (1 - \gamma) / L`. With ``groups`` it comes from random signs of the residuals of whole groups too (see
+    `calibration_test`), and a frequency must be compatible with the expected one by its confidence interval (below),
+    which holds for few groups with an event: the widest bar and the largest p-value count.
 
     Parameters
     ----------
@@ -93,8 +97,9 @@ def reliability_curve(
         The group of each observation, such as its patient, if observations of a group may depend on each other.
     bars : {"consistency", "confidence"}
         Quantiles of the frequency if the model is calibrated; or Clopper-Pearson intervals around the observed
-        frequency, from ``statsmodels.stats.proportion``; with ``sample_weight`` or ``groups`` intervals from Student's
-        distribution and the variance between groups (or weighted observations).
+        frequency, from ``statsmodels.stats.proportion``; with ``sample_weight`` or ``groups`` the same for the
+        effective number of observations (Kish 1965, Korn and Graubard 1998), never wider than if every group were one
+        observation.
     confidence_level : float
         Level of the bars; 0.9 leaves 5 % on either side.
     simultaneous : bool
@@ -165,11 +170,16 @@ def reliability_curve(
     if drawn:
         cell_level = 1 - (1 - level) / cells.n_cells if simultaneous else level  # cells share groups
         deviations = drawn_deviations(sample, cells, scheme, n_resamples, rng)
+        pvalue = drawn_pvalues(sample, cells, deviations)
+        worth, expected = effective_counts(sample, cells), sums.predicted[:, 1]
         low, high = (
-            robust_bars(sample, cells, cell_level)
-            if bars == "confidence"
-            else quantile_bars(sums.predicted[:, 1], deviations, cell_level)
+            worth.intervals(cell_level) if bars == "confidence" else quantile_bars(expected, deviations, cell_level)
         )
+        if sample.group is not None:  # where signs of few groups with an event would reject too often
+            pvalue = np.where(contradicted_cells(sample, cells), pvalue, np.maximum(pvalue, worth.pvalues(expected)))
+            if bars == "consistency":
+                wide = worth.bars(expected, cell_level)
+                low, high = np.minimum(low, wide[0]), np.maximum(high, wide[1])
     elif bars == "confidence":
         low, high = confidence_bars(sums, cell_level)
     elif scheme.resample_predictions:
@@ -177,6 +187,7 @@ def reliability_curve(
     else:
         low, high = consistency_bars(counts, cells, cell_level)
     lower, upper = _cell_ends(sample, cells)
+    least = smallest_drawn_pvalues(sample, cells, n_resamples) if drawn else smallest_pvalues(counts, cells.count)
     size = np.abs(sums.observed[:, 1] - sums.predicted[:, 1])
     by_chance = np.abs(deviations[0][1:]).mean(axis=0) if drawn else exact_deviations(counts, cells.count)
     return ReliabilityCurve(
@@ -200,8 +211,9 @@ def reliability_curve(
         density=prediction_density(sample.event),
         error=float(size @ cells.count / cells.count.sum()),
         noise_floor=float(by_chance @ cells.count / cells.count.sum()),
-        pvalue=(drawn_pvalues(sample, cells, deviations) if drawn else exact_pvalues(sample, cells, counts))[order],
-        origin=drawn_origin(sample, scheme, n_resamples) if drawn else EXACT,
+        pvalue=(pvalue if drawn else exact_pvalues(sample, cells, counts))[order],
+        smallest_pvalue=least[order],
+        origin=origin_of_cells(sample, scheme, n_resamples) if drawn else EXACT,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.estimation._cell_tests import EXACT, CellTests
+from caltest.estimation._cell_tests import EXACT, CellTests, smallest_adjusted
 from caltest.predictions._lens import LensLike
 from caltest.predictions._validation import validate_level
 from caltest.resampling import correct_pvalues
@@ -65,6 +65,8 @@ class ReliabilityCurve(Result):
         sample weights or groups.
     pvalue : array of shape (n_cells,)
         Two-sided p-value of each cell, not adjusted; see `cell_tests` for all cells together.
+    smallest_pvalue : array of shape (n_cells,)
+        Smallest p-value that is possible in each cell; that of few observations or groups is large.
     origin : str
         Where the p-values come from, in words.
     """
@@ -90,6 +92,7 @@ class ReliabilityCurve(Result):
     error: float
     noise_floor: float
     pvalue: NDArray[np.float64]
+    smallest_pvalue: NDArray[np.float64]
     origin: str
 
     _picture: ClassVar[str | None] = "plot_reliability"
@@ -123,6 +126,11 @@ class ReliabilityCurve(Result):
         smallest possible. Cells are independent given the predictions, so every correction below controls the
         probability of any false rejection. The tests do not depend on the bars of the curve. A cell may be calibrated
         on average and miscalibrated within.
+
+        With ``groups`` the p-value is the largest one of those of simulated labels, of random signs of whole groups,
+        and of the confidence interval for the effective number of observations. In a cell of G groups it is at least
+        :math:`2^{1-G}`: one with three groups cannot be rejected. Cells that cannot be rejected, whatever is observed
+        in them, are undecidable, and the result says so.
 
         Parameters
         ----------
@@ -165,6 +173,8 @@ class ReliabilityCurve(Result):
             observed=self.observed,
             pvalue=self.pvalue,
             pvalue_adjusted=correct_pvalues(self.pvalue, correction),
+            smallest_pvalue=self.smallest_pvalue,
+            smallest_adjusted=smallest_adjusted(self.pvalue, self.smallest_pvalue, correction),
             correction=correction,
             alpha=validate_level(alpha, "alpha"),
             lens_name=self.lens_name,
@@ -191,7 +201,7 @@ class ReliabilityCurve(Result):
         calibrated = "the model is calibrated" if known else "the given calibration function is the true one"
         made = "" if self.exact else " The bars come from resampled observations and are approximate."
         if self.origin != EXACT:
-            wider = "; of two bars the wider one counts" if "random signs" in self.origin else ""
+            wider = "; the widest bar counts" if "random signs" in self.origin else ""
             made = f" The bars come from {self.origin}{wider}."
         if self.simultaneous:
             return f"If {calibrated}, all frequencies are inside their bars in at least {level} of data sets.{made}"

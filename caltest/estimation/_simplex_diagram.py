@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.estimation._bars import groups_in_cells
+from caltest.estimation._cell_tests import smallest_adjusted
 from caltest.estimation._simplex_regions import cell_regions
 from caltest.estimation._simplex_result import SimplexDiagram
 from caltest.estimation._simplex_tests import PearsonTests, pearson_tests
@@ -63,8 +65,10 @@ def simplex_diagram(
     cell is the smallest possible. Cells are independent given the predictions, so that every correction controls the
     probability of any false rejection. A cell may be calibrated on average and miscalibrated within.
 
-    With ``sample_weight`` counts and means are sums of weights, and p-values come from simulated labels; with
-    ``groups`` also from random signs of the residuals of whole groups (see `calibration_test`): the larger one counts.
+    With ``sample_weight`` counts and means are sums of weights, divided by :math:`\sum_i w_i^2 / \sum_i w_i` of the
+    cell, so that they have no unit and add up to its effective number of observations. P-values come from simulated
+    labels, and with ``groups`` also from random signs of the residuals of whole groups (see `calibration_test`): the
+    larger one counts.
 
     Parameters
     ----------
@@ -168,6 +172,11 @@ def simplex_diagram(
             *Consistency().for_sample(sample).notes,
             *few_cells_notes(sample, cut),
             *_few_draws_notes(tests, kept, n_resamples, level, correction),
+            *(
+                _few_groups_notes(groups_in_cells(sample, cells)[kept], tests.pvalue[kept], level, correction)
+                if sample.group is not None
+                else ()
+            ),
         ),
     )
 
@@ -232,5 +241,26 @@ def _few_draws_notes(
             f"With {n_resamples} draws and {drawn} cells tested by draws their adjusted p-values cannot be below "
             f"{smallest:.2g}, so none of these cells can be rejected at the {percent(alpha)} level. Take "
             f"{int(np.ceil(kept.sum() / alpha))} draws or more.",
+        )
+    ]
+
+
+def _few_groups_notes(
+    number: NDArray[np.int64], pvalue: NDArray[np.float64], alpha: float, correction: str
+) -> list[Note]:
+    r"""Return a note if cells cannot be rejected, because the signs of G groups have :math:`2^{G-1}` patterns or less.
+
+    ``number (n_cells,)`` is that of the groups in each cell. Pearson's statistic is the same for a pattern and its
+    opposite.
+    """
+    possible = smallest_adjusted(pvalue, np.exp2(1.0 - number), correction)
+    undecidable = ~rejects(possible, alpha)
+    if not undecidable.any():
+        return []
+    return [
+        Note(
+            "C303",
+            f"{int(undecidable.sum())} of the {len(number)} cells (bins) are undecidable: they have so few groups that "
+            f"no adjusted p-value below {possible[undecidable].min():.2g} is possible in them. Wider cells hold more.",
         )
     ]

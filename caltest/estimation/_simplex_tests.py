@@ -72,13 +72,26 @@ def pearson_tests(sample: Sample, cells: Cells, n_resamples: int, rng: SeedLike)
 def _statistics(sample: Sample, cells: Cells, outcomes: NDArray[np.unsignedinteger]) -> NDArray[np.float64]:
     """Return the statistics ``(n_replicates, n_cells)`` of outcomes ``(n_replicates, n_samples)``."""
     sums = CellSums.of(sample, cells, outcomes)
-    return pearson_statistic(sums.observed_count - sums.predicted_sum, sums.predicted_sum)
+    found = pearson_statistic(sums.observed_count - sums.predicted_sum, sums.predicted_sum)
+    return found / _mean_weights(sample, cells)
+
+
+def _mean_weights(sample: Sample, cells: Cells) -> NDArray[np.float64] | float:
+    r"""Return :math:`\sum_i w_i^2 / \sum_i w_i` of each cell, ``(n_cells,)``: its weights divided by it have no unit.
+
+    Their sum is then the effective number of observations (Kish 1965), so that the variance of the sums of the outcomes
+    is about that of counts.
+    """
+    if sample.weight is None:
+        return 1.0
+    squares = np.bincount(cells.index, np.square(sample.weight), cells.n_cells)
+    return np.divide(squares, cells.count, out=np.ones(cells.n_cells), where=cells.count > 0)
 
 
 def _of_draws(sample: Sample, cells: Cells, draws: Draws) -> NDArray[np.float64]:
     """Return the statistics of every draw of labels, or of signs, ``(n_resamples, n_cells)``."""
     found = [
-        pearson_statistic(residual_sums(sample, drawn, cells), cells.null_sum)
+        pearson_statistic(residual_sums(sample, drawn, cells), cells.null_sum) / _mean_weights(sample, cells)
         if isinstance(draws, SignDraws)
         else _statistics(sample, cells, drawn)
         for _, drawn in draws.blocks(sample)

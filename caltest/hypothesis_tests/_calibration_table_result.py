@@ -20,6 +20,7 @@ from caltest.results._test_result import components_table, percent
 if TYPE_CHECKING:
     import pandas as pd
 
+_NO_DIRECTION = {"direction": None, "direction_words": None}
 _MOST_ROWS = 25  # of a printed table
 LONGEST = 60  # characters of the rejected tests in a conclusion
 
@@ -81,6 +82,13 @@ class CalibrationTable(Result):
     def rejected(self) -> NDArray[np.bool_]:
         """Whether each test rejects after the correction, ``(n_tests,)``."""
         return rejects(self.pvalue_adjusted, self.alpha)
+
+    @cached_property
+    def directions(self) -> tuple[str | None, ...]:
+        """Direction of each test that rejects after the correction, such as "over-confident"; None of the others."""
+        return tuple(
+            test.direction if rejected else None for test, rejected in zip(self.tests, self.rejected, strict=True)
+        )
 
     @property
     def decision(self) -> DecisionWord:
@@ -181,13 +189,14 @@ class CalibrationTable(Result):
         Returns
         -------
         dict
-            With a list ``tests``, one entry for each test, which holds ``label`` and ``pvalue_adjusted`` too.
+            With a list ``tests``, one entry for each test, which holds ``label`` and ``pvalue_adjusted`` too, and a
+            direction only if it rejects after the correction.
         """
         content = super().to_dict()
         adjusted, labels = content.pop("pvalue_adjusted"), self.labels
         content["tests"] = [
-            {"label": label, "pvalue_adjusted": p, **test}
-            for label, p, test in zip(labels, adjusted, content["tests"], strict=True)
+            {"label": label, "pvalue_adjusted": p, **test} | ({} if rejected else _NO_DIRECTION)
+            for label, p, test, rejected in zip(labels, adjusted, content["tests"], self.rejected, strict=True)
         ]
         content["notes"] = content.pop("all_notes")
         return content
@@ -198,7 +207,8 @@ class CalibrationTable(Result):
         Returns
         -------
         pandas.DataFrame
-            Lens, statistic with its value and noise floor, p-value, adjusted p-value, direction and l2 error.
+            Lens, statistic with its value and noise floor, p-value, adjusted p-value, direction (of those that reject
+            after the correction) and l2 error.
         """
         import pandas as pd
 
@@ -215,7 +225,7 @@ class CalibrationTable(Result):
             "noise_floor": test.noise_floor,
             "pvalue": test.pvalue,
             "pvalue_adjusted": self.pvalue_adjusted[number],
-            "direction": test.direction,
+            "direction": self.directions[number],
             "l2_error": size.root,
             "l2_low": size.root_interval.low,
             "l2_high": size.root_interval.high,
@@ -280,16 +290,16 @@ class CalibrationTable(Result):
         return [0, *sorted(1 + int(i) for i in smallest)]
 
     def _tables(self) -> list[Table]:
-        everything = list(zip(self.labels, self.tests, self.pvalue_adjusted, self.rejected, strict=True))
+        everything = list(zip(self.labels, self.tests, self.pvalue_adjusted, self.directions, strict=True))
         rows = [
             (
                 label.removesuffix(" against the rest"),
                 test.l2_error.root_text,
                 f"{test.pvalue:.4g}",
                 f"{adjusted:.4g}",
-                short_direction(test) if rejected else "",
+                short_direction(direction),
             )
-            for label, test, adjusted, rejected in (everything[i] for i in self._shown)
+            for label, test, adjusted, direction in (everything[i] for i in self._shown)
         ]
         head = (self._what[0], "l2 error (95 % interval)", "p-value", self._adjusted_name, "direction")
         parts = self.tests[self._spoken].components
@@ -348,9 +358,9 @@ def _within(sentence: str) -> str:
     return f"t{sentence[1:]}" if sentence.startswith("The ") else sentence
 
 
-def short_direction(test: TestResult) -> str:
-    """Return the direction of a test in short: "over" or "under", "too low" or "too high"."""
-    return (test.direction or "").removesuffix("-confident")
+def short_direction(direction: str | None) -> str:
+    """Return a direction in short: "over" or "under", "too low" or "too high"; "" without one."""
+    return (direction or "").removesuffix("-confident")
 
 
 def _about(labels: Sequence[str], note: Note) -> Note:

@@ -120,9 +120,11 @@ class FoldTable(CalibrationTable):
                     "pvalue_adjusted": adjusted,
                     "smallest_pvalue": _deciding(test)[1].pvalue,
                     "smallest_fold": _deciding(test)[0],
-                    "direction": test.direction,
+                    "direction": direction,
                 }
-                for label, test, adjusted in zip(self.labels, self.tests, self.pvalue_adjusted, strict=True)
+                for label, test, adjusted, direction in zip(
+                    self.labels, self.tests, self.pvalue_adjusted, self.directions, strict=True
+                )
             ]
         )
 
@@ -165,7 +167,9 @@ class FoldTable(CalibrationTable):
 
     def _tables(self) -> list[Table]:
         rows = []
-        for label, test, adjusted in zip(self.labels, self.tests, self.pvalue_adjusted, strict=True):
+        for label, test, adjusted, direction in zip(
+            self.labels, self.tests, self.pvalue_adjusted, self.directions, strict=True
+        ):
             fold, least = _deciding(test)
             rows.append(
                 (
@@ -174,7 +178,7 @@ class FoldTable(CalibrationTable):
                     f"{adjusted:.4g}",
                     f"{least.pvalue:.4g}",
                     fold,
-                    short_direction(test) if rejects(adjusted, self.alpha) else "",
+                    short_direction(direction),
                 )
             )
         head = (self.what[0], "combined p", self._adjusted_name, "smallest p", "in fold", "direction")

@@ -151,7 +151,7 @@ class FoldTests(TestResult):
                 "" if test.l2_error is None else test.l2_error.root_text,
                 f"{test.pvalue:.4g}",
                 f"{adjusted:.4g}",
-                short_direction(test) if rejects(adjusted, self.alpha) else "",
+                short_direction(test.direction if rejects(adjusted, self.alpha) else None),
             )
             for name, test, adjusted in zip(self.fold_names, self.tests, self.pvalue_adjusted, strict=True)
         ]

@@ -116,9 +116,11 @@ class SubgroupTests(CalibrationTable):
                 test.l2_error.root_text,
                 f"{test.pvalue:.4g}",
                 f"{adjusted:.4g}",
-                short_direction(test),
+                short_direction(direction),
             )
-            for label, test, adjusted in zip(self.labels, self.tests, self.pvalue_adjusted, strict=True)
+            for label, test, adjusted, direction in zip(
+                self.labels, self.tests, self.pvalue_adjusted, self.directions, strict=True
+            )
         ]
         head = ("subgroup", "n", "l2 error (95 % interval)", "p-value", self._adjusted_name, "direction")
         return [Table(head, rows, left=("direction",))]

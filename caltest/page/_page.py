@@ -234,7 +234,7 @@ def _worst(table: CalibrationTable, data: Data, name: str) -> list[Part]:
             test.lens_name.removesuffix(" against the rest"),
             error.root_text,
             f"{adjusted:.4g}",
-            short_direction(test) if rejected else "",
+            short_direction(test.direction if rejected else None),
         )
         for error, test, adjusted, rejected in rows[:_MOST_ROWS]
     ]

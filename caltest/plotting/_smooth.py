@@ -33,8 +33,8 @@ def plot_smooth_reliability(
     """Plot a smooth reliability curve with its two bands, or those of several models in the same axes.
 
     The line is the smoothed frequency, interrupted where there are no predictions, with its confidence band in colour.
-    The broken line is the median of the bootstrap curves that the confidence band comes from (Posocco and Bonnefoy
-    2021, figure 1). The grey band around "calibrated" is where the line would lie if the model were calibrated. Bands
+    The broken line is the median of the curves of resampled observations (Posocco and Bonnefoy 2021, figure 1). The
+    grey band around "calibrated" is where the line would lie if the model were calibrated. Bands
     from 0 to 1 are not drawn. Several models have one colour each: that of the line, of its confidence band, and of the
     two thin lines between which the line of a calibrated model lies. The panel below is the smoothed distribution of
     the predictions. Points with less than 1 % of the largest density do not determine the scale of deviations.

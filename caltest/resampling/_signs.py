@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from caltest._compiled._draws import draw_outcomes
 from caltest._compiled._signs import LANES, add_signed_terms, follow_signed_paths, pack_signs
 from caltest.predictions._cells import Cells
+from caltest.predictions._effective import effective_number
 from caltest.predictions._sample import Sample
 from caltest.resampling._draws import Draws
 from caltest.resampling._poisson_binomial import PoissonBinomial
@@ -199,12 +200,15 @@ class GroupsWithSurprise:
         How many there would be on average if labels were independent and followed the predictions.
     pvalue : float
         Probability of so few, or fewer, in that case.
+    effective_number : float
+        How many groups of equal size (weight) those with a surprise are worth.
     """
 
     n_groups: int
     number: int
     expected: float
     pvalue: float
+    effective_number: float
 
     @classmethod
     def of(cls, sample: Sample) -> GroupsWithSurprise:
@@ -215,24 +219,29 @@ class GroupsWithSurprise:
         with np.errstate(divide="ignore"):
             none = np.exp(np.bincount(group, np.log(sample.given.max(axis=1).astype(np.float64))))[known]
         probability = np.clip(1 - none, 0.0, 1.0)
-        number = int(np.count_nonzero(np.bincount(group[surprise])))
+        surprising = np.bincount(group, surprise)[known] > 0
+        number = int(np.count_nonzero(surprising))
         count = PoissonBinomial.of(probability)
         fewer = float(count.pmf[count.counts <= number].sum())
-        return cls(len(none), number, float(probability.sum()), fewer)
+        size = np.bincount(group, sample.weight)[known].astype(np.float64, copy=False)
+        return cls(len(none), number, float(probability.sum()), fewer, effective_number(size[surprising]))
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """A caution if there are few groups, or fewer with a surprise than independent labels would have."""
         other = "a label other than the most probable one"
-        if self.number < MANY_GROUPS:
+        if round(self.effective_number, 9) < MANY_GROUPS:
             few = "only " if self.n_groups < MANY_GROUPS else ""
             which = f"{self.number} of them have" if self.number != 1 else "1 of them has"
             are = "is only 1 group" if self.n_groups == 1 else f"are {few}{self.n_groups} groups"
+            worth = ""
+            if self.number >= MANY_GROUPS:
+                worth = f" They are so unequal that these are worth {self.effective_number:.2g} groups of equal size."
             text = (
-                f"There {are}, and {which} {other}. With fewer than {MANY_GROUPS} of these "
+                f"There {are}, and {which} {other}.{worth} With fewer than {MANY_GROUPS} of these "
                 "groups the p-value is not reliable: dependence within groups is not known well enough."
             )
-            if few:
+            if self.n_groups < MANY_GROUPS:
                 text += (
                     f" A two-sided statistic has no p-value below {2.0 ** (1 - self.n_groups):.2g}. If the "
                     "observations of a group are independent of each other, `subgroup_tests` tests each group."
@@ -253,4 +262,4 @@ MANY_GROUPS = 10
 _FEWER = 0.01
 
 
-NO_GROUPS = GroupsWithSurprise(0, 0, 0.0, 1.0)
+NO_GROUPS = GroupsWithSurprise(0, 0, 0.0, 1.0, 0.0)

@@ -16,6 +16,7 @@ from caltest.statistics._smoothing import (
     MOST_POINTS,
     STEPS_PER_BANDWIDTH,
     KernelSmoother,
+    SquaredKernels,
     into_support,
     silverman_bandwidth,
 )
@@ -127,6 +128,13 @@ class KDEError(Statistic):
             bandwidth = max(silverman_bandwidth(position), self._smallest)
         return KernelSmoother.fit(
             position, kernel=self.kernel, bandwidth=float(bandwidth), support=self.support, grid=self.grid
+        )
+
+    def squared_kernels(self, sample: Sample, smoother: KernelSmoother, shown: NDArray[np.int64]) -> SquaredKernels:
+        """Return the sums of squared kernels at some points of the smoother of a sample."""
+        position = into_support(sample.event, self.support)
+        return SquaredKernels.of(
+            smoother.point[shown], position, kernel=self.kernel, bandwidth=smoother.bandwidth, support=self.support
         )
 
     def _prepare(self, sample: Sample) -> tuple[KernelSmoother, NDArray[np.float64], float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from caltest.estimation import ReliabilityCurve
-from caltest.estimation._bars import exact_deviations
+from caltest.estimation._bars import exact_deviations, smallest_pvalues
 from caltest.estimation._cell_tests import EXACT
 from caltest.estimation._prediction_density import EDGES, prediction_density
 from caltest.predictions._lens import Lens, lens_name
@@ -47,5 +47,6 @@ def curve_of(sums: Sums, lens: Lens, partition: Partition, level: float, *, simu
         error=float(np.abs(observed - predicted) @ share),
         noise_floor=float(exact_deviations(counts, cells.count) @ share),
         pvalue=np.where(cells.impossible(), SMALLEST_PVALUE, pvalues),
+        smallest_pvalue=smallest_pvalues(counts, cells.count),
         origin=EXACT,
     )

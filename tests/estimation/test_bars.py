@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binom, t
+from scipy.stats import binom
 
 import caltest as ct
-from caltest.estimation._bars import robust_bars
+from caltest.estimation._bars import effective_counts
 from caltest.predictions._sample import make_sample
+from tests.estimation.test_effective_interval import slow_interval
 from tests.resampling.test_signs import clustered
 
 FOUR = ct.EqualWidth(4)
@@ -22,29 +23,51 @@ def test_dependence_widens_bars_and_raises_pvalues():
     assert "20 groups" in str(grouped.cell_tests())
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_robust_bars_equal_loops(weighted):
+@pytest.mark.parametrize("design", ["weights", "groups", "both"])
+def test_confidence_bars_equal_loops(design):
     y_true, prob, group = clustered((6,) * 8, 0.3, np.random.default_rng(1))
-    weight = np.random.default_rng(2).exponential(size=48) if weighted else None
-    sample = make_sample(y_true, prob, groups=group, sample_weight=weight)
+    weight = np.random.default_rng(2).exponential(size=48) if design != "groups" else None
+    sample = make_sample(y_true, prob, groups=group if design != "weights" else None, sample_weight=weight)
     cells = sample.cells(FOUR)
-    low, high = robust_bars(sample, cells, 0.9)
+    low, high = effective_counts(sample, cells).intervals(0.9)
     w = np.ones(48) if weight is None else sample.weight
+    ids = np.arange(48) if sample.group is None else sample.group
     for b in range(cells.n_cells):
         inside = cells.index == b
-        ids = np.unique(sample.group[inside])
-        total = w[inside].sum()
-        rate = (w * sample.outcome)[inside].sum() / total
-        squares = sum((w * (sample.outcome - rate))[inside & (sample.group == g)].sum() ** 2 for g in ids)
-        half = t.ppf(0.95, len(ids) - 1) * np.sqrt(squares * len(ids) / (len(ids) - 1)) / total
-        expected = (max(rate - half, 0), min(rate + half, 1)) if squares > 0 else (0, 1)
+        expected = slow_interval(sample.outcome[inside] == 1, w[inside], ids[inside], 0.9)
         assert (low[b], high[b]) == pytest.approx(expected)
+
+
+def test_a_weighted_cell_of_equal_labels_has_a_bar_of_positive_width():
+    """The variance of its labels is 0 up to rounding, which once gave bars of width 0."""
+    rng, n_equal = np.random.default_rng(0), 0
+    for seed in range(20):
+        prob = np.where(rng.random(300) < 0.5, 0.985, rng.random(300))
+        y_true = rng.random(300) < prob
+        weight = rng.pareto(2.0, 300) + 1
+        curve = ct.reliability_curve(y_true, prob, sample_weight=weight, bars="confidence", n_resamples=9, rng=seed)
+        equal = (curve.observed < 1e-12) | (curve.observed > 1 - 1e-12)
+        n_equal += equal.sum()
+        assert np.all((curve.bar_high - curve.bar_low)[equal] > 0.01)
+    assert n_equal > 20
+
+
+def test_bars_of_resampled_observations_are_frequencies():
+    rng = np.random.default_rng(1)
+    prob = rng.beta(0.5, 50, 400)
+    y_true = rng.random(400) < prob
+    resampled = ct.Consistency(resample_predictions=True)
+    curve = ct.reliability_curve(
+        y_true, prob, partition=ct.EqualMass(6), resampling=resampled, confidence_level=0.999, n_resamples=99, rng=0
+    )
+    assert curve.bar_low.min() >= 0
+    assert curve.bar_high.max() <= 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bars", ["consistency", "confidence"])
 def test_coverage_of_bars(bars):
-    """Of 90 % bars on calibrated data; confidence bars of few groups are a little too narrow (asymptotic)."""
+    """Of 90 % bars on calibrated data, less 4 standard errors; consistency bars are asymptotic in the groups."""
     rng, inside, number = np.random.default_rng(3), 0, 0
     for seed in range(60):
         y_true, prob, group = clustered((20,) * 30, 0.1, rng)

@@ -160,6 +160,51 @@ def test_an_impossible_label_makes_the_pvalue_of_its_cell_the_smallest():
     )
 
 
+def test_cells_of_few_groups_are_undecidable():
+    """Signs of G groups are one of 2 ** G patterns, so that no two-sided p-value is below 2 ** (1 - G)."""
+    rng = np.random.default_rng(0)
+    for n_groups, decidable in ((2, False), (3, False), (6, True)):
+        group = np.repeat(np.arange(n_groups), 100)
+        curve = ct.reliability_curve(rng.random(len(group)) < 0.24, np.full(len(group), 0.9), groups=group, rng=0)
+        assert curve.smallest_pvalue == pytest.approx([2.0 ** (1 - n_groups)])
+        tests = curve.cell_tests()
+        assert tests.rejected.tolist() == [decidable]
+        assert tests.undecidable.tolist() == [not decidable]
+        assert ("undecidable" in str(tests)) != decidable
+    least = f"no adjusted p-value below {2.0 ** (1 - 3):.4g} is possible in it"
+    group = np.repeat(np.arange(3), 100)
+    text = ct.reliability_curve(np.zeros(300), np.full(300, 0.9), groups=group, rng=0).cell_tests().conclusion
+    assert f"1 cell (bin) is undecidable: it has so few observations or groups that {least}" in text
+
+
+def test_the_smallest_pvalue_is_that_of_equal_labels():
+    """All counts of a cell, by the test itself; labels of probability 0 reject alone."""
+    rng = np.random.default_rng(1)
+    prob = rng.uniform(0.2, 0.9, 5)
+    for options, slack in (({}, 1e-9), ({"sample_weight": [1.0, 2.0, 3.0, 1.0, 1.0], "n_resamples": 9_999}, 1e-3)):
+        curves = [
+            ct.reliability_curve(labels, prob, partition=ct.EqualWidth(1), rng=0, **options)
+            for labels in np.array(np.meshgrid(*[[0, 1]] * 5)).reshape(5, -1).T
+        ]
+        found = min(curve.pvalue[0] for curve in curves)
+        assert found == pytest.approx(
+            curves[0].smallest_pvalue[0], abs=slack + 4 * np.sqrt(found / 10_000) * bool(options)
+        )
+    sure = ct.reliability_curve([0, 1], [0.0, 0.4], partition=ct.EqualWidth(1))
+    assert sure.smallest_pvalue.tolist() == [0]
+    assert not sure.cell_tests().undecidable.any()
+
+
+def test_a_cell_of_one_observation_is_undecidable_among_others():
+    y_true, prob = np.append(np.arange(100) % 2, 1), np.append(np.full(100, 0.1), 0.9)
+    tests = ct.reliability_curve(y_true, prob, partition=ct.EqualWidth(2)).cell_tests()
+    assert tests.rejected.tolist() == [True, False]
+    assert tests.undecidable.tolist() == [False, True]
+    assert tests.smallest_adjusted[1] == pytest.approx(0.2)  # the other cell is rejected first
+    assert tests.to_frame()["undecidable"].tolist() == [False, True]
+    assert "1 cell (bin) is undecidable: it has so few" in tests.conclusion
+
+
 def test_refusals(network):
     with pytest.raises(ValueError, match=r"`correction` must be one of 'holm', 'bonferroni', .* got 'fdr_bh'"):
         network.cell_tests("fdr_bh")

@@ -165,6 +165,21 @@ def test_notes_name_where_the_coverage_is_not_proven():
     assert sparse.notes[0].text.startswith("100 % of the observations lie in cells of fewer than 10.")
 
 
+def test_sparse_cells_do_not_depend_on_the_unit_of_weights():
+    """Sums of weights were compared with 10 observations: weights that sum to 1 were always sparse."""
+    y_true, prob = problem(2, 400)
+    weight = np.random.default_rng(0).uniform(0.5, 1.5, 400)
+    for factor in (1.0, 1 / weight.sum(), 100.0):
+        assert not ct.l2_interval(y_true, prob, sample_weight=factor * weight).notes
+        sparse = ct.l2_interval(y_true, prob, sample_weight=factor * weight, partition=ct.VarianceTree(min_leaf=3))
+        assert sparse.sparse_share > 0.9
+        assert "C405" in codes(sparse)
+    heavy = np.where(np.arange(400) % 40 == 0, 1000.0, 1.0)  # a few observations have all of the weight
+    unequal = ct.l2_interval(y_true, prob, sample_weight=heavy)
+    assert unequal.sparse_share > 0.9
+    assert "lie in cells that are worth fewer than 10" in next(n.text for n in unequal.notes if n.code == "C405")
+
+
 def test_a_tree_that_equal_predictions_stop_is_noted():
     """97 % of the observations share the smallest prediction: no cut leaves enough on the other side."""
     rng = np.random.default_rng(0)

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from scipy.stats import beta, norm
-from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
 
 import caltest as ct
+from tests.estimation.test_effective_interval import slow_interval
 from tests.reference.examples import draw_labels
 
 
@@ -133,25 +132,6 @@ def test_refusals():
 # Sample weights and groups.
 
 
-def slow_interval(wrong, weight, group, level):
-    """The definition, by loops over the groups."""
-    ids = sorted(set(group))
-    total, rate = sum(weight), sum(weight * wrong) / sum(weight)
-    if len(ids) < 2:
-        return 0.0, 1.0
-    by_group = [(sum(weight[group == g]), sum((weight * wrong)[group == g])) for g in ids]
-    squares = sum((k - rate * w) ** 2 for w, k in by_group)
-    if squares > 1e-12 * sum(w * w for w, _ in by_group):
-        size = rate * (1 - rate) * total**2 / squares * (len(ids) - 1) / len(ids)
-    else:
-        size = total**2 / sum(w * w for w, _ in by_group)
-    tail = (1 - level) / 2
-    size = min(size * (norm.ppf(tail) / student.ppf(tail, len(ids) - 1)) ** 2, len(wrong))
-    low = beta.ppf(tail, size * rate, size * (1 - rate) + 1) if rate > 0 else 0.0
-    high = beta.ppf(1 - tail, size * rate + 1, size * (1 - rate)) if rate < 1 else 1.0
-    return low, high
-
-
 @pytest.mark.parametrize("design", ["weights", "groups", "both"])
 def test_weighted_and_grouped_points_are_those_of_the_slow_twin(design):
     y_true, y_prob = problem(n=150)
@@ -195,17 +175,18 @@ def test_weights_are_repetitions_within_a_group_and_have_no_unit():
     for key, area in curves[2].area.items():  # of equal weights a mean over the numbers that can be kept
         assert area == pytest.approx(curves[0].area[key], abs=1 / len(rows))
     np.testing.assert_allclose(curves[1].error_high, curves[0].error_high)
-    full = curves[0].n_kept > 30  # of fewer the number of observations may limit the effective one
-    np.testing.assert_allclose(curves[2].error_high[full], curves[0].error_high[full], atol=1e-9)
+    for name in ("error_low", "error_high"):
+        np.testing.assert_allclose(getattr(curves[2], name), getattr(curves[0], name), atol=1e-9, err_msg=name)
 
 
-def test_equal_weights_change_the_intervals_little():
+def test_equal_weights_and_groups_of_one_change_nothing():
     y_true, y_prob = problem(n=1000)
-    plain, equal = ct.rejection_curve(y_true, y_prob), ct.rejection_curve(y_true, y_prob, sample_weight=np.ones(1000))
-    np.testing.assert_allclose(equal.error, plain.error)
-    assert equal.area == pytest.approx({key: pytest.approx(value, rel=0.02) for key, value in plain.area.items()})
-    full = plain.n_kept > 300
-    np.testing.assert_allclose(equal.error_high[full], plain.error_high[full], rtol=0.02)
+    plain = ct.rejection_curve(y_true, y_prob)
+    for design in ({"sample_weight": np.full(1000, 1e-3)}, {"groups": np.arange(1000)}):
+        equal = ct.rejection_curve(y_true, y_prob, **design)
+        for name in ("error", "error_low", "error_high"):
+            np.testing.assert_allclose(getattr(equal, name), getattr(plain, name), atol=1e-9, err_msg=name)
+        assert equal.area == pytest.approx({key: pytest.approx(value, rel=0.02) for key, value in plain.area.items()})
 
 
 @pytest.mark.slow

@@ -300,3 +300,32 @@ def test_as_frame_and_plain_objects():
     content = json.loads(json.dumps(diagram.to_dict(), allow_nan=False))
     assert content["corners"][0] == diagram.corners[0].tolist()
     assert (content["correction"], content["conclusion"]) == ("holm", diagram.conclusion)
+
+
+def test_the_statistic_has_no_unit_of_weights():
+    y, prob = problem(300)
+    weight = np.random.default_rng(1).pareto(1.5, 300) + 0.2
+    options = {"partition": ct.SimplexGrid(2), "n_resamples": 49, "rng": 0}
+    for design in ({}, {"groups": np.arange(300) // 3}):
+        one, other = (
+            ct.simplex_diagram(y, prob, sample_weight=factor * weight, **options, **design)
+            for factor in (1.0, 1 / weight.sum())
+        )
+        for name in ("statistic", "pvalue", "share", "observed", "covariance"):
+            np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9, err_msg=name)
+    plain = ct.simplex_diagram(y, prob, **options)
+    equal = ct.simplex_diagram(y, prob, sample_weight=np.full(300, 0.01), **options)
+    np.testing.assert_allclose(equal.statistic, plain.statistic, rtol=1e-9)
+    whole = ct.simplex_diagram(y, prob, sample_weight=weight, **(options | {"partition": ct.SimplexGrid(1)}))
+    frequency, expected = (np.average(x, axis=0, weights=weight) for x in (np.eye(3)[y], prob))
+    worth = weight.sum() ** 2 / (weight**2).sum()
+    assert whole.statistic == pytest.approx([worth * ((frequency - expected) ** 2 / expected).sum()])
+
+
+def test_cells_of_few_groups_are_undecidable():
+    y, prob = problem(300)
+    few = ct.simplex_diagram(y, prob, partition=ct.SimplexGrid(1), groups=np.arange(300) % 4, rng=0)
+    assert "1 of the 1 cells (bins) are undecidable" in " ".join(note.text for note in few.notes)
+    assert "no adjusted p-value below 0.12 is possible" in " ".join(note.text for note in few.notes)
+    many = ct.simplex_diagram(y, prob, partition=ct.SimplexGrid(1), groups=np.arange(300) % 40, rng=0)
+    assert "undecidable" not in " ".join(note.text for note in many.notes)

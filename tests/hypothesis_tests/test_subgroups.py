@@ -279,6 +279,33 @@ Calibration within the subgroups is rejected at the 5 % level (global p =
     assert printed(tests) == expected
 
 
+def test_only_rejected_subgroups_have_a_direction():
+    """Half of a calibrated model's tables once named the direction of a subgroup that was not rejected."""
+    rng = np.random.default_rng(1)
+    named = 0
+    for seed in range(8):
+        p = rng.uniform(0.1, 0.9, 400)
+        y = rng.random(400) < p
+        site = np.repeat([f"site {k}" for k in range(8)], 50)
+        site[:50], y[:50] = "wrong", p[:50] < 0.6
+        tests = ct.subgroup_tests(y, p, subgroup=site, n_resamples=299, rng=seed)
+        single = [test.direction is not None for test in tests]
+        named += sum(single) - sum(np.array(single) & tests.rejected)
+        records = tests.to_dict()["tests"]
+        rows = [line for line in str(tests).splitlines() if line.lstrip().startswith(("site", "wrong"))]
+        for rejected, row, record, frame, printed_row in zip(
+            tests.rejected, tests.directions, records, tests.to_frame()["direction"], rows, strict=True
+        ):
+            assert rejected or not any(
+                isinstance(x, str) for x in (row, record["direction"], record["direction_words"], frame)
+            )
+            assert rejected or printed_row.split()[-1] not in {"over", "under", "low", "high"}
+            assert record["direction"] == row
+        assert tests.rejected[tests.subgroups.index("wrong")]
+        assert tests.directions[tests.subgroups.index("wrong")]
+    assert named > 0  # there was something to hide
+
+
 def test_frame_and_json():
     y, p, site = opposite(np.random.default_rng(6), 400)
     tests = ct.subgroup_tests(y, p, subgroup=site, n_resamples=199, rng=0)

@@ -15,7 +15,7 @@ from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
 from caltest.resampling._evaluation import Question
 from caltest.resampling._run import run
-from caltest.resampling._signs import AllSigns, SignDraws, n_groups
+from caltest.resampling._signs import AllSigns, GroupsWithSurprise, SignDraws, n_groups
 from caltest.results import CalibrationWarning
 from caltest.statistics import MMCE, SCE, SKCE, UCE, ClasswiseKS
 from tests.reference import signed
@@ -141,6 +141,29 @@ def test_no_event_is_no_evidence_against_a_small_risk():
     assert "C303" in {note.code for note in result.notes}
     interval = ct.l2_interval([0] * 400, [0.001] * 400, groups=np.arange(400) // 4)
     assert interval.root_interval.high > 1 - 0.025 ** (1 / 100) - 0.001  # as if the labels of a group were equal
+
+
+def test_unequal_groups_are_worth_fewer():
+    """5 groups of 60 and 100 of 1: most of what is known of dependence comes from five groups."""
+    rng = np.random.default_rng(0)
+    prob = rng.random(400)
+    y_true = rng.random(400) < prob
+    unequal = np.repeat(np.arange(105), np.append(np.full(5, 60), np.ones(100, dtype=int)))
+    surprises = GroupsWithSurprise.of(make_sample(y_true, prob, groups=unequal))
+    size = np.bincount(unequal[(y_true != (prob > 0.5))])  # not the size of a group: only which have any
+    sizes = np.bincount(unequal)[np.flatnonzero(size)]
+    assert surprises.number == len(sizes) > 20
+    assert surprises.effective_number == pytest.approx(sizes.sum() ** 2 / (sizes**2).sum())
+    (note,) = surprises.notes
+    assert note.code == "C303"
+    assert f"these are worth {surprises.effective_number:.2g} groups of equal size" in note.text
+    equal = GroupsWithSurprise.of(make_sample(y_true, prob, groups=np.arange(400) // 4))
+    assert equal.effective_number == pytest.approx(equal.number)
+    assert not equal.notes
+    weight = np.where(np.arange(400) < 12, 1000.0, 1.0)  # three groups have nearly all of the weight
+    heavy = GroupsWithSurprise.of(make_sample(y_true, prob, groups=np.arange(400) // 4, sample_weight=weight))
+    assert heavy.effective_number < 4
+    assert [note.code for note in heavy.notes] == ["C303"]
 
 
 def rejections(n_data_sets, seed, *, grouped, sizes, correlation, statistic=None, rate=1.0):
