@@ -25,6 +25,7 @@ from caltest.comparison._u_statistics import (
 )
 from caltest.estimation._l2_interval import interval_of_sample
 from caltest.estimation._score_decomposition import decomposition_of_sample
+from caltest.estimation._scores import accuracy_of, mean_of
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.hypothesis_tests._diagnostics import warn_before
 from caltest.hypothesis_tests._folds import each_fold, labels_of
@@ -232,7 +233,7 @@ def compare_models(
             rows.append(
                 ComparedModel(
                     name=name,
-                    accuracy=float(np.average(prob.argmax(axis=1) == outcome, weights=design["weight"])),
+                    accuracy=mean_of(accuracy_of(prob, outcome), design["weight"]),
                     brier=brier,
                     log=log,
                     test=test,
