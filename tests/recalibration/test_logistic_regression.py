@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from caltest.recalibration._logistic_regression import fit_logistic
+from caltest.recalibration._logistic_regression import fit_logistic, logistic_loss
 
 
 def features(n=400, seed=0):
@@ -28,6 +28,12 @@ def test_labels_that_are_separated_are_refused():
     x, _ = features()
     with pytest.raises(ValueError, match="separated"):
         fit_logistic(x, (x[:, 0] > 0).astype(float), np.ones(len(x)))
+
+
+def test_the_loss_is_that_of_scores():
+    x, label = features()
+    coef, loss = fit_logistic(x, label.astype(float), np.ones(len(x)))
+    assert logistic_loss(x @ coef, label.astype(float), np.full(len(x), 2.0)) == pytest.approx(loss, rel=1e-12)
 
 
 def test_features_that_say_nothing():
