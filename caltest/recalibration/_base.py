@@ -47,7 +47,10 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
     keeps_ranking : bool
         Class attribute: whether the order of the classes of an observation, and thus the accuracy, stays the same.
     classes_ : array of shape (n_classes,)
-        The label of each column of `predict_proba`.
+        The label of each column of `predict_proba`: sorted, as in scikit-learn, whatever the order of ``classes``.
+        Labels that cannot be compared, such as numbers and texts, stay in their order.
+    columns_ : array of shape (n_classes,)
+        Where each of these labels stands in ``classes`` or among the columns of X.
     unchanged_ : bool
         Whether the fitted map leaves predictions as they are, because the method found no better one.
     n_features_in_ : int
@@ -170,7 +173,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
         if weight is not None and not weight.all():
             used = weight > 0
             values, outcome, weight = values[used], outcome[used], weight[used]
-        self.classes_ = data.classes
+        self.classes_, self.columns_ = data.classes, data.columns
         self.n_features_in_ = data.n_columns
         if data.names is not None:
             self.feature_names_in_ = np.array(data.names, dtype=object)
@@ -213,7 +216,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
         """Return new predictions on the scale of the method; refuse those that differ from the ones of `fit`."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
-        values, found = read_new(X, self.classes_, names, self.input)
+        values, found = read_new(X, self.classes_, self.columns_, names, self.input)
         if found != self.n_features_in_:
             msg = (
                 f"X has {found} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
