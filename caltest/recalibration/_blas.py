@@ -14,7 +14,7 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 
     A product of 8,000 x 110 numbers takes some ten times as long on threads where other programs use the processors.
     """
-    return _controller().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
+    return _controller().limit(limits=1, user_api="blas")
 
 
 @cache

@@ -63,7 +63,7 @@ class _Likelihood:
         """Return the step at the parameters for which the loss was computed last."""
         curvature = self._weight * self._prob * (1 - self._prob)
         hessian = (self._features * curvature[:, None]).T @ self._features
-        return np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0]
+        return np.asarray(np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0], dtype=np.float64)
 
 
 def _expit(z: Floats) -> Floats:

@@ -80,6 +80,7 @@ def solve_damped(hessian: Floats, gradient: Floats, damping: float) -> Floats:
     size = len(gradient)
     hessian[np.diag_indices(size)] += damping * max(float(np.trace(hessian)) / size, 1e-300)
     try:
-        return np.linalg.solve(hessian, gradient)
+        step = np.linalg.solve(hessian, gradient)
     except np.linalg.LinAlgError:
-        return np.linalg.lstsq(hessian, gradient)[0]
+        step = np.linalg.lstsq(hessian, gradient)[0]
+    return np.asarray(step, dtype=np.float64)

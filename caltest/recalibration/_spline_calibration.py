@@ -232,7 +232,7 @@ class SplineCalibration(OneVsRest):
             objective = Objective(spline.distance(height, knots), spline.distance(height, np.zeros(len(knots))))
         return (_thinned(ties.distinct, value) if score.dtype == np.float32 else (ties.distinct, value)), objective
 
-    def _misfits(self, value: Floats, frequency: Floats, ties: TiedScores) -> bool:
+    def _misfits(self, value: NDArray[Any], frequency: NDArray[Any], ties: TiedScores) -> bool:
         """Return whether the frequency of the event at each score describes the labels better than the spline.
 
         Both are compared by Akaike's criterion where scores have enough observations for a frequency.
@@ -258,7 +258,7 @@ class SplineCalibration(OneVsRest):
     def _evaluate(self, fitted: Map, score: NDArray[Any]) -> Floats:
         return self._cut(np.interp(score, *fitted), score)
 
-    def _cut(self, value: Floats, score: NDArray[Any]) -> Floats:
+    def _cut(self, value: NDArray[Any], score: NDArray[Any]) -> Floats:
         """Return values that are no nearer to 0 and 1 than n observations can show, or than the score itself."""
         return np.clip(value, np.minimum(score, self.least_), np.maximum(score, 1.0 - self.least_))
 

@@ -12,8 +12,10 @@ from caltest.recalibration import (
     AutomaticCalibration,
     DirichletCalibration,
     HistogramBinning,
+    PlattScaling,
     TemperatureScaling,
     VectorScaling,
+    _study,
 )
 from caltest.resampling import correct_pvalues
 from tests.recalibration.test_base import over_confident
@@ -183,6 +185,24 @@ def test_labels_of_probability_0_and_two_classes_and_several_statistics():
     impossible = sum(fold.n_impossible for row in found for fold in row.folds)
     assert math.isinf(max(row.mean("log") for row in found)) == (impossible > 0)
     assert any(note.code == "C705" for note in found.notes) == (impossible > 0)
+
+
+def test_progress_counts_every_fit_and_every_judgement(problem, monkeypatch):
+    y_true, prob = problem
+    calls, described = [], []
+    shown = _study.reporting
+
+    def reporting(progress, description):
+        described.append(description)
+        return shown(progress, description)
+
+    monkeypatch.setattr(_study, "reporting", reporting)
+    for methods in ([TemperatureScaling()], [TemperatureScaling(), PlattScaling()]):
+        caltest.recalibration_study(
+            {"a": prob}, methods, y_true, folds=2, progress=lambda *call: calls.append(call), **FAST
+        )
+    assert calls[:6] == [(done, 6) for done in range(1, 7)], "2 folds: before, a fit, after"
+    assert described == ["judging 1 recalibration method", "judging 2 recalibration methods"]
 
 
 def test_refusals(problem):
