@@ -7,8 +7,7 @@ from dataclasses import replace
 from itertools import combinations, count
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._diagnostics import warn_before
 from caltest.predictions._arguments import reads_arguments
@@ -27,7 +26,7 @@ from caltest.predictions._variance_tree import VarianceTree
 from caltest.recalibration._base import Recalibrator
 from caltest.recalibration._judge import Judge, questions_of
 from caltest.recalibration._methods import fit_quietly, named_methods
-from caltest.recalibration._splits import Split, validate_splits
+from caltest.recalibration._splits import validate_splits
 from caltest.recalibration._study_entries import BEFORE, CombinedDifference, RepairedModel, RepairedPair
 from caltest.recalibration._study_notes import draws_note, study_notes
 from caltest.recalibration._study_result import RecalibrationStudy
