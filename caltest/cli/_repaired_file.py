@@ -8,12 +8,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import numpy as np
-from numpy.typing import NDArray
-
 from caltest.cli._atomic_file import atomic_file, require_writable
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from caltest.predictions import PredictionFile
     from caltest.recalibration import RecalibrationStudy
 
@@ -45,6 +44,8 @@ def repaired_columns(
 
     Probabilities that stood in one array, or as a list in each row, are one array ``(n_samples, n_classes)`` here.
     """
+    import numpy as np
+
     prob = study.predict(method)
     fold = np.empty(len(prob), dtype=object)
     for name, rows in zip(study.fold_names, study.held_out, strict=True):
@@ -82,6 +83,7 @@ def write_columns(path: Path, columns: Mapping[str, NDArray[Any]], labels: Colle
 
 
 def _write(stream: BinaryIO, ending: str, columns: Mapping[str, NDArray[Any]], labels: Collection[Any]) -> None:
+    import numpy as np
     import pandas as pd
 
     if ending == ".npz":
@@ -116,6 +118,7 @@ def _without_objects(values: NDArray[Any]) -> NDArray[Any]:
     """Return an array that is read without running code: objects as texts, missing ones as empty texts."""
     if values.dtype != object:
         return values
+    import numpy as np
     import pandas as pd
 
     texts = pd.Series(values.ravel()).map(str, na_action="ignore").fillna("")

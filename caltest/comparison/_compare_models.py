@@ -24,8 +24,8 @@ from caltest.comparison._u_statistics import (
     terms_of,
 )
 from caltest.estimation._l2_interval import interval_of_sample
+from caltest.estimation._observation_scores import accuracy_of, mean_of
 from caltest.estimation._score_decomposition import decomposition_of_sample
-from caltest.estimation._scores import accuracy_of, mean_of
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.hypothesis_tests._diagnostics import warn_before
 from caltest.hypothesis_tests._folds import each_fold, labels_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.estimation._scores import accuracy_of, log_of, mean_of
+from caltest.estimation._observation_scores import accuracy_of, log_of, mean_of
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.predictions._arguments import read_problem, reads_arguments, warn_of_repeated_index
 from caltest.predictions._frames import refuse_other_indexes

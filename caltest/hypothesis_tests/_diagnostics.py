@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation._l2_interval import L2Interval, interval_of_sample
-from caltest.estimation._scores import accuracy_of
+from caltest.estimation._observation_scores import accuracy_of
 from caltest.predictions._cells import few_cells_notes
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical, ClassWise, Groups

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.estimation._scores import accuracy_of, log_of, mean_of
+from caltest.estimation._observation_scores import accuracy_of, log_of, mean_of
 from caltest.predictions._validation import SeedLike, validate_rng
 from caltest.recalibration._base import Recalibrator
 from caltest.recalibration._beta_calibration import BetaCalibration

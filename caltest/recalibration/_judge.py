@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from caltest.comparison._difference import DifferenceResult, difference_result, groups_of
 from caltest.comparison._u_statistics import Differences, terms_of
 from caltest.estimation._l2_interval import interval_of_sample
+from caltest.estimation._observation_scores import accuracy_of, brier_of, log_of, mean_of
 from caltest.estimation._score_decomposition import decomposition_of_sample
-from caltest.estimation._scores import accuracy_of, brier_of, log_of, mean_of
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Confidence

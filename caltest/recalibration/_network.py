@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
-from caltest.estimation._scores import log_of
+from caltest.estimation._observation_scores import log_of
 from caltest.predictions._validation import SeedLike, validate_count, validate_number, validate_rng
 from caltest.recalibration._base import Recalibrator
 from caltest.recalibration._choice_folds import observation_order

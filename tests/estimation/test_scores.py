@@ -16,7 +16,6 @@ from caltest.estimation import (
     spherical_score,
     underconfidence,
 )
-from caltest.estimation._scores import accuracy_of, log_of
 from caltest.recalibration import TemperatureScaling
 from tests.reference.examples import PROBLEMS
 
@@ -102,13 +101,6 @@ def test_the_accuracy_of_tied_classes_is_the_same_everywhere_and_in_every_order(
         study = ct.recalibration_study({"a": given}, [TemperatureScaling()], own, held_out=half, n_resamples=99, rng=0)
         assert study.rows[0].mean("accuracy") == pytest.approx(accuracy(own[half], given[half]), rel=1e-12)
         assert ct.track([(own, given)], n_resamples=99, rng=0).accuracy[0] == pytest.approx(wanted, rel=1e-12)
-
-
-def test_probabilities_that_differ_by_rounding_are_tied():
-    third = 1 / 3
-    prob = np.array([[0.5, 0.5, 0.0], [0.2, 0.2, 0.6], [third, third * (1 + 1e-13), third]])
-    assert accuracy_of(prob, np.array([1, 0, 2])) == pytest.approx([1 / 2, 0, 1 / 3])
-    assert np.isinf(log_of(prob, np.array([2, 2, 2]))[0])
 
 
 def test_reference_values(shared_data):
