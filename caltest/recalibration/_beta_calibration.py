@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from caltest.predictions._validation import validate_choice
 from caltest.recalibration._base import Recalibrator
 from caltest.recalibration._event_logarithms import class_logarithms, event_logarithms, n_functions
-from caltest.recalibration._logistic_regression import fit_logistic, logistic_loss
+from caltest.recalibration._logistic_regression import fit_logistic, log_loss
 from caltest.recalibration._objective import Objective
 from caltest.recalibration._one_vs_rest import complete, normalise
 from caltest.recalibration._platt_scaling import platt_targets
@@ -110,7 +110,7 @@ class BetaCalibration(Recalibrator):
                 fitted = self._best(event, rest, target, each)
             parameters, loss = fitted or (np.full(3, np.nan), np.nan)
             found.append(parameters)
-            losses += loss, logistic_loss(event - rest, target, each)
+            losses += loss, log_loss(event, rest, target, each)
         self.a_, self.b_, self.c_ = np.array(found).T
         return Objective(*losses)
 

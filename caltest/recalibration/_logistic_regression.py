@@ -41,9 +41,9 @@ def fit_logistic(features: Floats, target: Floats, weight: Floats) -> tuple[Floa
     return coef / scale, loss
 
 
-def logistic_loss(score: Floats, target: Floats, weight: Floats) -> float:
-    r"""Return the mean log loss of log odds z, :math:`\sum_i w_i (\log(1 + e^{z_i}) - t_i z_i) / \sum_i w_i`."""
-    return float(weight @ (np.logaddexp(0.0, score) - target * score)) / float(weight.sum())
+def log_loss(event: Floats, rest: Floats, target: Floats, weight: Floats) -> float:
+    r"""Return the same loss of probabilities p, given by :math:`\log p` and :math:`\log(1 - p)`."""
+    return -float(weight @ (rest + target * (event - rest))) / float(weight.sum())
 
 
 class _Likelihood:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from caltest.recalibration._base import Recalibrator
 from caltest.recalibration._event_logarithms import class_logarithms, event_logarithms, n_functions
-from caltest.recalibration._logistic_regression import fit_logistic, logistic_loss
+from caltest.recalibration._logistic_regression import fit_logistic, log_loss
 from caltest.recalibration._objective import Objective
 from caltest.recalibration._one_vs_rest import complete, normalise
 
@@ -82,7 +82,7 @@ class PlattScaling(Recalibrator):
             odds, target = event - rest, platt_targets(outcome == k, each)
             coef, loss = fit_logistic(np.column_stack([odds, np.ones(len(odds))]), target, each)
             found.append(coef)
-            losses += loss, logistic_loss(odds, target, each)
+            losses += loss, log_loss(event, rest, target, each)
         self.slope_, self.intercept_ = np.array(found).T
         return Objective(*losses)
 
