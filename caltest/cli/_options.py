@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from caltest.cli._expressions import PublicNames, read_object
 from caltest.cli._messages import WORDS, translate
@@ -242,15 +242,12 @@ def _known(kind: type) -> str:
 # What files and options mean together.
 
 
-def read_file(path: Path, options: argparse.Namespace) -> PredictionFile:
-    """Return the predictions of a file, or of standard input."""
+def read_file(path: Path, options: argparse.Namespace, content: BinaryIO | None = None) -> PredictionFile:
+    """Return the predictions of a file, of standard input, or of the ``content`` that was read from it."""
     from caltest.predictions import read_predictions
 
-    if str(path) == "-" and sys.stdin.isatty():
-        msg = "standard input is a terminal: name a file, or send one: caltest test - < FILE"
-        raise ValueError(msg)
     return read_predictions(
-        sys.stdin.buffer if str(path) == "-" else path,
+        (content or standard_input()) if str(path) == "-" else path,
         options.label,
         options.prob,
         options.folds,
@@ -259,12 +256,33 @@ def read_file(path: Path, options: argparse.Namespace) -> PredictionFile:
         classes=options.classes,
         class_names=options.class_names,
         normalise=options.normalise,
-        file_format=options.file_format,
-        sep=options.sep,
-        decimal=options.decimal,
-        header="infer" if options.header is None else 0 if options.header else None,
-        encoding=options.encoding,
+        **reading_of(options),
     )
+
+
+def reading_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return how a file is read, as `read_predictions` takes it."""
+    return {
+        "file_format": options.file_format,
+        "sep": options.sep,
+        "decimal": options.decimal,
+        "header": "infer" if options.header is None else 0 if options.header else None,
+        "encoding": options.encoding,
+    }
+
+
+def standard_input() -> BinaryIO:
+    """Return standard input; refuse a terminal.
+
+    Raises
+    ------
+    ValueError
+        If it is a terminal.
+    """
+    if sys.stdin.isatty():
+        msg = "standard input is a terminal: name a file, or send one: caltest test - < FILE"
+        raise ValueError(msg)
+    return sys.stdin.buffer
 
 
 def columns_of(data: PredictionFile) -> str:

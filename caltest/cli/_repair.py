@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 import textwrap
@@ -29,7 +30,10 @@ from caltest.cli._options import (
     parse_picture,
     parse_statistic,
     read_file,
+    reading_of,
+    standard_input,
 )
+from caltest.cli._repaired_file import ENDINGS, repaired_columns, require_places, write_columns
 
 if TYPE_CHECKING:
     from caltest.predictions import PredictionFile
@@ -43,8 +47,9 @@ examples:
   caltest repair predictions.csv --method "SplineCalibration(n_knots=13)" -o out.csv
   caltest repair predictions.csv --groups patient_id --n-folds 10 -o repaired.csv
 
-repaired.csv has labels, folds and recalibrated probabilities: those of each fold
-by a map that was fitted to the other folds. repaired.json is the map that was
+repaired.csv has labels, folds, recalibrated probabilities (those of each fold by
+a map that was fitted to the other folds) and all other columns of the file, so
+that it can be tested in the same way, also with --groups. repaired.json is the map that was
 fitted to all observations (caltest.recalibration.load reads it), for new
 predictions. repaired.png shows reliability before and after.
 
@@ -99,7 +104,11 @@ def _run(options: argparse.Namespace) -> int:
         "--plot": options.plot or options.output.with_suffix(".png"),
     }
     _check_outputs(outputs, options.file)
-    data = read_file(options.file, options)
+    given: Any = options.file
+    if str(given) == "-":  # read once for the predictions, and once for what else is in it
+        given = io.BytesIO(standard_input().read())
+    data = read_file(options.file, options, None if given is options.file else given)
+    rest = _other_columns(given, data, options)
     method = _method(options.method)
     _refuse_few_folds(options)
 
@@ -122,7 +131,8 @@ def _run(options: argparse.Namespace) -> int:
     )
     row = study.rows[1]
     labels = list(range(data.n_classes)) if data.classes is None else list(data.classes)
-    _write_predictions(outputs["-o"], data, study, row.method)  # finished work is not lost if the last fit fails
+    # Before the last fit, so that finished work is not lost if that fails.
+    write_columns(outputs["-o"], repaired_columns(data, rest, study, row.method), labels)
     fitted = method.set_params(classes=labels).fit(data.y_prob, data.y_true, data.sample_weight)
     fitted.save(outputs["--map"])
 
@@ -136,10 +146,24 @@ def _run(options: argparse.Namespace) -> int:
     return code_of(row.decision) if options.exit_code else 0
 
 
+def _other_columns(given: Any, data: PredictionFile, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the columns of the file that are neither labels nor probabilities."""
+    from caltest.predictions.files._read import read_other_columns
+
+    if given is not options.file:
+        given.seek(0)
+    return read_other_columns(given, {data.label, *data.prob}, **reading_of(options))
+
+
 def _how(given: str, study: RecalibrationStudy, fitted: Recalibrator) -> str:
     """Return how the method was chosen, and what was fitted to all observations."""
     from caltest.recalibration._study_entries import method_in_words
 
+    if fitted.unchanged_:
+        return (
+            "The map that was written leaves predictions as they are, because no method predicts held-out observations "
+            "better; the tests judge maps that were chosen without the fold that they predict."
+        )
     final: Any = getattr(fitted, "method_", fitted)
     temperature = f" (T = {final.temperature_:.3g})" if hasattr(final, "temperature_") else ""
     what = (
@@ -164,25 +188,6 @@ def _as_json(study: RecalibrationStudy, data: PredictionFile, verdict: str, fitt
     method = " ".join(repr(getattr(fitted, "method_", fitted)).split())
     found = {"data": facts_of(data), "verdict": verdict, "method": method, **study.to_dict()}
     return json.dumps(found, indent=2, allow_nan=False)
-
-
-def _write_predictions(path: Path, data: PredictionFile, study: RecalibrationStudy, method: str) -> None:
-    """Write labels, folds and held-out predictions, one column for each class unless the file has one only."""
-    import numpy as np
-    import pandas as pd
-
-    prob = study.predict(method)
-    fold = np.empty(len(prob), dtype=object)
-    for name, rows in zip(study.fold_names, study.held_out, strict=True):
-        fold[rows] = name
-    values = prob[:, 1:] if len(data.prob) == 1 else prob
-    classes = {str(name): values[:, k] for k, name in enumerate(data.columns.values())}
-    name_of_folds = "repair_fold" if "fold" in {data.label, *classes} else "fold"
-    frame = pd.DataFrame({data.label: data.y_true, name_of_folds: fold} | classes)
-    if path.suffix == ".parquet":
-        frame.to_parquet(path, index=False)
-    else:
-        frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
 
 
 def _method_names() -> list[str]:
@@ -227,8 +232,8 @@ def _refuse_few_folds(options: argparse.Namespace) -> None:
 
 def _parse_output(text: str) -> Path:
     path = Path(text)
-    if path.suffix not in {".csv", ".tsv", ".parquet"}:
-        msg = f"must name a file such as OUT.csv, OUT.tsv or OUT.parquet, got {text}"
+    if path.suffix not in ENDINGS:
+        msg = f"must name a file such as OUT.csv, OUT.tsv, OUT.parquet or OUT.npz, got {text}"
         raise argparse.ArgumentTypeError(msg)
     return path
 
@@ -245,5 +250,6 @@ def _check_outputs(outputs: dict[str, Path], source: Path) -> None:
     if len({path.resolve() for path in outputs.values()}) < len(outputs):
         msg = "-o, --map and --plot must name different files"
         raise ValueError(msg)
+    require_places(outputs.values())
     if any(path.exists() for path in outputs.values()):
         say("note", f"replacing {', '.join(str(path) for path in outputs.values() if path.exists())}")

@@ -24,6 +24,7 @@ from caltest.comparison._u_statistics import (
     terms_of,
 )
 from caltest.estimation._l2_interval import interval_of_sample
+from caltest.estimation._observation_scores import accuracy_of, mean_of
 from caltest.estimation._score_decomposition import decomposition_of_sample
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.hypothesis_tests._diagnostics import warn_before
@@ -232,7 +233,7 @@ def compare_models(
             rows.append(
                 ComparedModel(
                     name=name,
-                    accuracy=float(np.average(prob.argmax(axis=1) == outcome, weights=design["weight"])),
+                    accuracy=mean_of(accuracy_of(prob, outcome), design["weight"]),
                     brier=brier,
                     log=log,
                     test=test,

@@ -27,7 +27,7 @@ class ComparedModel(Result):
     name : str
         Its name.
     accuracy : float
-        Share of the observations whose most probable class is the right one.
+        Share of the observations whose most probable class is the right one; of m tied classes each counts 1 / m.
     brier, log : ScoreDecomposition
         Mean scores with their parts, behind the lens or, if that has more than two outcomes, of the confidence.
     test : TestResult

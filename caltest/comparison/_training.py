@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.estimation._observation_scores import accuracy_of, log_of, mean_of
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.predictions._arguments import read_problem, reads_arguments, warn_of_repeated_index
 from caltest.predictions._frames import refuse_other_indexes
@@ -307,10 +308,10 @@ def track(
             place = np.argsort(sample.row)
             prob, outcome = prob[sample.row[place]], outcome[sample.row[place]]
             weight = None if sample.weight is None else sample.weight[place]
-            hit = float(np.average(prob.argmax(axis=1) == outcome, weights=weight))
+            hit = mean_of(accuracy_of(prob, outcome), weight)
             estimate, pvalue = tests[0], tests[-1].pvalue
             runs.append(run)
-            score = _log_score(prob, outcome, weight)
+            score = mean_of(log_of(prob, outcome), weight)
             rows.append((number, hit, score, estimate.statistic, estimate.noise_floor, pvalue))
     if not rows:
         msg = "`epochs` must hold at least one pair (y_true, y_prob), got none."
@@ -344,12 +345,6 @@ def _count(epochs: Any) -> int | None:
     """Return the number of epochs of all runs; None if it is not known before they are read."""
     runs = list(epochs.values()) if isinstance(epochs, Mapping) else [epochs]
     return sum(map(len, runs)) if all(isinstance(run, Sized) for run in runs) else None
-
-
-def _log_score(prob: NDArray[np.float64], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None) -> float:
-    """Return the negative log-likelihood per observation, in nats."""
-    with np.errstate(divide="ignore"):
-        return float(-np.average(np.log(prob[np.arange(len(prob)), outcome]), weights=weight))
 
 
 def _read(epochs: Any) -> Iterator[tuple[str, int, tuple[ArrayLike, ArrayLike]]]:

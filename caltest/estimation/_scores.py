@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.estimation._observation_scores import accuracy_of, brier_of, log_of, mean_of
 from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike
 from caltest.predictions._user_functions import apply_lens
@@ -68,10 +69,7 @@ def brier_score(
     0.1875
     """
     prob, outcome, weight = _induced(y_true, y_prob, classes, lens, sample_weight)
-    missed = prob - (outcome[:, None] == np.arange(prob.shape[1]))
-    if prob.shape[1] == 2:
-        missed = missed[:, 1:]
-    return float(np.average(np.square(missed).sum(axis=1), weights=weight))
+    return mean_of(brier_of(prob, outcome), weight)
 
 
 @reads_arguments
@@ -126,11 +124,7 @@ def log_score(
     inf
     """
     prob, outcome, weight = _induced(y_true, y_prob, classes, lens, sample_weight)
-    predicted = np.clip(np.take_along_axis(prob, outcome[:, None], axis=1)[:, 0], 0.0, None)
-    if weight is not None:
-        predicted, weight = predicted[weight > 0], weight[weight > 0]
-    with np.errstate(divide="ignore"):
-        return 0.0 - float(np.average(np.log(predicted), weights=weight))
+    return mean_of(log_of(prob, outcome), weight)
 
 
 @reads_arguments
@@ -196,9 +190,13 @@ def accuracy(
 ) -> float:
     r"""Compute the accuracy: the share of the observations whose most probable class is the right one.
 
-    .. math:: \frac1n \sum_i 1\{y_i = \arg\max_k p_{ik}\}
+    .. math:: \frac1n \sum_i a_i, \qquad
+              a_i = \frac{1\{p_{i, y_i} = \max_k p_{ik}\}}{\#\{k: p_{ik} = \max_j p_{ij}\}}
 
-    Of classes with equal probability the one with the smallest index is predicted, as in `Confidence`.
+    If m classes have the largest probability and the label is one of them, the observation counts as 1 / m right: the
+    average of a choice among them by lot, which does not depend on the order of the columns. Probabilities that differ
+    by less than a relative 1e-9 are equal here. The lens `Confidence` looks at the first of these classes, because a
+    test needs one event of each observation; where there are ties, its frequency may differ from the accuracy.
 
     Parameters
     ----------
@@ -227,10 +225,10 @@ def accuracy(
     --------
     >>> import caltest
     >>> caltest.estimation.accuracy([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
-    0.75
+    0.875
     """
-    _, right, weight = _top(y_true, y_prob, classes, lens, sample_weight)
-    return float(np.average(right, weights=weight))
+    prob, outcome, weight = _induced(y_true, y_prob, classes, lens, sample_weight)
+    return mean_of(accuracy_of(prob, outcome), weight)
 
 
 @reads_arguments
@@ -292,8 +290,9 @@ def overconfidence(
 ) -> float:
     r"""Compute the overconfidence: the confidence in wrong predictions, averaged over all observations.
 
-    .. math:: \frac1n \sum_i c_i (1 - a_i), \qquad c_i = \max_k p_{ik}, \quad a_i = 1\{y_i = \arg\max_k p_{ik}\}
+    .. math:: \frac1n \sum_i c_i (1 - a_i), \qquad c_i = \max_k p_{ik}
 
+    Whether the observation is right, :math:`a_i`, is that of `accuracy`, a fraction where classes are tied.
     ``overconfidence - underconfidence`` equals ``mean_confidence - accuracy``. Neither is 0 for a calibrated
     model: both have the expected value :math:`\frac1n \sum_i c_i (1 - c_i)`. Divided by the share of wrong predictions,
     this is the overconfidence of Mund et al. (2015), the average confidence where the model is wrong.
@@ -330,10 +329,10 @@ def overconfidence(
     --------
     >>> import caltest
     >>> caltest.estimation.overconfidence([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
-    0.125
+    0.0625
     """
     confidence, right, weight = _top(y_true, y_prob, classes, lens, sample_weight)
-    return float(np.average(confidence * ~right, weights=weight))
+    return float(np.average(confidence * (1 - right), weights=weight))
 
 
 @reads_arguments
@@ -347,7 +346,7 @@ def underconfidence(
 ) -> float:
     r"""Compute the underconfidence: one minus the confidence in right predictions, averaged over all observations.
 
-    .. math:: \frac1n \sum_i (1 - c_i) a_i, \qquad c_i = \max_k p_{ik}, \quad a_i = 1\{y_i = \arg\max_k p_{ik}\}
+    .. math:: \frac1n \sum_i (1 - c_i) a_i, \qquad c_i = \max_k p_{ik}
 
     See `overconfidence`. Divided by the share of right predictions, this is the underconfidence of Mund et al. (2015).
 
@@ -378,7 +377,7 @@ def underconfidence(
     --------
     >>> import caltest
     >>> caltest.estimation.underconfidence([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
-    0.15625
+    0.21875
     """
     confidence, right, weight = _top(y_true, y_prob, classes, lens, sample_weight)
     return float(np.average((1 - confidence) * right, weights=weight))
@@ -397,4 +396,4 @@ def _induced(y_true: Any, y_prob: Any, classes: Any, lens: LensLike | None, samp
 def _top(*arguments: Any) -> _Induced:
     """Return the largest probability, whether it is that of the outcome, and weights, ``(n_samples,)`` each."""
     prob, outcome, weight = _induced(*arguments)
-    return prob.max(axis=1), prob.argmax(axis=1) == outcome, weight
+    return prob.max(axis=1), accuracy_of(prob, outcome), weight

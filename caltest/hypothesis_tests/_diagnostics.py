@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation._l2_interval import L2Interval, interval_of_sample
+from caltest.estimation._observation_scores import accuracy_of
 from caltest.predictions._cells import few_cells_notes
 from caltest.predictions._effective import effective_number
 from caltest.predictions._lens import LensLike, lens_name
@@ -231,17 +232,15 @@ def _in_words(
 
 
 def _confidence_and_accuracy(sample: Sample) -> tuple[float, float]:
-    """Return average confidence and accuracy; of m most probable outcomes each is right with 1/m."""
+    """Return average confidence and accuracy."""
     sums, total, two = np.zeros(2), 0.0, sample.n_outcomes == 2
     for rows in _blocks(sample):
         given = sample.given[rows]
         weight = np.ones(len(given)) if sample.weight is None else sample.weight[rows]
         # Along an axis of two numbers is several times slower.
         largest = np.maximum(given[:, 0], given[:, 1]) if two else given.max(axis=1)
-        hit = given[np.arange(len(given)), sample.outcome[rows]] == largest
-        equal = given == largest[:, None]
-        n_largest = equal[:, 0].astype(np.int64) + equal[:, 1] if two else np.count_nonzero(equal, axis=1)
-        sums += [weight @ largest.astype(np.float64), weight @ (hit / n_largest)]
+        right = accuracy_of(given, sample.outcome[rows])
+        sums += [weight @ largest.astype(np.float64), weight @ right]
         total += float(weight.sum())
     return float(sums[0] / total), float(sums[1] / total)
 

@@ -14,7 +14,6 @@ from caltest.hypothesis_tests._fold_tests import (
     towards_of_models,
 )
 from caltest.results import TestResult
-from caltest.results._decision import rejects
 from caltest.results._description import Table, sized
 from caltest.results._test_result import percent
 

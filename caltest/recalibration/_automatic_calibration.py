@@ -8,24 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.estimation._observation_scores import accuracy_of, log_of, mean_of
+from caltest.predictions._validation import SeedLike, validate_rng
 from caltest.recalibration._base import Recalibrator
 from caltest.recalibration._beta_calibration import BetaCalibration
+from caltest.recalibration._choice_folds import stratified_folds
 from caltest.recalibration._isotonic_calibration import IsotonicCalibration
 from caltest.recalibration._linear_scaling import VectorScaling
 from caltest.recalibration._logits import on_scale
 from caltest.recalibration._methods import fit_quietly, names_of_methods, on_indices, validate_methods
 from caltest.recalibration._platt_scaling import PlattScaling
-from caltest.recalibration._ridge import balanced_folds
 from caltest.recalibration._spline_calibration import SplineCalibration
 from caltest.recalibration._temperature import TemperatureScaling
 
-_TIED = 1e-9  # probabilities that differ by rounding
+_KEPT = 1e-9  # accuracies that differ by rounding
 
 
 class AutomaticCalibration(Recalibrator):
     r"""Choice of a recalibration method by cross-validation: the smallest log score among those that keep the accuracy.
 
-    Every candidate m is fitted to four of five folds of the observations that `fit` gets, and predicts the fifth,
+    Every candidate m is fitted to four of five folds of the observations that `fit` gets, and predicts the fifth. The
+    folds are random, have equal shares of each class, and do not depend on the order of the observations:
 
     .. math:: S_m = -\frac{\sum_i w_i \log \hat c^{(m)}_{y_i}(p_i)}{\sum_i w_i}.
 
@@ -33,7 +36,8 @@ class AutomaticCalibration(Recalibrator):
     accuracy on the held-out observations is not lower than that of the predictions themselves; of classes with equal
     probability each counts with its share. The candidate of the smallest :math:`S_m` among these is fitted to all
     observations, the first one of equal ones. Candidates whose score is infinite, because a held-out label got
-    probability 0, or that refuse the data, are never chosen.
+    probability 0, or that refuse the data, are never chosen. If the predictions themselves have the smallest score of
+    all, they stay as they are: ``unchanged_`` is True, and the method is temperature scaling with T = 1.
 
     The scores of the choice are too good for the method that was chosen: judge it by observations that `fit` has not
     seen, as `caltest.recalibration_study` does, in which the choice is made within the calibration part of each fold.
@@ -43,6 +47,8 @@ class AutomaticCalibration(Recalibrator):
     candidates : sequence of Recalibrator, optional
         Methods to choose from; by default `TemperatureScaling`, `VectorScaling`, `PlattScaling`, `BetaCalibration`,
         `SplineCalibration` with constraints and `IsotonicCalibration`.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness of the folds; 0 by default, so that a fit can be repeated. Candidates have their own.
     input : {"probabilities", "logits"}
         What X holds; candidates get probabilities.
     classes : sequence, optional
@@ -52,8 +58,12 @@ class AutomaticCalibration(Recalibrator):
     ----------
     method_ : Recalibrator
         The method that was chosen, fitted to class indices.
+    unchanged_ : bool
+        Whether the predictions stay as they are.
     scores_ : dict of str to float
         The log score S of each candidate, infinite where it refused the data.
+    score_before_ : float
+        The log score of the predictions themselves, on the same observations.
     accuracies_ : dict of str to float
         The accuracy of each candidate on held-out observations; NaN where it refused the data.
     accuracy_before_ : float
@@ -87,21 +97,24 @@ class AutomaticCalibration(Recalibrator):
     >>> chosen.method_
     TemperatureScaling(classes=[0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     >>> round(chosen.scores_["TemperatureScaling()"], 3), round(chosen.scores_["VectorScaling()"], 3)
-    (0.219, 0.213)
+    (0.219, 0.216)
     """
 
     def __init__(
         self,
         candidates: Sequence[Recalibrator] | None = None,
         *,
+        rng: SeedLike = 0,
         input: str = "probabilities",  # noqa: A002
         classes: Sequence[Any] | None = None,
     ) -> None:
         self.candidates = candidates
+        self.rng = rng
         self.input = input
         self.classes = classes
 
     def _validate(self) -> None:
+        validate_rng(self.rng)
         if self.candidates is None:
             return
         if isinstance(self.candidates, str) or not isinstance(self.candidates, Sequence):
@@ -116,32 +129,37 @@ class AutomaticCalibration(Recalibrator):
         candidates = default_candidates() if self.candidates is None else list(self.candidates)
         names = names_of_methods(candidates)
         share = np.ones(len(outcome)) if weight is None else weight
-        fold = balanced_folds(on_scale(values, "probabilities", "logits"), outcome)
+        fold = stratified_folds(on_scale(values, "probabilities", "logits"), outcome, weight, self.rng)
         if len(np.unique(fold[fold >= 0])) < 2:
             msg = (
                 "`y` must hold several labels of some class, so that a method can be chosen by held-out observations, "
                 f"got {len(outcome)} observations. Use TemperatureScaling."
             )
             raise ValueError(msg)
-        before = right_labels(values, outcome)
         tried = {
             name: _held_out(method, values, outcome, weight, fold)
             for name, method in zip(names, candidates, strict=True)
         }
         held = fold >= 0
-        self.accuracy_before_ = float(np.average(before[held], weights=share[held]))
+        self.accuracy_before_ = mean_of(accuracy_of(values[held], outcome[held]), share[held])
+        self.score_before_ = mean_of(log_of(values[held], outcome[held]), share[held])
         self.scores_, self.accuracies_ = {}, {}
         for name, found in tried.items():
-            score, right = (
-                (np.inf, np.nan) if found is None else (np.average(part, weights=share[held]) for part in found)
+            self.scores_[name], self.accuracies_[name] = (
+                (np.inf, np.nan) if found is None else (mean_of(part, share[held]) for part in found)
             )
-            self.scores_[name], self.accuracies_[name] = float(score), float(right)
         allowed = [
             name
             for name, method in zip(names, candidates, strict=True)
             if np.isfinite(self.scores_[name])
-            and (method.keeps_ranking or self.accuracies_[name] >= self.accuracy_before_ - _TIED)
+            and (method.keeps_ranking or self.accuracies_[name] >= self.accuracy_before_ - _KEPT)
         ]
+        best = min(allowed, key=self.scores_.__getitem__, default="")
+        if self.score_before_ <= self.scores_.get(best, np.inf) and np.isfinite(self.score_before_):
+            self.unchanged_ = True
+            self.method_ = fit_quietly(TemperatureScaling(), values, outcome, weight)[0]
+            self.method_.temperature_, self.method_.unchanged_ = 1.0, True
+            return
         if not allowed:
             msg = (
                 "`candidates` must hold a method that keeps the accuracy and has a finite cross-validated log score, "
@@ -149,11 +167,10 @@ class AutomaticCalibration(Recalibrator):
                 "add TemperatureScaling()."
             )
             raise ValueError(msg)
-        best = min(allowed, key=self.scores_.__getitem__)
         self.method_ = on_indices(candidates[names.index(best)], values.shape[1]).fit(values, outcome, weight)
 
     def _map(self, values: NDArray[Any]) -> NDArray[Any]:
-        return self.method_.predict_proba(values)
+        return values.copy() if self.unchanged_ else self.method_.predict_proba(values)
 
 
 def default_candidates() -> list[Recalibrator]:
@@ -185,17 +202,5 @@ def _held_out(
         except ValueError:
             return None
         prob = fitted.predict_proba(values[rows])
-        lost[rows], right[rows] = log_scores(prob, outcome[rows]), right_labels(prob, outcome[rows])
+        lost[rows], right[rows] = log_of(prob, outcome[rows]), accuracy_of(prob, outcome[rows])
     return lost[held], right[held]
-
-
-def log_scores(prob: NDArray[Any], outcome: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the negative logarithm of the probability of each label, infinite for 0."""
-    with np.errstate(divide="ignore"):
-        return -np.log(prob[np.arange(len(outcome)), outcome].astype(np.float64))
-
-
-def right_labels(prob: NDArray[Any], outcome: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return whether each label has the largest probability; of m tied ones each counts 1 / m."""
-    tied = prob >= prob.max(axis=1, keepdims=True) * (1 - _TIED)
-    return np.asarray(tied[np.arange(len(outcome)), outcome] / tied.sum(axis=1))

@@ -16,7 +16,9 @@ from caltest.predictions._frames import refuse_other_indexes
 from caltest.predictions._validation import validate_choice, validate_weight
 from caltest.recalibration._columns import INPUTS, as_in_fit, read_new, read_training
 from caltest.recalibration._logits import on_scale
+from caltest.recalibration._objective import Objective
 from caltest.recalibration._saved_map import write_map
+from caltest.results._warnings import warn_user
 
 
 class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -33,15 +35,24 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
     named after the labels may stand in any order. Where a method takes logarithms, probabilities below
     :math:`2^{-52} \approx 2.2 \cdot 10^{-16}`, those of exactly 0 among them, count as this number.
 
-    A subclass is made of ``__init__`` with the parameters ``input`` and ``classes`` among its own, of ``_fit`` and of
-    ``_map``.
+    No map is returned whose objective (the likelihood, or whatever its method minimises) is worse than that of
+    predictions as they are: a search that ends so leaves them unchanged, with a `CalibrationWarning`. This compares
+    values of the observations of the fit; on others a map may still be worse than none.
+
+    A subclass is made of ``__init__`` with the parameters ``input`` and ``classes`` among its own, of ``_fit``, of
+    ``_map``, and where its maps include one that changes nothing, of ``_leave_unchanged``.
 
     Attributes
     ----------
     keeps_ranking : bool
         Class attribute: whether the order of the classes of an observation, and thus the accuracy, stays the same.
     classes_ : array of shape (n_classes,)
-        The label of each column of `predict_proba`.
+        The label of each column of `predict_proba`: sorted, as in scikit-learn, whatever the order of ``classes``.
+        Labels that cannot be compared, such as numbers and texts, stay in their order.
+    columns_ : array of shape (n_classes,)
+        Where each of these labels stands in ``classes`` or among the columns of X.
+    unchanged_ : bool
+        Whether the fitted map leaves predictions as they are, because the method found no better one.
     n_features_in_ : int
         Number of columns of X; 1 for the probability of the positive class.
     feature_names_in_ : array of shape (n_classes,)
@@ -61,7 +72,9 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
     classes: Any
 
     @abstractmethod
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None) -> None:
+    def _fit(
+        self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None
+    ) -> Objective | None:
         """Find the map.
 
         Parameters
@@ -73,6 +86,14 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
         weight : array of shape (n_samples,) or None
             Positive weights; observations of weight 0 have been dropped.
 
+        Returns
+        -------
+        Objective or None
+            What the method minimises, at the map that was found and at predictions as they are; None if its maps do not
+            include the one that changes nothing.
+
+        Notes
+        -----
         What is found is kept in attributes that end with an underscore: arrays, numbers, texts, None, and lists and
         dictionaries of such. All of them are saved.
         """
@@ -80,6 +101,16 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
     @abstractmethod
     def _map(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return recalibrated probabilities ``(n_samples, n_classes)`` of predictions on the scale of the method."""
+
+    def _leave_unchanged(self, n_classes: int) -> None:
+        """Set what `_fit` finds to the map that changes nothing; for methods whose `_fit` returns an objective.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes.
+        """
+        raise NotImplementedError
 
     def _validate(self) -> None:
         """Raise TypeError or ValueError for a parameter of the method."""
@@ -142,13 +173,21 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
         if weight is not None and not weight.all():
             used = weight > 0
             values, outcome, weight = values[used], outcome[used], weight[used]
-        self.classes_ = data.classes
+        self.classes_, self.columns_ = data.classes, data.columns
         self.n_features_in_ = data.n_columns
         if data.names is not None:
             self.feature_names_in_ = np.array(data.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._fit(on_scale(values, self.input, self._scale), outcome, weight)
+        self.unchanged_ = False
+        objective = self._fit(on_scale(values, self.input, self._scale), outcome, weight)
+        if objective is not None and objective.is_worse:
+            self._leave_unchanged(values.shape[1])
+            self.unchanged_ = True
+            warn_user(
+                f"{type(self).__name__} found no map with a smaller objective than predictions as they are "
+                f"({objective.found:.4g} and {objective.unchanged:.4g}), so that it leaves them unchanged."
+            )
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
@@ -177,7 +216,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
         """Return new predictions on the scale of the method; refuse those that differ from the ones of `fit`."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
-        values, found = read_new(X, self.classes_, names, self.input)
+        values, found = read_new(X, self.classes_, self.columns_, names, self.input)
         if found != self.n_features_in_:
             msg = (
                 f"X has {found} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from caltest.predictions._validation import validate_choice
 from caltest.recalibration._base import Recalibrator
-from caltest.recalibration._event_logarithms import class_logarithms, event_logarithms
-from caltest.recalibration._logistic_regression import fit_logistic
+from caltest.recalibration._event_logarithms import class_logarithms, event_logarithms, n_functions
+from caltest.recalibration._logistic_regression import fit_logistic, log_loss
+from caltest.recalibration._objective import Objective
 from caltest.recalibration._one_vs_rest import complete, normalise
 from caltest.recalibration._platt_scaling import platt_targets
 
@@ -96,28 +97,38 @@ class BetaCalibration(Recalibrator):
     def _validate(self) -> None:
         validate_choice(self.parameters, "parameters", ("abm", "am", "ab"))
 
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> None:
+    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> Objective:
         each = np.ones(len(outcome)) if weight is None else weight
-        found = []
+        found, losses = [], np.zeros(2)
         for k, event, rest in class_logarithms(values):
             label = outcome == k
-            fitted = None
+            target, fitted = label.astype(np.float64), None
             if label.any() and not label.all():
-                fitted = self._best(event, rest, label.astype(np.float64), each)
-            found.append(self._best(event, rest, platt_targets(label, each), each) if fitted is None else fitted)
+                fitted = self._best(event, rest, target, each)
+            if fitted is None:
+                target = platt_targets(label, each)
+                fitted = self._best(event, rest, target, each)
+            parameters, loss = fitted or (np.full(3, np.nan), np.nan)
+            found.append(parameters)
+            losses += loss, log_loss(event, rest, target, each)
         self.a_, self.b_, self.c_ = np.array(found).T
+        return Objective(*losses)
 
-    def _best(self, event: Floats, rest: Floats, target: Floats, weight: Floats) -> Floats | None:
-        """Return a, b and c of greatest likelihood; None if no finite ones have it."""
+    def _leave_unchanged(self, n_classes: int) -> None:
+        size = n_functions(n_classes)
+        self.a_, self.b_, self.c_ = np.ones(size), np.ones(size), np.zeros(size)
+
+    def _best(self, event: Floats, rest: Floats, target: Floats, weight: Floats) -> tuple[Floats, float] | None:
+        """Return a, b and c of greatest likelihood, and the mean log loss there; None if no finite ones have it."""
         directions = _DIRECTIONS[self.parameters]
         features = np.column_stack([event, -rest, np.ones(len(event))]) @ directions.T
         slopes = [j for j, direction in enumerate(directions) if direction[:2].any()]
         always = [j for j in range(len(directions)) if j not in slopes]
-        best, least = np.zeros(3), np.inf
+        best, least = np.zeros(3), float(np.log(2.0))  # a = b = c = 0
         for used in _faces(slopes):
             columns = [*used, *always]
             if not columns:
-                continue  # a = b = c = 0, which any other is at least as good as
+                continue
             try:
                 coef, loss = fit_logistic(features[:, columns], target, weight)
             except ValueError:
@@ -126,7 +137,7 @@ class BetaCalibration(Recalibrator):
                 best, least = coef @ directions[columns], loss
                 if len(used) == len(slopes):
                     break  # the free maximum is allowed
-        return best
+        return best, least
 
     def _map(self, values: NDArray[Any]) -> NDArray[Any]:
         from scipy.special import expit

@@ -1,4 +1,4 @@
-"""Predictions and labels of a recalibration method: arrays whose columns are in the order of the classes."""
+"""Predictions and labels of a recalibration method: arrays whose columns are in the order of the sorted classes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ class TrainingData:
     outcome : array of shape (n_samples,)
         Class indices.
     classes : array of shape (n_classes,)
-        The label of each column.
+        The label of each column, sorted, as those of scikit-learn's classifiers.
+    columns : array of shape (n_classes,)
+        The position of each class among the labels as they were passed.
     names : list of str or None
         The name of the column of each class; None where columns have no names of text.
     n_columns : int
@@ -40,6 +42,7 @@ class TrainingData:
     values: NDArray[Any]
     outcome: NDArray[np.int64]
     classes: NDArray[Any]
+    columns: NDArray[np.int64]
     names: list[str] | None
     n_columns: int
 
@@ -86,27 +89,58 @@ def read_training(X: Any, y: Any, classes: Sequence[Any] | None, kind: str) -> T
         raise ValueError(msg)
     names = list(problem.names.values()) if is_frame(from_arrow(X)) else []
     texts = bool(names) and all(isinstance(name, str) for name in names)
-    return TrainingData(values, outcome, _as_array(labels), names if texts else None, _n_columns(given))
+    columns = _sorted_positions(list(labels))
+    if len(names) == len(columns):
+        names = [names[place] for place in columns]
+    return TrainingData(
+        values=_in_order(values, columns),
+        outcome=np.argsort(columns)[outcome],
+        classes=_as_array([list(labels)[place] for place in columns]),
+        columns=columns,
+        names=names if texts else None,
+        n_columns=_n_columns(given),
+    )
 
 
 def read_new(
     X: Any,  # noqa: N803
     classes: NDArray[Any],
+    columns: NDArray[np.int64],
     names: NDArray[Any] | None,
     kind: str,
 ) -> tuple[NDArray[Any], int]:
-    """Return predictions ``(n_samples, n_classes)``, by name where columns have names, and the number of columns."""
-    table = from_arrow(X)
+    """Return predictions ``(n_samples, n_classes)``, by name where columns have names, and the number of columns.
+
+    Columns of the result are in the order of ``classes``; those without names are taken in the order of the labels as
+    they were passed to `read_training`.
+    """
+    table, passed = from_arrow(X), np.argsort(columns)  # the place of each passed label among the sorted ones
+    if names is not None and len(names) == len(passed):
+        names = names[passed]
     with as_in_fit():
         own = names_of(table) if is_frame(table) else []
         if names is not None and set(own) == set(names.tolist()) and len(own) == len(names):
             given = read_columns(table, [own.index(name) for name in names.tolist()])
             given = read_problem({}, {"y_prob": _wide(given, kind)}).probs["y_prob"]
         elif len(own) > 1:
-            given = read_problem({}, {"y_prob": table}, classes.tolist()).probs["y_prob"]
+            given = read_problem({}, {"y_prob": table}, classes[passed].tolist()).probs["y_prob"]
         else:
             given = read_problem({}, {"y_prob": _wide(X, kind)}).probs["y_prob"]
-        return validate_predictions(given, kind), _n_columns(given)
+        values = validate_predictions(given, kind)
+    return _in_order(values, columns) if values.shape[1] == len(columns) else values, _n_columns(given)
+
+
+def _sorted_positions(labels: list[Any]) -> NDArray[np.int64]:
+    """Return the positions of the labels in sorted order; labels that cannot be compared stay where they are."""
+    try:
+        return np.array(sorted(range(len(labels)), key=labels.__getitem__), dtype=np.int64)
+    except TypeError:
+        return np.arange(len(labels), dtype=np.int64)
+
+
+def _in_order(values: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:
+    """Return the columns in an order; the values themselves if they are in this order."""
+    return values if (np.diff(columns) > 0).all() else np.ascontiguousarray(values[:, columns])
 
 
 def _n_columns(given: Any) -> int:

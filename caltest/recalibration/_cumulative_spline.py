@@ -58,6 +58,14 @@ class CumulativeSpline:
         """Return the values at the knots, ``(n_knots,)``, of the spline that fits ``height (n,)`` best."""
         return np.linalg.solve(self.triangular, self.projection(height))
 
+    def distance(self, height: Floats, knots: Floats) -> float:
+        """Return the sum of squares between ``height (n,)`` and the spline with the values ``knots (n_knots,)``.
+
+        A part that is the same for all splines is left out.
+        """
+        target = self.projection(height)
+        return float(np.square(self.triangular @ knots - target).sum() - target @ target)
+
     def projection(self, height: Floats) -> Floats:
         """Return the coordinates of ``height`` in the column space of A, ``(n_knots,)``."""
         return (height if self.root_weight is None else height * self.root_weight) @ self.orthogonal

@@ -35,6 +35,11 @@ def event_logarithms(prob: NDArray[Any]) -> Iterator[tuple[slice, Floats, Floats
         yield rows, np.log(np.maximum(part, FLOOR)), np.log(np.maximum(rest, FLOOR))
 
 
+def n_functions(n_classes: int) -> int:
+    """Return the number of classes that have a function: two classes need one."""
+    return n_classes if n_classes > 2 else 1
+
+
 def class_logarithms(prob: NDArray[Any]) -> Iterator[tuple[int, Floats, Floats]]:
     r"""Yield the same for each class that has a function: all, or the second of two.
 

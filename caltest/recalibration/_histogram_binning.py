@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from caltest.predictions._partitions import EqualWidth, Partition
 from caltest.predictions._validation import SeedLike, validate_choice, validate_count, validate_rng
+from caltest.recalibration._objective import Objective
 from caltest.recalibration._one_vs_rest import Map, OneVsRest, normalise
 from caltest.recalibration._steps import evaluate_steps, fit_steps, mean_steps, validate_cells
 
@@ -116,7 +117,7 @@ class HistogramBinning(OneVsRest):
             event = np.zeros(values.shape, dtype=bool)
             event[np.arange(len(values)), outcome] = True
             each = None if weight is None else np.repeat(weight, values.shape[1])
-            self.maps_ = [self._fit_map(values.ravel(), event.ravel(), each)]
+            self.maps_ = [self._fit_map(values.ravel(), event.ravel(), each)[0]]
             return
         if self.kind == "bootstrap":
             rng, n = validate_rng(self.rng), len(values)
@@ -133,13 +134,16 @@ class HistogramBinning(OneVsRest):
         found = self._evaluate(self.maps_[0], values.ravel()).reshape(values.shape)
         return normalise(found.astype(values.dtype, copy=False))
 
-    def _fit_map(self, score: NDArray[Any], event: NDArray[np.bool_], weight: Floats | None) -> Map:
+    def _fit_map(
+        self, score: NDArray[Any], event: NDArray[np.bool_], weight: Floats | None
+    ) -> tuple[Map, Objective | None]:
         if self.kind != "bootstrap":
-            return fit_steps(self._cells, score, event.astype(np.float64), weight)
+            return fit_steps(self._cells, score, event.astype(np.float64), weight), None
         each = np.ones(len(score)) if weight is None else weight
         order = np.lexsort((each, event, score))
         columns = score[order], event[order].astype(np.float64), each[order]
-        return mean_steps([fit_steps(self._cells, *(np.repeat(one, n) for one in columns)) for n in self._drawn])
+        steps = [fit_steps(self._cells, *(np.repeat(one, n) for one in columns)) for n in self._drawn]
+        return mean_steps(steps), None
 
     @property
     def _cells(self) -> Partition:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.recalibration._objective import Objective
 from caltest.recalibration._one_vs_rest import Map, OneVsRest
 
 
@@ -64,11 +65,21 @@ class IsotonicCalibration(OneVsRest):
         self.input = input
         self.classes = classes
 
-    def _fit_map(self, score: NDArray[Any], event: NDArray[np.bool_], weight: NDArray[np.float64] | None) -> Map:
+    def _fit_map(
+        self, score: NDArray[Any], event: NDArray[np.bool_], weight: NDArray[np.float64] | None
+    ) -> tuple[Map, Objective]:
         from sklearn.isotonic import IsotonicRegression
 
-        fitted = IsotonicRegression(out_of_bounds="clip").fit(score.astype(np.float64), event, weight)
-        return fitted.X_thresholds_, fitted.y_thresholds_
+        order = np.argsort(score)  # sorted ones are fitted and evaluated in less time
+        ordered, label = score[order].astype(np.float64), event[order].astype(np.float64)
+        share = None if weight is None else weight[order]
+        fitted = IsotonicRegression(out_of_bounds="clip").fit(ordered, label, share)
+        found = fitted.X_thresholds_, fitted.y_thresholds_
+        losses = [
+            float(np.average(np.square(value - label), weights=share))
+            for value in (self._evaluate(found, ordered), ordered)
+        ]
+        return found, Objective(*losses)
 
     def _evaluate(self, fitted: Map, score: NDArray[Any]) -> NDArray[np.float64]:
         return np.interp(score, *fitted)

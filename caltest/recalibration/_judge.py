@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from caltest.comparison._difference import DifferenceResult, difference_result, groups_of
 from caltest.comparison._u_statistics import Differences, terms_of
 from caltest.estimation._l2_interval import interval_of_sample
+from caltest.estimation._observation_scores import accuracy_of, brier_of, log_of, mean_of
 from caltest.estimation._score_decomposition import decomposition_of_sample
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Confidence
 from caltest.predictions._sample import induce
-from caltest.recalibration._automatic_calibration import log_scores, right_labels
 from caltest.recalibration._study_entries import JudgedFold
 from caltest.resampling import Consistency
 from caltest.results import Note
@@ -75,9 +75,7 @@ class Judge:
             decomposition_of_sample(scored, score, lens=confidence, lens_name=lens_name(confidence, self.classes))
             for score in ("brier", "log")
         )
-        lost, weight = log_scores(prob, outcome), design["weight"]
-        squares = np.square(prob).sum(axis=1) - 2 * prob[np.arange(len(outcome)), outcome] + 1.0
-        two = 2.0 if prob.shape[1] == 2 else 1.0  # as `brier_score`
+        lost, weight = log_of(prob, outcome), design["weight"]
         interval = interval_of_sample(
             sample,
             self.partition,
@@ -90,9 +88,9 @@ class Judge:
             n_samples=len(outcome),
             tests=tuple(tests),
             miscalibration=interval,
-            accuracy=float(np.average(right_labels(prob, outcome), weights=weight)),
-            brier=float(np.average(squares, weights=weight)) / two,
-            log=float(np.average(lost, weights=weight)),
+            accuracy=mean_of(accuracy_of(prob, outcome), weight),
+            brier=mean_of(brier_of(prob, outcome), weight),
+            log=mean_of(lost, weight),
             brier_parts=brier,
             log_parts=log,
             n_impossible=int(np.isinf(lost).sum()),

@@ -9,12 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.recalibration import _newton
+from caltest.recalibration._blas import one_blas_thread
 from caltest.recalibration._logits import blocks, softmax_in_place
 
 MOST_BY_NEWTON = 600
 """Of more parameters than these the maximum is found by L-BFGS instead of Newton's method."""
 
-_DECREMENT, _MAX_STEPS, _HALVINGS = 1e-22, 100, 40  # of Newton's method: squared length of a step in the Hessian
+SEPARATED = 1e-6
+"""Where the loss is below this many nats per observation, the labels are separated and the search ends."""
+
+_DECREMENT = 1e-22  # of Newton's method: squared length of the last step in the Hessian
 _DAMPING = 1e-10  # of the mean curvature, in directions in which the map does not change
 _GRADIENT, _MAX_ITERATIONS = 1e-6, 1000  # of L-BFGS; a standard error is 1 / sqrt(n_samples) in these units
 
@@ -99,35 +104,23 @@ class LinearMap:
                 for j in range(k):
                     part = slice(j * (k + 1), (j + 1) * (k + 1))
                     found[part, part] += x.T @ (x * (share * prob[:, j : j + 1]))
-            found -= terms.T @ (terms * share)
+            terms *= np.sqrt(share)
+            found -= terms.T @ terms  # of a matrix with itself NumPy computes one half only
         found[np.diag_indices(theta.size)] += 2 * self.penalty
         return found
 
-    def minimise(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the parameters of the smallest loss, from a start."""
-        exact = theta.size <= MOST_BY_NEWTON and self.logits.dtype == np.float64
-        return self._by_newton(theta) if exact else self._by_lbfgs(theta)
+    def minimise(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        """Return the parameters of the smallest loss, from a start, and the loss there."""
+        if theta.size > MOST_BY_NEWTON or self.logits.dtype != np.float64:
+            return self._by_lbfgs(theta)
+        with one_blas_thread():
+            return _newton.minimise(self, theta, decrement=_DECREMENT, enough=SEPARATED)
 
-    def _by_newton(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        loss, gradient = self.loss_and_gradient(theta)
-        for _ in range(_MAX_STEPS):
-            hessian = self.hessian(theta)
-            hessian[np.diag_indices(theta.size)] += _DAMPING * max(np.trace(hessian) / theta.size, 1e-300)
-            step = np.linalg.solve(hessian, gradient)
-            decrement = float(gradient @ step)
-            for halving in range(_HALVINGS):
-                tried = theta - step / 2**halving
-                new_loss, new_gradient = self.loss_and_gradient(tried)
-                if new_loss <= loss - 1e-4 * decrement / 2**halving or decrement < 1e-13:  # below it: rounding
-                    break
-            else:
-                break
-            theta, loss, gradient = tried, new_loss, new_gradient
-            if decrement < _DECREMENT:
-                break
-        return theta
+    def newton_step(self, theta: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what Newton's method subtracts from the parameters, ``(n_parameters,)``."""
+        return _newton.solve_damped(self.hessian(theta), gradient, _DAMPING)
 
-    def _by_lbfgs(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _by_lbfgs(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
         """Search in parameters that have unit curvature at the start, w and b of a class being uncorrelated there."""
         from scipy.optimize import minimize
 
@@ -153,7 +146,8 @@ class LinearMap:
             "maxiter": _MAX_ITERATIONS,
             "maxfun": _MAX_ITERATIONS,
         }
-        return inner(minimize(function, start, jac=True, method="L-BFGS-B", options=options).x)
+        found = minimize(function, start, jac=True, method="L-BFGS-B", options=options)
+        return inner(found.x), float(found.fun)
 
     def _curvatures(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
         """Return roots of curvatures of weights and intercepts, and the centres of logits for each class."""

@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._class_columns import show_labels
+from caltest.predictions._validation import SeedLike, validate_rng
 from caltest.recalibration._base import Recalibrator
-from caltest.recalibration._linear_map import LinearMap, linear_scores
+from caltest.recalibration._linear_map import SEPARATED, LinearMap, linear_scores
 from caltest.recalibration._logits import blocks, softmax_in_place
+from caltest.recalibration._objective import Objective
 from caltest.recalibration._ridge import cross_validated_scores, odir_penalty, tempered_start, validate_ridge
 from caltest.recalibration._temperature import likely_temperature
 from caltest.results._warnings import warn_user
 
 RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0)
-_SEPARATED = 1e-6  # nats per observation
 _EXTREME = 10.0  # times the factor of temperature scaling, and units of the logit (odds of 20,000 to 1)
 
 
@@ -28,22 +29,26 @@ class LinearScaling(Recalibrator):
     _diagonal: ClassVar[bool] = False
 
     ridge: float | Sequence[float]
+    rng: SeedLike
 
     def __init__(
         self,
         ridge: float | Sequence[float] = RIDGES,
         *,
+        rng: SeedLike = 0,
         input: str = "probabilities",  # noqa: A002
         classes: Sequence[Any] | None = None,
     ) -> None:
         self.ridge = ridge
+        self.rng = rng
         self.input = input
         self.classes = classes
 
     def _validate(self) -> None:
         validate_ridge(self.ridge)
+        validate_rng(self.rng)
 
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None) -> None:
+    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None) -> Objective:
         ridges, (n_samples, n_classes) = validate_ridge(self.ridge), values.shape
         self.refuse_absent_classes(outcome)
         n_parameters = 2 * n_classes if self._diagonal else n_classes * (n_classes + 1)
@@ -54,11 +59,13 @@ class LinearScaling(Recalibrator):
             )
             raise ValueError(msg)
         weight = np.ones(n_samples) if weight is None else weight
-        inverse = 1 / likely_temperature(values, outcome, weight)[0]
+        inverse = 1 / likely_temperature(values, outcome, weight).temperature
         self.ridge_, self.ridge_scores_ = ridges[0], None
         worse = ""
         if len(ridges) > 1:
-            found, tempered = cross_validated_scores(values, outcome, weight, ridges, diagonal=self._diagonal)
+            found, tempered = cross_validated_scores(
+                values, outcome, weight, ridges, diagonal=self._diagonal, rng=self.rng
+            )
             self.ridge_ = ridges[int(np.argmin(found))]  # the first of equal ones is the largest
             self.ridge_scores_ = np.array([found[ridges.index(ridge)] for ridge in self._listed()])
             if found.min() > tempered:
@@ -68,22 +75,28 @@ class LinearScaling(Recalibrator):
                 )
         penalty = odir_penalty(n_classes, self.ridge_, diagonal=self._diagonal)
         likelihood = LinearMap(values, outcome, weight / weight.sum(), penalty, self._diagonal)
-        theta = likelihood.minimise(tempered_start(n_classes, inverse, diagonal=self._diagonal))
+        theta, loss = likelihood.minimise(tempered_start(n_classes, inverse, diagonal=self._diagonal))
         table = theta.reshape(2, -1) if self._diagonal else theta.reshape(n_classes, -1)
         self.weights_: NDArray[np.float64] = table[0] if self._diagonal else table[:, :-1].copy()
         intercept = table[1] if self._diagonal else table[:, -1]
         self.intercept_: NDArray[np.float64] = intercept - intercept.mean()  # a number for all classes means nothing
         spread = values.std(axis=0, dtype=np.float64)
-        doubt = self._separation(likelihood.loss_and_gradient(theta)[0], inverse, spread) or worse
+        doubt = self._separation(loss, inverse, spread) or worse
         if doubt:
             warn_user(f"{type(self).__name__} {doubt}. Fit on more observations, or use TemperatureScaling.")
+        unchanged = tempered_start(n_classes, 1.0, diagonal=self._diagonal)
+        return Objective(loss, likelihood.loss_and_gradient(unchanged)[0])
+
+    def _leave_unchanged(self, n_classes: int) -> None:
+        self.weights_ = np.ones(n_classes) if self._diagonal else np.eye(n_classes)
+        self.intercept_ = np.zeros(n_classes)
 
     def _separation(self, loss: float, usual: float, spread: NDArray[np.float64]) -> str:
         """Return how the labels are separated, wholly or those of one class; empty if they are not."""
-        if loss < _SEPARATED:
+        if loss < SEPARATED:
             return (
-                "separates all labels, so that the likelihood has no maximum: the search stopped where it no longer "
-                "changes, and predictions are nearly 0 and 1"
+                "separates all labels, so that the likelihood has no maximum: the map is the first one of the search "
+                f"whose mean log score is below {SEPARATED:.0e} nats, and predicts nearly 0 and 1"
             )
         own = np.abs(self.weights_ if self._diagonal else np.diag(self.weights_))
         worst = int(own.argmax())
@@ -118,12 +131,13 @@ class VectorScaling(LinearScaling):
 
     The likelihood is maximised, with :math:`\lambda / K \cdot \sum_k b_k^2` subtracted from its mean logarithm, by
     Newton's method up to 300 classes, and by L-BFGS with exact gradients above. With several ridges the one with the
-    largest likelihood of held-out observations is taken; the five folds depend on the observations and not on their
-    order: those of each class are sorted by the logit of their label and dealt out in turn.
+    largest likelihood of held-out observations is taken, in five random folds that have equal shares of each class and
+    do not depend on the order of the observations.
 
-    The factors have no ridge, as in the papers: if every label can be separated, the maximum is at infinity; the search
-    stops where the likelihood no longer changes, with a `CalibrationWarning`. If the labels of one class only can be
-    separated, its factor is very large, which new observations that contradict it punish severely; this happens with
+    The factors have no ridge, as in the papers: if every label can be separated, the maximum is at infinity. Then the
+    map is the first one of the search whose mean log score is below 1e-6 nats, with a `CalibrationWarning`; where
+    already a temperature separates the labels, it is that of `TemperatureScaling`. If the labels of one class only can
+    be separated, its factor is very large, which new observations that contradict it punish severely; this happens with
     predictions of exactly 0 and 1. A `CalibrationWarning` names the class if its factor is more than 10 times that of
     temperature scaling; if none is, but ridges are compared and held-out observations are predicted worse, it says so.
 
@@ -131,6 +145,8 @@ class VectorScaling(LinearScaling):
     ----------
     ridge : float or sequence of float
         The ridge :math:`\lambda` of the intercepts; several to choose from by cross-validation.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness of the folds that compare ridges; 0 by default, so that a fit can be repeated.
     input : {"probabilities", "logits"}
         What X holds.
     classes : sequence, optional
@@ -180,10 +196,12 @@ class VectorScaling(LinearScaling):
         self,
         ridge: float | Sequence[float] = 0.0,
         *,
+        rng: SeedLike = 0,
         input: str = "probabilities",  # noqa: A002
         classes: Sequence[Any] | None = None,
     ) -> None:
         self.ridge = ridge
+        self.rng = rng
         self.input = input
         self.classes = classes
 
@@ -200,10 +218,10 @@ class MatrixScaling(LinearScaling):
 
     The problem is convex. Up to 24 classes its minimum is found by Newton's method to rounding, so that the map does
     not depend on the order of the observations; above, by L-BFGS with exact gradients. With several ridges the one with
-    the largest likelihood of held-out observations is taken; the five folds depend on the observations and not on their
-    order. As in the paper the ridge is not scaled with the logits: logits times a number are fitted differently unless
-    the ridge is 0. The authors' program subtracts the last row of W from the others before it squares them, which makes
-    the last class special; here all classes are alike.
+    the largest likelihood of held-out observations is taken, in random folds as in `VectorScaling`. As in the paper the
+    ridge is not scaled with the logits: logits times a number are fitted differently unless the ridge is 0. The
+    authors' program subtracts the last row of W from the others before it squares them, which makes the last class
+    special; here all classes are alike.
 
     With probabilities as input the logits are their logarithms, and the method is `DirichletCalibration`.
 
@@ -211,6 +229,8 @@ class MatrixScaling(LinearScaling):
     ----------
     ridge : float or sequence of float
         The ridge :math:`\lambda`; several to choose from by cross-validation, 0.1 to 1000 by default.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness of the folds that compare ridges; 0 by default, so that a fit can be repeated.
     input : {"probabilities", "logits"}
         What X holds.
     classes : sequence, optional
@@ -270,6 +290,8 @@ class DirichletCalibration(LinearScaling):
     ----------
     ridge : float or sequence of float
         The ridge :math:`\lambda`; several to choose from by cross-validation, 0.1 to 1000 by default.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness of the folds that compare ridges; 0 by default, so that a fit can be repeated.
     input : {"probabilities", "logits"}
         What X holds.
     classes : sequence, optional
@@ -302,10 +324,10 @@ class DirichletCalibration(LinearScaling):
     --------
     >>> import caltest
     >>> from caltest.recalibration import DirichletCalibration
-    >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
-    >>> fitted = DirichletCalibration(ridge=(1.0, 10.0, 100.0)).fit(y_prob["logistic_regression"], y_true)
-    >>> fitted.ridge_, fitted.ridge_scores_.round(4).tolist()
-    (10.0, [0.1431, 0.1393, 0.143])
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> fitted = DirichletCalibration(ridge=(1.0, 10.0, 100.0)).fit(y_prob[:3000], y_true[:3000])
+    >>> fitted.ridge_, fitted.ridge_scores_.round(3).tolist()
+    (10.0, [0.209, 0.204, 0.204])
     """
 
     _scale: ClassVar[str] = "log-probabilities"

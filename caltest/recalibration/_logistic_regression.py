@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-_STEPS = 100
-_HALVINGS = 30
-_TOLERANCE = 1e-10
+from caltest.recalibration import _newton
+
+_DECREMENT, _SEPARATED = 1e-21, 1e-9
 
 Floats = NDArray[np.float64]
 
@@ -33,29 +33,37 @@ def fit_logistic(features: Floats, target: Floats, weight: Floats) -> tuple[Floa
     """
     scale = np.abs(features).max(axis=0)
     scale[scale == 0] = 1.0
-    x = features / scale
-    w = weight / weight.sum()
-    coef = np.zeros(x.shape[1])
-    loss, z = np.log(2.0), np.zeros(len(x))
-    for _ in range(_STEPS):
-        p = _expit(z)
-        gradient = (w * (p - target)) @ x
-        hessian = (x * (w * p * (1 - p))[:, None]).T @ x
-        step = np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0]
-        decrease = float(gradient @ step)
-        if decrease <= _TOLERANCE**2 * max(loss, _TOLERANCE):
-            break
-        for _ in range(_HALVINGS):
-            trial = x @ (coef - step)
-            below = float(w @ (np.logaddexp(0.0, trial) - target * trial))
-            if below <= loss - 1e-4 * decrease or decrease < 1e-15:
-                break
-            step, decrease = step / 2, decrease / 2
-        coef, loss, z = coef - step, below, trial
-        if loss < 1e-9 and np.isin(target, (0.0, 1.0)).all():
-            msg = "the labels are separated by the predictions."
-            raise ValueError(msg)
+    problem = _Likelihood(features / scale, target, weight / weight.sum())
+    coef, loss = _newton.minimise(problem, np.zeros(features.shape[1]), decrement=_DECREMENT, enough=_SEPARATED)
+    if loss < _SEPARATED and np.isin(target, (0.0, 1.0)).all():
+        msg = "the labels are separated by the predictions."
+        raise ValueError(msg)
     return coef / scale, loss
+
+
+def log_loss(event: Floats, rest: Floats, target: Floats, weight: Floats) -> float:
+    r"""Return the same loss of probabilities p, given by :math:`\log p` and :math:`\log(1 - p)`."""
+    return -float(weight @ (rest + target * (event - rest))) / float(weight.sum())
+
+
+class _Likelihood:
+    """The loss with its derivatives; weights sum to 1."""
+
+    def __init__(self, features: Floats, target: Floats, weight: Floats) -> None:
+        self._features, self._target, self._weight = features, target, weight
+        self._prob = np.empty(0)
+
+    def loss_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
+        score = self._features @ theta
+        self._prob = _expit(score)
+        gradient = (self._weight * (self._prob - self._target)) @ self._features
+        return float(self._weight @ (np.logaddexp(0.0, score) - self._target * score)), gradient
+
+    def newton_step(self, theta: Floats, gradient: Floats) -> Floats:
+        """Return the step at the parameters for which the loss was computed last."""
+        curvature = self._weight * self._prob * (1 - self._prob)
+        hessian = (self._features * curvature[:, None]).T @ self._features
+        return np.asarray(np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0], dtype=np.float64)
 
 
 def _expit(z: Floats) -> Floats:

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
+from caltest.estimation._observation_scores import log_of
 from caltest.predictions._validation import SeedLike, validate_count, validate_number, validate_rng
 from caltest.recalibration._base import Recalibrator
-from caltest.recalibration._logits import blocks, softmax_in_place
-from caltest.recalibration._ridge import observation_order
+from caltest.recalibration._choice_folds import observation_order
+from caltest.recalibration._logits import blocks, softmax, softmax_in_place
+from caltest.recalibration._objective import Objective
 
 
 class NetworkScaling(Recalibrator):
@@ -107,7 +109,7 @@ class NetworkScaling(Recalibrator):
         validate_number(self.ridge, "ridge", 0.0)
         validate_rng(self.rng)
 
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None) -> None:
+    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None) -> Objective:
         self.refuse_absent_classes(outcome)
         order = observation_order(values, outcome)
         values, outcome = values[order].astype(np.float64), outcome[order]
@@ -129,6 +131,17 @@ class NetworkScaling(Recalibrator):
             last, intercept = self.coefs_[1], self.intercepts_[1]
             self.coefs_ = [self.coefs_[0], np.column_stack([np.zeros_like(last), last])]
             self.intercepts_ = [self.intercepts_[0], np.append(0.0, intercept)]
+        share = None if weight is None else weight[order]
+        found, unchanged = (
+            float(np.average(log_of(prob, outcome), weights=share)) for prob in (self._map(values), softmax(values))
+        )
+        return Objective(found, unchanged)
+
+    def _leave_unchanged(self, n_classes: int) -> None:
+        """Set two units for each class, the positive and the negative part of its logit."""
+        one, nothing = np.eye(n_classes), np.zeros(n_classes)
+        self.coefs_ = [np.hstack([one, -one]), self.spread_ * np.vstack([one, -one])]
+        self.intercepts_ = [np.zeros(2 * n_classes), nothing]
 
     def _map(self, values: NDArray[Any]) -> NDArray[Any]:
         found = np.empty_like(values)

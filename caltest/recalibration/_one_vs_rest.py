@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 
 from caltest.recalibration._base import Recalibrator
 from caltest.recalibration._logits import blocks
+from caltest.recalibration._objective import Objective
 
 _COLUMNS = 16  # columns that are copied together, so that memory is read in order
 
 Map = tuple[NDArray[Any], NDArray[Any]]
+
+UNCHANGED: Map = (np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+"""Scores and values, between which a function is linear, of the function that changes nothing."""
 
 
 class OneVsRest(Recalibrator):
@@ -34,15 +38,27 @@ class OneVsRest(Recalibrator):
     maps_: list[Map]
 
     @abstractmethod
-    def _fit_map(self, score: NDArray[Any], event: NDArray[np.bool_], weight: NDArray[np.float64] | None) -> Map:
-        """Return the function, as a pair of arrays, that fits the event of probability ``score (n_samples,)``."""
+    def _fit_map(
+        self, score: NDArray[Any], event: NDArray[np.bool_], weight: NDArray[np.float64] | None
+    ) -> tuple[Map, Objective | None]:
+        """Return the function, as a pair of arrays, that fits the event of probability ``score (n_samples,)``.
+
+        Second is what it minimises; None if the functions of the method do not include the one that changes nothing.
+        """
 
     @abstractmethod
     def _evaluate(self, fitted: Map, score: NDArray[Any]) -> NDArray[np.float64]:
         """Return a fitted function at ``score (n_samples,)``."""
 
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None) -> None:
-        self.maps_ = [self._fit_map(score, outcome == k, weight) for k, score in self._scores(values)]
+    def _fit(
+        self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None
+    ) -> Objective | None:
+        found = [self._fit_map(score, outcome == k, weight) for k, score in self._scores(values)]
+        self.maps_ = [fitted for fitted, _ in found]
+        return Objective.sum(objective for _, objective in found)
+
+    def _leave_unchanged(self, n_classes: int) -> None:
+        self.maps_ = [UNCHANGED] * len(self.maps_)
 
     def _map(self, values: NDArray[Any]) -> NDArray[Any]:
         found = np.empty(values.shape, dtype=values.dtype)

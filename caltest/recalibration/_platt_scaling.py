@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.recalibration._base import Recalibrator
-from caltest.recalibration._event_logarithms import class_logarithms, event_logarithms
-from caltest.recalibration._logistic_regression import fit_logistic
+from caltest.recalibration._event_logarithms import class_logarithms, event_logarithms, n_functions
+from caltest.recalibration._logistic_regression import fit_logistic, log_loss
+from caltest.recalibration._objective import Objective
 from caltest.recalibration._one_vs_rest import complete, normalise
 
 Floats = NDArray[np.float64]
@@ -74,13 +75,19 @@ class PlattScaling(Recalibrator):
         self.input = input
         self.classes = classes
 
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> None:
+    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> Objective:
         each = np.ones(len(outcome)) if weight is None else weight
-        found = []
+        found, losses = [], np.zeros(2)
         for k, event, rest in class_logarithms(values):
-            features = np.column_stack([event - rest, np.ones(len(outcome))])
-            found.append(fit_logistic(features, platt_targets(outcome == k, each), each)[0])
+            odds, target = event - rest, platt_targets(outcome == k, each)
+            coef, loss = fit_logistic(np.column_stack([odds, np.ones(len(odds))]), target, each)
+            found.append(coef)
+            losses += loss, log_loss(event, rest, target, each)
         self.slope_, self.intercept_ = np.array(found).T
+        return Objective(*losses)
+
+    def _leave_unchanged(self, n_classes: int) -> None:
+        self.slope_, self.intercept_ = np.ones(n_functions(n_classes)), np.zeros(n_functions(n_classes))
 
     def _map(self, values: NDArray[Any]) -> NDArray[Any]:
         from scipy.special import expit

@@ -1,4 +1,4 @@
-"""Ridge on off-diagonal weights and intercepts, and its choice by cross-validation in folds that need no chance."""
+"""Ridge on off-diagonal weights and intercepts, and its choice by cross-validation."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._validation import validate_number
+from caltest.predictions._validation import SeedLike, validate_number
+from caltest.recalibration._choice_folds import N_FOLDS, stratified_folds
 from caltest.recalibration._linear_map import LinearMap, mean_log_score
 from caltest.recalibration._temperature import likely_temperature
-
-N_FOLDS = 5
-_ALWAYS_FITTED = -1
 
 
 def validate_ridge(ridge: Any) -> tuple[float, ...]:
@@ -46,32 +44,6 @@ def odir_penalty(n_classes: int, ridge: float, *, diagonal: bool) -> NDArray[np.
     return np.column_stack([off_diagonal, of_intercepts]).ravel()
 
 
-def observation_order(logits: NDArray[Any], outcome: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return an order of the observations that depends on neither their own order nor that of the classes.
-
-    They are sorted by the logit of their label relative to the largest one, then by their sorted logits, so that only
-    observations that are alike but for the names of the classes are left in their order.
-    """
-    own = logits[np.arange(len(logits)), outcome]
-    return np.lexsort((*np.sort(logits, axis=1).T, own - logits.max(axis=1)))
-
-
-def balanced_folds(logits: NDArray[Any], outcome: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the fold of each observation: those of each class, sorted, are dealt out in turn.
-
-    The only observation of a class is in no fold, because a map without this class cannot predict it.
-    """
-    order = observation_order(logits, outcome)
-    order = order[np.argsort(outcome[order], kind="stable")]
-    counts = np.bincount(outcome)
-    starts = np.concatenate([[0], np.cumsum(counts)])[:-1]
-    rank = np.arange(len(order)) - starts[outcome[order]]
-    fold = np.empty(len(order), dtype=np.int64)
-    fold[order] = rank % N_FOLDS
-    fold[counts[outcome] == 1] = _ALWAYS_FITTED
-    return fold
-
-
 def cross_validated_scores(
     logits: NDArray[Any],
     outcome: NDArray[np.int64],
@@ -79,12 +51,13 @@ def cross_validated_scores(
     ridges: Sequence[float],
     *,
     diagonal: bool,
+    rng: SeedLike,
 ) -> tuple[NDArray[np.float64], float]:
     """Return the mean negative log-likelihood of held-out observations for each ridge, and of temperature scaling.
 
     Ridges decrease, and each search starts where the one before ended, the first from temperature scaling.
     """
-    fold, total = balanced_folds(logits, outcome), np.zeros(1 + len(ridges))
+    fold, total = stratified_folds(logits, outcome, weight, rng), np.zeros(1 + len(ridges))
     n_classes = logits.shape[1]
     shape = (2, n_classes) if diagonal else (n_classes, n_classes + 1)
     for number in range(N_FOLDS):
@@ -93,12 +66,12 @@ def cross_validated_scores(
             continue
         inside = ~held
         share = weight[inside] / weight[inside].sum()
-        inverse = 1 / likely_temperature(logits[inside], outcome[inside], weight[inside])[0]
+        inverse = 1 / likely_temperature(logits[inside], outcome[inside], weight[inside]).temperature
         theta = tempered_start(n_classes, inverse, diagonal=diagonal)
         for k, ridge in enumerate((None, *ridges)):
             if ridge is not None:
                 penalty = odir_penalty(n_classes, ridge, diagonal=diagonal)
-                theta = LinearMap(logits[inside], outcome[inside], share, penalty, diagonal).minimise(theta)
+                theta, _ = LinearMap(logits[inside], outcome[inside], share, penalty, diagonal).minimise(theta)
             lost = mean_log_score(logits[held], outcome[held], theta.reshape(shape), diagonal=diagonal)
             total[k] += float(weight[held] @ lost)
     total /= max(weight[fold >= 0].sum(), np.finfo(np.float64).tiny)

@@ -18,7 +18,7 @@ from caltest.results._naming import Specification, describe
 if TYPE_CHECKING:
     from caltest.recalibration._base import Recalibrator
 
-_FORMAT, _VERSION = "caltest recalibration map", 1
+_FORMAT, _VERSION = "caltest recalibration map", 2
 _ROOMS = ("statistics", "predictions")
 """Where specifications that are parameters come from."""
 

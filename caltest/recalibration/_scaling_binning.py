@@ -11,6 +11,7 @@ from sklearn.base import clone
 from caltest.predictions._equal_mass import EqualMass
 from caltest.predictions._partitions import Partition
 from caltest.recalibration._base import Recalibrator
+from caltest.recalibration._objective import Objective
 from caltest.recalibration._one_vs_rest import Map, OneVsRest
 from caltest.recalibration._platt_scaling import PlattScaling
 from caltest.recalibration._steps import evaluate_steps, fit_steps, validate_cells
@@ -108,9 +109,11 @@ class ScalingBinning(OneVsRest):
     def _map(self, values: NDArray[Any]) -> NDArray[Any]:
         return super()._map(self.recalibrator_.predict_proba(values))
 
-    def _fit_map(self, score: NDArray[Any], event: NDArray[np.bool_], weight: Floats | None) -> Map:
+    def _fit_map(
+        self, score: NDArray[Any], event: NDArray[np.bool_], weight: Floats | None
+    ) -> tuple[Map, Objective | None]:
         partition = EqualMass(10) if self.partition is None else self.partition
-        return fit_steps(partition, score, score.astype(np.float64), weight)
+        return fit_steps(partition, score, score.astype(np.float64), weight), None
 
     def _evaluate(self, fitted: Map, score: NDArray[Any]) -> Floats:
         return evaluate_steps(fitted, score)

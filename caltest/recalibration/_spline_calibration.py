@@ -12,11 +12,13 @@ from caltest.predictions._lens import Lens
 from caltest.predictions._validation import validate_bool, validate_choice, validate_count
 from caltest.recalibration._cumulative_spline import CumulativeSpline
 from caltest.recalibration._logits import blocks
+from caltest.recalibration._objective import Objective
 from caltest.recalibration._one_vs_rest import Map, OneVsRest, normalise
 from caltest.recalibration._tied_scores import TiedScores
 
 Floats = NDArray[np.float64]
 _ON_LINE = 1e-4
+_ENOUGH = 20  # observations of a score, on average, of which its frequency is used
 
 
 class SplineCalibration(OneVsRest):
@@ -45,8 +47,7 @@ class SplineCalibration(OneVsRest):
     Parameters
     ----------
     n_knots : int
-        Number of knots, at least 2; the tables of the paper have 6, 13 and 14. With fewer distinct scores there are as
-        many knots as scores, and a single score gets the frequency of the event.
+        Number of knots, at least 2; the tables of the paper have 6, 13 and 14.
     target : Lens, optional
         The event. By default each class is one, and rows are divided by their sums. A lens with two outcomes maps one
         probability only: ``Confidence()`` and ``TopRank(r)`` that of the r-th most probable class ("top-r"),
@@ -98,6 +99,10 @@ class SplineCalibration(OneVsRest):
     * It cuts values off at 0 and 1, of which the paper says nothing. About a fifth of the predictions of the bundled
       network then become certain, and in two of five random halves 4 of these were wrong; a single one refutes
       calibration.
+    * Few distinct scores: a spline through fractiles cannot follow frequencies that jump from one score to the next.
+      With at most ``n_knots`` distinct scores each one gets the frequency of its event, which has no more parameters
+      than the spline. With more it does so too if there are 20 observations for each score on average and Akaike's
+      criterion prefers the frequencies: twice the gain in log-likelihood, each frequency and knot costing 2.
     * Tied scores are left in whatever order the sorting has. Here all labels of tied scores count as their mean, and a
       tied score gets the mean of its slopes, so that the order of observations does not matter.
 
@@ -172,18 +177,21 @@ class SplineCalibration(OneVsRest):
             msg = f"`target` must be a lens such as Confidence(), or None, got {self.target!r}."
             raise TypeError(msg)
 
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> None:
+    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> Objective | None:
         self.least_ = 1.0 / (len(values) + 2)
-        self._splines: dict[int, CumulativeSpline] = {}  # by number of knots: all classes have the same fractiles
+        self._shared: CumulativeSpline | None = None  # all classes have the same fractiles without weights
         try:
             if self.target is None:
-                super()._fit(values, outcome, weight)
-            else:
-                self.maps_ = [self._fit_target(self.target, values, outcome, weight)]
+                return super()._fit(values, outcome, weight)
+            fitted, objective = self._fit_target(self.target, values, outcome, weight)
+            self.maps_ = [fitted]
+            return objective
         finally:
-            del self._splines
+            del self._shared
 
-    def _fit_target(self, target: Lens, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> Map:
+    def _fit_target(
+        self, target: Lens, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None
+    ) -> tuple[Map, Objective | None]:
         induced, event = target(values, outcome)
         if induced.shape[1] != 2:
             msg = f"`target` must have two outcomes, such as Confidence(), got {induced.shape[1]} of {target!r}."
@@ -197,35 +205,61 @@ class SplineCalibration(OneVsRest):
         inside = np.broadcast_to(self.target.outcomes(values) == 1, values.shape)
         return _share(values, inside, induced, self._evaluate(self.maps_[0], induced[:, 1]))
 
-    def _fit_map(self, score: NDArray[Any], event: NDArray[np.bool_], weight: Floats | None) -> Map:
+    def _fit_map(
+        self, score: NDArray[Any], event: NDArray[np.bool_], weight: Floats | None
+    ) -> tuple[Map, Objective | None]:
         order = np.argsort(score) if weight is None else np.lexsort((weight, score))
         ties = TiedScores.of(score[order].astype(np.float64), None if weight is None else weight[order])
         frequency = ties.mean(event[order].astype(np.float64))
-        if len(frequency) == 1:
-            return score[:1].copy(), frequency.astype(score.dtype)
+        frequencies: Map = ties.distinct.astype(score.dtype), frequency.astype(score.dtype)
+        gained = Objective(0.0, float(ties.total @ np.square(frequency - ties.distinct)))
+        if len(frequency) <= self.n_knots:
+            return frequencies, gained
         added = ties.distinct if self.curve == "residuals" else np.zeros(len(frequency))
         height = np.cumsum(ties.share * ties.spread(frequency - added))
         spline = self._spline(ties, weight is not None)
         if self.constrained:
             slope = ties.mean(spline.slope)
-            added = added + slope @ spline.fit_constrained(height, slope, -added, 1.0 - added)
+            knots = spline.fit_constrained(height, slope, -added, 1.0 - added)
+            value = added + slope @ knots
         else:
-            added = added + ties.mean(spline.slope @ spline.fit(height))
-        if score.dtype == np.float32:
-            return _thinned(ties.distinct, added)
-        return ties.distinct, added
+            knots = spline.fit(height)
+            value = added + ties.mean(spline.slope @ knots)
+        if self._misfits(value, frequency, ties):
+            return frequencies, gained
+        objective = None
+        if self.curve == "residuals":  # where the curve of height 0 changes nothing
+            objective = Objective(spline.distance(height, knots), spline.distance(height, np.zeros(len(knots))))
+        return (_thinned(ties.distinct, value) if score.dtype == np.float32 else (ties.distinct, value)), objective
+
+    def _misfits(self, value: NDArray[Any], frequency: NDArray[Any], ties: TiedScores) -> bool:
+        """Return whether the frequency of the event at each score describes the labels better than the spline.
+
+        Both are compared by Akaike's criterion where scores have enough observations for a frequency.
+        """
+        n_scores, size = len(frequency), ties.n_effective * ties.total
+        if n_scores > ties.n_effective / _ENOUGH:
+            return False
+        value = self._cut(value, ties.distinct)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            parts = [
+                np.where(share > 0, share * np.log(share / fitted), 0.0)
+                for share, fitted in ((frequency, value), (1 - frequency, 1 - value))
+            ]
+        return float(2 * size @ (parts[0] + parts[1])) > 2 * (n_scores - self.n_knots)
 
     def _spline(self, ties: TiedScores, weighted: bool) -> CumulativeSpline:
-        n_knots = min(self.n_knots, len(ties.distinct))
-        if weighted:
-            return CumulativeSpline.of(np.cumsum(ties.share), n_knots, ties.share)
-        if n_knots not in self._splines:
+        if self._shared is None or weighted:
             n = len(ties.share)
-            self._splines[n_knots] = CumulativeSpline.of(np.arange(1, n + 1) / n, n_knots)
-        return self._splines[n_knots]
+            fractile = np.cumsum(ties.share) if weighted else np.arange(1, n + 1) / n
+            self._shared = CumulativeSpline.of(fractile, self.n_knots, ties.share if weighted else None)
+        return self._shared
 
     def _evaluate(self, fitted: Map, score: NDArray[Any]) -> Floats:
-        value = np.interp(score, *fitted)
+        return self._cut(np.interp(score, *fitted), score)
+
+    def _cut(self, value: NDArray[Any], score: NDArray[Any]) -> Floats:
+        """Return values that are no nearer to 0 and 1 than n observations can show, or than the score itself."""
         return np.clip(value, np.minimum(score, self.least_), np.maximum(score, 1.0 - self.least_))
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, count
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._diagnostics import warn_before
 from caltest.predictions._arguments import reads_arguments
@@ -27,7 +26,7 @@ from caltest.predictions._variance_tree import VarianceTree
 from caltest.recalibration._base import Recalibrator
 from caltest.recalibration._judge import Judge, questions_of
 from caltest.recalibration._methods import fit_quietly, named_methods
-from caltest.recalibration._splits import Split, validate_splits
+from caltest.recalibration._splits import validate_splits
 from caltest.recalibration._study_entries import BEFORE, CombinedDifference, RepairedModel, RepairedPair
 from caltest.recalibration._study_notes import draws_note, study_notes
 from caltest.recalibration._study_result import RecalibrationStudy
@@ -54,7 +53,7 @@ def recalibration_study(
     n_resamples: int = 9999,
     workers: int = 1,
     rng: SeedLike = None,
-    progress: bool | Progress = False,
+    progress: bool | Progress | None = None,
 ) -> RecalibrationStudy:
     r"""Fit recalibration methods to a part of the observations, and judge them by the others.
 
@@ -108,8 +107,9 @@ def recalibration_study(
         Threads of the tests; -1 for all processors. The answer does not depend on it.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
         Source of randomness of the folds and of the draws.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
+    progress : bool or callable, optional
+        By default a bar with the time left on a terminal, and nothing elsewhere. True shows the bar, or lines where the
+        error stream is no terminal; False shows nothing; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -189,13 +189,20 @@ def recalibration_study(
     rows: list[RepairedModel] = []
     pairs: list[RepairedPair] = []
     cautions: list[tuple[str, str, str, str]] = []
-    total = len(named) * len(splits) * (1 + len(methods))
-    with reporting(progress, f"judging {len(methods)} recalibration methods") as report:
-        done = 0
+    total = len(named) * len(splits) * (1 + 2 * len(methods))  # each method is fitted and judged
+    what = f"judging {len(methods)} recalibration method{'' if len(methods) == 1 else 's'}"
+    with reporting(progress, what) as report:
+        finished = count(1)
+
+        def step() -> None:
+            report(next(finished), total)
+
         for name, prob in zip(named, probs, strict=True):
             found = []
             for split, stream in zip(splits, streams, strict=True):
-                maps, said = _fit_all(methods, prob, outcome, design["weight"], split)
+                fitted, weight = split.fitted, design["weight"]
+                given = prob[fitted], outcome[fitted], None if weight is None else weight[fitted]
+                maps, said = _fit_all(methods, given, split.name, step)
                 cautions += [(code, name, method, text) for code, method, text in said]
                 part = {key: None if value is None else value[split.held_out] for key, value in design.items()}
                 judged = {}
@@ -204,8 +211,7 @@ def recalibration_study(
                         values = prob[split.held_out]
                         values = values if method == BEFORE else maps[method].predict_proba(values)
                         judged[method] = judge.judge(split.name, values, outcome[split.held_out], part, stream)
-                    done += 1
-                    report(done, total)
+                    step()
                 found.append((maps, judged))
             own, compared = _entries(name, methods, found, judge)
             rows, pairs = rows + own, pairs + compared
@@ -230,23 +236,21 @@ def recalibration_study(
 
 
 def _fit_all(
-    methods: Mapping[str, Recalibrator],
-    prob: NDArray[Any],
-    outcome: NDArray[np.int64],
-    weight: NDArray[np.float64] | None,
-    split: Split,
+    methods: Mapping[str, Recalibrator], part: tuple[Any, Any, Any], fold: str, step: Callable[[], None]
 ) -> tuple[dict[str, Recalibrator], list[tuple[str, str, str]]]:
-    """Return every method that accepts the calibration part, fitted to it, and (code, method, text) of cautions."""
-    rows, maps, said = split.fitted, {}, []
+    """Return every method that accepts a calibration part, fitted to it, and (code, method, text) of cautions.
+
+    A part is its predictions, outcomes and weights; ``step`` is called after each method.
+    """
+    maps, said = {}, []
     for name, method in methods.items():
         try:
-            maps[name], cautions = fit_quietly(
-                method, prob[rows], outcome[rows], None if weight is None else weight[rows]
-            )
+            maps[name], cautions = fit_quietly(method, *part)
         except ValueError as error:
-            said.append(("C703", name, f"fold {split.name}: {error}"))
+            said.append(("C703", name, f"fold {fold}: {error}"))
         else:
             said += [("C704", name, caution) for caution in cautions]
+        step()
     return maps, said
 
 

@@ -21,7 +21,7 @@ from caltest.results._naming import describe
 from caltest.results._plain import to_plain
 from caltest.results._test_result import percent
 
-BEFORE = "before"
+BEFORE, UNCHANGED = "before", "no change"
 
 
 @dataclass(frozen=True)
@@ -233,8 +233,8 @@ class RepairedModel(Result):
 
     @property
     def chosen(self) -> dict[str, int]:
-        """Method in words, and in how many folds it was chosen; one entry unless the method is a choice."""
-        names = [method_in_words(_chosen(one)) for one in self.maps]
+        """Method in words, and in how many folds it was chosen; "no change" where predictions stay as they are."""
+        names = [UNCHANGED if one.unchanged_ else method_in_words(_chosen(one)) for one in self.maps]
         return {name: names.count(name) for name in dict.fromkeys(names)}
 
     def mean(self, name: str) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._lens import LensLike
-from caltest.recalibration._study_entries import BEFORE, RepairedModel, RepairedPair
+from caltest.recalibration._study_entries import BEFORE, UNCHANGED, RepairedModel, RepairedPair
 from caltest.recalibration._study_notes import undecidable
 from caltest.results import Note, Result
 from caltest.results._decision import equate_pvalue, rejects, show_pvalue
@@ -21,6 +21,8 @@ from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_ROUNDING = 1e-9  # relative
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -149,8 +151,9 @@ class RecalibrationStudy(Result):
         Returns
         -------
         str
-            Whether calibration is still rejected, by a p-value that is not adjusted for other methods; what error
-            remains at most; and what happened to accuracy and log score.
+            Whether the log score of held-out observations is worse than before, which comes first; whether calibration
+            is still rejected, by a p-value that is not adjusted for other methods; what error remains at most; and what
+            happened to accuracy and log score.
 
         Raises
         ------
@@ -160,7 +163,9 @@ class RecalibrationStudy(Result):
         row, before = self.row(method, model), self.row(BEFORE, model)
         level, p = percent(self.alpha), equate_pvalue(row.pvalue)
         chosen = row.chosen
-        if len(chosen) == 1:
+        if set(chosen) == {UNCHANGED}:
+            name = "recalibration"
+        elif len(chosen) == 1:
             name = f"{next(iter(chosen))}{f' ({row.found})' if row.found else ''}"
         else:
             times = join(f"{words} in {number}" for words, number in chosen.items())
@@ -192,7 +197,18 @@ class RecalibrationStudy(Result):
             f"changes from {before.mean('accuracy'):.4f} to {row.mean('accuracy'):.4f}, the log score from "
             f"{before.mean('log'):.4f} to {row.mean('log'):.4f} nats."
         )
-        return f"{first} {size} {lost}"
+        return " ".join([*self._warning(row, before), first, size, lost])
+
+    def _warning(self, row: RepairedModel, before: RepairedModel) -> list[str]:
+        """Return what has to be read before anything else: that predictions are worse, or stay as they are."""
+        if set(row.chosen) == {UNCHANGED}:
+            return ["The predictions stay as they are, because no method predicts held-out observations better."]
+        if row.mean("log") > before.mean("log") * (1 + _ROUNDING):
+            return [
+                f"Recalibration makes the predictions worse: the log score of held-out observations rises from "
+                f"{before.mean('log'):.4f} to {row.mean('log'):.4f} nats, so that this map should not be used."
+            ]
+        return []
 
     @property
     def conclusion(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.recalibration._base import Recalibrator
 from caltest.recalibration._logits import blocks, softmax_in_place
+from caltest.recalibration._objective import Objective
 from caltest.resampling._evaluation import components
 from caltest.resampling._run import settle
 from caltest.results._warnings import warn_user
@@ -36,13 +38,14 @@ class TemperatureScaling(Recalibrator):
     is found to rounding by Newton's method with exact derivatives, kept inside a bracket. With a statistic T minimises
     the estimate of this error (Nixon et al. 2019, section 5.2), which jumps and has many local minima: 61 temperatures
     from a tenth of the one of the likelihood to ten times of it, equally spaced in log T, then SciPy's bounded search
-    between the neighbours of the best one, to 1e-4 in log T. A narrow dip between two other temperatures may be missed;
-    the paper's downhill simplex starts at one point only.
+    between the neighbours of the best one, to 1e-4 in log T; T = 1 is compared too. A narrow dip between two other
+    temperatures may be missed; the paper's downhill simplex starts at one point only.
 
     Let r be the root mean square deviation of the logits from the mean of their row. T stays between r / 100 and 100 r,
-    with a `CalibrationWarning` if it ends there: if every label has the largest probability, the likelihood grows as T
-    goes to 0; if labels have on average no larger logits than other classes, predictions that are equal for all classes
-    are best, that is infinite T. If all predictions are equal for all classes (r = 0), T is 1.
+    or at 1 where that lies outside, with a `CalibrationWarning` if it ends there: if every label has the largest
+    probability, the likelihood grows as T goes to 0; if labels have on average no larger logits than other classes,
+    predictions that are equal for all classes are best, that is infinite T. If all predictions are equal for all
+    classes (r = 0), T is 1.
 
     Parameters
     ----------
@@ -117,19 +120,24 @@ class TemperatureScaling(Recalibrator):
             msg = f'`objective` must be "log" or a statistic such as ECE(), got {self.objective!r}.'
             raise ValueError(msg)
 
-    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None) -> None:
-        self.temperature_, caution = likely_temperature(values, outcome, weight)
-        if caution:
-            warn_user(caution)
+    def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None) -> Objective:
+        found = likely_temperature(values, outcome, weight)
+        if found.caution:
+            warn_user(found.caution)
+        self.temperature_, objective = found.temperature, found.objective
         if not isinstance(self.objective, str):
-            self.temperature_ = self._of_smallest_error(self.objective, values, outcome, weight)
+            self.temperature_, objective = self._of_smallest_error(self.objective, values, outcome, weight)
+        return objective
+
+    def _leave_unchanged(self, n_classes: int) -> None:
+        self.temperature_ = 1.0
 
     def _map(self, values: NDArray[Any]) -> NDArray[Any]:
         return temper(values, self.temperature_)
 
     def _of_smallest_error(
         self, statistic: Statistic, logits: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None
-    ) -> float:
+    ) -> tuple[float, Objective]:
         lens = default_lens(statistic, logits.shape[1]) if self.lens is None else self.lens
 
         def error(log_temperature: float) -> float:
@@ -138,7 +146,11 @@ class TemperatureScaling(Recalibrator):
             return float(components(settle(statistic, sample), sample, sample.outcome)[0])
 
         grid = np.log(self.temperature_) + np.linspace(-np.log(_RATIO), np.log(_RATIO), _N_GRID)
-        return float(np.exp(minimise(error, grid, np.array([error(t) for t in grid]), _TOLERANCE)[0]))
+        place, least = minimise(error, grid, np.array([error(t) for t in grid]), _TOLERANCE)
+        unchanged = error(0.0)
+        if unchanged < least:
+            return 1.0, Objective(unchanged, unchanged)
+        return float(np.exp(place)), Objective(float(least), unchanged)
 
 
 def temper(logits: NDArray[Any], temperature: float) -> NDArray[Any]:
@@ -150,19 +162,41 @@ def temper(logits: NDArray[Any], temperature: float) -> NDArray[Any]:
     return found
 
 
+@dataclass(frozen=True)
+class LikelyTemperature:
+    """The temperature of the largest likelihood.
+
+    Attributes
+    ----------
+    temperature : float
+        The temperature T.
+    objective : Objective
+        The negative log-likelihood there, and at T = 1.
+    caution : str
+        Where `TemperatureScaling` has a rule for it; empty if there is a maximum.
+    """
+
+    temperature: float
+    objective: Objective
+    caution: str = ""
+
+
 def likely_temperature(
     logits: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None = None
-) -> tuple[float, str]:
-    """Return the temperature of the largest likelihood, and a caution where `TemperatureScaling` has a rule for it."""
+) -> LikelyTemperature:
+    """Return the temperature of the largest likelihood."""
     spread = _spread(logits, weight)
     if spread == 0:
-        return 1.0, "All predictions are equal for all classes, so that no temperature changes them: it is 1."
-    low, high = _FLATTEST / spread, _SHARPEST / spread  # of the inverse of the temperature
-    below, above, inverse = low, high, float(np.clip(1.0, low, high))
-    for _ in range(_MAX_STEPS):
-        slope, curvature = likelihood_derivatives(logits, outcome, weight, inverse)
+        text = "All predictions are equal for all classes, so that no temperature changes them: it is 1."
+        return LikelyTemperature(1.0, Objective(0.0, 0.0), text)
+    low, high = min(_FLATTEST / spread, 1.0), max(_SHARPEST / spread, 1.0)  # of the inverse of the temperature
+    below, above, inverse, unchanged = low, high, 1.0, np.nan
+    for number in range(_MAX_STEPS):
+        loss, slope, curvature = likelihood_derivatives(logits, outcome, weight, inverse)
+        unchanged = unchanged if number else loss
         if (inverse == low and slope >= 0) or (inverse == high and slope <= 0):
-            return 1 / inverse, _at_limit(1 / inverse, flat=inverse == low)
+            text = _at_limit(1 / inverse, flat=inverse == low)
+            return LikelyTemperature(1 / inverse, Objective(loss, unchanged), text)
         below, above = (below, inverse) if slope > 0 else (inverse, above)
         step = inverse - slope / curvature if curvature > 0 else high if slope < 0 else low
         if abs(step - inverse) <= _EXACT * inverse:
@@ -171,19 +205,20 @@ def likely_temperature(
             limit = low if step <= below else high
             step = limit if limit in {below, above} and inverse != limit else float(np.sqrt(below * above))
         inverse = step
-    return 1 / inverse, ""
+    return LikelyTemperature(1 / inverse, Objective(loss, unchanged))
 
 
 def likelihood_derivatives(
     logits: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None, inverse: float
-) -> tuple[float, float]:
-    r"""Return first and second derivative of the negative log-likelihood by the inverse :math:`\beta` of T.
+) -> tuple[float, float, float]:
+    r"""Return the negative log-likelihood, and its first and second derivative by the inverse :math:`\beta` of T.
 
-    .. math:: \sum_i w_i \bigl(\mathrm{E}_\beta z_i - z_{i y_i}\bigr), \qquad \sum_i w_i \mathrm{Var}_\beta z_i
+    .. math:: -\sum_i w_i \log \mathrm{softmax}_{y_i}(\beta z_i), \qquad
+              \sum_i w_i \bigl(\mathrm{E}_\beta z_i - z_{i y_i}\bigr), \qquad \sum_i w_i \mathrm{Var}_\beta z_i
 
     with the mean and the variance of the logits of a row under the probabilities softmax(βz).
     """
-    slope = curvature = 0.0
+    loss = slope = curvature = 0.0
     for rows in blocks(*logits.shape):
         z = logits[rows].astype(np.float64)
         z -= z.max(axis=1, keepdims=True)
@@ -194,13 +229,16 @@ def likelihood_derivatives(
         z -= mean[:, None]
         z *= z
         variance = np.einsum("ik,ik->i", prob, z) / total
+        lost = np.log(total) - inverse * own
         if weight is not None:
+            loss += float(weight[rows] @ lost)
             slope += float(weight[rows] @ (mean - own))
             curvature += float(weight[rows] @ variance)
         else:
+            loss += float(lost.sum())
             slope += float((mean - own).sum())
             curvature += float(variance.sum())
-    return slope, curvature
+    return loss, slope, curvature
 
 
 def _spread(logits: NDArray[Any], weight: NDArray[np.float64] | None) -> float:

@@ -37,6 +37,11 @@ class TiedScores:
         share = np.full(len(score), 1.0 / len(score)) if weight is None else weight / weight.sum()
         return cls(score[start], start, np.add.reduceat(share, start), share)
 
+    @property
+    def n_effective(self) -> float:
+        r"""Effective number of observations, :math:`(\sum_i w_i)^2 / \sum_i w_i^2` (Kish 1965)."""
+        return 1.0 / float(self.share @ self.share)
+
     def mean(self, values: Floats) -> Floats:
         """Return the weighted means of the rows of blocks, ``(n_blocks, ...)`` of ``(n_samples, ...)``."""
         if len(self.start) == len(self.share):

@@ -93,8 +93,13 @@ def in_words(seconds: float) -> str:
 
 
 @contextmanager
-def reporting(progress: bool | Progress, description: str) -> Iterator[Progress]:
-    """Yield the function that is called with the progress: a bar or lines, nothing, or the caller's."""
+def reporting(progress: bool | Progress | None, description: str) -> Iterator[Progress]:
+    """Yield the function that is called with the progress: a bar or lines, nothing, or the caller's.
+
+    None, the default of what takes minutes, is a bar on a terminal and nothing elsewhere.
+    """
+    if progress is None:
+        progress = sys.stderr.isatty()
     if progress is True:
         with (ProgressBar if sys.stderr.isatty() else ProgressLines)(description) as shown:
             yield shown

@@ -1,5 +1,6 @@
 """``caltest repair``: held-out predictions, the map, a picture and the verdict."""
 
+import io
 import json
 
 import numpy as np
@@ -69,7 +70,8 @@ def test_one_column_and_folds_of_the_file(tmp_path, run):
     code, _, err = run("repair", path, "-o", out, *METHOD, "--folds", "part")
     assert code == 0, err
     table = pd.read_csv(out)
-    assert list(table.columns) == ["y", "fold", "p"]
+    assert list(table.columns) == ["y", "fold", "p", "part"]
+    assert table["part"].tolist() == part.tolist()
     wanted = TemperatureScaling().fit(prob[part == 1, 1], y_true[part == 1]).predict_proba(prob[part == 0, 1])
     np.testing.assert_allclose(table["p"][part == 0], wanted[:, 1], rtol=1e-12)
 
@@ -93,6 +95,109 @@ def test_a_column_named_fold_stays_and_predictions_outlive_a_failed_fit(tmp_path
     table = pd.read_csv(out)
     assert list(table.columns) == ["fold", "repair_fold", *CLASSES]
     assert table[CLASSES].sum(axis=1).to_numpy() == pytest.approx(1)
+
+
+@pytest.fixture
+def digits(tmp_path):
+    """An NPZ file with ten classes, patients, and an array that has no row for each observation."""
+    prob, y_true = over_confident(300, 10)
+    arrays = {"labels": y_true, "probs": prob, "patient": np.arange(300) // 3, "names": np.arange(10)}
+    np.savez(tmp_path / "digits.npz", **arrays)
+    return tmp_path / "digits.npz", arrays
+
+
+@pytest.mark.parametrize("ending", [".npz", ".csv", ".parquet"])
+def test_an_archive_with_ten_classes_is_repaired_and_can_be_tested_with_its_groups(digits, ending, tmp_path, run):
+    """One array was taken for one column: IndexError after all work."""
+    path, arrays = digits
+    out = tmp_path / f"repaired{ending}"
+    groups = ("--groups", "patient")
+    code, _, err = run("repair", path, "-o", out, *METHOD, *groups)
+    assert code == 0, err
+    assert "judging 1 recalibration methods" not in err
+    found = caltest.predictions.read_predictions(out, groups="patient", folds="fold")
+    assert found.y_prob.shape == (300, 10)
+    assert found.y_true.tolist() == arrays["labels"].tolist()
+    assert found.groups.tolist() == arrays["patient"].tolist()
+    study = caltest.recalibration_study(
+        *({"the model": arrays["probs"]}, {"TemperatureScaling": TemperatureScaling()}, arrays["labels"]),
+        **{"groups": arrays["patient"], "n_resamples": 199, "rng": 0},
+    )
+    np.testing.assert_allclose(found.y_prob, study.predict("TemperatureScaling"), rtol=1e-12)
+    assert [np.flatnonzero(found.folds == name).tolist() for name in np.unique(found.folds)] == [
+        r.tolist() for r in study.held_out
+    ]
+    assert load(tmp_path / "repaired.json").classes_.tolist() == list(range(10))
+    code, text, err = run("test", out, *groups, "--folds", "fold", "--resamples", "99")
+    assert code == 0, err
+    assert "groups" in text
+
+
+def test_all_other_columns_stay_as_they_are(tmp_path, run):
+    path, out = tmp_path / "given.csv", tmp_path / "out.csv"
+    ids = [f"{k:04d}" for k in range(len(PROB))]
+    others = pd.DataFrame({"case": ids, "fold": "a", "repair_fold": 1.50, "remark": ["x, y", *[""] * (len(PROB) - 1)]})
+    frame = pd.DataFrame(PROB, columns=[f"p_{name}" for name in CLASSES]).assign(label=CLASSES[OUTCOME])
+    pd.concat([others, frame], axis=1).to_csv(path, index=False)
+    code, _, err = run("repair", path, "-o", out, *METHOD)
+    assert code == 0, err
+    found = pd.read_csv(out, dtype=str, keep_default_na=False)
+    given = pd.read_csv(path, dtype=str, keep_default_na=False)
+    assert found[others.columns].equals(given[others.columns]), "ids keep their zeros"
+    assert list(found.columns) == ["label", "repair_fold_2", *(f"p_{name}" for name in CLASSES), *others.columns]
+    through_a_pipe = tmp_path / "piped.csv"
+    code, _, err = run_with_input(run, path, "repair", "-", "-o", through_a_pipe, *METHOD)
+    assert code == 0, err
+    assert through_a_pipe.read_bytes() == out.read_bytes()
+
+
+def run_with_input(run, path, *arguments):
+    with pytest.MonkeyPatch.context() as patch, path.open("rb") as stream:
+        patch.setattr("sys.stdin", io.TextIOWrapper(stream))
+        return run(*arguments)
+
+
+def test_a_repair_that_cannot_be_written_is_not_lost(given, tmp_path, run, monkeypatch):
+    """The place is looked at before the work; if writing fails after it, predictions are kept elsewhere."""
+    out = tmp_path / "out.csv"
+    out.write_text("old")
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    to_csv = pd.DataFrame.to_csv
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            pd.DataFrame,
+            "to_csv",
+            lambda self, stream, **more: (full if stream.name.endswith(".part") else to_csv)(self, stream, **more),
+        )
+        patch.setattr("tempfile.tempdir", str(tmp_path))
+        code, _, err = run("repair", given, "-o", out, *METHOD)
+    assert code == 2
+    assert out.read_text() == "old"
+    saved = next(tmp_path.glob("caltest-repair-*/out.csv"))
+    assert "no space left on device" in " ".join(err.lower().split())
+    assert str(saved) in err
+    assert len(pd.read_csv(saved)) == len(PROB)
+    assert not list(tmp_path.glob("*.part"))
+    monkeypatch.setattr("caltest.cli._atomic_file.secrets.token_hex", lambda _: "no/such/folder")
+    code, _, err = run("repair", given, "-o", tmp_path / "new.csv", *METHOD)
+    assert code == 2
+    assert "judging" not in err
+    assert not (tmp_path / "new.csv").exists()
+
+
+def test_a_map_that_makes_predictions_worse_is_no_success(tmp_path, run):
+    """On the logistic digits the log score rose, and the report began with "rejected no longer"."""
+    rng = np.random.default_rng(0)
+    event = rng.uniform(0.02, 0.98, 60)
+    path = tmp_path / "calibrated.csv"
+    pd.DataFrame({"y": (rng.random(60) < event).astype(int), "p": event}).to_csv(path, index=False)
+    bins = ("--method", "HistogramBinning(EqualWidth(30))", "--resamples", "99")
+    code, text, err = run("repair", path, "-o", tmp_path / "out.csv", *bins)
+    assert code == 0, err
+    assert " ".join(text.split()).startswith("Recalibration makes the predictions worse: the log score of held-out")
 
 
 def test_refusals(given, tmp_path, run):

@@ -16,6 +16,7 @@ from caltest.estimation import (
     spherical_score,
     underconfidence,
 )
+from caltest.recalibration import TemperatureScaling
 from tests.reference.examples import PROBLEMS
 
 SCORES = [accuracy, brier_score, log_score, mean_confidence, overconfidence, spherical_score, underconfidence]
@@ -36,7 +37,7 @@ def naive_score(score, prob, label, weight):
     for p, y, w in zip(prob.tolist(), label.tolist(), weight, strict=True):
         if w == 0:
             continue
-        top = p.index(max(p))
+        right = (p[y] == max(p)) / p.count(max(p))
         if score is brier_score:
             term = sum((x - (k == y)) ** 2 for k, x in enumerate(p)) if len(p) > 2 else (p[1] - y) ** 2
         elif score is log_score:
@@ -45,10 +46,10 @@ def naive_score(score, prob, label, weight):
             term = p[y] / math.sqrt(sum(x * x for x in p))
         else:
             term = {
-                accuracy: float(y == top),
+                accuracy: right,
                 mean_confidence: max(p),
-                overconfidence: max(p) * (y != top),
-                underconfidence: (1 - max(p)) * (y == top),
+                overconfidence: max(p) * (1 - right),
+                underconfidence: (1 - max(p)) * right,
             }[score]
         total, value = total + w, value + w * term
     return value / total
@@ -79,6 +80,27 @@ def test_definitions_of_scikit_learn():
         # Several classes: the sum over one-vs-rest problems; scikit-learn itself sums since 1.7.
         summed = sum(metrics.brier_score_loss(label == k, prob[:, k], **options) for k in range(4))
         assert brier_score(label, prob, **options) == pytest.approx(summed, rel=1e-12)
+
+
+def test_the_accuracy_of_tied_classes_is_the_same_everywhere_and_in_every_order():
+    """Labels 0, 0, 0, 1 with predictions (.5, .5) had the accuracy .75 in one place and .5 in another."""
+    label, prob = np.array([0, 0, 0, 1]), np.full((4, 2), 0.5)
+    assert (
+        accuracy(label, prob) == accuracy(1 - label, prob) == accuracy([3, 0, 1, 2], np.full((4, 4), 0.25)) * 2 == 0.5
+    )
+    rng = np.random.default_rng(0)
+    prob = rng.integers(1, 4, size=(120, 3)).astype(float)
+    prob /= prob.sum(axis=1, keepdims=True)
+    label, order = rng.integers(3, size=120), np.array([2, 0, 1])
+    wanted = accuracy(label, prob)
+    assert wanted != (prob.argmax(axis=1) == label).mean(), "there are ties"
+    for given, own in ((prob, label), (prob[:, order], np.argsort(order)[label])):
+        compared = ct.compare_models({"a": given, "b": np.full((120, 3), 1 / 3)}, own, n_resamples=99, rng=0)
+        assert next(iter(compared)).accuracy == pytest.approx(wanted, rel=1e-12)
+        half = np.arange(120) % 2 == 0
+        study = ct.recalibration_study({"a": given}, [TemperatureScaling()], own, held_out=half, n_resamples=99, rng=0)
+        assert study.rows[0].mean("accuracy") == pytest.approx(accuracy(own[half], given[half]), rel=1e-12)
+        assert ct.track([(own, given)], n_resamples=99, rng=0).accuracy[0] == pytest.approx(wanted, rel=1e-12)
 
 
 def test_reference_values(shared_data):

@@ -12,8 +12,7 @@ from caltest.recalibration import (
     VectorScaling,
     load,
 )
-from caltest.recalibration._automatic_calibration import log_scores, right_labels
-from caltest.recalibration._ridge import balanced_folds
+from caltest.recalibration._choice_folds import stratified_folds
 from tests.recalibration.test_base import over_confident
 
 METHODS = [TemperatureScaling(), VectorScaling(), BetaCalibration()]
@@ -23,7 +22,7 @@ def test_scores_are_those_of_a_slow_twin():
     prob, y_true = over_confident(400, 3, seed=1)
     weight = np.random.default_rng(0).integers(1, 4, 400).astype(float)
     found = AutomaticCalibration(METHODS).fit(prob, y_true, weight)
-    fold = balanced_folds(np.log(prob), y_true)
+    fold = stratified_folds(np.log(prob), y_true, weight, 0)
     for method in METHODS:
         lost = right = 0.0
         for number in range(5):
@@ -48,8 +47,46 @@ def test_what_loses_accuracy_or_has_an_infinite_score_is_not_chosen():
     forest.fit(models["random_forest"], y_true)
     assert forest.accuracies_["BetaCalibration()"] < forest.accuracy_before_
     assert isinstance(forest.method_, TemperatureScaling)
+    isotonic = AutomaticCalibration([IsotonicCalibration()])
+    assert isotonic.fit(models["random_forest"], y_true).unchanged_, "no candidate qualifies"
+    refuted = models["random_forest"].copy()
+    refuted[0] = np.eye(10)[(y_true[0] + 1) % 10]
     with pytest.raises(ValueError, match="add TemperatureScaling"):
-        AutomaticCalibration([IsotonicCalibration()]).fit(models["random_forest"], y_true)
+        isotonic.fit(refuted, y_true)
+
+
+def calibrated(seed, n_samples=300):
+    """Predictions from the whole range, and labels that they predict."""
+    rng = np.random.default_rng(seed)
+    event = rng.uniform(0.02, 0.98, n_samples)
+    return np.column_stack([1 - event, event]), (rng.random(n_samples) < event).astype(int)
+
+
+def test_calibrated_predictions_stay_as_they_are_if_no_candidate_predicts_better():
+    chosen = [AutomaticCalibration().fit(*calibrated(seed)) for seed in range(6)]
+    unchanged = [one for one in chosen if one.unchanged_]
+    assert unchanged
+    prob, _ = calibrated(7)
+    for one in unchanged:
+        assert one.score_before_ <= min(one.scores_.values())
+        np.testing.assert_array_equal(one.predict_proba(prob), prob)
+        assert one.method_.temperature_ == 1
+    for one in set(chosen) - set(unchanged):
+        assert min(one.scores_.values()) < one.score_before_
+
+
+@pytest.mark.slow
+def test_a_flexible_method_is_rarely_chosen_for_calibrated_predictions():
+    """Held-out folds that copied the others chose the spline in 49 % of calibrated data sets."""
+    n_sets = 60
+    chosen = [type(AutomaticCalibration().fit(*calibrated(seed)).method_).__name__ for seed in range(n_sets)]
+    assert chosen.count("SplineCalibration") / n_sets < 0.15 + 4 * np.sqrt(0.15 * 0.85 / n_sets)
+
+
+def test_the_folds_can_be_drawn_again():
+    prob, y_true = over_confident(300, 3, seed=2)
+    first, again, other = (AutomaticCalibration(METHODS, rng=rng).fit(prob, y_true).scores_ for rng in (0, 0, 1))
+    assert first == again != other
 
 
 def test_refusals_and_odd_data(tmp_path):
@@ -68,9 +105,3 @@ def test_refusals_and_odd_data(tmp_path):
     again = load(tmp_path / "map.json")
     np.testing.assert_array_equal(again.predict_proba(prob[:, 0]), event.predict_proba(prob[:, 0]))
     assert again.scores_ == event.scores_
-
-
-def test_ties_count_with_their_share():
-    prob = np.array([[0.5, 0.5, 0.0], [0.2, 0.2, 0.6], [1 / 3, 1 / 3, 1 / 3]])
-    assert right_labels(prob, np.array([1, 0, 2])) == pytest.approx([1 / 2, 0, 1 / 3])
-    assert np.isinf(log_scores(prob, np.array([2, 2, 2]))[0])

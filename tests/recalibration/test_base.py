@@ -6,11 +6,19 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import get_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import caltest
-from caltest.recalibration import Recalibrator, TemperatureScaling
+from caltest.recalibration import (
+    AutomaticCalibration,
+    IsotonicCalibration,
+    Recalibrator,
+    TemperatureScaling,
+    VectorScaling,
+    load,
+)
 from caltest.results import CalibrationWarning
 
 LABELS = np.array(["dog", "cat", "ant"])
@@ -44,9 +52,39 @@ def test_named_columns_may_stand_in_any_order(animals):
         again = TemperatureScaling().fit(given, labels)
         np.testing.assert_array_equal(again.predict_proba(given), prob)
         np.testing.assert_array_equal(wanted.predict_proba(given), prob)
-    np.testing.assert_array_equal(TemperatureScaling(classes=LABELS).fit(frame.to_numpy(), labels).classes_, LABELS)
     with pytest.raises(ValueError, match="`X`"):
         wanted.predict_proba(frame.rename(columns={"ant": "bee"}))
+
+
+@pytest.mark.parametrize("kind", [TemperatureScaling, VectorScaling, IsotonicCalibration, AutomaticCalibration])
+def test_classes_are_sorted_whatever_their_order_in_the_argument(kind, animals, tmp_path):
+    """Scikit-learn's scorers take columns for those of sorted labels: a log loss of .778 was reported as 3.09."""
+    frame, labels = animals
+    prob = frame.to_numpy()
+    fitted = kind(classes=LABELS).fit(prob, labels)
+    assert fitted.classes_.tolist() == ["ant", "cat", "dog"]
+    assert fitted.columns_.tolist() == [2, 1, 0]
+    assert "feature_names_in_" not in vars(fitted)
+    found = fitted.predict_proba(prob)
+    np.testing.assert_array_equal(found, kind().fit(frame, labels).predict_proba(frame))
+    np.testing.assert_array_equal(fitted.predict_proba(frame[["cat", "dog", "ant"]]), found)
+    own = caltest.estimation.log_score(labels, found, classes=fitted.classes_)
+    assert -get_scorer("neg_log_loss")(fitted, prob, labels) == pytest.approx(own, rel=1e-6)
+    assert fitted.predict(prob).tolist() == fitted.classes_[found.argmax(axis=1)].tolist()
+    fitted.set_params(classes=LABELS.tolist()).save(tmp_path / "map.json")
+    np.testing.assert_array_equal(load(tmp_path / "map.json").predict_proba(prob), found)
+
+
+def test_the_event_of_one_column_is_the_second_of_classes():
+    prob, y_true = over_confident(300, 2)
+    names = np.array(["sick", "healthy"])
+    wanted = TemperatureScaling().fit(prob[:, 1], y_true).predict_proba(prob[:, 1])
+    fitted = TemperatureScaling(classes=names).fit(prob[:, 1], names[y_true])
+    assert fitted.classes_.tolist() == ["healthy", "sick"]
+    np.testing.assert_array_equal(fitted.predict_proba(prob[:, 1]), wanted[:, ::-1])
+    frame = pd.DataFrame({"healthy": prob[:, 1]})
+    named = TemperatureScaling(classes=names).fit(frame, names[y_true])
+    np.testing.assert_array_equal(named.predict_proba(frame), wanted[:, ::-1])
 
 
 def test_labels_of_columns_without_names():

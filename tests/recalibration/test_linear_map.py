@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from caltest.recalibration._linear_map import LinearMap, linear_scores, mean_log_score
-from caltest.recalibration._ridge import balanced_folds, odir_penalty, validate_ridge
+from caltest.recalibration._ridge import odir_penalty, validate_ridge
 from tests.recalibration.test_base import over_confident
 
 
@@ -55,29 +55,13 @@ def test_derivatives_are_those_of_finite_differences(diagonal):
 def test_both_methods_find_the_same_maximum(diagonal, ridge):
     likelihood = problem(diagonal=diagonal, ridge=ridge, n_samples=300)
     start = np.repeat([1.0, 0.0], 4) if diagonal else np.column_stack([np.eye(4), np.zeros(4)]).ravel()
-    newton, lbfgs = likelihood._by_newton(start), likelihood._by_lbfgs(start)
+    newton, lbfgs = likelihood.minimise(start)[0], likelihood._by_lbfgs(start)[0]
     assert np.abs(likelihood.loss_and_gradient(newton)[1]).max() < 1e-13
     prob = [np.exp(linear_scores(likelihood.logits, table(t, likelihood), diagonal=diagonal)) for t in (newton, lbfgs)]
     prob = [one / one.sum(axis=1, keepdims=True) for one in prob]
     assert prob[0] == pytest.approx(prob[1], abs=1e-3)
     gap = likelihood.loss_and_gradient(lbfgs)[0] - likelihood.loss_and_gradient(newton)[0]
     assert -1e-14 < gap < 1e-7
-
-
-def test_folds_are_balanced_and_do_not_depend_on_the_order():
-    prob, y_true = over_confident(203, 4)
-    y_true[y_true == 2] = 1
-    y_true[7] = 2  # a class with one observation
-    logits = np.log(prob)
-    fold = balanced_folds(logits, y_true)
-    assert fold[7] == -1
-    for k in (0, 1, 3):
-        sizes = np.bincount(fold[y_true == k], minlength=5)
-        assert sizes.max() - sizes.min() <= 1
-    rng = np.random.default_rng(0)
-    rows, classes = rng.permutation(203), rng.permutation(4)
-    np.testing.assert_array_equal(balanced_folds(logits[rows], y_true[rows]), fold[rows])
-    np.testing.assert_array_equal(balanced_folds(logits[:, classes], np.argsort(classes)[y_true]), fold)
 
 
 def test_ridges_are_validated():

@@ -134,6 +134,29 @@ def test_what_cannot_be_fitted_is_refused(kind):
         kind().fit(prob, y_true, (y_true != 3).astype(float))
 
 
+def separable(seed, sharp=5.0):
+    """Logits of a sharp model of three classes, whose label has nearly always the largest one."""
+    rng = np.random.default_rng(seed)
+    y_true = rng.integers(3, size=200)
+    logits = rng.normal(size=(200, 3))
+    logits[np.arange(200), y_true] += sharp
+    prob = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return prob / prob.sum(axis=1, keepdims=True), y_true
+
+
+@pytest.mark.parametrize("kind", METHODS)
+def test_separable_labels_end_no_worse_than_they_began(kind):
+    """Steps where the likelihood is flat were accepted without looking: accuracy 0, log score 690, LinAlgError."""
+    for seed in range(12):
+        prob, y_true = separable(seed)
+        with pytest.warns(CalibrationWarning, match="separates all labels, .* mean log score is below 1e-06 nats"):
+            fitted = kind(ridge=0.0).fit(prob, y_true)
+        found = fitted.predict_proba(prob)
+        assert not fitted.unchanged_
+        assert caltest.estimation.accuracy(y_true, found) == 1
+        assert caltest.estimation.log_score(y_true, found) < 1e-6 < caltest.estimation.log_score(y_true, prob)
+
+
 @pytest.mark.parametrize("kind", METHODS)
 def test_odd_data_have_a_rule(kind):
     prob, _ = over_confident(200, 3)

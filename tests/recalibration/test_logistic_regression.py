@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from caltest.recalibration._logistic_regression import fit_logistic
+from caltest.recalibration._logistic_regression import fit_logistic, log_loss
 
 
 def features(n=400, seed=0):
@@ -28,6 +28,14 @@ def test_labels_that_are_separated_are_refused():
     x, _ = features()
     with pytest.raises(ValueError, match="separated"):
         fit_logistic(x, (x[:, 0] > 0).astype(float), np.ones(len(x)))
+
+
+def test_the_loss_of_probabilities_is_that_of_their_log_odds():
+    x, label = features()
+    coef, loss = fit_logistic(x, label.astype(float), np.ones(len(x)))
+    prob = 1 / (1 + np.exp(-x @ coef))
+    found = log_loss(np.log(prob), np.log1p(-prob), label.astype(float), np.full(len(x), 2.0))
+    assert found == pytest.approx(loss, rel=1e-10)
 
 
 def test_features_that_say_nothing():

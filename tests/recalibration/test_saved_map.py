@@ -58,7 +58,7 @@ def test_foreign_and_changed_files_are_refused(saved, tmp_path):
     content = json.loads(path.read_text())
     for change, message in (
         ({"format": "other"}, "is no recalibration map"),
-        ({"version": 2}, "has version 2 of the format"),
+        ({"version": 1}, "has version 1 of the format"),
         ({"fitted": content["fitted"] | {"temperature_": 1.0}}, "was changed after it was written"),
         ({"method": "RecalibratedClassifier"}, "was changed"),
     ):

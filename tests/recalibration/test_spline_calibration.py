@@ -110,7 +110,36 @@ def test_ties_do_not_depend_on_the_order():
     np.testing.assert_allclose(equal, SplineCalibration().fit(coarse, y_true).predict_proba(coarse), atol=1e-10)
 
 
-def test_few_scores_have_few_knots():
+@pytest.mark.parametrize("options", [{}, {"constrained": True}, {"curve": "labels"}], ids=str)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_few_distinct_scores_get_their_frequencies(options, weighted):
+    """Scores .2 and .4 with frequencies .5 and .1 became .199 and .399: one slope served both."""
+    rng = np.random.default_rng(0)
+    for scores, frequencies in (
+        (np.array([0.2, 0.4]), np.array([0.5, 0.1])),
+        (np.arange(1, 11) / 11, rng.random(10)),  # more scores than knots
+    ):
+        place = rng.integers(len(scores), size=10_000)
+        label = (rng.random(10_000) < frequencies[place]).astype(int)
+        weight = rng.uniform(0.5, 1.5, 10_000) if weighted else None
+        found = SplineCalibration(**options).fit(scores[place], label, weight).predict_proba(scores)[:, 1]
+        observed = [
+            np.average(label[place == k], weights=None if weight is None else weight[place == k])
+            for k in range(len(scores))
+        ]
+        np.testing.assert_allclose(found, observed, atol=1e-12)
+
+
+def test_scores_with_few_observations_keep_the_spline():
+    """Of 101 scores with 20 observations each a smooth curve says more than 101 frequencies."""
+    rng = np.random.default_rng(0)
+    score = np.repeat(np.arange(101) / 100, 20)
+    label = (rng.random(len(score)) < score**2).astype(int)
+    fitted = SplineCalibration(target=ClassWise(1)).fit(score, label)
+    assert np.abs(np.diff(fitted.maps_[0][1], 2)).max() < 0.01, "no frequency of 20 observations jumps so little"
+
+
+def test_few_scores_have_few_values():
     event = np.array([0.2, 0.2, 0.2, 0.6])
     fitted = SplineCalibration(14, ClassWise(1)).fit(event, np.array([0, 1, 0, 1]))
     assert [len(part) for part in fitted.maps_[0]] == [2, 2]

@@ -12,8 +12,10 @@ from caltest.recalibration import (
     AutomaticCalibration,
     DirichletCalibration,
     HistogramBinning,
+    PlattScaling,
     TemperatureScaling,
     VectorScaling,
+    _study,
 )
 from caltest.resampling import correct_pvalues
 from tests.recalibration.test_base import over_confident
@@ -183,6 +185,46 @@ def test_labels_of_probability_0_and_two_classes_and_several_statistics():
     impossible = sum(fold.n_impossible for row in found for fold in row.folds)
     assert math.isinf(max(row.mean("log") for row in found)) == (impossible > 0)
     assert any(note.code == "C705" for note in found.notes) == (impossible > 0)
+
+
+def test_the_verdict_begins_with_what_is_worse_or_stays():
+    """On held-out folds the log score rose, and the verdict began with "rejected no longer"."""
+    rng = np.random.default_rng(0)
+    event = rng.uniform(0.02, 0.98, 120)
+    label = (rng.random(120) < event).astype(int)
+    methods = {"bins": HistogramBinning(caltest.EqualWidth(30)), "auto": AutomaticCalibration([TemperatureScaling()])}
+    study = caltest.recalibration_study({"a": event}, methods, label, folds=2, **FAST)
+    before, worse = study.row("before").mean("log"), study.row("bins").mean("log")
+    assert worse > before
+    assert study.verdict("bins").startswith(
+        "Recalibration makes the predictions worse: the log score of held-out observations rises from "
+        f"{before:.4f} to {worse:.4f} nats, so that this map should not be used. "
+    )
+    row = study.row("auto")
+    for one in row.maps:  # on these data the choice is left to chance
+        one.unchanged_ = True
+    assert row.chosen == {"no change": 2}
+    assert study.verdict("auto").startswith("The predictions stay as they are, because no method predicts held-out")
+    row.maps[0].unchanged_ = False
+    assert "recalibration (temperature scaling in 1 and no change in 1 of 2 folds)" in study.verdict("auto")
+
+
+def test_progress_counts_every_fit_and_every_judgement(problem, monkeypatch):
+    y_true, prob = problem
+    calls, described = [], []
+    shown = _study.reporting
+
+    def reporting(progress, description):
+        described.append(description)
+        return shown(progress, description)
+
+    monkeypatch.setattr(_study, "reporting", reporting)
+    for methods in ([TemperatureScaling()], [TemperatureScaling(), PlattScaling()]):
+        caltest.recalibration_study(
+            {"a": prob}, methods, y_true, folds=2, progress=lambda *call: calls.append(call), **FAST
+        )
+    assert calls[:6] == [(done, 6) for done in range(1, 7)], "2 folds: before, a fit, after"
+    assert described == ["judging 1 recalibration method", "judging 2 recalibration methods"]
 
 
 def test_refusals(problem):

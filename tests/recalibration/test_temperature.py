@@ -38,10 +38,10 @@ def test_derivatives_are_those_of_finite_differences():
     prob, y_true = over_confident(40, 5)
     logits, weight = np.log(prob), np.random.default_rng(0).random(40)
     for inverse in (0.2, 1.0, 3.0):
-        slope, curvature = likelihood_derivatives(logits, y_true, weight, inverse)
+        _, slope, curvature = likelihood_derivatives(logits, y_true, weight, inverse)
         low, high = (mean_log_score(-np.log(inverse + h), prob, y_true, weight) for h in (-1e-5, 1e-5))
         assert slope == pytest.approx((high - low) * weight.sum() / 2e-5, rel=1e-5)
-        low, high = (likelihood_derivatives(logits, y_true, weight, inverse + h)[0] for h in (-1e-5, 1e-5))
+        low, high = (likelihood_derivatives(logits, y_true, weight, inverse + h)[1] for h in (-1e-5, 1e-5))
         assert curvature == pytest.approx((high - low) / 2e-5, rel=1e-5)
 
 

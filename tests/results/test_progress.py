@@ -103,6 +103,19 @@ def test_no_bar_unless_asked_for(capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_takes_minutes_shows_a_bar_on_a_terminal_and_nothing_elsewhere(terminal, capsys, monkeypatch):
+    monkeypatch.setattr(_progress, "PROGRESS_AFTER", -1.0)
+    monkeypatch.setattr(_progress, "LINE_AFTER", 0.0)
+    monkeypatch.setattr(_progress.sys.stderr, "isatty", lambda: terminal)
+    with reporting(None, "working") as report:
+        assert isinstance(report, ProgressBar) == terminal
+        report(1, 3)
+        report(2, 3)
+    assert terminal or capsys.readouterr() == ("", "")
+    assert inspect.signature(ct.recalibration_study).parameters["progress"].default is None
+
+
 def test_a_function_is_called_itself():
     def mine(done, total):
         """What a user passes."""
@@ -189,6 +202,6 @@ def test_a_test_in_a_pipe_says_how_long_it_takes(capsys, monkeypatch):
 
 
 def test_nothing_else_is_taken():
-    for wrong in ("bar", None, 1, 0):
+    for wrong in ("bar", 1, 0):
         with pytest.raises(TypeError, match="`progress` must be True, False or a function of"), reporting(wrong, "x"):
             pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -117,6 +117,43 @@ def read_predictions(
         table = read_text(source, sep, decimal, header, encoding) if is_text else read_table(source, header)
         found, place = from_table(table, label, prob, others, matched), table.place
     return replace(found, y_prob=normalised(source.name, found.y_prob, place)) if normalise else found
+
+
+def read_other_columns(
+    path: str | Path | BinaryIO,
+    used: Collection[str],
+    *,
+    file_format: str | None = None,
+    sep: str | None = None,
+    decimal: str = ".",
+    header: int | str | None = "infer",
+    encoding: str | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Return the columns of a file that are not used, by their names and as they stand there.
+
+    Values of text files stay texts, so that an id keeps its leading zeros, unless the decimal mark is a comma. Of an
+    NPZ file the arrays are returned that have a row for each observation, as many as the first of the used ones.
+
+    Parameters
+    ----------
+    path : str, Path or binary file object
+        As in `read_predictions`, like all other arguments.
+    used : collection of str
+        Names of columns that are left out.
+    file_format, sep, decimal, header, encoding
+        As in `read_predictions`.
+    """
+    source = find_source(path, file_format)
+    if source.file_format == "npz":
+        arrays = read_arrays(source)
+        n_samples = len(next(arrays[name] for name in arrays if name in used))
+        rest = {name: array for name, array in arrays.items() if name not in used}
+        return {name: array for name, array in rest.items() if array.ndim and len(array) == n_samples}
+    if source.file_format in {"csv", "tsv"}:
+        table = read_text(source, sep, decimal, header, encoding, dtype=str if decimal == "." else None)
+    else:
+        table = read_table(source, header)
+    return {name: table.frame[name].to_numpy() for name in table.frame.columns if name not in used}
 
 
 def _check_options(source: Source, sep: str | None, decimal: str, header: Any, encoding: str | None) -> None:

@@ -24,8 +24,10 @@ _BOMS = {
 _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", " ": "blanks", "|": "|"}
 
 
-def read_text(source: Source, sep: str | None, decimal: str, header: Any, encoding: str | None) -> Table:
-    """Return the table of a CSV or TSV file.
+def read_text(
+    source: Source, sep: str | None, decimal: str, header: Any, encoding: str | None, *, dtype: type | None = None
+) -> Table:
+    """Return the table of a CSV or TSV file, with types that its values seem to have unless all have one ``dtype``.
 
     Raises
     ------
@@ -52,6 +54,7 @@ def read_text(source: Source, sep: str | None, decimal: str, header: Any, encodi
                 names=names,
                 index_col=False,
                 encoding=encoding,
+                dtype=dtype,
                 keep_default_na=False,  # "NA" and "None" may be labels; as numbers they are refused by name
                 na_values=[""],
                 low_memory=False,
