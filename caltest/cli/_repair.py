@@ -29,6 +29,7 @@ from caltest.cli._options import (
     parse_statistic,
     read_file,
 )
+from caltest.results._atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from caltest.predictions import PredictionFile
@@ -178,10 +179,11 @@ def _write_predictions(path: Path, data: PredictionFile, study: RecalibrationStu
     classes = {str(name): values[:, k] for k, name in enumerate(data.columns.values())}
     name_of_folds = "repair_fold" if "fold" in {data.label, *classes} else "fold"
     frame = pd.DataFrame({data.label: data.y_true, name_of_folds: fold} | classes)
-    if path.suffix == ".parquet":
-        frame.to_parquet(path, index=False)
-    else:
-        frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+    with atomic_file(path) as stream:
+        if path.suffix == ".parquet":
+            frame.to_parquet(stream, index=False)
+        else:
+            frame.to_csv(stream, index=False, sep="\t" if path.suffix == ".tsv" else ",")
 
 
 def _method_names() -> list[str]:

@@ -19,6 +19,7 @@ from caltest.cli._options import (
     parse_names,
     parse_workers,
 )
+from caltest.results._atomic_file import write_atomically
 
 if TYPE_CHECKING:
     from caltest.streaming import CalibrationState
@@ -157,9 +158,7 @@ def _merge(options: argparse.Namespace) -> int:
             say("note", f"{same} and {options.states[k]} hold the same sums; {words}.")
     for other in others:
         first.merge(other)
-    part = Path(f"{options.output}.part")
-    part.write_bytes(first.to_bytes())
-    part.replace(options.output)
+    write_atomically(options.output, first.to_bytes())
     print(f"{_counted(first.n_samples)} in {options.output}")
     return 0
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from caltest.comparison import ModelComparison
 from caltest.plotting._axes import BAR, DASHED, LINE, POINT, require, several
+from caltest.plotting._saved_figure import save_figure
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
 
@@ -106,7 +107,7 @@ def save_comparison(comparison: ModelComparison, path: Path) -> None:
     figure.supxlabel(
         f"Filled: the adjusted p-value of calibration, or of no difference, is at most {alpha:.4g}.", fontsize="small"
     )
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
 
 
 _WIDTHS = (1.0, 1.0, 1.3)

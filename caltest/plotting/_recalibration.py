@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from caltest.estimation import reliability_curve
 from caltest.plotting._axes import BAR, DASHED, LINE, POINT, require, several
 from caltest.plotting._reliability import plot_reliability
+from caltest.plotting._saved_figure import save_figure
 from caltest.recalibration import RecalibrationStudy
 from caltest.results._decision import rejects
 from caltest.results._naming import describe
@@ -169,7 +170,7 @@ def save_before_after(study: RecalibrationStudy, method: str, path: Path) -> Non
     figure = Figure(figsize=(11.0, 6.4), layout="constrained")
     plot_before_after(study, method, figure.subplots(1, 2))
     figure.supxlabel(fill(study.verdict(method), _CAPTION), fontsize="small")
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
 
 
 def _name(study: RecalibrationStudy, row: Any) -> str:

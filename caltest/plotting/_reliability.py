@@ -15,6 +15,7 @@ from caltest.estimation._cell_tests import CellTests
 from caltest.estimation._reliability_result import ReliabilityCurve
 from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, named, series_color, single
 from caltest.plotting._prediction_axis import PredictionAxis, diagonal, finish
+from caltest.plotting._saved_figure import save_figure
 from caltest.predictions._validation import validate_choice
 from caltest.results._description import counted
 from caltest.results._test_result import percent
@@ -143,14 +144,14 @@ def save_reliability(curve: ReliabilityCurve, path: Path) -> None:
     plot_reliability(curve, left, tests=tests)
     plot_reliability(curve, right, style="classical", tests=tests)
     figure.supxlabel(fill(curve.conclusion, _CAPTION), fontsize="small")
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
 
 
 def picture_formats() -> set[str]:
     """Return the suffixes of the pictures that can be written, without the dot."""
     from matplotlib.backend_bases import FigureCanvasBase
 
-    return set(FigureCanvasBase.get_supported_filetypes())
+    return set(FigureCanvasBase.get_supported_filetypes()) - {"pgf"}  # LaTeX, with further files beside it
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from caltest.results._atomic_file import write_atomically
 from caltest.results._naming import Specification, describe
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def write_map(recalibrator: Recalibrator, path: str | Path) -> None:
     """Write a fitted method; see `Recalibrator.save`."""
     content = {"format": _FORMAT, "version": _VERSION, "caltest": _caltest_version(), **_described(recalibrator)}
     text = json.dumps(content | {"sha256": _digest(content)}, indent=1, allow_nan=False)
-    Path(path).write_text(text + "\n", encoding="utf-8")
+    write_atomically(path, text + "\n")
 
 
 def load(path: str | Path) -> Recalibrator:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from caltest.predictions import _lenses
 from caltest.predictions._lens import Lens
+from caltest.results._atomic_file import write_atomically
 from caltest.results._naming import describe
 from caltest.streaming._bets import Bets
 
@@ -38,9 +38,7 @@ def write_monitor(path: Path, settings: Mapping[str, Any], bets: Bets | None) ->
     }
     body = {"settings": written, "bets": None if bets is None else bets.to_dict()}
     whole = {"format": FORMAT, "version": VERSION, "checksum": _checksum(body), **body}
-    beside = path.with_name(f"{path.name}.part")
-    beside.write_text(json.dumps(whole, allow_nan=False), encoding="utf-8")
-    os.replace(beside, path)
+    write_atomically(path, json.dumps(whole, allow_nan=False))
 
 
 def read_monitor(path: Path) -> tuple[dict[str, Any], Bets | None]:

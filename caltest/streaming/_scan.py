@@ -12,6 +12,7 @@ import numpy as np
 
 from caltest.predictions._lens import Lens
 from caltest.predictions._validation import validate_workers
+from caltest.results._atomic_file import require_writable, write_atomically
 from caltest.results._progress import Progress, reporting
 from caltest.streaming._csv_format import CsvFormat
 from caltest.streaming._engines import on_cluster, on_threads
@@ -180,7 +181,7 @@ def _scan_files(
         kept, counted = _before(output, reading)
         state.merge(kept)
     elif output is not None:
-        _require_writable(output)
+        require_writable(output)  # before hours of reading
     marks = {name: FileMark.of(name, output) for name in files}
     left, known = left_to_read(marks, counted)
     if known != counted:  # files were moved
@@ -245,15 +246,6 @@ def _before(output: str, reading: Reading) -> tuple[CalibrationState, dict[str, 
     return kept, more["files"]
 
 
-def _require_writable(output: str | Path) -> None:
-    """Raise OSError before hours of reading if the output cannot be written."""
-    part = Path(f"{output}.part")
-    part.touch()
-    part.unlink()
-
-
 def save(state: CalibrationState, output: str | Path, files: dict[str, Stamp], reading: Reading) -> None:
     """Write a state with its files and columns; a reader sees the old or the new one, never half of it."""
-    part = Path(f"{output}.part")
-    part.write_bytes(state._pack({"files": files, "columns": reading.columns}))
-    part.replace(output)
+    write_atomically(output, state._pack({"files": files, "columns": reading.columns}))

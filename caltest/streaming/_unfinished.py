@@ -6,10 +6,10 @@ import time
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from caltest.results._atomic_file import atomic_file
 from caltest.streaming._file_marks import FileMark
 from caltest.streaming._fragments import Fragment, Reading
 from caltest.streaming._state import CalibrationState
@@ -93,13 +93,9 @@ class UnfinishedFiles:
         if not self._states:
             self.path.unlink(missing_ok=True)
             return
-        buffer = BytesIO()
-        with zipfile.ZipFile(buffer, "w") as archive:
+        with atomic_file(self.path) as stream, zipfile.ZipFile(stream, "w") as archive:
             for number, (name, state) in enumerate(self._states.items()):
                 mark = self.marks[name]
                 place = {"file": mark.path, "stamp": mark.stamp, "read": self._read[name]}
                 more: dict[str, Any] = place | {"columns": self.columns}
                 archive.writestr(f"{number}.npz", state._pack(more))
-        part = Path(f"{self.path}.part")
-        part.write_bytes(buffer.getvalue())
-        part.replace(self.path)
