@@ -149,6 +149,8 @@ def _counted(n_samples: int) -> str:
 
 
 def _merge(options: argparse.Namespace) -> int:
+    from caltest.streaming._output_lock import locked
+
     first, *others = states = [read_state(path) for path in options.states]
     _refuse_common_files(options.states)
     for k, state in enumerate(states):
@@ -158,7 +160,8 @@ def _merge(options: argparse.Namespace) -> int:
             say("note", f"{same} and {options.states[k]} hold the same sums; {words}.")
     for other in others:
         first.merge(other)
-    write_atomically(options.output, first.to_bytes())
+    with locked(options.output):
+        write_atomically(options.output, first.to_bytes())
     print(f"{_counted(first.n_samples)} in {options.output}")
     return 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from caltest.streaming._csv_format import CsvFormat
 from caltest.streaming._engines import on_cluster, on_threads
 from caltest.streaming._file_marks import FileMark, Stamp, left_to_read
 from caltest.streaming._fragments import Reading, find_files, first_batch, fragments_of, is_path
+from caltest.streaming._output_lock import locked
 from caltest.streaming._redrawn_cells import RedrawnCells
 from caltest.streaming._state import CalibrationState
 from caltest.streaming._state_file import unpack
@@ -69,7 +70,8 @@ def scan(
     output : str or Path, optional
         For files: where the state is kept. It is written whenever a file is finished, with the names of the finished
         files, and these are not read again by another call with the same ``output``. Row groups of files that are not
-        finished are kept beside it, in ``<output>.unfinished``, unless a cluster reads.
+        finished are kept beside it, in ``<output>.unfinished``, unless a cluster reads. Another scan into the same
+        output is refused as long as one runs.
     name : str
         For a table or batches through a lens with more than two outcomes: their ``source`` in
         `CalibrationState.update`, by which their rows are told from those of other states that are merged.
@@ -88,8 +90,8 @@ def scan(
     ValueError
         If there are no such files or columns, or ``sep`` or ``decimal`` is no such mark; if a value is refused,
         naming file, row group and row; if ``output`` holds a state with other settings or columns, of files that
-        have changed since, or one that was merged; if ``output`` or ``scheduler`` is given with a source that is no
-        file.
+        have changed since, or one that was merged, or is written by another scan now; if ``output`` or ``scheduler`` is
+        given with a source that is no file.
 
     See Also
     --------
@@ -111,7 +113,7 @@ def scan(
         csv = CsvFormat(sep, decimal)
         reading = Reading.of(*first_batch(files, csv), named, lens, micro_cells)
         options = {"csv": csv, "workers": validate_workers(workers), "scheduler": scheduler, "output": output}
-        with reporting(progress, "reading") as report:
+        with nullcontext() if output is None else locked(output), reporting(progress, "reading") as report:
             return _scan_files(files, reading, **options, progress=report)
     if (sep, decimal) != (None, "."):
         msg = "`sep` and `decimal` are for CSV files, got a table or batches."
@@ -175,13 +177,13 @@ def _arrow_batches(table: Any) -> Iterator[Any]:
 def _scan_files(
     files: list[str], reading: Reading, *, csv: CsvFormat, workers: int, scheduler: Any, output: Any, progress: Progress
 ) -> CalibrationState:
-    output = None if output is None else os.path.realpath(output)  # a symbolic link is not replaced by a file
     state, counted = reading.empty(), dict[str, Stamp]()
-    if output is not None and Path(output).exists():
-        kept, counted = _before(output, reading)
-        state.merge(kept)
-    elif output is not None:
+    if output is not None:
         require_writable(output)  # before hours of reading
+        output = os.path.realpath(output)  # what is unfinished is kept beside the file itself, not beside a link to it
+        if Path(output).exists():
+            kept, counted = _before(output, reading)
+            state.merge(kept)
     marks = {name: FileMark.of(name, output) for name in files}
     left, known = left_to_read(marks, counted)
     if known != counted:  # files were moved
