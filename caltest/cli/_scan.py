@@ -168,11 +168,11 @@ def _merge(options: argparse.Namespace) -> int:
 
 def _refuse_common_files(states: Iterable[Path]) -> None:
     """Raise ValueError if two states hold the same file, as far as they know their files."""
-    from caltest.streaming._state_file import unpack
+    from caltest.streaming._state_file import Packed
 
     holder: dict[tuple[int | str, ...], Path] = {}
     for path in states:
-        for stamp in map(tuple, unpack(path.read_bytes())[2].get("files", {}).values()):
+        for stamp in map(tuple, Packed.of(path.read_bytes()).more.get("files", {}).values()):
             if stamp in holder:
                 words = "its observations would be counted twice"
                 msg = f"{holder[stamp]} and {path} both hold the file {stamp[0]}: {words}; merge one of them"

@@ -28,6 +28,7 @@ class LinearScaling(Recalibrator):
     _diagonal: ClassVar[bool] = False
 
     ridge: float | Sequence[float]
+    _fitted: ClassVar[tuple[str, ...]] = ("intercept_", "ridge_", "ridge_scores_", "weights_")
 
     def __init__(
         self,

@@ -32,6 +32,7 @@ class OneVsRest(Recalibrator):
     """Whether the function of the complement is the complement of the function."""
 
     maps_: list[Map]
+    _fitted: ClassVar[tuple[str, ...]] = ("maps_",)
 
     @abstractmethod
     def _fit_map(self, score: NDArray[Any], event: NDArray[np.bool_], weight: NDArray[np.float64] | None) -> Map:

@@ -266,7 +266,8 @@ class CalibrationMonitor:
         Raises
         ------
         ValueError
-            If the file is no monitor, was changed or cut off, or is of another version of the bets.
+            If the file is no monitor, was changed or cut off, is of another version of the bets, or holds what no
+            monitor can hold.
         """
         settings, bets = read_monitor(Path(path))
         found = cls(settings["alpha"], settings["lens"], classes=settings["classes"])

@@ -21,7 +21,7 @@ from caltest.streaming._fragments import Reading, find_files, first_batch, fragm
 from caltest.streaming._output_lock import locked
 from caltest.streaming._redrawn_cells import RedrawnCells
 from caltest.streaming._state import CalibrationState
-from caltest.streaming._state_file import unpack
+from caltest.streaming._state_file import Packed
 from caltest.streaming._unfinished import UnfinishedFiles
 
 
@@ -221,7 +221,7 @@ def _before(output: str, reading: Reading) -> tuple[CalibrationState, dict[str, 
     """Return the state of earlier scans into an output, and the stamps of its files, by path."""
     data = Path(output).read_bytes()
     try:
-        more = unpack(data)[2]
+        more = Packed.of(data).more
     except ValueError as error:
         msg = f"{output}: {error} Name another output, or remove it to read all files again."
         raise ValueError(msg) from None
@@ -231,7 +231,10 @@ def _before(output: str, reading: Reading) -> tuple[CalibrationState, dict[str, 
             "could be counted twice; name another output, and merge both."
         )
         raise ValueError(msg)
-    columns = more["columns"]
+    columns: Any = more.get("columns")
+    if not _are_stamps(more["files"]) or not _are_columns(columns):
+        msg = f"{output} holds a state whose files or columns cannot be read; remove it to read all files again."
+        raise ValueError(msg)
     if columns != reading.columns:
         msg = (
             f"{output} holds a state of other columns, label {columns['label']!r} and probabilities "
@@ -246,6 +249,17 @@ def _before(output: str, reading: Reading) -> tuple[CalibrationState, dict[str, 
         )
         raise ValueError(msg)
     return kept, more["files"]
+
+
+def _are_stamps(files: Any) -> bool:
+    kinds = [str, int, int, str]
+    return isinstance(files, dict) and all(
+        isinstance(stamp, list) and [type(part) for part in stamp] == kinds for stamp in files.values()
+    )
+
+
+def _are_columns(columns: Any) -> bool:
+    return isinstance(columns, dict) and "label" in columns and isinstance(columns.get("prob"), list)
 
 
 def save(state: CalibrationState, output: str | Path, files: dict[str, Stamp], reading: Reading) -> None:

@@ -15,13 +15,13 @@ from caltest.predictions._partitions import Partition
 from caltest.predictions._validation import SeedLike, validate_bool, validate_count, validate_level
 from caltest.results import TestResult
 from caltest.statistics._base import Statistic
-from caltest.streaming._classes import agreed_classes, with_class_names
+from caltest.streaming._classes import agreed_classes, read_classes, with_class_names
 from caltest.streaming._events import events_of, outcomes_of
 from caltest.streaming._many_outcomes import ManyOutcomes
 from caltest.streaming._outcome_table import OutcomeTable
 from caltest.streaming._redrawn_cells import RedrawnCells
 from caltest.streaming._settings import Settings
-from caltest.streaming._state_file import pack, unpack
+from caltest.streaming._state_file import Packed, pack
 from caltest.streaming._two_outcomes import TwoOutcomes
 
 
@@ -226,7 +226,8 @@ class CalibrationState:
         Raises
         ------
         TypeError, ValueError
-            If ``data`` is no bytes; if it is truncated or changed, is no state, or was written by another version.
+            If ``data`` is no bytes; if it is truncated or changed, is no state, was written by another version, or
+            holds what no state can hold. Sizes are compared before memory is taken.
 
         Examples
         --------
@@ -234,11 +235,11 @@ class CalibrationState:
         >>> CalibrationState.from_bytes(state.to_bytes()) == state
         True
         """
-        plain, arrays, more = unpack(data)
-        found = Settings.of_plain(plain)
+        packed = Packed.of(data)
+        found = Settings.of_plain(packed.settings)
         state = cls(found.n_classes, found.lens, found.micro_cells)
-        state._classes = more.get("classes")
-        state._table.restore(arrays)
+        state._classes = read_classes(packed.more.get("classes"), found.n_classes)
+        state._table.restore(packed.arrays(state._table.declared()))
         return state
 
     def error(self, statistic: Statistic | None = None) -> float:
