@@ -24,6 +24,9 @@ ROUNDING, MOST_ROUNDING = 0.5e-4, 0.01
 FLOAT32_ROUNDING = 2.0**-24
 """Sums that miss 1 by no more than this for each class are left as they are: softmax in float32."""
 
+PAIR_ROUNDING = 2.0**-46
+"""Sums of two columns that miss 1 by more are divided out: functions that use one column and both then agree."""
+
 RANGE_TOLERANCE = 2.0**-23
 """Probabilities may lie outside [0, 1] by this, one rounding error of float32 above 1; they are set to 0 or 1."""
 
@@ -78,7 +81,10 @@ def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
 
 
 def _normalised(prob: NDArray[Any]) -> NDArray[Any]:
-    """Return probabilities whose rows sum to 1 up to rounding of float32; refuse rows that files do not explain."""
+    """Return probabilities whose rows sum to 1 up to rounding of float32; refuse rows that files do not explain.
+
+    Rows of two columns sum to 1 up to rounding of doubles, so that either of them says what the other one does.
+    """
     n_classes = prob.shape[1]
     total = np.einsum("ik->i", prob, dtype=np.float64)
     missing = np.abs(total - 1.0)
@@ -92,12 +98,14 @@ def _normalised(prob: NDArray[Any]) -> NDArray[Any]:
         )
         raise ValueError(msg)
     off = np.flatnonzero(missing > FLOAT32_ROUNDING * n_classes)
+    rounded = np.flatnonzero(missing > PAIR_ROUNDING) if n_classes == 2 else off
     if off.size:
         row = int(np.argmax(missing))
         rows = "1 row of `y_prob` does" if off.size == 1 else f"{off.size} rows of `y_prob` do"
         warn_user(f"{rows} not sum to 1, as after rounding (row {row}: {total[row]:.9g}); each was divided by its sum.")
+    if rounded.size:
         prob = prob.copy()
-        prob[off] /= total[off, None]
+        prob[rounded] /= total[rounded, None]
     return prob
 
 
