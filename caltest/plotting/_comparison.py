@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from caltest.comparison import ModelComparison
 from caltest.plotting._axes import BAR, DASHED, LINE, POINT, require, several
+from caltest.plotting._literal import literal
 from caltest.plotting._saved_figure import save_figure
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
@@ -145,7 +146,7 @@ def _draw_points(ax: Axes, at: np.ndarray, filled: np.ndarray) -> None:
 
 
 def _label(ax: Axes, names: Sequence[str], quantity: str, title: str) -> None:
-    ax.set_yticks(range(len(names)), names)
+    ax.set_yticks(range(len(names)), [literal(name) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)  # the first one on top
     ax.set_xlabel(quantity)
     ax.set_title(title, fontsize="medium")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from caltest.estimation._cell_tests import CellTests
 from caltest.estimation._reliability_result import ReliabilityCurve
 from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, named, series_color, single
+from caltest.plotting._literal import literal
 from caltest.plotting._prediction_axis import PredictionAxis, diagonal, finish
 from caltest.plotting._saved_figure import save_figure
 from caltest.predictions._validation import validate_choice
@@ -121,7 +122,7 @@ def plot_reliability(
     if not square:
         ax.set_ylim(*reach)
         ax.set_ylabel("observed - predicted")
-    ax.set_title(_title(each), fontsize="medium")
+    ax.set_title(literal(_title(each)), fontsize="medium")
     finish(axis, ax, colors, square=square, histogram=histogram, legend=legend)
     return ax
 
@@ -143,7 +144,7 @@ def save_reliability(curve: ReliabilityCurve, path: Path) -> None:
     tests = curve.cell_tests()
     plot_reliability(curve, left, tests=tests)
     plot_reliability(curve, right, style="classical", tests=tests)
-    figure.supxlabel(fill(curve.conclusion, _CAPTION), fontsize="small")
+    figure.supxlabel(literal(fill(curve.conclusion, _CAPTION)), fontsize="small")
     save_figure(figure, path)
 
 
@@ -178,7 +179,7 @@ def _error(curve: ReliabilityCurve) -> str:
 
 
 def _model_label(name: str, curve: ReliabilityCurve) -> str:
-    return f"{fill(name, NAME_WIDTH)}\n{_error(curve)}"
+    return literal(f"{fill(name, NAME_WIDTH)}\n{_error(curve)}")
 
 
 def _reach(curves: Sequence[ReliabilityCurve]) -> NDArray[np.float64]:

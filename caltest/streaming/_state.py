@@ -121,7 +121,8 @@ class CalibrationState:
         y_true : array-like of shape (n_samples,)
             Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
         y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-            Predicted probabilities. Of two columns the second one is used.
+            Predicted probabilities. Of two columns the second one is used, divided by the sum of the row
+            where that misses 1, as sums of float32 do.
         classes : sequence, optional
             The label of each column. Without it, columns with names are matched to the labels of each batch.
         source : str
