@@ -317,12 +317,14 @@ class Edges(Partition):
 
 
 def validate_n_cells(n_cells: Any) -> None:
-    """Refuse a number of cells that is neither a positive integer nor "sqrt"."""
+    """Refuse a number of cells that is neither a positive integer nor "sqrt", or more than memory has room for."""
     if isinstance(n_cells, str) and n_cells == "sqrt":
         return
     try:
         validate_count(n_cells, "n_cells")
     except (TypeError, ValueError) as error:
+        if "at most" in str(error):
+            raise
         msg = f'`n_cells` must be an integer >= 1 or "sqrt", got {n_cells!r}.'
         raise (ValueError if isinstance(n_cells, str) else type(error))(msg) from None
 

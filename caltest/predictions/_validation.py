@@ -30,6 +30,9 @@ PAIR_ROUNDING = 2.0**-46
 RANGE_TOLERANCE = 2.0**-23
 """Probabilities may lie outside [0, 1] by this, one rounding error of float32 above 1; they are set to 0 or 1."""
 
+_MOST = {"n_cells": 10**7, "n_points": 10**7, "n_knots": 10**5}
+"""The greatest values of arguments that arrays are as long as, wherever an argument of this name is."""
+
 SeedLike = int | np.random.Generator | np.random.RandomState | None
 
 
@@ -223,8 +226,11 @@ def validate_workers(workers: Any) -> int:
 
 
 def validate_count(value: Any, name: str, minimum: int = 1) -> int:
-    """Return ``value`` as int if it is an integer of at least ``minimum``."""
+    """Return ``value`` as int if it is an integer of at least ``minimum``, and not more than memory has room for."""
     is_integer = _is_integer(value)
+    if is_integer and value > _MOST.get(name, value):
+        msg = f"`{name}` must be at most {_MOST[name]:,}, so that there is enough memory, got {value:,}."
+        raise ValueError(msg)
     if is_integer and value >= minimum:
         return int(value)
     msg = f"`{name}` must be an integer >= {minimum}, got {value!r}."

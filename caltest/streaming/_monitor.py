@@ -69,10 +69,12 @@ class CalibrationMonitor:
 
     An outcome with predicted probability 0 (or below 1e-300) makes the e-value infinite.
 
-    Labels may arrive late and in any order, as long as what is done with a prediction does not depend on its label:
-    pass each prediction together with its label when the label arrives. If labels arrive at times that depend on them,
-    such as deaths before survivals, the null hypothesis does not hold in the order of arrival: pass them in an order
-    that was fixed before.
+    The level holds in two cases: each prediction is made after all earlier labels are known, and they are passed in
+    this order; or the observations are independent of each other, and are passed in an order that does not depend on
+    their labels. Otherwise calibrated predictions raise false alarms, because each may be right on average while the
+    errors of neighbours go together: forecasts for a week ahead that are made every day, scores of one day with a
+    common cause, or several predictions for one patient. docs/monitoring.md has rates that were measured. If labels
+    arrive at times that depend on them, such as deaths before survivals, pass them in an order that was fixed before.
 
     Examples
     --------
