@@ -59,7 +59,8 @@ def add_command(commands: Any) -> None:
         help="follow a growing file, with an alarm when calibration is rejected",
         description="Follow a growing file of predictions and labels, or standard input, and stop with exit code 1 "
         "when the predictions are shown not to be calibrated. However long it runs, the probability of a false alarm "
-        "is at most --alpha.",
+        "is at most --alpha, if each prediction is made after all earlier labels are known, or if the observations are "
+        "independent of each other.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )

@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom
+from scipy.signal import lfilter
+from scipy.stats import binom, norm
 
 import caltest
 from caltest import CalibrationMonitor, Confidence, Groups, TopK
@@ -410,3 +411,17 @@ def test_monitors_of_every_kind_are_read_again(tmp_path):
     impossible = CalibrationMonitor(classes=["a", "b"]).update(["a", "b", "a"], [[1, 0], [1, 0], [0.5, 0.5]])
     impossible.save(path)
     assert CalibrationMonitor.load(path).e_value == np.inf
+
+
+@pytest.mark.parametrize(("lead", "low", "high"), [(1, 0.0, 0.05), (7, 0.92, 0.92)])
+def test_the_level_holds_only_if_each_prediction_is_made_after_all_earlier_labels_are_known(lead, low, high):
+    """Calibrated daily forecasts of the sign of an autoregressive process: one year, 92 % of 400 in the docs."""
+    n_runs, n, false = 100, 365, 0
+    rng = np.random.default_rng(5)
+    for _ in range(n_runs):
+        x = lfilter([math.sqrt(1 - 0.9**2)], [1, -0.9], rng.normal(size=n + lead + 100))[100:]
+        known = 0.9**lead
+        prob = norm.cdf(known * x[:n] / math.sqrt(1 - known**2))
+        false += CalibrationMonitor().update((x[lead:] > 0).astype(int), prob).alarm is not None
+    error = 4 * math.sqrt(high * (1 - high) * (1 / n_runs + (low > 0) / 400))  # the share in the docs has an error too
+    assert low - error * (low > 0) <= false / n_runs <= high + error
