@@ -55,10 +55,11 @@ class CalibrationMonitor:
     Notes
     -----
     The null hypothesis is that :math:`P(Y_t = 1 \mid \text{all before}, p_t) = p_t` for every t, where all before means
-    the predictions and outcomes that were passed before. Predictions may depend on the past in any way. An alternative forecast :math:`q_t`, made from the same knowledge, multiplies the wealth by
-    :math:`q_t(y_t) / p_t(y_t)`, whose expectation is at most 1 under the null hypothesis. The same holds for a mixture
-    of them, and Ville's inequality (1939) bounds the probability that the wealth ever reaches :math:`1 / \alpha`
-    (Waudby-Smith and Ramdas 2024; for calibration, Arnold, Henzi and Ziegel 2023).
+    the predictions and outcomes that were passed before. Predictions may depend on the past in any way. An alternative
+    forecast :math:`q_t`, made from the same knowledge, multiplies the wealth by :math:`q_t(y_t) / p_t(y_t)`, whose
+    expectation is at most 1 under the null hypothesis. The same holds for a mixture of them, and Ville's inequality
+    (1939) bounds the probability that the wealth ever reaches :math:`1 / \alpha` (Waudby-Smith and Ramdas 2024; for
+    calibration, Arnold, Henzi and Ziegel 2023).
 
     Half of the wealth is bet by 16 fixed recalibrations with :math:`\text{odds}(q) = r\, \text{odds}(p)^s` for odds
     ratios r from 1/4 to 4 and slopes s from 1/2 to 2; a quarter each by two adaptive ones, :math:`q = p + (\theta_0 +
