@@ -26,6 +26,6 @@ def read_events(prob, label, chosen, tolerance, rounding, event, happened):
         valid &= smallest >= 0.0 and top <= 1.0 and abs(total - 1.0) <= tolerance  # the sum finds what is no number
         valid &= label[i] >= 0 and label[i] < prob.shape[1]
         p = prob[i, chosen] if chosen >= 0 else top
-        event[i] = np.divide(p, total) if abs(total - 1.0) > rounding else p
+        event[i] = np.divide(p, total if abs(total - 1.0) > rounding else 1.0)  # no branch, which rows would mispredict
         happened[i] = label[i] == (chosen if chosen >= 0 else place)
     return valid

@@ -30,7 +30,7 @@ PAIR_ROUNDING = 2.0**-46
 RANGE_TOLERANCE = 2.0**-23
 """Probabilities may lie outside [0, 1] by this, one rounding error of float32 above 1; they are set to 0 or 1."""
 
-_MOST = {"n_cells": 10**7, "n_points": 10**7, "n_knots": 10**5}
+_MOST = {"n_cells": 2**24, "n_points": 10**7, "n_knots": 10**5}
 """The greatest values of arguments that arrays are as long as, wherever an argument of this name is."""
 
 SeedLike = int | np.random.Generator | np.random.RandomState | None
@@ -101,14 +101,15 @@ def _normalised(prob: NDArray[Any]) -> NDArray[Any]:
         )
         raise ValueError(msg)
     off = np.flatnonzero(missing > FLOAT32_ROUNDING * n_classes)
-    rounded = np.flatnonzero(missing > PAIR_ROUNDING) if n_classes == 2 else off
     if off.size:
         row = int(np.argmax(missing))
         rows = "1 row of `y_prob` does" if off.size == 1 else f"{off.size} rows of `y_prob` do"
         warn_user(f"{rows} not sum to 1, as after rounding (row {row}: {total[row]:.9g}); each was divided by its sum.")
-    if rounded.size:
+    if n_classes == 2 and missing.max() > PAIR_ROUNDING:
+        return prob / np.where(missing > PAIR_ROUNDING, total, 1.0)[:, None]
+    if off.size:
         prob = prob.copy()
-        prob[rounded] /= total[rounded, None]
+        prob[off] /= total[off, None]
     return prob
 
 

@@ -462,4 +462,4 @@ def test_announced_number_of_draws_is_that_of_the_lenses(tmp_path, run, monkeypa
 def test_too_many_cells_are_refused_in_one_line(run, path, cells):
     code, out, err = run("test", path, "--statistic", f"ECE({cells}(1000000000))")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "must be at most 10,000,000" in err
+    assert "must be at most 16,777,216" in err
