@@ -6,6 +6,7 @@ import argparse
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -13,9 +14,12 @@ import caltest
 from caltest.cli import _compare, _guess, _repair, _report, _scan, _study, _test, _watch
 from caltest.cli._messages import explain, line, notes_on_stderr, say
 
-DONE, BAD_INPUT, STOPPED = 0, 2, 130
-"""Exit codes; 1 is "calibration is rejected", for ``caltest test --exit-code`` and ``caltest watch``, 3 "these data
-cannot decide"."""
+DONE, BAD_INPUT, DEFECT, STOPPED = 0, 2, 70, 130
+"""Exit codes; 1 is "calibration is rejected", for ``caltest test --exit-code`` and ``caltest watch``, and nothing else; 3
+is "these data cannot decide". 70 is EX_SOFTWARE of sysexits.h."""
+
+_DEBUG = "CALTEST_DEBUG"
+"""The environment variable with which an error is shown with its traceback."""
 
 _BAD_INPUT = (ValueError, TypeError, OSError, ImportError)
 
@@ -39,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     -------
     int
         0 done, 1 calibration is rejected and ``--exit-code`` was given, or ``caltest watch`` raised an alarm, 2 bad
-        input, 3 the data cannot decide and ``--exit-code`` was given, 130 stopped by Ctrl-C.
+        input, 3 the data cannot decide and ``--exit-code`` was given, 70 another error (a defect, or too little
+        memory), 130 stopped by Ctrl-C.
     """
     options = argparse.Namespace(words={}, hint="")
     if arguments is None:
@@ -54,8 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except _BAD_INPUT as error:
+        _show_traceback()
         say("error", explain(error, options.words))
         return BAD_INPUT
+    except Exception as error:
+        _show_traceback()
+        say("error", _unexpected(error))
+        return DEFECT
     return code
 
 
@@ -73,6 +83,21 @@ def _run(arguments: Sequence[str] | None, options: argparse.Namespace) -> int:
         return options.run(options)
 
 
+def _unexpected(error: Exception) -> str:
+    """Return in one line what went wrong that is not the fault of the input."""
+    text = " ".join(str(error).split())
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory for this{f': {text}' if text else ''}"
+    found = f"{type(error).__name__}{f': {text}' if text else ''}"
+    return f"unexpected {found}; this is a defect, please report it with what is printed if {_DEBUG}=1 is set"
+
+
+def _show_traceback() -> None:
+    """Print where the error was raised if this is wanted."""
+    if os.environ.get(_DEBUG):
+        traceback.print_exc()
+
+
 def _leave(hint: str) -> NoReturn:
     """End the process at once: an exception could be caught by what runs, and would wait for threads that compute."""
     restored = "\r\x1b[2K\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar hides the cursor
@@ -85,7 +110,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="caltest",
         description="Test whether a classifier is calibrated: do events predicted with probability 0.8 happen 80 % of "
         "the time?",
-        epilog="'caltest COMMAND --help' explains a command and shows examples.",
+        epilog="'caltest COMMAND --help' explains a command and shows examples. Exit codes: 0 done; 1 calibration is "
+        "rejected ('caltest test --exit-code') or there is an alarm ('caltest watch'); 2 bad input; 70 another error; "
+        "130 stopped by Ctrl-C.",
     )
     parser.add_argument("--version", action="version", version=f"caltest {caltest.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")

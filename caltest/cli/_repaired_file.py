@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from caltest.cli._atomic_file import atomic_file, require_writable
+from caltest.results._atomic_file import atomic_file, require_writable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

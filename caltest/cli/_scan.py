@@ -20,6 +20,7 @@ from caltest.cli._options import (
     parse_names,
     parse_workers,
 )
+from caltest.results._atomic_file import write_atomically
 
 if TYPE_CHECKING:
     from caltest.streaming import CalibrationState
@@ -149,6 +150,8 @@ def _counted(n_samples: int) -> str:
 
 
 def _merge(options: argparse.Namespace) -> int:
+    from caltest.streaming._output_lock import locked
+
     first, *others = states = [read_state(path) for path in options.states]
     _refuse_common_files(options.states)
     for k, state in enumerate(states):
@@ -158,20 +161,19 @@ def _merge(options: argparse.Namespace) -> int:
             say("note", f"{same} and {options.states[k]} hold the same sums; {words}.")
     for other in others:
         first.merge(other)
-    part = Path(f"{options.output}.part")
-    part.write_bytes(first.to_bytes())
-    part.replace(options.output)
+    with locked(options.output):
+        write_atomically(options.output, first.to_bytes())
     print(f"{_counted(first.n_samples)} in {options.output}")
     return 0
 
 
 def _refuse_common_files(states: Iterable[Path]) -> None:
     """Raise ValueError if two states hold the same file, as far as they know their files."""
-    from caltest.streaming._state_file import unpack
+    from caltest.streaming._state_file import Packed
 
     holder: dict[tuple[int | str, ...], Path] = {}
     for path in states:
-        for stamp in map(tuple, unpack(path.read_bytes())[2].get("files", {}).values()):
+        for stamp in map(tuple, Packed.of(path.read_bytes()).more.get("files", {}).values()):
             if stamp in holder:
                 words = "its observations would be counted twice"
                 msg = f"{holder[stamp]} and {path} both hold the file {stamp[0]}: {words}; merge one of them"

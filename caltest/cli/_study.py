@@ -14,6 +14,7 @@ from typing import Any
 from caltest.cli._expressions import PublicNames, read_object
 from caltest.cli._messages import SHARED
 from caltest.cli._options import HelpFormatter, add_draws
+from caltest.results._atomic_file import atomic_file
 
 _AMOUNT = "amount"
 _BUNDLED = "cifar10_vgg16"
@@ -90,6 +91,7 @@ def add_command(commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     """Run a study, print it, and write its frame and its pictures."""
     from caltest import simulation
+    from caltest.plotting._saved_figure import save_figure
 
     study, given = _read(options)
     arguments = _arguments(getattr(simulation, f"{study}_study"), _OBJECTS[study], given, options.config)
@@ -100,11 +102,12 @@ def _run(options: argparse.Namespace) -> int:
         found = getattr(simulation, f"{study}_study")(**arguments, out=options.out / "parts", **common)
     options.hint = ""
     table = options.out / f"{study}.csv"
-    found.to_frame().to_csv(table, index=False)
+    with atomic_file(table) as stream:
+        found.to_frame().to_csv(stream, index=False)
     pictures = []
     for name, figure in _draw(study, found).items():
         pictures.append(options.out / f"{name}.png")
-        figure.savefig(pictures[-1], dpi=150)
+        save_figure(figure, pictures[-1])
     print(f"{found}\n")
     for path in (table, *pictures):
         print(f"written: {path}", flush=True)

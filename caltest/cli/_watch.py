@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from caltest.cli._messages import STREAM_WORDS
+from caltest.cli._followed_file import FollowedFile
+from caltest.cli._messages import STREAM_WORDS, say
 from caltest.cli._options import (
     HelpFormatter,
     add_csv_marks,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 ALARM = 1  # exit code
 _BYTES = 2**22  # that are read at once
+_SHOWN = 60  # characters of a line that is left out
 _TRIED = 100  # lines with which columns and classes are guessed again, as long as they are not clear
 
 _EXAMPLES = """
@@ -43,8 +45,10 @@ examples:
   caltest watch predictions.csv --classes yes --every 1000 --json
   caltest watch predictions.csv --once          what is there now
 
-Every line is one observation, written when its label is known. Exit codes:
-1 after an alarm, 0 at the end of the input without one, 2 after an error.
+Every line is one observation, written when its label is known. A line counts
+when it ends with a line break. A file that was rotated, deleted or cut off is
+followed under its name, as by tail -F. Exit codes: 1 after an alarm, 0 at the
+end of the input without one, 2 after an error.
 """
 
 
@@ -55,7 +59,8 @@ def add_command(commands: Any) -> None:
         help="follow a growing file, with an alarm when calibration is rejected",
         description="Follow a growing file of predictions and labels, or standard input, and stop with exit code 1 "
         "when the predictions are shown not to be calibrated. However long it runs, the probability of a false alarm "
-        "is at most --alpha.",
+        "is at most --alpha, if each prediction is made after all earlier labels are known, or if the observations are "
+        "independent of each other.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
     )
@@ -109,6 +114,9 @@ def _run(options: argparse.Namespace) -> int:
     if not options.file.is_file():
         msg = f"no such file: {options.file}" if not options.file.exists() else f"{options.file} is not a regular file"
         raise ValueError(msg)
+    if not options.once:
+        with FollowedFile(options.file, partial(say, "note")) as followed:
+            return watch(followed.read, wait, options, print)
     with options.file.open("rb") as file:
 
         def read() -> bytes:
@@ -117,18 +125,18 @@ def _run(options: argparse.Namespace) -> int:
                 raise ValueError(msg)
             return file.read(_BYTES)
 
-        return watch(read, (lambda: False) if options.once else wait, options, print)
+        return watch(read, lambda: False, options, print)
 
 
 def watch(
-    read: Callable[[], bytes], wait: Callable[[], bool], options: argparse.Namespace, show: Callable[..., object]
+    read: Callable[[], bytes | None], wait: Callable[[], bool], options: argparse.Namespace, show: Callable[..., object]
 ) -> int:
     """Follow a stream until an alarm or its end, and return the exit code.
 
     Parameters
     ----------
     read : callable
-        Returns the next bytes, none where there are no new ones.
+        Returns the next bytes, none where there are no new ones, and None where the file begins again.
     wait : callable
         Called then; returns whether more may come.
     options : Namespace
@@ -143,7 +151,7 @@ def watch(
     """
     lines = _Lines(options)
     shown, alarm_shown = 0, None
-    for monitor in lines.updates(_complete_lines(read, wait)):
+    for monitor in lines.updates(_complete_lines(read, wait, lines.name)):
         result = monitor.result()
         if result.alarm is not None and alarm_shown is None:
             alarm_shown = result.n_samples
@@ -177,18 +185,28 @@ def _show(
     show(text, flush=True)
 
 
-def _complete_lines(read: Callable[[], bytes], wait: Callable[[], bool]) -> Iterator[tuple[bytes, bool]]:
-    """Yield the lines that are complete, as they come, and whether the stream has ended."""
-    begun = b""
-    while True:
+def _complete_lines(
+    read: Callable[[], bytes | None], wait: Callable[[], bool], name: str
+) -> Iterator[tuple[bytes, bool]]:
+    """Yield the lines that are complete, as they come, and whether the file ends there; another one may follow.
+
+    A line that does not end with a line break may be cut off in the middle of a number, and is left out with a note.
+    """
+    begun, goes_on = b"", True
+    while goes_on:
         new = read()
         if new:
             complete, mark, begun = (begun + new).rpartition(b"\n")
             if mark:
                 yield complete + mark, False
-        elif not wait():
-            break
-    yield begun, True
+        elif new is None or not wait():
+            if begun.strip():
+                text = begun.decode(errors="backslashreplace").strip()
+                text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+                words = "is left out, because it does not end with a line break and may be cut off"
+                say("note", f"{name}: the last line {words}: {text}")
+            begun, goes_on = b"", new is None
+            yield b"", True
 
 
 class _Lines:
@@ -204,27 +222,50 @@ class _Lines:
 
     def updates(self, parts: Iterator[tuple[bytes, bool]]) -> Iterator[CalibrationMonitor]:
         """Yield the monitor after each part of the lines that holds observations."""
-        held = b""
+        held, begins = b"", True
         for part, ended in parts:
             held += part
+            if begins and self._first is not None:
+                held = self._without_names(held)
+            begins = ended
             n_lines = len(held.strip(b"\r\n").splitlines())
-            if n_lines <= self._n_names and self._first is None and not ended:
-                continue  # names alone
-            if not held.strip():
-                continue
-            try:
-                y_true, y_prob = self._read_first(held) if self._first is None else self._read_further(held)
-            except ValueError:
-                if self._first is None and not ended and n_lines < _TRIED:
-                    continue
-                raise
-            yield self._update(y_true, y_prob)
-            self._n_lines += held.count(b"\n")
-            held = b""
+            if n_lines <= self._n_names(held) and self._first is None:
+                pass  # names alone
+            elif held.strip():
+                try:
+                    y_true, y_prob = self._read_first(held) if self._first is None else self._read_further(held)
+                except ValueError:
+                    if self._first is None and not ended and n_lines < _TRIED:
+                        continue
+                    raise
+                yield self._update(y_true, y_prob)
+                self._n_lines += held.count(b"\n")
+                held = b""
+            if ended:
+                held, self._n_lines = b"", 0
 
-    @property
-    def _n_names(self) -> int:
-        return 0 if self._format == "jsonl" or self._options.header is False else 1
+    def _without_names(self, lines: bytes) -> bytes:
+        """Return the first lines of a further file without the names of its columns, which may be in another order."""
+        from caltest.predictions.files._source import Source
+        from caltest.predictions.files._text import read_text
+
+        first, options = self._first, self._options
+        head, mark, rest = lines.partition(b"\n")
+        if not self._head or first is None:
+            return lines
+        source = Source(self.name, str(self._format), (head + mark) * 2, {})
+        try:
+            names = read_text(source, options.sep, options.decimal, 0, None).frame.columns
+        except ValueError:  # two names are equal, as numbers can be
+            return lines
+        if not {first.label, *first.prob} <= set(names):
+            return lines
+        self._head, self._n_lines = head + mark, 1
+        return rest
+
+    def _n_names(self, lines: bytes) -> int:
+        file_format = self._format or _format_of(self._options.file, lines)
+        return 0 if file_format == "jsonl" or self._options.header is False else 1
 
     def _read_first(self, lines: bytes) -> tuple[Any, Any]:
         """Read lines whose columns and classes are not known yet."""
@@ -242,7 +283,7 @@ class _Lines:
             decimal=options.decimal,
             header="infer" if options.header is None else 0 if options.header else None,
         )
-        if self._n_names:
+        if self._n_names(lines):
             self._head = lines.partition(b"\n")[0] + b"\n"
         found = self._first
         said = f"Label column: {found.label}. Probability columns: {shortened(found.prob)}. {columns_of(found)}"

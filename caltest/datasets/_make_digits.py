@@ -52,7 +52,8 @@ def main(file: str | Path | None = None) -> None:
     # float64: naive Bayes predicts 1e-300, which is not impossible, but would be 0 in float32.
     arrays: dict[str, Any] = {"labels": y_true.astype(np.uint8), "sklearn_version": np.array(sklearn.__version__)}
     arrays.update(y_prob)
-    np.savez_compressed(file or Path(__file__).with_name("digits.npz"), **arrays)
+    with open(file or Path(__file__).with_name("digits.npz"), "wb") as stream:
+        np.savez_compressed(stream, **arrays)
 
 
 if __name__ == "__main__":

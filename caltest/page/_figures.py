@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from caltest.estimation._reliability_result import ReliabilityCurve
 from caltest.estimation._simplex_result import SimplexDiagram
+from caltest.plotting._literal import literal
 from caltest.plotting._reliability import plot_reliability
 from caltest.plotting._simplex import plot_simplex
 from caltest.plotting._svg import to_svg
@@ -50,7 +51,8 @@ def diagrams(curves: Mapping[str, ReliabilityCurve], caption: str) -> Picture:
             panel.remove()
         for panel, (name, curve) in zip(panels.flat, curves.items(), strict=False):
             plot_reliability(curve, panel, style="classical", tests=curve.cell_tests(), legend=False)
-            panel.set_title(name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}...", fontsize="medium")
+            shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
+            panel.set_title(literal(shown), fontsize="medium")
 
     height = 4.8 * -(-len(curves) // 3)  # in less, the labels of the predictions are cut off
     return _picture(draw, (11, height), _in_words(list(curves.values()), list(curves)), caption)

@@ -19,6 +19,7 @@ from caltest.page._template import render
 from caltest.predictions import ClassWise
 from caltest.predictions._validation import SeedLike
 from caltest.results import Note, Result
+from caltest.results._atomic_file import write_atomically
 from caltest.results._description import Table, join
 from caltest.results._progress import Progress, reporting
 
@@ -190,9 +191,8 @@ def write(
         if len(data.models) > 1:
             parts.insert(0, comparison(data, settings))
     text = render(settings.title, verdicts, parts, Origin.of(data, settings))
-    target = Path(path)
-    target.write_text(text, encoding="utf-8")
-    return target
+    write_atomically(path, text)
+    return Path(path)
 
 
 def verdict(table: CalibrationTable) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from caltest.hypothesis_tests._gce_table import gce_name
 from caltest.plotting._axes import BAR, LINE, require, single
+from caltest.plotting._literal import literal
 from caltest.simulation.replications._agreement import MetricAgreement
 from caltest.statistics import GCE
 
@@ -65,7 +66,7 @@ def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) ->
     beside = np.array([n_metrics + 0.3, n_metrics + 1.3])
     ax.pcolormesh(beside, square, agreement.cells_correlation[:, None], **look)
     labels = [f"{_label(metric)}   {number:2}" for number, metric in enumerate(agreement.metrics)]
-    ax.set_yticks(range(n_metrics), labels, fontsize="small")
+    ax.set_yticks(range(n_metrics), [literal(label) for label in labels], fontsize="small")
     numbers = [str(number) for number in range(n_metrics)]
     ax.set_xticks([*range(n_metrics), beside.mean()], [*numbers, "other cells"], fontsize="small")
     ax.get_xticklabels()[-1].set_rotation(90)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from caltest.plotting._axes import COLORS, add_legend, require, several
+from caltest.plotting._literal import literal
 from caltest.predictions._validation import validate_choice
 from caltest.simulation.replications._approximation import TRUTHS, ApproximationStudy
 
@@ -70,7 +71,7 @@ def plot_approximation(
             head, _, tail = str(name).partition(", ")
             color = COLORS[heads.index(head) % len(COLORS)]
             style = _STYLES[tails.index(tail) % len(_STYLES)]
-            ax.plot(rows["n_samples"], rows["median"], color=color, linestyle=style, linewidth=1.5, label=name)
+            ax.plot(rows["n_samples"], rows["median"], color=color, linestyle=style, linewidth=1.5, label=literal(name))
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.set_xticks(sizes, [str(size) for size in sizes])
@@ -80,7 +81,7 @@ def plot_approximation(
         ax.tick_params(which="both", labelsize="small")
         ax.grid(which="both", color="#e6e9ee", linewidth=0.6)
         ax.set_axisbelow(True)
-        ax.set_title(setting, fontsize="medium")
+        ax.set_title(literal(setting), fontsize="medium")
         ax.set_xlabel("observations of an evaluation set")
     panels.flat[0].set_ylabel("95th percentile of the relative error, median over models")
     add_legend(panels, new=new, ncols=4)

@@ -8,6 +8,7 @@ import numpy as np
 
 from caltest.estimation._calibration_band import CalibrationBand
 from caltest.plotting._axes import BAR, DASHED, DENSITY, LINE, POINT, legend_below, require, single
+from caltest.plotting._literal import literal
 from caltest.predictions._validation import validate_choice
 from caltest.results._decision import equate_pvalue
 from caltest.results._description import counted
@@ -81,7 +82,9 @@ def plot_calibration_band(
         ax.plot([start, end], height, color=BAR, linewidth=3.5, solid_capstyle="butt", zorder=5, **label_once)
     ax.set_xlim(-0.02, 1.02)
     ax.set_xlabel("predicted probability")
-    ax.set_title(f"{band.lens_name}, {counted(band.n_samples, ',')}, {equate_pvalue(band.pvalue)}", fontsize="medium")
+    ax.set_title(
+        literal(f"{band.lens_name}, {counted(band.n_samples, ',')}, {equate_pvalue(band.pvalue)}"), fontsize="medium"
+    )
     shown = band.score[:: -(-len(band.score) // _MOST_TICKS)]
     ax.plot(shown, np.zeros(len(shown)), transform=ax.get_xaxis_transform(), **_TICKS)
     if square:

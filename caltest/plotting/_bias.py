@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.plotting._axes import BAR, DENSITY, LINE, POINT, require, wrapped
+from caltest.plotting._literal import literal
 from caltest.predictions._validation import validate_choice
 from caltest.simulation.studies._bias import BiasStudy
 
@@ -81,7 +82,9 @@ def plot_bias_study(
     panels = wrapped(axes, len(groups), 5, (2.4, 2.6), 0.9)
     for ax, (panel, group) in zip(panels.flat, groups, strict=True):
         _draw_boxes(ax, group, by)
-        ax.set_title(fill(str(panel), _TITLE) if by == "n_samples" else f"{panel:,} observations", fontsize="small")
+        ax.set_title(
+            literal(fill(str(panel), _TITLE)) if by == "n_samples" else f"{panel:,} observations", fontsize="small"
+        )
         ax.set_xlabel("observations" if by == "n_samples" else "cells")
         if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
             ax.set_ylabel("estimate")
@@ -89,7 +92,7 @@ def plot_bias_study(
         title = f"{frame['model'].iloc[0]} through {frame['lens'].iloc[0]}"
         line = " (line: true value)" if frame["truth"].notna().any() else ""
         figure = panels[0].figure
-        figure.suptitle(fill(title + line, int(_PER_INCH * figure.get_figwidth())), fontsize="medium")
+        figure.suptitle(literal(fill(title + line, int(_PER_INCH * figure.get_figwidth()))), fontsize="medium")
     return panels
 
 

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from caltest.comparison import ModelComparison
 from caltest.plotting._axes import BAR, DASHED, LINE, POINT, require, several
+from caltest.plotting._literal import literal
+from caltest.plotting._saved_figure import save_figure
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
 
@@ -106,7 +108,7 @@ def save_comparison(comparison: ModelComparison, path: Path) -> None:
     figure.supxlabel(
         f"Filled: the adjusted p-value of calibration, or of no difference, is at most {alpha:.4g}.", fontsize="small"
     )
-    figure.savefig(path, dpi=150)
+    save_figure(figure, path)
 
 
 _WIDTHS = (1.0, 1.0, 1.3)
@@ -144,7 +146,7 @@ def _draw_points(ax: Axes, at: np.ndarray, filled: np.ndarray) -> None:
 
 
 def _label(ax: Axes, names: Sequence[str], quantity: str, title: str) -> None:
-    ax.set_yticks(range(len(names)), names)
+    ax.set_yticks(range(len(names)), [literal(name) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)  # the first one on top
     ax.set_xlabel(quantity)
     ax.set_title(title, fontsize="medium")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from caltest.estimation._cumulative_graphs import CumulativeGraph, CumulativeGraphs
 from caltest.plotting._axes import BAR, COLORS, DASHED, DENSITY, LINE, POINT, add_legend, legend_below, require, several
+from caltest.plotting._literal import literal
 from caltest.predictions._validation import validate_choice
 from caltest.results._decision import equate_pvalue
 from caltest.results._description import counted
@@ -85,7 +86,7 @@ def plot_cumulative_graphs(
         name = fill(model.name, _WIDEST) + "\n" if model.name else ""
         size = what + counted(model.n_samples, ",") + ", " if number == 0 or model.name == "" else ""
         title = f"{name}{size}KS {model.statistic:.3g}, {equate_pvalue(model.pvalue)}"
-        row[0].set_title(title, loc="left", fontsize="medium")
+        row[0].set_title(literal(title), loc="left", fontsize="medium")
     if legend and axes is None:
         add_legend(rows, new=True, ncols=4)
     elif legend:  # below the lowest row: paths and bands fill the small axes of the caller

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.estimation._reliability_curve import reliability_curve
 from caltest.estimation._reliability_result import ReliabilityCurve
 from caltest.plotting._axes import single
+from caltest.plotting._literal import literal
 from caltest.predictions._arguments import read_problem
 from caltest.predictions._class_columns import plain_dates
 from caltest.predictions._frames import read_observations, refuse_other_indexes
@@ -123,14 +124,14 @@ class ReliabilityDisplay:
         if ref_line and _REFERENCE not in self.ax_.get_legend_handles_labels()[1]:
             self.ax_.plot([0, 1], [0, 1], "k:", label=_REFERENCE)
         label = self.estimator_name if name is None else name
-        look: dict[str, Any] = {"marker": "s", "linestyle": "-"} | ({} if label is None else {"label": label})
+        look: dict[str, Any] = {"marker": "s", "linestyle": "-"} | ({} if label is None else {"label": literal(label)})
         short = {"c": "color", "ls": "linestyle", "lw": "linewidth", "ms": "markersize"}
         look |= {short.get(key, key): value for key, value in kwargs.items()}
         self.line_ = self.ax_.plot(self.prob_pred, self.prob_true, **look)[0]
         self.bars_ = None if self.curve is None else self._draw_bars(self.curve)
         if self.ax_.get_legend_handles_labels()[1]:
             self.ax_.legend(loc="best")
-        event = "" if self.pos_label is None else f" (Positive class: {self.pos_label})"
+        event = "" if self.pos_label is None else f" (Positive class: {literal(self.pos_label)})"
         self.ax_.set(xlabel=f"Mean predicted probability{event}", ylabel=f"Fraction of positives{event}")
         return self
 

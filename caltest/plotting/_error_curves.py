@@ -12,6 +12,7 @@ from caltest.estimation._cells_curve import CellsCurve
 from caltest.estimation._error_curve import ErrorCurve
 from caltest.estimation._temperature_curve import TemperatureCurve
 from caltest.plotting._axes import COLORS, LINE, add_legend, require, wrapped
+from caltest.plotting._literal import literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +80,7 @@ def plot_temperature_curve(
     for m, (model, at) in enumerate(zip(curve.models, curve.best_log_score, strict=True)):
         shown = np.where(np.isfinite(curve.log_score[m]), curve.log_score[m], np.nan)
         line: dict[str, Any] = {"linewidth": 1.6, "color": _color(m)} | options
-        grid[-1].plot(x, shown, marker="o" if len(x) == 1 else "", label=_name(model), **line)
+        grid[-1].plot(x, shown, marker="o" if len(x) == 1 else "", label=literal(_name(model)), **line)
         grid[-1].plot(x[at], shown[at], color=_color(m), **_STAR)
     if not np.isfinite(curve.log_score).all():
         grid[-1].annotate("infinite: a label had probability 0", (0.05, 0.5), xycoords="axes fraction", color=LINE)
@@ -157,7 +158,7 @@ def _draw_errors(curve: ErrorCurve, grid: NDArray[Any], options: dict[str, Any])
             color = _color(m)
             line: dict[str, Any] = {"linewidth": 1.6, "color": color, "zorder": 4} | options
             marker = "o" if len(x) == 1 else ""
-            ax.plot(x, curve.value[s, m], marker=marker, label=_name(model), **line)
+            ax.plot(x, curve.value[s, m], marker=marker, label=literal(_name(model)), **line)
             ax.plot(x, curve.floor[s, m], color=color, linewidth=1, linestyle=(0, (4, 3)), marker=marker, zorder=3)
             ax.fill_between(x, 0.0, curve.floor_high[s, m], color=color, alpha=0.12, linewidth=0, zorder=1)
         ax.set_ylabel(statistic)

@@ -10,6 +10,7 @@ import numpy as np
 
 from caltest.estimation._isotonic_curve import IsotonicCurve
 from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, named, series_color, single
+from caltest.plotting._literal import literal
 from caltest.plotting._prediction_axis import PredictionAxis, diagonal, finish
 from caltest.predictions._validation import validate_choice
 from caltest.results._decision import equate_pvalue
@@ -105,7 +106,9 @@ def plot_isotonic_curve(
         ax.text(0.03, 0.97, text, transform=ax.transAxes, va="top", fontsize="small", zorder=6, bbox=box)
     lens = ", ".join(dict.fromkeys(one.lens_name for one in each))
     sizes = ", ".join(dict.fromkeys(counted(one.n_samples, ",") for one in each))
-    ax.set_title(f"{lens}, {sizes}" + (f", {equate_pvalue(each[0].pvalue)}" if alone else ""), fontsize="medium")
+    ax.set_title(
+        literal(f"{lens}, {sizes}" + (f", {equate_pvalue(each[0].pvalue)}" if alone else "")), fontsize="medium"
+    )
     finish(axis, ax, colors, square=square, histogram=histogram, legend=legend)
     return ax
 
@@ -137,7 +140,7 @@ def _band_label(curve: IsotonicCurve) -> str:
 
 def _model_label(name: str, curve: IsotonicCurve) -> str:
     size = f"MCB {curve.brier.miscalibration:.2g} (noise floor {curve.noise_floor:.2g}), {equate_pvalue(curve.pvalue)}"
-    return f"{fill(name, NAME_WIDTH)}\n{size}"
+    return literal(f"{fill(name, NAME_WIDTH)}\n{size}")
 
 
 def _set_reach(curves: Sequence[IsotonicCurve], ax: Axes) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from caltest.plotting._axes import BAR, COLORS, LINE, POINT, legend_below, require, several
+from caltest.plotting._literal import literal
 from caltest.simulation.replications._label_noise import LabelNoiseStudy
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def plot_label_noise(study: LabelNoiseStudy, axes: Sequence[Axes] | None = None)
     colors = {name: COLORS[number % len(COLORS)] for number, name in enumerate(frame["test_statistic"].unique())}
     for (labels, name), rows in frame.groupby(["labels", "test_statistic"], sort=False):
         look = {"color": colors[name], "linestyle": _STYLES[labels], "linewidth": 1.4}
-        ratio.plot(rows["share"], rows["statistic"] / rows["noise_floor"], label=f"{name}, {labels} labels", **look)
+        ratio.plot(
+            rows["share"], rows["statistic"] / rows["noise_floor"], label=literal(f"{name}, {labels} labels"), **look
+        )
         pvalue.plot(rows["share"], rows["pvalue"], **look)
     ratio.axhline(1, color=LINE, linewidth=1, zorder=0)
     pvalue.axhline(_ALPHA, color=LINE, linewidth=1, zorder=0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from caltest.plotting._axes import BAR, DASHED, LINE, POINT, legend_below, require, single
+from caltest.plotting._literal import literal
 from caltest.results._description import counted
 from caltest.streaming import MonitorResult
 
@@ -62,7 +63,7 @@ def plot_monitor(monitor: MonitorResult, ax: Axes | None = None, *, legend: bool
     ax.set_xlim(0, max(monitor.n_samples, 1))
     ax.set_xlabel("observations")
     ax.set_ylabel("e-value")
-    ax.set_title(f"{monitor.lens_name}, {counted(monitor.n_samples, ',')}", fontsize="medium")
+    ax.set_title(literal(f"{monitor.lens_name}, {counted(monitor.n_samples, ',')}"), fontsize="medium")
     if legend:
         legend_below(ax, ncols=3)
     return ax

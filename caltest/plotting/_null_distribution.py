@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.plotting._axes import BAR, DENSITY, LINE, POINT, legend_below, require, wrapped
+from caltest.plotting._literal import literal
 from caltest.resampling._distributions import TIE_TOLERANCE
 from caltest.results._decision import equate_pvalue
 from caltest.results._naming import describe
@@ -79,7 +80,7 @@ def plot_null_distribution(result: ComponentResult, ax: Any = None) -> Any:
         _draw(part, each, bound=method == "upper-bound")
     if ax is None and isinstance(result, TestResult):
         width = _TITLE * min(len(parts) + (len(parts) == 1), 3)
-        axes[0].figure.suptitle(fill(result.conclusion, width, break_on_hyphens=False), fontsize="medium")
+        axes[0].figure.suptitle(literal(fill(result.conclusion, width, break_on_hyphens=False)), fontsize="medium")
     return axes[0] if len(parts) == 1 else axes
 
 
@@ -108,7 +109,7 @@ def _draw(part: ComponentResult, ax: Axes, *, bound: bool) -> None:
     ax.set_ylim(bottom=0)
     ax.set_xlabel(describe(part.test_statistic).removesuffix("()"))
     ax.set_ylabel("probability")
-    ax.set_title(_in_words(part, bound=bound), fontsize="small", color=LINE)
+    ax.set_title(literal(_in_words(part, bound=bound)), fontsize="small", color=LINE)
     legend_below(ax)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from caltest.estimation._prediction_distribution import PredictionDistribution
 from caltest.plotting._axes import LINE, POINT, require, single
+from caltest.plotting._literal import literal
 from caltest.results._description import counted
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def plot_prediction_distribution(
     ax.set_ylim(rows, 0)
     if rows <= _MOST_NAMED:
         names = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..." for name in distribution.quantity]
-        ax.set_yticks(np.arange(rows) + 0.5, names)
+        ax.set_yticks(np.arange(rows) + 0.5, [literal(name) for name in names])
     else:
         ax.set_yticks([0.5, 1.5, rows - 0.5], ["confidence", "", f"last of {rows - 2} classes"])
     ax.tick_params(axis="y", length=0)

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from caltest.estimation import reliability_curve
 from caltest.plotting._axes import BAR, DASHED, LINE, POINT, require, several
+from caltest.plotting._literal import literal
 from caltest.plotting._reliability import plot_reliability
+from caltest.plotting._saved_figure import save_figure
 from caltest.recalibration import RecalibrationStudy
 from caltest.results._decision import rejects
 from caltest.results._naming import describe
@@ -148,7 +150,7 @@ def plot_before_after(
     for ax, name in zip(panels.flat, ("before", method), strict=True):
         prob = study.predict(name, model)[rows]
         plot_reliability(reliability_curve(study.y_true[rows], prob), ax, style="classical")
-        ax.set_title(name if name == "before" else f"after {name}", fontsize="medium")
+        ax.set_title(literal(name if name == "before" else f"after {name}"), fontsize="medium")
     return panels
 
 
@@ -168,8 +170,8 @@ def save_before_after(study: RecalibrationStudy, method: str, path: Path) -> Non
 
     figure = Figure(figsize=(11.0, 6.4), layout="constrained")
     plot_before_after(study, method, figure.subplots(1, 2))
-    figure.supxlabel(fill(study.verdict(method), _CAPTION), fontsize="small")
-    figure.savefig(path, dpi=150)
+    figure.supxlabel(literal(fill(study.verdict(method), _CAPTION)), fontsize="small")
+    save_figure(figure, path)
 
 
 def _name(study: RecalibrationStudy, row: Any) -> str:
@@ -188,7 +190,7 @@ def _draw_points(ax: Axes, at: NDArray[Any], filled: NDArray[Any]) -> None:
 
 
 def _label(ax: Axes, names: Sequence[str], quantity: str) -> None:
-    ax.set_yticks(range(len(names)), names)
+    ax.set_yticks(range(len(names)), [literal(name) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)  # the first one on top
     ax.set_xlabel(quantity)
     ax.locator_params(axis="x", nbins=4)

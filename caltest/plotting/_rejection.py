@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.plotting._axes import COLORS, DASHED, DENSITY, LINE, add_legend, require, several, wrapped
+from caltest.plotting._literal import literal
 from caltest.predictions._validation import validate_choice
 from caltest.results._test_result import percent
 from caltest.simulation.studies._power import PowerStudy
@@ -70,7 +71,7 @@ def plot_size_study(
     panels = wrapped(axes, len(groups), 3, (4.0, 3.0), 1.2)
     for ax, (names, group) in zip(panels.flat, groups, strict=True):
         _draw_sizes(ax, group, chosen, looks)
-        ax.set_title(fill(", ".join(names), _TITLE), fontsize="small")
+        ax.set_title(literal(fill(", ".join(names), _TITLE)), fontsize="small")
         ax.set_xlabel("observations")
         if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
             ax.set_ylabel("rejection rate")
@@ -132,7 +133,7 @@ def plot_power_study(
     for row, (name, frame) in zip(panels, groups, strict=True):
         for ax, n in zip(row, sizes, strict=True):
             _draw_curves(ax, frame[frame["n_samples"] == n], chosen, looks)
-            ax.set_title(f"{fill(name, _TITLE)}\n{n:,} observations", fontsize="small")
+            ax.set_title(literal(f"{fill(name, _TITLE)}\n{n:,} observations"), fontsize="small")
             ax.set_xlabel("amount")
         row[0].set_ylabel("rejection rate")
     add_legend(panels, new=axes is None)
@@ -182,7 +183,7 @@ def _draw_sizes(ax: Axes, frame: Any, level: float, looks: dict[str, dict[str, A
     groups = list(frame.groupby("test", sort=False))
     for number, (test, rows) in enumerate(groups):
         beside = _SPREAD * len(place) * (number - (len(groups) - 1) / 2)
-        ax.plot(rows["n_samples"].map(place) + beside, rows["rate"], label=test, **looks[test])
+        ax.plot(rows["n_samples"].map(place) + beside, rows["rate"], label=literal(test), **looks[test])
     ax.set_xticks(list(place.values()), [f"{n:,}" for n in place])
 
 
@@ -198,7 +199,7 @@ def _draw_curves(ax: Axes, frame: Any, level: float, looks: dict[str, dict[str, 
             rows["rate"],
             yerr=[rows["rate"] - rows["lower"], rows["upper"] - rows["rate"]],
             elinewidth=0.8,
-            label=test,
+            label=literal(test),
             **looks[test],
         )
     ax.set_ylim(-0.03, 1.03)

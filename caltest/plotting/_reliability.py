@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from caltest.estimation._cell_tests import CellTests
 from caltest.estimation._reliability_result import ReliabilityCurve
 from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, named, series_color, single
+from caltest.plotting._literal import literal
 from caltest.plotting._prediction_axis import PredictionAxis, diagonal, finish
+from caltest.plotting._saved_figure import save_figure
 from caltest.predictions._validation import validate_choice
 from caltest.results._description import counted
 from caltest.results._test_result import percent
@@ -120,7 +122,7 @@ def plot_reliability(
     if not square:
         ax.set_ylim(*reach)
         ax.set_ylabel("observed - predicted")
-    ax.set_title(_title(each), fontsize="medium")
+    ax.set_title(literal(_title(each)), fontsize="medium")
     finish(axis, ax, colors, square=square, histogram=histogram, legend=legend)
     return ax
 
@@ -142,15 +144,15 @@ def save_reliability(curve: ReliabilityCurve, path: Path) -> None:
     tests = curve.cell_tests()
     plot_reliability(curve, left, tests=tests)
     plot_reliability(curve, right, style="classical", tests=tests)
-    figure.supxlabel(fill(curve.conclusion, _CAPTION), fontsize="small")
-    figure.savefig(path, dpi=150)
+    figure.supxlabel(literal(fill(curve.conclusion, _CAPTION)), fontsize="small")
+    save_figure(figure, path)
 
 
 def picture_formats() -> set[str]:
     """Return the suffixes of the pictures that can be written, without the dot."""
     from matplotlib.backend_bases import FigureCanvasBase
 
-    return set(FigureCanvasBase.get_supported_filetypes())
+    return set(FigureCanvasBase.get_supported_filetypes()) - {"pgf"}  # LaTeX, with further files beside it
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,7 @@ def _error(curve: ReliabilityCurve) -> str:
 
 
 def _model_label(name: str, curve: ReliabilityCurve) -> str:
-    return f"{fill(name, NAME_WIDTH)}\n{_error(curve)}"
+    return literal(f"{fill(name, NAME_WIDTH)}\n{_error(curve)}")
 
 
 def _reach(curves: Sequence[ReliabilityCurve]) -> NDArray[np.float64]:

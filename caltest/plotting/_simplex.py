@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from caltest.estimation._simplex_result import SimplexDiagram
 from caltest.plotting._axes import BAR, LINE, POINT, legend_below, require, single
+from caltest.plotting._literal import literal
 from caltest.predictions._simplex_grid import SimplexGrid
 from caltest.predictions._validation import validate_level
 from caltest.results._description import counted
@@ -227,10 +228,10 @@ def _name_corners(diagram: SimplexDiagram, ax: Axes) -> None:
         ("top", "top", "bottom"),
         strict=True,
     ):
-        ax.text(x, y, text, ha=across, va=up, fontsize="medium")
+        ax.text(x, y, literal(text), ha=across, va=up, fontsize="medium")
     line = _LINE * 1.2 / inches
     heading = title(diagram, _letters(ax))
-    ax.set_title(heading, y=1.0, pad=0, va="top", fontsize="medium")  # inside: layouts forget what is above
+    ax.set_title(literal(heading), y=1.0, pad=0, va="top", fontsize="medium")  # inside: layouts forget what is above
     below, above = (
         line * (1 + max(text.count("\n") for text in texts)) for texts in (shown[:2], [shown[2] + "\n\n" + heading])
     )
@@ -274,13 +275,15 @@ def _draw_tetrahedron(diagram: SimplexDiagram, ax: Any, options: dict[str, Any])
             ax.quiver(*start[chosen].T, *step[chosen].T, **look)
     middle = TETRAHEDRON.mean(axis=0)
     for name, corner in zip(diagram.outcomes, TETRAHEDRON, strict=True):
-        ax.text(*(corner + 0.13 * (corner - middle)), lines(name, 16), ha="center", va="center", fontsize="medium")
+        ax.text(
+            *(corner + 0.13 * (corner - middle)), literal(lines(name, 16)), ha="center", va="center", fontsize="medium"
+        )
     ax.set_axis_off()
     ax.set_box_aspect((1, 0.75**0.5, (2 / 3) ** 0.5), zoom=1.1)
     ax.set(xlim=(0, 1), ylim=(0, 0.75**0.5), zlim=(0, (2 / 3) ** 0.5))
     ax.view_init(elev=18, azim=-65)
     ax.set_xlabel(_CAPTION)  # for those who read it; it is not drawn without an axis
-    ax.set_title(title(diagram, _letters(ax)), fontsize="medium")
+    ax.set_title(literal(title(diagram, _letters(ax))), fontsize="medium")
     ax.text2D(0.5, -0.03, _CAPTION, transform=ax.transAxes, ha="center", va="top", fontsize="small")
     _add_scale(points, ax.inset_axes((0.97, 0.5, 0.03, 0.36)))
 

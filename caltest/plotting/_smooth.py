@@ -11,6 +11,7 @@ import numpy as np
 from caltest.estimation._prediction_density import EDGES
 from caltest.estimation._smooth_reliability_curve import SmoothReliabilityCurve
 from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, named, series_color, single
+from caltest.plotting._literal import literal
 from caltest.plotting._prediction_axis import PredictionAxis, diagonal, finish
 from caltest.predictions._validation import validate_choice
 from caltest.results._description import counted
@@ -90,7 +91,11 @@ def plot_smooth_reliability(
     colors = [POINT] if alone else [series_color(place) for place in range(len(each))]
     reach = 0.01
     for (name, one), color in zip(curves.items(), colors, strict=True):
-        label = None if alone else f"{fill(name, NAME_WIDTH)}\nKDEError {one.error:.3g}, bandwidth {one.bandwidth:.3g}"
+        label = (
+            None
+            if alone
+            else f"{literal(fill(name, NAME_WIDTH))}\nKDEError {one.error:.3g}, bandwidth {one.bandwidth:.3g}"
+        )
         reach = max(reach, _draw(one, ax, square=square, color=color, label=label, options=options))
     if not alone:
         null, own = _band_labels(each[0])
@@ -102,7 +107,7 @@ def plot_smooth_reliability(
         ax.set_ylabel("observed - predicted")
     lens = ", ".join(dict.fromkeys(one.lens_name for one in each))
     sizes = ", ".join(dict.fromkeys(counted(one.n_samples, ",") for one in each))
-    ax.set_title(f"{lens}, {sizes}", fontsize="medium")
+    ax.set_title(literal(f"{lens}, {sizes}"), fontsize="medium")
     finish(axis, ax, colors, square=square, histogram=histogram, legend=legend)
     return ax
 

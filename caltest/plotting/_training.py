@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from caltest.comparison._training import TrainingTrack
 from caltest.plotting._axes import DASHED, LINE, legend_below, require, several
+from caltest.plotting._literal import literal
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
 
@@ -74,7 +75,7 @@ def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDA
         for ax, value in zip(panels, values, strict=True):
             shown = np.where(np.isfinite(value), value, np.nan)
             marker = "o" if len(entries) == 1 else ""
-            ax.plot(track.epoch[entries], shown[entries], color=color, linewidth=1.3, marker=marker, label=run)
+            ax.plot(track.epoch[entries], shown[entries], color=color, linewidth=1.3, marker=marker, label=literal(run))
             ax.plot(track.epoch[star], shown[star], color=color, **_STAR)
     for ax, name in zip(panels, names, strict=True):
         ax.set_ylabel(name)

@@ -321,15 +321,21 @@ def validate_n_cells(n_cells: Any) -> None:
     if isinstance(n_cells, str) and n_cells == "sqrt":
         return
     try:
-        validate_count(n_cells, "n_cells")
+        validate_count(n_cells, "cells")  # any number, as the scales of TCal have, until the cells are made
     except (TypeError, ValueError) as error:
         msg = f'`n_cells` must be an integer >= 1 or "sqrt", got {n_cells!r}.'
         raise (ValueError if isinstance(n_cells, str) else type(error))(msg) from None
 
 
 def resolve_n_cells(n_cells: int | str, n_samples: int) -> int:
-    """Return the number of cells; "sqrt" is the integer part of the square root of the number of observations."""
-    return math.isqrt(n_samples) if isinstance(n_cells, str) else n_cells
+    """Return the number of cells; "sqrt" is the integer part of the square root of the number of observations.
+
+    Raises
+    ------
+    ValueError
+        If memory has no room for so many.
+    """
+    return math.isqrt(n_samples) if isinstance(n_cells, str) else validate_count(n_cells, "n_cells")
 
 
 def fit_partition(partition: Any, prob: NDArray[np.float64]) -> Assignment:

@@ -24,8 +24,14 @@ ROUNDING, MOST_ROUNDING = 0.5e-4, 0.01
 FLOAT32_ROUNDING = 2.0**-24
 """Sums that miss 1 by no more than this for each class are left as they are: softmax in float32."""
 
+PAIR_ROUNDING = 2.0**-46
+"""Sums of two columns that miss 1 by more are divided out: functions that use one column and both then agree."""
+
 RANGE_TOLERANCE = 2.0**-23
 """Probabilities may lie outside [0, 1] by this, one rounding error of float32 above 1; they are set to 0 or 1."""
+
+_MOST = {"n_cells": 2**24, "n_points": 10**7, "n_knots": 10**5}
+"""The greatest values of arguments that arrays are as long as, wherever an argument of this name is."""
 
 SeedLike = int | np.random.Generator | np.random.RandomState | None
 
@@ -78,7 +84,10 @@ def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
 
 
 def _normalised(prob: NDArray[Any]) -> NDArray[Any]:
-    """Return probabilities whose rows sum to 1 up to rounding of float32; refuse rows that files do not explain."""
+    """Return probabilities whose rows sum to 1 up to rounding of float32; refuse rows that files do not explain.
+
+    Rows of two columns sum to 1 up to rounding of doubles, so that either of them says what the other one does.
+    """
     n_classes = prob.shape[1]
     total = np.einsum("ik->i", prob, dtype=np.float64)
     missing = np.abs(total - 1.0)
@@ -96,6 +105,9 @@ def _normalised(prob: NDArray[Any]) -> NDArray[Any]:
         row = int(np.argmax(missing))
         rows = "1 row of `y_prob` does" if off.size == 1 else f"{off.size} rows of `y_prob` do"
         warn_user(f"{rows} not sum to 1, as after rounding (row {row}: {total[row]:.9g}); each was divided by its sum.")
+    if n_classes == 2 and missing.max() > PAIR_ROUNDING:
+        return prob / np.where(missing > PAIR_ROUNDING, total, 1.0)[:, None]
+    if off.size:
         prob = prob.copy()
         prob[off] /= total[off, None]
     return prob
@@ -215,8 +227,11 @@ def validate_workers(workers: Any) -> int:
 
 
 def validate_count(value: Any, name: str, minimum: int = 1) -> int:
-    """Return ``value`` as int if it is an integer of at least ``minimum``."""
+    """Return ``value`` as int if it is an integer of at least ``minimum``, and not more than memory has room for."""
     is_integer = _is_integer(value)
+    if is_integer and value > _MOST.get(name, value):
+        msg = f"`{name}` must be at most {_MOST[name]:,}, so that there is enough memory, got {value:,}."
+        raise ValueError(msg)
     if is_integer and value >= minimum:
         return int(value)
     msg = f"`{name}` must be an integer >= {minimum}, got {value!r}."

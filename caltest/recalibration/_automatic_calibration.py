@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,6 +99,8 @@ class AutomaticCalibration(Recalibrator):
     >>> round(chosen.scores_["TemperatureScaling()"], 3), round(chosen.scores_["VectorScaling()"], 3)
     (0.219, 0.216)
     """
+
+    _fitted: ClassVar[tuple[str, ...]] = ("accuracies_", "accuracy_before_", "method_", "score_before_", "scores_")
 
     def __init__(
         self,

@@ -67,6 +67,8 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
     _scale: ClassVar[str] = "probabilities"
     """What `_fit` and `_map` get: "probabilities", "logits" (logarithms where probabilities were passed), or
     "log-probabilities"."""
+    _fitted: ClassVar[tuple[str, ...]] = ("classes_", "columns_", "feature_names_in_", "n_features_in_", "unchanged_")
+    """The attributes that `fit` of this class sets, in addition to those of the classes above it."""
 
     input: str
     classes: Any
@@ -114,6 +116,16 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _validate(self) -> None:
         """Raise TypeError or ValueError for a parameter of the method."""
+
+    def validate_parameters(self) -> None:
+        """Raise TypeError or ValueError for a parameter that `fit` would refuse."""
+        validate_choice(self.input, "input", INPUTS)
+        self._validate()
+
+    @classmethod
+    def fitted_attributes(cls) -> frozenset[str]:
+        """Return the names of the attributes that `fit` may set, the only ones that a file may set."""
+        return frozenset(name for kind in cls.__mro__ for name in vars(kind).get("_fitted", ()))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -163,8 +175,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
             If a parameter has a wrong value; if probabilities lie outside [0, 1] or do not sum to 1, or logits are not
             finite; if a label is unknown, lengths or indexes differ, or weights are negative or all 0.
         """
-        validate_choice(self.input, "input", INPUTS)
-        self._validate()
+        self.validate_parameters()
         refuse_other_indexes({"X": X, "y": y, "sample_weight": sample_weight})
         data = read_training(X, y, self.classes, self.input)
         with as_in_fit():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,8 @@ class BetaCalibration(Recalibrator):
     >>> beta.predict_proba([0.5])
     array([[0.5, 0.5]])
     """
+
+    _fitted: ClassVar[tuple[str, ...]] = ("a_", "b_", "c_")
 
     def __init__(self, parameters: str = "abm", *, input: str = "probabilities", classes: Any = None) -> None:  # noqa: A002
         self.parameters = parameters

@@ -30,6 +30,7 @@ class LinearScaling(Recalibrator):
 
     ridge: float | Sequence[float]
     rng: SeedLike
+    _fitted: ClassVar[tuple[str, ...]] = ("intercept_", "ridge_", "ridge_scores_", "weights_")
 
     def __init__(
         self,

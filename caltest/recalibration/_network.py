@@ -85,6 +85,7 @@ class NetworkScaling(Recalibrator):
     """
 
     _scale: ClassVar[str] = "logits"
+    _fitted: ClassVar[tuple[str, ...]] = ("coefs_", "intercepts_", "spread_")
 
     def __init__(
         self,

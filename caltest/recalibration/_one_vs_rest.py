@@ -36,6 +36,7 @@ class OneVsRest(Recalibrator):
     """Whether the function of the complement is the complement of the function."""
 
     maps_: list[Map]
+    _fitted: ClassVar[tuple[str, ...]] = ("maps_",)
 
     @abstractmethod
     def _fit_map(

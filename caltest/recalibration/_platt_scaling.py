@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,8 @@ class PlattScaling(Recalibrator):
     >>> platt.slope_.shape
     (10,)
     """
+
+    _fitted: ClassVar[tuple[str, ...]] = ("intercept_", "slope_")
 
     def __init__(self, *, input: str = "probabilities", classes: Any = None) -> None:  # noqa: A002
         self.input = input

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from caltest.results._atomic_file import write_atomically
 from caltest.results._naming import Specification, describe
+from caltest.results._strict_json import read_json
 
 if TYPE_CHECKING:
     from caltest.recalibration._base import Recalibrator
 
 _FORMAT, _VERSION = "caltest recalibration map", 2
+_MOST_BYTES = 4 * 10_000  # of an element of an array: a text of so many characters
 _ROOMS = ("statistics", "predictions")
 """Where specifications that are parameters come from."""
 
@@ -27,7 +30,7 @@ def write_map(recalibrator: Recalibrator, path: str | Path) -> None:
     """Write a fitted method; see `Recalibrator.save`."""
     content = {"format": _FORMAT, "version": _VERSION, "caltest": _caltest_version(), **_described(recalibrator)}
     text = json.dumps(content | {"sha256": _digest(content)}, indent=1, allow_nan=False)
-    Path(path).write_text(text + "\n", encoding="utf-8")
+    write_atomically(path, text + "\n")
 
 
 def load(path: str | Path) -> Recalibrator:
@@ -48,8 +51,8 @@ def load(path: str | Path) -> Recalibrator:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is no recalibration map, has another version of the format, or was changed after it was written
-        (its checksum differs).
+        If the file is no recalibration map, has another version of the format, was changed after it was written (its
+        checksum differs), or holds parameters or attributes that its method cannot have.
 
     See Also
     --------
@@ -72,8 +75,8 @@ def load(path: str | Path) -> Recalibrator:
     file = Path(path)
     foreign = f"{str(file)!r} is no recalibration map of caltest: expected the JSON that `save` of a method writes"
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        content = read_json(file.read_text(encoding="utf-8"))
+    except ValueError as error:  # no UTF-8, no JSON, or nested too deep
         msg = f"{foreign} ({type(error).__name__})."
         raise ValueError(msg) from None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
@@ -89,7 +92,42 @@ def load(path: str | Path) -> Recalibrator:
     if written != _digest(content):
         msg = f"{str(file)!r} was changed after it was written (its checksum differs): save the map again."
         raise ValueError(msg)
-    return _rebuilt(content)
+    try:
+        found = _rebuilt(content)
+        _require_probabilities(found)
+    except Exception as error:  # what an impossible map raises when it is applied is up to its method
+        what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        msg = f"{str(file)!r} holds a map that cannot be used: {what}"
+        raise ValueError(msg) from None
+    return found
+
+
+def _require_probabilities(found: Recalibrator) -> None:
+    """Raise an error unless a fitted map makes probabilities of predictions."""
+    if not hasattr(found, "classes_"):  # saved before it was fitted
+        return
+    classes, n_columns = found.classes_, found.n_features_in_
+    n_classes = len(classes)
+    flat = isinstance(classes, np.ndarray) and classes.ndim == 1
+    if not flat or n_classes < 2 or len(set(classes.tolist())) < n_classes:
+        msg = f"`classes_` must be two or more different labels, got {classes!r:.80}."
+        raise ValueError(msg)
+    if type(n_columns) is not int or n_columns not in ({1, 2} if n_classes == 2 else {n_classes}):
+        msg = f"`n_features_in_` must be the number of columns of {n_classes} classes, got {n_columns!r:.80}."
+        raise ValueError(msg)
+    prob = np.vstack([np.full(n_classes, 1 / n_classes), np.linspace(1, 2, n_classes) / (1.5 * n_classes)])
+    values = np.log(prob) if found.input == "logits" else prob
+    given = values if n_columns > 1 else values[:, 1:] - values[:, :1] if found.input == "logits" else values[:, 1:]
+    names = getattr(found, "feature_names_in_", None)
+    if names is not None:
+        import pandas as pd
+
+        given = pd.DataFrame(given, columns=list(names))
+    mapped = np.asarray(found.predict_proba(given))
+    inside = mapped.shape == prob.shape and bool((mapped >= 0).all()) and np.allclose(mapped.sum(axis=1), 1, atol=1e-6)
+    if not inside:
+        msg = "what it makes of predictions are no probabilities."
+        raise ValueError(msg)
 
 
 def _described(recalibrator: Recalibrator) -> dict[str, Any]:
@@ -110,6 +148,11 @@ def _rebuilt(content: dict[str, Any]) -> Recalibrator:
     """Return the method that `_described` was given."""
     kind = _method(content["method"])
     recalibrator: Recalibrator = kind(**{name: _object(value) for name, value in content["parameters"].items()})
+    recalibrator.validate_parameters()
+    unknown = sorted(set(content["fitted"]) - kind.fitted_attributes())
+    if unknown:
+        msg = f"{content['method']} has no attribute {', '.join(unknown)!r:.80}."
+        raise ValueError(msg)
     for name, value in content["fitted"].items():
         setattr(recalibrator, name, _object(value))
     return recalibrator
@@ -165,7 +208,10 @@ def _object(value: Any) -> Any:  # noqa: PLR0911 (one line for each kind)
         return value
     if "array" in value:
         listed = [_object(one) for one in value["array"]]
-        dtype = object if value["dtype"] == "object" else np.dtype(value["dtype"])
+        dtype: np.dtype[Any] = np.dtype(value["dtype"])
+        if dtype.kind not in "biufUO" or dtype.itemsize > _MOST_BYTES:
+            msg = f"an array has the type {value['dtype']!r:.80}, which no map has."
+            raise ValueError(msg)
         array: Any = np.empty(len(listed), dtype=dtype)
         array[:] = listed
         return array.reshape(value["shape"])

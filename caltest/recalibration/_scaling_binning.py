@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,8 @@ class ScalingBinning(OneVsRest):
     >>> len(binning.maps_[0][1])
     10
     """
+
+    _fitted: ClassVar[tuple[str, ...]] = ("recalibrator_",)
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -125,6 +125,8 @@ class SplineCalibration(OneVsRest):
     >>> [round(caltest.calibration_error(labels, prob, statistic=caltest.KS()), 4) for prob in (before, after)]
     [0.0356, 0.0142]
     """
+
+    _fitted: ClassVar[tuple[str, ...]] = ("least_",)
 
     def __init__(
         self,

@@ -99,6 +99,7 @@ class TemperatureScaling(Recalibrator):
 
     keeps_ranking: ClassVar[bool] = True
     _scale: ClassVar[str] = "logits"
+    _fitted: ClassVar[tuple[str, ...]] = ("temperature_",)
 
     def __init__(
         self,

@@ -27,6 +27,7 @@ from caltest._compiled._bets import (
     UNITS,
     place_bets,
 )
+from caltest.predictions._validation import validate_count
 
 _ODDS = np.array([1 / 4, 1 / 2, 2 / 3, 4 / 5, 5 / 4, 3 / 2, 2, 4, 1 / 2, 1, 2, 1, 1, 1 / 2, 1, 2])
 RATIO = np.stack([1 / _ODDS, _ODDS])
@@ -174,19 +175,54 @@ class Bets:
         Raises
         ------
         KeyError, TypeError, ValueError
-            If the state has another form.
+            If the state has another form, or is one that bets cannot have.
         """
+        n_streams = 1 if n_outcomes == 2 else n_outcomes + 1
+        if len(state["fixed"]) != n_streams:  # before so much is allocated
+            msg = f"`fixed` must have {n_streams} rows for {n_outcomes} outcomes, got {len(state['fixed'])}."
+            raise ValueError(msg)
         found = cls.of(n_outcomes, threshold)
         for name in ("tally", "fixed", "adaptive", "path"):
             array, usual = np.array(state[name], dtype=np.float64), getattr(found, name)
-            array[np.isnan(array)] = np.inf
+            if name == "path":
+                array[np.isnan(array)] = np.inf
             if array.ndim != usual.ndim or (name != "path" and array.shape != usual.shape):
                 msg = f"{name} has shape {array.shape}."
                 raise ValueError(msg)
             setattr(found, name, array)
-        found.every = int(state["every"])
-        found.alarm = None if state["alarm"] is None else Alarm(*state["alarm"])
+        found.every = validate_count(state["every"], "every")
+        found.alarm = None if state["alarm"] is None else _read_alarm(state["alarm"], n_streams)
+        found._refuse_impossible()
         return found
+
+    def _refuse_impossible(self) -> None:
+        """Raise ValueError for what bets never come to."""
+        tally, n_streams = self.tally, len(self.fixed)
+        whole = tally[[COUNT, UNITS, PEAK_UNITS, N_IMPOSSIBLE, ALARM]]
+        count = tally[COUNT]
+        fits = {
+            "tally": np.isfinite(tally).all()
+            and (whole >= 0).all()
+            and (whole == np.floor(whole)).all()
+            and count <= 2**53
+            and tally[N_IMPOSSIBLE] <= count * n_streams
+            and 0 < tally[CASH] <= 0.5
+            and min(tally[NOW], tally[PEAK]) > 0
+            and (tally[PEAK_UNITS], tally[PEAK]) >= (tally[UNITS], tally[NOW])
+            and tally[ALARM] <= count,
+            "fixed": np.isfinite(self.fixed).all() and (self.fixed >= 0).all(),
+            "adaptive": np.isfinite(self.adaptive).all() and (self.adaptive[:, :, [0, 3, 5]] >= 0).all(),
+            "every": self.every & (self.every - 1) == 0,
+            "path": self.path.shape == (2, count // self.every)
+            and self.path.shape[1] <= MOST_POINTS
+            and (self.path[0] > 0).all()
+            and (self.path[1] >= 0).all(),
+            "alarm": tally[ALARM] == (0 if self.alarm is None else self.alarm.observation),
+        }
+        wrong = next((name for name, fit in fits.items() if not fit), None)
+        if wrong is not None:
+            msg = f"`{wrong}` holds what bets never come to."
+            raise ValueError(msg)
 
 
 def direction_of(sums: NDArray[np.float64]) -> str:
@@ -204,6 +240,18 @@ def direction_of(sums: NDArray[np.float64]) -> str:
     if by_shift >= by_slope:
         return TOO_LOW if shift > 0 else TOO_HIGH
     return NOT_EXTREME if slope > 0 else TOO_EXTREME
+
+
+def _read_alarm(written: Any, n_streams: int) -> Alarm:
+    if not isinstance(written, list) or len(written) != len(Alarm._fields):
+        msg = f"`alarm` must be an observation, a stream and a direction, got {written!r:.80}."
+        raise ValueError(msg)
+    observation = validate_count(written[0], "alarm")
+    stream = validate_count(written[1], "alarm", minimum=0)
+    if stream >= n_streams or written[2] not in (TOO_HIGH, TOO_LOW, TOO_EXTREME, NOT_EXTREME):
+        msg = f"`alarm` must have a stream below {n_streams} and a direction, got {written!r:.80}."
+        raise ValueError(msg)
+    return Alarm(observation, stream, written[2])
 
 
 def _shares(n_outcomes: int) -> NDArray[np.float64]:

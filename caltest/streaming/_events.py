@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from caltest._compiled._events import read_events
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, ClassWise, Confidence
-from caltest.predictions._validation import FLOAT32_ROUNDING, validate_given_problem
+from caltest.predictions._validation import FLOAT32_ROUNDING, PAIR_ROUNDING, validate_given_problem
 
 _BLOCK = 2**15  # probabilities that are copied at once, into the cache
 _SURE = 0.99  # of the tolerance: sums closer to it depend on the order of summation, and are left to the validation
@@ -65,10 +65,11 @@ def _events(label: NDArray[Any], prob: NDArray[Any], chosen: int) -> tuple[NDArr
     table, own = np.empty((min(size, n_rows), n_classes)), np.empty(min(size, n_rows), dtype=np.int64)
     event, happened = np.empty(n_rows), np.empty(n_rows, dtype=np.uint8)
     tolerance = _SURE * FLOAT32_ROUNDING * n_classes
+    rounding = PAIR_ROUNDING if n_classes == 2 else 1.0  # as the validation divides rows
     for start in range(0, n_rows, size):
         rows = slice(start, min(start + size, n_rows))
         n = rows.stop - start
         table[:n], own[:n] = prob[rows], label[rows]
-        if not read_events(table[:n], own[:n], chosen, tolerance, event[rows], happened[rows]):
+        if not read_events(table[:n], own[:n], chosen, tolerance, rounding, event[rows], happened[rows]):
             return None
     return event, happened

@@ -26,8 +26,9 @@ class CalibrationMonitor:
 
     Observations arrive one by one or in batches, and the monitor bets against every predicted probability, at the odds
     that the prediction offers. Its wealth, the e-value, begins at 1 and cannot be expected to grow while the model is
-    calibrated; there is an alarm when it reaches ``1 / alpha``. The probability of ever raising a false alarm is at
-    most ``alpha``, however long the monitor runs and however often it is looked at.
+    calibrated; there is an alarm when it reaches ``1 / alpha``. If each prediction is made after all earlier labels are
+    known, or if the observations are independent, the probability of ever raising a false alarm is at most ``alpha``,
+    however long the monitor runs and however often it is looked at.
 
     Parameters
     ----------
@@ -54,11 +55,11 @@ class CalibrationMonitor:
     Notes
     -----
     The null hypothesis is that :math:`P(Y_t = 1 \mid \text{all before}, p_t) = p_t` for every t, where all before means
-    the earlier predictions and the outcomes that have arrived. Predictions may depend on the past in any way, and
-    nothing else is assumed. An alternative forecast :math:`q_t`, made from the same knowledge, multiplies the wealth by
-    :math:`q_t(y_t) / p_t(y_t)`, whose expectation is at most 1 under the null hypothesis. The same holds for a mixture
-    of them, and Ville's inequality (1939) bounds the probability that the wealth ever reaches :math:`1 / \alpha`
-    (Waudby-Smith and Ramdas 2024; for calibration, Arnold, Henzi and Ziegel 2023).
+    the predictions and outcomes that were passed before. Predictions may depend on the past in any way. An alternative
+    forecast :math:`q_t`, made from the same knowledge, multiplies the wealth by :math:`q_t(y_t) / p_t(y_t)`, whose
+    expectation is at most 1 under the null hypothesis. The same holds for a mixture of them, and Ville's inequality
+    (1939) bounds the probability that the wealth ever reaches :math:`1 / \alpha` (Waudby-Smith and Ramdas 2024; for
+    calibration, Arnold, Henzi and Ziegel 2023).
 
     Half of the wealth is bet by 16 fixed recalibrations with :math:`\text{odds}(q) = r\, \text{odds}(p)^s` for odds
     ratios r from 1/4 to 4 and slopes s from 1/2 to 2; a quarter each by two adaptive ones, :math:`q = p + (\theta_0 +
@@ -69,10 +70,13 @@ class CalibrationMonitor:
 
     An outcome with predicted probability 0 (or below 1e-300) makes the e-value infinite.
 
-    Labels may arrive late and in any order, as long as what is done with a prediction does not depend on its label:
-    pass each prediction together with its label when the label arrives. If labels arrive at times that depend on them,
-    such as deaths before survivals, the null hypothesis does not hold in the order of arrival: pass them in an order
-    that was fixed before.
+    The level holds in two cases: each prediction is made after all earlier labels are known, and they are passed in
+    this order; or the observations are independent of each other, and are passed in an order that does not depend on
+    their labels. Otherwise calibrated predictions raise false alarms, because each may be right on average while the
+    errors of neighbours go together: forecasts for a week ahead that are made every day, scores of one day with a
+    common cause, or several predictions for one patient. In 400 simulated years of daily calibrated forecasts with lead
+    7 there was a false alarm in 368 (docs/monitoring.md). If labels arrive at times that depend on them, such as deaths
+    before survivals, pass them in an order that was fixed before.
 
     Examples
     --------
@@ -266,7 +270,8 @@ class CalibrationMonitor:
         Raises
         ------
         ValueError
-            If the file is no monitor, was changed or cut off, or is of another version of the bets.
+            If the file is no monitor, was changed or cut off, is of another version of the bets, or holds what no
+            monitor can hold.
         """
         settings, bets = read_monitor(Path(path))
         found = cls(settings["alpha"], settings["lens"], classes=settings["classes"])

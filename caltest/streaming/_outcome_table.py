@@ -13,12 +13,13 @@ from caltest._compiled._micro_cells import fill_losses
 from caltest._compiled._redrawn import add_redrawn
 from caltest.predictions._lens import Lens
 from caltest.streaming._many_outcomes import ManyOutcomes, OutcomeSums
-from caltest.streaming._redrawn_cells import RedrawnCells
-from caltest.streaming._rows import Rows
+from caltest.streaming._redrawn_cells import MOST_COUNTS, RedrawnCells
+from caltest.streaming._rows import MOST_RANGES, Rows
+from caltest.streaming._state_content import MOST_ROWS, is_counts, is_increasing, is_low, require
+from caltest.streaming._state_file import Declared
 
 _BLOCK_VALUES = 2**17  # probabilities at a time
-_MOST_ROWS = 2**34
-_MOST_COUNTS = 2**27  # of all cells together: 1 GiB
+_MOST_LABEL = 2**62
 _SEVERAL = 16  # cells that there is room for at first
 _BITS, _LOG_BITS = 26, 27  # of the lower part of a sum
 _UNIT, _LOG_UNIT = 2.0**-52, 2.0**-44
@@ -97,8 +98,26 @@ class OutcomeTable:
         impossible = np.array([self._n_impossible])
         return {"label": label, **parts, "logs": self._logs, "impossible": impossible, **self.rows.arrays()}
 
+    def declared(self) -> dict[str, Declared]:
+        """Return what the arrays of a table of these cells, draws and outcomes can be."""
+        found = {name: Declared((None, *part.shape[1:]), most=self._most_cells) for name, part in self._sums.items()}
+        found |= {"label": Declared((None,), most=self._most_cells), "logs": Declared(self._logs.shape)}
+        rows = {"sources": Declared((None,), np.uint8), "rows": Declared((None, 2), most=MOST_RANGES)}
+        return found | rows | {"impossible": Declared((1,))}
+
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over the sums that `arrays` returned."""
+        """Take over the sums that `arrays` returned; refuse what cannot be sums."""
+        label, (sums, counts, own), logs = arrays["label"], (arrays[name] for name in _PARTS), arrays["logs"]
+        n, k = sums[:, 0], self._n_outcomes
+        require(len({len(label), len(sums), len(counts), len(own)}) == 1, "label", "one cell for each row of sums")
+        require(is_increasing(label, _MOST_LABEL), "label", "numbers of cells")
+        require(is_counts(n, least=1), "sums", "numbers of observations")
+        require(bool((counts >= 0).all() and (counts.sum(axis=1) == n[:, None]).all()), "counts", "outcomes of them")
+        high, low = (np.column_stack([sums[:, 1 + j], sums[:, 3 + j * k : 3 + (j + 1) * k]]) for j in (0, 1))
+        require(is_low(low, _BITS) and bool((high >= 0).all()), "sums", "sums of predictions")
+        require(is_low(own[:, 1], _BITS) and bool((own[:, 0] >= 0).all()), "own", "sums of probabilities")
+        require(is_low(logs[1], _LOG_BITS) and bool((logs[0] >= 0).all()), "logs", "sums of logarithms")
+        require(0 <= arrays["impossible"][0] <= n.sum(), "impossible", "a number of observations")
         self._place = {label: place for place, label in enumerate(arrays["label"].tolist())}
         self._sums = {name: arrays[name].copy() for name in _PARTS}
         self._logs[:] = arrays["logs"]
@@ -127,11 +146,16 @@ class OutcomeTable:
             lens,
         )
 
+    @property
+    def _most_cells(self) -> int:
+        """The most cells that there is memory for."""
+        return MOST_COUNTS // ((1 + self._cells.n_resamples) * self._n_outcomes)
+
     def _make_room(self, labels: set[int]) -> None:
         """Give a place to labels without one; refuse more than there is memory for."""
         new = sorted(labels.difference(self._place))
         needed, there = len(self._place) + len(new), len(self._sums["sums"])
-        most = max(_MOST_COUNTS // ((1 + self._cells.n_resamples) * self._n_outcomes), 1)
+        most = self._most_cells
         if needed > most:
             msg = (
                 f"the predictions lie in more than {most} cells, the most that a state of {self._n_outcomes} outcomes "
@@ -158,8 +182,8 @@ class OutcomeTable:
 
     def _expect(self, n_rows: int) -> None:
         """Raise ValueError before sums could overflow."""
-        if self.n_samples + n_rows > _MOST_ROWS:
-            msg = f"a state holds at most {_MOST_ROWS} observations; keep several states."
+        if self.n_samples + n_rows > MOST_ROWS:
+            msg = f"a state holds at most {MOST_ROWS} observations; keep several states."
             raise ValueError(msg)
 
 

@@ -18,6 +18,8 @@ from caltest.results._naming import Specification, describe
 
 _KINDS: dict[str, type[Partition]] = {kind.__name__: kind for kind in (EqualWidth, SimplexGrid, FixedTree)}
 _MOST_LABELS = 2**62
+MOST_COUNTS = 2**27
+"""The most numbers of outcomes that a state holds, of all cells together: 1 GiB."""
 _ONE_CELL = EqualWidth(1)
 
 
@@ -102,6 +104,12 @@ class RedrawnCells(Specification):
 
     def validate_outcomes(self, n_outcomes: int) -> None:
         """Refuse a number of outcomes for which the cells cannot be numbered."""
+        if (1 + self.n_resamples) * n_outcomes > MOST_COUNTS:
+            msg = (
+                f"`n_resamples` of RedrawnCells must be below {MOST_COUNTS // n_outcomes:,} for {n_outcomes:,} "
+                f"outcomes, so that the numbers of outcomes of a cell fit into memory, got {self.n_resamples:,}."
+            )
+            raise ValueError(msg)
         axes = n_axes(self.partition, n_outcomes)
         if isinstance(self.partition, EqualWidth) and int(self.partition.n_cells) ** axes > _MOST_LABELS:
             msg = (

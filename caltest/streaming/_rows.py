@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.results._strict_json import read_json
+from caltest.streaming._state_content import require
+
 _MOST = 2**62
+MOST_RANGES = 2**22
+"""Of rows in the file of a state, where each file that was read has one or a few."""
 
 
 class Rows:
@@ -75,7 +80,10 @@ class Rows:
     def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Rows:
         """Return what `arrays` returned."""
         found = cls()
-        names = json.loads(arrays["sources"].tobytes())
-        for source, (start, stop) in zip(names, arrays["rows"].tolist(), strict=True):
+        names, ranges = read_json(arrays["sources"].tobytes()), arrays["rows"].tolist()
+        listed = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        require(listed and len(names) == len(ranges), "sources", "the name of the source of each range of rows")
+        require(all(0 <= start < stop for start, stop in ranges), "rows", "ranges of rows")
+        for source, (start, stop) in zip(names, ranges, strict=True):
             found.add(source, start, stop)
         return found

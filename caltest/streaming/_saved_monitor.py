@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,12 @@ import numpy as np
 
 from caltest.predictions import _lenses
 from caltest.predictions._lens import Lens
+from caltest.predictions._validation import validate_count, validate_level
+from caltest.results._atomic_file import write_atomically
 from caltest.results._naming import describe
+from caltest.results._strict_json import read_json
 from caltest.streaming._bets import Bets
+from caltest.streaming._settings import MOST_CLASSES
 
 FORMAT, VERSION = "caltest.CalibrationMonitor", 1
 """The version is that of the bets too: wealth of other bets must not go on."""
@@ -38,9 +41,7 @@ def write_monitor(path: Path, settings: Mapping[str, Any], bets: Bets | None) ->
     }
     body = {"settings": written, "bets": None if bets is None else bets.to_dict()}
     whole = {"format": FORMAT, "version": VERSION, "checksum": _checksum(body), **body}
-    beside = path.with_name(f"{path.name}.part")
-    beside.write_text(json.dumps(whole, allow_nan=False), encoding="utf-8")
-    os.replace(beside, path)
+    write_atomically(path, json.dumps(whole, allow_nan=False))
 
 
 def read_monitor(path: Path) -> tuple[dict[str, Any], Bets | None]:
@@ -52,8 +53,8 @@ def read_monitor(path: Path) -> tuple[dict[str, Any], Bets | None]:
         If it is no monitor, of another version, changed or cut off.
     """
     try:
-        whole = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:  # no UTF-8, or no JSON
+        whole = read_json(path.read_text(encoding="utf-8"))
+    except ValueError:  # no UTF-8, no JSON, or nested too deep
         whole = None
     if not isinstance(whole, dict) or whole.get("format") != FORMAT:
         msg = f"{path} is not a monitor that was written by CalibrationMonitor.save, or it was cut off."
@@ -69,13 +70,43 @@ def read_monitor(path: Path) -> tuple[dict[str, Any], Bets | None]:
         msg = f"{path} was changed after it was written by CalibrationMonitor.save: its checksum is wrong."
         raise ValueError(msg)
     try:
-        settings, state = whole["settings"], whole["bets"]
-        found = {**settings, "lens": _read_lens(settings["lens"])}
-        bets = None if state is None else Bets.from_dict(found.pop("n_outcomes"), 1 / settings["alpha"], state)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        msg = f"{path} holds a monitor that cannot be read: {error}"
+        return _read_body(whole["settings"], whole["bets"])
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        found = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        msg = f"{path} holds a monitor that cannot be read: {found}"
         raise ValueError(msg) from None
-    return found, bets
+
+
+def _read_body(settings: Any, state: Any) -> tuple[dict[str, Any], Bets | None]:
+    """Return settings and bets, validated as the arguments of a monitor are and before anything is allocated."""
+    alpha = validate_level(settings["alpha"], "alpha")
+    found = {"alpha": alpha, "lens": _read_lens(settings["lens"]), "n_classes": settings["n_classes"]}
+    found["classes"] = _read_classes(settings["classes"], found["n_classes"])
+    if state is None:
+        if found["n_classes"] is not None:
+            msg = f"`n_classes` must be null where there are no bets, got {found['n_classes']!r:.80}."
+            raise ValueError(msg)
+        return found, None
+    n_classes = validate_count(found["n_classes"], "n_classes", minimum=2)
+    n_outcomes = validate_count(settings["n_outcomes"], "n_outcomes", minimum=2)
+    if n_classes > MOST_CLASSES or n_outcomes > n_classes + 1:
+        msg = f"`n_classes` and `n_outcomes` must be at most {MOST_CLASSES:,}, got {n_classes:,} and {n_outcomes:,}."
+        raise ValueError(msg)
+    induced = found["lens"].induced(np.full((1, n_classes), 1 / n_classes)).shape[1]
+    if induced != n_outcomes:
+        msg = f"`n_outcomes` must be {induced} for {found['lens']!r} of {n_classes} classes, got {n_outcomes}."
+        raise ValueError(msg)
+    return found, Bets.from_dict(n_outcomes, 1 / alpha, state)
+
+
+def _read_classes(written: Any, n_classes: Any) -> list[Any] | None:
+    if written is None:
+        return None
+    kinds = isinstance(written, list) and all(one is None or isinstance(one, str | int | float) for one in written)
+    if not kinds or len(set(written)) < len(written) or (n_classes is not None and len(written) not in {1, n_classes}):
+        msg = f"`classes` must be different texts or numbers, one for each class, got {written!r:.80}."
+        raise ValueError(msg)
+    return list(written)
 
 
 def _checksum(body: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,16 @@ import numpy as np
 
 from caltest.predictions._lens import Lens
 from caltest.predictions._validation import validate_workers
+from caltest.results._atomic_file import require_writable, write_atomically
 from caltest.results._progress import Progress, reporting
 from caltest.streaming._csv_format import CsvFormat
 from caltest.streaming._engines import on_cluster, on_threads
 from caltest.streaming._file_marks import FileMark, Stamp, left_to_read
 from caltest.streaming._fragments import Reading, find_files, first_batch, fragments_of, is_path
+from caltest.streaming._output_lock import locked
 from caltest.streaming._redrawn_cells import RedrawnCells
 from caltest.streaming._state import CalibrationState
-from caltest.streaming._state_file import unpack
+from caltest.streaming._state_file import Packed
 from caltest.streaming._unfinished import UnfinishedFiles
 
 
@@ -68,7 +70,8 @@ def scan(
     output : str or Path, optional
         For files: where the state is kept. It is written whenever a file is finished, with the names of the finished
         files, and these are not read again by another call with the same ``output``. Row groups of files that are not
-        finished are kept beside it, in ``<output>.unfinished``, unless a cluster reads.
+        finished are kept beside it, in ``<output>.unfinished``, unless a cluster reads. Another scan into the same
+        output is refused as long as one runs.
     name : str
         For a table or batches through a lens with more than two outcomes: their ``source`` in
         `CalibrationState.update`, by which their rows are told from those of other states that are merged.
@@ -87,8 +90,8 @@ def scan(
     ValueError
         If there are no such files or columns, or ``sep`` or ``decimal`` is no such mark; if a value is refused,
         naming file, row group and row; if ``output`` holds a state with other settings or columns, of files that
-        have changed since, or one that was merged; if ``output`` or ``scheduler`` is given with a source that is no
-        file.
+        have changed since, or one that was merged, or is written by another scan now; if ``output`` or ``scheduler`` is
+        given with a source that is no file.
 
     See Also
     --------
@@ -110,7 +113,7 @@ def scan(
         csv = CsvFormat(sep, decimal)
         reading = Reading.of(*first_batch(files, csv), named, lens, micro_cells)
         options = {"csv": csv, "workers": validate_workers(workers), "scheduler": scheduler, "output": output}
-        with reporting(progress, "reading") as report:
+        with nullcontext() if output is None else locked(output), reporting(progress, "reading") as report:
             return _scan_files(files, reading, **options, progress=report)
     if (sep, decimal) != (None, "."):
         msg = "`sep` and `decimal` are for CSV files, got a table or batches."
@@ -174,13 +177,13 @@ def _arrow_batches(table: Any) -> Iterator[Any]:
 def _scan_files(
     files: list[str], reading: Reading, *, csv: CsvFormat, workers: int, scheduler: Any, output: Any, progress: Progress
 ) -> CalibrationState:
-    output = None if output is None else os.path.realpath(output)  # a symbolic link is not replaced by a file
     state, counted = reading.empty(), dict[str, Stamp]()
-    if output is not None and Path(output).exists():
-        kept, counted = _before(output, reading)
-        state.merge(kept)
-    elif output is not None:
-        _require_writable(output)
+    if output is not None:
+        require_writable(output)  # before hours of reading
+        output = os.path.realpath(output)  # what is unfinished is kept beside the file itself, not beside a link to it
+        if Path(output).exists():
+            kept, counted = _before(output, reading)
+            state.merge(kept)
     marks = {name: FileMark.of(name, output) for name in files}
     left, known = left_to_read(marks, counted)
     if known != counted:  # files were moved
@@ -218,7 +221,7 @@ def _before(output: str, reading: Reading) -> tuple[CalibrationState, dict[str, 
     """Return the state of earlier scans into an output, and the stamps of its files, by path."""
     data = Path(output).read_bytes()
     try:
-        more = unpack(data)[2]
+        more = Packed.of(data).more
     except ValueError as error:
         msg = f"{output}: {error} Name another output, or remove it to read all files again."
         raise ValueError(msg) from None
@@ -228,7 +231,10 @@ def _before(output: str, reading: Reading) -> tuple[CalibrationState, dict[str, 
             "could be counted twice; name another output, and merge both."
         )
         raise ValueError(msg)
-    columns = more["columns"]
+    columns: Any = more.get("columns")
+    if not _are_stamps(more["files"]) or not _are_columns(columns):
+        msg = f"{output} holds a state whose files or columns cannot be read; remove it to read all files again."
+        raise ValueError(msg)
     if columns != reading.columns:
         msg = (
             f"{output} holds a state of other columns, label {columns['label']!r} and probabilities "
@@ -245,15 +251,17 @@ def _before(output: str, reading: Reading) -> tuple[CalibrationState, dict[str, 
     return kept, more["files"]
 
 
-def _require_writable(output: str | Path) -> None:
-    """Raise OSError before hours of reading if the output cannot be written."""
-    part = Path(f"{output}.part")
-    part.touch()
-    part.unlink()
+def _are_stamps(files: Any) -> bool:
+    kinds = [str, int, int, str]
+    return isinstance(files, dict) and all(
+        isinstance(stamp, list) and [type(part) for part in stamp] == kinds for stamp in files.values()
+    )
+
+
+def _are_columns(columns: Any) -> bool:
+    return isinstance(columns, dict) and "label" in columns and isinstance(columns.get("prob"), list)
 
 
 def save(state: CalibrationState, output: str | Path, files: dict[str, Stamp], reading: Reading) -> None:
     """Write a state with its files and columns; a reader sees the old or the new one, never half of it."""
-    part = Path(f"{output}.part")
-    part.write_bytes(state._pack({"files": files, "columns": reading.columns}))
-    part.replace(output)
+    write_atomically(output, state._pack({"files": files, "columns": reading.columns}))

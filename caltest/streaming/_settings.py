@@ -23,6 +23,10 @@ _LENSES: dict[str, type[Lens]] = {
 }
 
 
+MOST_CLASSES = 2**20
+"""Of a state or a monitor."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """The settings of a state.
@@ -45,15 +49,26 @@ class Settings:
     def of(cls, n_classes: Any, lens: Any, micro_cells: Any) -> Self:
         """Return validated settings."""
         validate_count(n_classes, "n_classes", minimum=2)
+        if n_classes > MOST_CLASSES:
+            msg = f"`n_classes` must be at most {MOST_CLASSES:,}, got {n_classes:,}."
+            raise ValueError(msg)
         chosen = _validate_lens(lens, n_classes)
         return cls(n_classes, chosen, _validate_micro_cells(micro_cells, _n_outcomes(chosen, n_classes)))
 
     @classmethod
     def of_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the settings of plain objects."""
-        cells = plain["micro_cells"]
-        lens = _LENSES[plain["lens"]](**plain["parameters"])
-        return cls.of(plain["n_classes"], lens, cells if isinstance(cells, int) else RedrawnCells.of_plain(cells))
+        """Return the settings of plain objects; refuse with a ValueError what is none.
+
+        They are validated as the arguments of `CalibrationState` are.
+        """
+        try:
+            cells = plain["micro_cells"]
+            lens = _LENSES[plain["lens"]](**plain["parameters"])
+            return cls.of(plain["n_classes"], lens, cells if isinstance(cells, int) else RedrawnCells.of_plain(cells))
+        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+            found = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+            msg = f"`data` must hold the settings of a calibration state: {found}"
+            raise ValueError(msg) from None
 
     @property
     def plain(self) -> dict[str, Any]:

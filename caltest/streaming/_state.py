@@ -15,13 +15,13 @@ from caltest.predictions._partitions import Partition
 from caltest.predictions._validation import SeedLike, validate_bool, validate_count, validate_level
 from caltest.results import TestResult
 from caltest.statistics._base import Statistic
-from caltest.streaming._classes import agreed_classes, with_class_names
+from caltest.streaming._classes import agreed_classes, read_classes, with_class_names
 from caltest.streaming._events import events_of, outcomes_of
 from caltest.streaming._many_outcomes import ManyOutcomes
 from caltest.streaming._outcome_table import OutcomeTable
 from caltest.streaming._redrawn_cells import RedrawnCells
 from caltest.streaming._settings import Settings
-from caltest.streaming._state_file import pack, unpack
+from caltest.streaming._state_file import Packed, pack
 from caltest.streaming._two_outcomes import TwoOutcomes
 
 
@@ -121,7 +121,8 @@ class CalibrationState:
         y_true : array-like of shape (n_samples,)
             Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
         y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-            Predicted probabilities. Of two columns the second one is used.
+            Predicted probabilities. Of two columns the second one is used, divided by the sum of the row
+            where that misses 1, as sums of float32 do.
         classes : sequence, optional
             The label of each column. Without it, columns with names are matched to the labels of each batch.
         source : str
@@ -226,7 +227,8 @@ class CalibrationState:
         Raises
         ------
         TypeError, ValueError
-            If ``data`` is no bytes; if it is truncated or changed, is no state, or was written by another version.
+            If ``data`` is no bytes; if it is truncated or changed, is no state, was written by another version, or
+            holds what no state can hold. Sizes are compared before memory is taken.
 
         Examples
         --------
@@ -234,11 +236,11 @@ class CalibrationState:
         >>> CalibrationState.from_bytes(state.to_bytes()) == state
         True
         """
-        plain, arrays, more = unpack(data)
-        found = Settings.of_plain(plain)
+        packed = Packed.of(data)
+        found = Settings.of_plain(packed.settings)
         state = cls(found.n_classes, found.lens, found.micro_cells)
-        state._classes = more.get("classes")
-        state._table.restore(arrays)
+        state._classes = read_classes(packed.more.get("classes"), found.n_classes)
+        state._table.restore(packed.arrays(state._table.declared()))
         return state
 
     def error(self, statistic: Statistic | None = None) -> float:

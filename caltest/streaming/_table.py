@@ -11,14 +11,20 @@ from numpy.typing import NDArray
 from caltest._compiled._micro_cells import add_rows, carry
 from caltest.predictions._lens import Lens
 from caltest.streaming._micro_cells import MicroCells
+from caltest.streaming._state_content import MOST_ROWS, is_counts, is_increasing, is_low, require
+from caltest.streaming._state_file import Declared
 from caltest.streaming._sums import Sums
 from caltest.streaming._two_outcomes import TwoOutcomes
 from caltest.streaming._values import Streamed
 
 _BLOCK = 2**14  # rows at a time, which stay in the cache
-_MOST_ROWS = 2**34
 _LOG_UNIT = 2.0**-44
 _BITS, _LOG_BITS = 26, 27  # of the lower part of a sum
+
+
+def _are_possible(high: NDArray[np.int64], count: NDArray[np.int64]) -> bool:
+    """Return whether the upper parts are those of sums of distances below 2^52 units."""
+    return bool((high >= 0).all() and (high >> _BITS <= count[:, None]).all())
 
 
 class MicroTable:
@@ -67,8 +73,19 @@ class MicroTable:
         row = np.flatnonzero(self._wide[:, 0])
         return {"row": row, "sums": self._wide[row], "logs": self._logs}
 
+    def declared(self) -> dict[str, Declared]:
+        """Return what the arrays of a table of these micro-cells can be."""
+        n = 2 * self._cells.n_cells
+        return {"row": Declared((None,), most=n), "sums": Declared((None, 7), most=n), "logs": Declared((2, 2))}
+
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over the sums that `arrays` returned."""
+        """Take over the sums that `arrays` returned; refuse what cannot be sums."""
+        row, sums, logs = arrays["row"], arrays["sums"], arrays["logs"]
+        count = sums[:, 0]
+        require(len(row) == len(sums) and is_increasing(row, 2 * self._cells.n_cells), "row", "numbers of micro-cells")
+        require(is_counts(count, least=1), "sums", "numbers of observations")
+        require(is_low(sums[:, 2::2], _BITS) and _are_possible(sums[:, 1::2], count), "sums", "sums of distances")
+        require(is_low(logs[:, 1], _LOG_BITS) and bool((logs[:, 0] >= 0).all()), "logs", "sums of logarithms")
         self._wide[arrays["row"]] = arrays["sums"]
         self._logs[:] = arrays["logs"]
         self.n_samples = int(arrays["sums"][:, 0].sum())
@@ -89,6 +106,6 @@ class MicroTable:
 
     def _expect(self, n_rows: int) -> None:
         """Raise ValueError before sums could overflow."""
-        if self.n_samples + n_rows > _MOST_ROWS:
-            msg = f"a state holds at most {_MOST_ROWS} observations; keep several states."
+        if self.n_samples + n_rows > MOST_ROWS:
+            msg = f"a state holds at most {MOST_ROWS} observations; keep several states."
             raise ValueError(msg)

@@ -6,14 +6,14 @@ import time
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from caltest.results._atomic_file import atomic_file
 from caltest.streaming._file_marks import FileMark
 from caltest.streaming._fragments import Fragment, Reading
 from caltest.streaming._state import CalibrationState
-from caltest.streaming._state_file import unpack
+from caltest.streaming._state_file import Packed
 
 _SECONDS = 5.0  # between two writings
 
@@ -49,21 +49,25 @@ class UnfinishedFiles:
             return found
         try:
             with zipfile.ZipFile(found.path) as archive:
-                kept = [archive.read(name) for name in archive.namelist()]
-        except zipfile.BadZipFile:
+                if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+                    raise zipfile.BadZipFile  # compressed entries may be of any size
+                kept = [(data, Packed.of(data).more) for data in map(archive.read, archive.namelist())]
+        except (zipfile.BadZipFile, ValueError):
             msg = f"{found.path} is damaged; remove it to read the files in it from their beginning."
             raise ValueError(msg) from None
         names = {mark.path: name for name, mark in marks.items()}
-        for data in kept:
-            more = unpack(data)[2]
-            name = names.get(more["file"])
-            if name is not None and marks[name].stamp == more["stamp"] and more["columns"] == reading.columns:
+        for data, more in kept:
+            name = names.get(str(more.get("file")))
+            if name is None or marks[name].stamp != more.get("stamp") or more.get("columns") != reading.columns:
+                continue
+            read = more.get("read")
+            if isinstance(read, list) and all(type(row) is int for row in read):
                 state = CalibrationState.from_bytes(data)
                 if state.fingerprint != reading.empty().fingerprint:
                     msg = f"{found.path} holds rows of {name} in {state!r}; choose the same settings, or remove it."
                     raise ValueError(msg)
                 found._states[name] = state
-                found._read[name] = more["read"]
+                found._read[name] = read
         return found
 
     def has(self, fragment: Fragment) -> bool:
@@ -93,13 +97,9 @@ class UnfinishedFiles:
         if not self._states:
             self.path.unlink(missing_ok=True)
             return
-        buffer = BytesIO()
-        with zipfile.ZipFile(buffer, "w") as archive:
+        with atomic_file(self.path) as stream, zipfile.ZipFile(stream, "w") as archive:
             for number, (name, state) in enumerate(self._states.items()):
                 mark = self.marks[name]
                 place = {"file": mark.path, "stamp": mark.stamp, "read": self._read[name]}
                 more: dict[str, Any] = place | {"columns": self.columns}
                 archive.writestr(f"{number}.npz", state._pack(more))
-        part = Path(f"{self.path}.part")
-        part.write_bytes(buffer.getvalue())
-        part.replace(self.path)

@@ -118,3 +118,41 @@ def test_ctrl_c_is_one_line_and_exit_code_130(seconds):
     *expected, last = done.stderr.splitlines()
     assert (done.returncode, done.stdout, last) == (130, b"", b"caltest: stopped")
     assert all(line.startswith(b"simulating labels: about") for line in expected), "a fast machine says how long"
+
+
+RAISE = """
+import sys
+from caltest.cli import _guess, main
+def fail(options):
+    raise {error}
+_guess._run = fail
+sys.exit(main(["guess", "predictions.csv"]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("KeyError('name')", "unexpected KeyError: 'name'; this is a defect, please report it"),
+        ("RuntimeError('in\\ntwo lines')", "unexpected RuntimeError: in two lines; this is a defect"),
+        ("ZeroDivisionError", "unexpected ZeroDivisionError; this is a defect"),
+        ("RecursionError", "unexpected RecursionError"),
+        ("MemoryError('2 GiB')", "there is not enough memory for this: 2 GiB"),
+    ],
+)
+def test_an_unexpected_error_does_not_exit_with_the_code_of_a_rejection(error, words):
+    """1 means "rejected" to what runs the command."""
+    done = subprocess.run(
+        [sys.executable, "-c", RAISE.format(error=error)], capture_output=True, check=False, text=True
+    )
+    assert done.returncode == 70
+    assert done.stderr.startswith(f"caltest: error: {words}")
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+
+
+def test_a_variable_shows_where_an_error_was_raised(run, monkeypatch):
+    monkeypatch.setenv("CALTEST_DEBUG", "1")
+    code, _, err = run("test", "absent.csv")
+    assert code == 2
+    assert err.startswith("Traceback")
+    assert err.splitlines()[-1].startswith("caltest: error: ")

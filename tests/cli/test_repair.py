@@ -181,7 +181,7 @@ def test_a_repair_that_cannot_be_written_is_not_lost(given, tmp_path, run, monke
     assert str(saved) in err
     assert len(pd.read_csv(saved)) == len(PROB)
     assert not list(tmp_path.glob("*.part"))
-    monkeypatch.setattr("caltest.cli._atomic_file.secrets.token_hex", lambda _: "no/such/folder")
+    monkeypatch.setattr("caltest.results._atomic_file.secrets.token_hex", lambda _: "no/such/folder")
     code, _, err = run("repair", given, "-o", tmp_path / "new.csv", *METHOD)
     assert code == 2
     assert "judging" not in err

@@ -53,3 +53,13 @@ def test_bad_input(files, capsys):
     state.write_bytes(CalibrationState().update([0, 1], [0.25, 0.75]).to_bytes())
     assert main(["report", str(state), "-o", str(folder / "page.html")]) == 2
     assert "state.npz is a state that 'caltest scan' wrote" in capsys.readouterr().err
+
+
+def test_labels_with_dollar_signs(run, frame, tmp_path):
+    """What matplotlib would read as mathematics, or refuse."""
+    names = ["$5$ & {more", "a_$x^{$", "$\\undefined$"]
+    labels = [names[k] for k in frame.pop("label")]
+    frame.set_axis(names, axis=1).assign(label=labels).to_csv(tmp_path / "dollars.csv", index=False)
+    code, _, err = run("report", tmp_path / "dollars.csv", "-o", tmp_path / "page.html", "--resamples", "19")
+    assert code == 0, err
+    assert "$5$ &amp; {more" in (tmp_path / "page.html").read_text()

@@ -1,6 +1,9 @@
 """``caltest scan``, ``caltest merge`` and ``caltest test`` of a state."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -8,6 +11,8 @@ import pytest
 from caltest import Canonical
 from caltest.cli import main
 from caltest.streaming import CalibrationState
+from caltest.streaming._output_lock import locked
+from tests.house.processes import ROOT
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -161,3 +166,42 @@ def test_a_state_may_have_any_name(tmp_path, capsys):
     state.write_bytes(CalibrationState().update([0, 1], [0.25, 0.5]).to_bytes())
     assert main(["test", str(state)]) == 0
     assert "Calibration test of a state" in capsys.readouterr().out
+
+
+WAITING = """
+import sys
+from caltest.cli import main
+from caltest.streaming._fragments import Reading
+read = Reading.state_of
+def read_later(self, fragment):
+    print("reading", flush=True)
+    sys.stdin.readline()
+    return read(self, fragment)
+Reading.state_of = read_later
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_two_scans_of_one_output_lose_no_rows(tmp_path, capsys):
+    """Two processes: the second one is refused while the first one reads, and adds its files afterwards."""
+    rng = np.random.default_rng(0)
+    p = rng.random(1000)
+    y = (rng.random(1000) < p).astype(int)
+    for k in range(2):
+        rows = slice(500 * k, 500 * (k + 1))
+        pq.write_table(pa.table({"label": y[rows], "prob": p[rows]}), tmp_path / f"{k}.parquet")
+    output = tmp_path / "state.npz"
+    first = [sys.executable, "-c", WAITING, "scan", str(tmp_path / "0.parquet"), "-o", str(output)]
+    second = ["scan", str(tmp_path / "1.parquet"), "-o", str(output)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(first, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True) as running:
+        while running.stdout.readline() not in {"reading\n", ""}:
+            pass
+        assert main(second) == 2
+        assert f"is being written by another scan or merge (process {running.pid} on" in capsys.readouterr().err
+        running.communicate("\n")
+        assert running.returncode == 0
+    assert main(second) == 0
+    assert CalibrationState.from_bytes(output.read_bytes()) == CalibrationState().update(y, p)
+    with locked(output):
+        assert main(["merge", str(output), "-o", str(output)]) == 2

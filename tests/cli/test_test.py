@@ -495,3 +495,10 @@ def test_announced_number_of_draws_is_that_of_the_lenses(tmp_path, run, monkeypa
     frame[["label", "p1"]].assign(label=frame.label % 2).to_csv(tmp_path / "event.csv", index=False)
     monkeypatch.setattr(_stopping, "MANY_PROBABILITIES", 50)
     assert ": 999 draws at most" in run("test", tmp_path / "event.csv")[2]
+
+
+@pytest.mark.parametrize("cells", ["EqualWidth", "EqualMass"])
+def test_too_many_cells_are_refused_in_one_line(run, path, cells):
+    code, out, err = run("test", path, "--statistic", f"ECE({cells}(1000000000))")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "must be at most 16,777,216" in err

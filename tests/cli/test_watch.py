@@ -91,7 +91,7 @@ def test_json_lines_and_after_the_alarm(follow, drifting):
 
 def test_standard_input(monkeypatch, drifting, run):
     class Input:
-        buffer = io.BytesIO(csv_of(*drifting).rstrip("\n").encode())
+        buffer = io.BytesIO(csv_of(*drifting).encode())
 
         def isatty(self):
             return False
@@ -117,7 +117,7 @@ def test_columns_of_names_and_few_labels(follow):
     assert json.loads(out)["log_e_value"] == pytest.approx(monitor.result().log_e_value, abs=1e-9)
 
 
-def test_bad_input_is_refused_with_its_line(follow, run, drifting, tmp_path, monkeypatch):
+def test_bad_input_is_refused_with_its_line(follow, run, drifting, tmp_path):
     text = csv_of(*[part[:50] for part in drifting])
     for further, words in (
         ("0.5,\n", "the label in line 52, column 'died', is missing"),
@@ -131,11 +131,94 @@ def test_bad_input_is_refused_with_its_line(follow, run, drifting, tmp_path, mon
     assert (code, "there are no observations" in err) == (2, True)
     for arguments in ((tmp_path / "absent.csv",), (tmp_path,), (tmp_path / "data.csv", "--poll", "0")):
         assert run("watch", *arguments)[0] == 2
-    file = tmp_path / "data.csv"
-    file.write_text(text)
-    monkeypatch.setattr(_watch.time, "sleep", lambda _: file.write_text(text[:50]))
-    code, _, err = run("watch", file)
-    assert (code, "has become shorter" in err) == (2, True)
     (tmp_path / "sums.csv").write_text("patient_id,label,p_0,p_1\n1,1,0.5,0.49\n1,0,0.5,0.5\n")
     code, _, err = run("watch", tmp_path / "sums.csv", "--once")
     assert (code, "--normalise" in err, "--groups" in err, "divide each row" in err) == (2, False, False, True)
+
+
+LINES = "label,prob\n" + "0,0.1\n1,0.9\n" * 20
+
+
+@pytest.mark.parametrize("standard_input", [True, False])
+@pytest.mark.parametrize("last", ["1,0.", "1,0.95"])
+def test_a_line_without_its_end_is_not_an_observation(run, tmp_path, monkeypatch, standard_input, last):
+    """Cut off from "1,0.95", the line "1,0." is an event that is impossible, and its e-value infinite."""
+    (tmp_path / "cut.csv").write_text(LINES + last)
+
+    class Input:
+        buffer = io.BytesIO((LINES + last).encode())
+
+        def isatty(self):
+            return False
+
+    monkeypatch.setattr(sys, "stdin", Input())
+    file = "-" if standard_input else str(tmp_path / "cut.csv")
+    code, out, err = run("watch", file, "--once", "--json")
+    name = "standard input" if standard_input else file
+    words = "is left out, because it does not end with a line break and may be cut off"
+    assert code == 0
+    assert json.loads(out)["n_samples"] == 40
+    assert f"caltest: note: {name}: the last line {words}: {last}\n" in err
+    (tmp_path / "cut.csv").write_text("label,prob\n0,0.5")
+    code, _, err = run("watch", tmp_path / "cut.csv", "--once")
+    assert (code, "0,0.5" in err, "there are no observations" in err) == (2, True, True)
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read_once_is_refused(run, tmp_path, monkeypatch):
+    file = tmp_path / "data.csv"
+    file.write_text(LINES)
+    monkeypatch.setattr(_watch._Lines, "updates", lambda _, parts: [file.write_text(LINES[:30]) for _ in parts])
+    code, _, err = run("watch", file, "--once")
+    assert (code, "has become shorter" in err) == (2, True)
+
+
+@pytest.mark.parametrize("way", ["cut off", "renamed", "removed"])
+@pytest.mark.parametrize("names", ["label,prob\n", "prob,label\n", ""])
+def test_a_file_that_begins_again_is_followed(tmp_path, monkeypatch, run, way, names):
+    """Its columns may be in another order, or without names if they are those of the file before."""
+    file, (y_true, y_prob) = tmp_path / "data.csv", ([1, 0, 1] * 40, [0.7, 0.4, 0.5] * 40)
+    pairs = [(p, y) if names.startswith("prob") else (y, p) for y, p in zip(y_true, y_prob, strict=True)]
+    looks = []
+
+    def sleep(_):
+        looks.append(1)
+        if len(looks) == 8:
+            raise KeyboardInterrupt
+        if len(looks) > 1:
+            return
+        if way == "renamed":
+            file.rename(tmp_path / "data.csv.1")
+        elif way == "removed":
+            file.unlink()
+        file.write_text(names + "".join(f"{a},{b}\n" for a, b in pairs))
+
+    file.write_text(LINES + "0,0.")
+    monkeypatch.setattr(_watch.time, "sleep", sleep)
+    code, out, err = run("watch", file, "--json", "--every", "1", "--alpha", "1e-12")
+    assert code == 130
+    wanted = caltest.CalibrationMonitor().update([0, 1] * 20, [0.1, 0.9] * 20).update(y_true, y_prob)
+    shown = [json.loads(line) for line in out.splitlines()]
+    assert [found["n_samples"] for found in shown] == [40, 160]
+    assert shown[-1]["log_e_value"] == pytest.approx(wanted.result().log_e_value, abs=1e-9)
+    assert (err.count("is left out"), err.count("is read from its beginning")) == (1, 1)
+
+
+def test_names_alone_in_a_file_that_begins_again(tmp_path, monkeypatch, run):
+    """Before there is an observation, and after some."""
+    file = tmp_path / "data.csv"
+    contents = ["other,name\n", "label,prob\n", LINES, "label,prob\n", LINES + "1,0.5\n" * 9]
+    looks = []
+
+    def sleep(_):
+        looks.append(1)
+        if len(looks) % 4 == 0 and not contents:
+            raise KeyboardInterrupt
+        if len(looks) % 4 == 0:
+            (tmp_path / "new").write_text(contents.pop(0))
+            (tmp_path / "new").replace(file)
+
+    file.write_text("label,prob\n")
+    monkeypatch.setattr(_watch.time, "sleep", sleep)
+    code, out, _ = run("watch", file, "--json", "--every", "1")
+    assert code == 130
+    assert [json.loads(line)["n_samples"] for line in out.splitlines()] == [40, 49]

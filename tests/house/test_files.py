@@ -1,11 +1,12 @@
 """Files: short, documented, importable alone, without paths of one machine."""
 
+import ast
 import importlib
 import inspect
 import re
 
 from tests.house.test_docstrings import PUBLIC
-from tests.house.test_rooms import FILES, PACKAGE, ROOT
+from tests.house.test_rooms import FILES, PACKAGE, ROOT, tree_of
 
 MAX_LINES = 600
 LONGER: dict[str, str] = {}
@@ -61,3 +62,31 @@ def test_every_module_can_be_imported_alone():
     files = [file for file in FILES if file.name != "__main__.py"]
     names = [".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for file in files]
     assert [name for name in names if importlib.import_module(name).__name__ != name] == []
+
+
+WRITES = {"write_text", "write_bytes", "touch", "mkstemp", "NamedTemporaryFile", "rename", "savefig", "to_csv"}
+WRITES |= {"to_parquet", "savez", "savez_compressed"}
+STREAMS = {"stream", "buffer"}
+
+
+def written_by_name(tree):
+    """The lines of the calls that write a file which they open by its name."""
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call):
+            continue
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        modes = [str(one.value) for one in given if isinstance(one, ast.Constant)]
+        opened = name in {"open", "ZipFile"} and any(re.fullmatch("[wax][bt+]*", mode) for mode in modes)
+        in_stream = bool(call.args) and ast.unparse(call.args[0]) in STREAMS
+        if (name in WRITES or opened or ast.unparse(call.func) == "np.save") and not in_stream:
+            yield call.lineno
+
+
+def test_every_file_is_written_by_the_atomic_writer():
+    """Elsewhere half a file could be left, or a symbolic link be followed whose name was known before."""
+    wrong = ['p.write_text("")', 'open(p, "w")', 'p.open(mode="ab")', "np.savez(p, a=1)", 'zipfile.ZipFile(p, "w")']
+    right = ["open(p)", "figure.savefig(stream, dpi=150)", "fitted.save(p)", 'zipfile.ZipFile(buffer, "w")']
+    assert list(written_by_name(ast.parse("\n".join(wrong + right)))) == [1, 2, 3, 4, 5]
+    found = {str(file.relative_to(PACKAGE)) for file in FILES if list(written_by_name(tree_of(file)))}
+    assert found == {"results/_atomic_file.py", "datasets/_make_digits.py"}  # the latter made data for the package

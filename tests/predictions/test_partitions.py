@@ -294,3 +294,21 @@ def test_outer_cells_of_the_complement_are_mirror_images(n_cells):
     assert labels(cells, event(inside)).tolist() == list(range(n_cells))
     if n_cells == 15:
         assert labels(cells, event(np.array([0.2, 0.8]))).tolist() == [2, 12]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: caltest.calibration_error([0, 1], [0.5, 0.75], statistic=caltest.ECE(caltest.EqualMass(n))),
+        lambda n: caltest.calibration_test([0, 1], [0.5, 0.75], statistic=caltest.ECE(caltest.EqualWidth(n))),
+        lambda n: caltest.reliability_curve([0, 1], [0.5, 0.75], partition=caltest.EqualWidth(n)),
+        caltest.EqualSpread,
+        lambda n: caltest.GCE(n_cells=n),
+        lambda n: caltest.estimation.prediction_distribution([0.5, 0.75], n_cells=n),
+        caltest.SimplexGrid,
+    ],
+)
+def test_more_than_memory_has_room_for_is_refused(make):
+    """With the argument and the greatest value, before anything is allocated."""
+    with pytest.raises(ValueError, match=r"^`\w+` must be at most [\d,]+, .*got [\d,]+\.$"):
+        make(10**9)

@@ -7,7 +7,15 @@ import pandas as pd
 import pytest
 
 import caltest
-from caltest.recalibration import MatrixScaling, NetworkScaling, TemperatureScaling, VectorScaling, load
+from caltest.recalibration import (
+    MatrixScaling,
+    NetworkScaling,
+    Recalibrator,
+    TemperatureScaling,
+    VectorScaling,
+    _saved_map,
+    load,
+)
 from tests.recalibration.test_base import LABELS, over_confident
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*worse than temperature scaling")
@@ -88,3 +96,65 @@ def test_only_what_json_can_hold_is_written(saved, tmp_path):
     prob, y_true = over_confident(100, 3)
     with pytest.raises(TypeError, match=r"only the methods of caltest.recalibration can be saved, got Own"):
         Own().fit(prob, y_true).save(path)
+
+
+def forge(path, change):
+    """Change a saved map and give it the checksum of what it holds now."""
+    content = json.loads(path.read_text())
+    content.pop("sha256")
+    change(content)
+    path.write_text(json.dumps(content | {"sha256": _saved_map._digest(content)}))
+
+
+def deep():
+    value = []
+    for _ in range(600):
+        value = [value]
+    return {"list": value}
+
+
+IMPOSSIBLE = {
+    "an attribute of Python": (lambda c: c["fitted"].update(__class__=1), "no attribute '__class__'"),
+    "a method": (lambda c: c["fitted"].update(predict=1), "no attribute 'predict'"),
+    "another attribute": (lambda c: c["fitted"].update(weights_=1.0), "no attribute 'weights_'"),
+    "no such parameter": (lambda c: c["parameters"].update(speed=1), "speed"),
+    "a wrong parameter": (lambda c: c["parameters"].update(input="odds"), "`input` must be"),
+    "a temperature that is not a number": (lambda c: c["fitted"].update(temperature_="hot"), "cannot be used"),
+    "a temperature of 0": (lambda c: c["fitted"].update(temperature_=0.0), "cannot be used"),
+    "an infinite temperature": (lambda c: c["fitted"].update(temperature_={"float": "nan"}), "cannot be used"),
+    "one class": (lambda c: c["fitted"]["classes_"].update(array=[0], shape=[1]), "`classes_` must be two"),
+    "equal classes": (lambda c: c["fitted"]["classes_"].update(array=[0, 1, 1]), "`classes_` must be two"),
+    "a wrong shape": (lambda c: c["fitted"]["classes_"].update(shape=[10**12]), "reshape"),
+    "large elements": (lambda c: c["fitted"]["classes_"].update(dtype="<U500000000"), "which no map has"),
+    "objects of NumPy": (lambda c: c["fitted"]["classes_"].update(dtype="V8"), "which no map has"),
+    "many columns": (lambda c: c["fitted"].update(n_features_in_=10**8), "`n_features_in_` must be"),
+    "no fitted part": (lambda c: c.pop("fitted"), "there is no 'fitted'"),
+    "a base class": (lambda c: c.update(method="Recalibrator"), "cannot be used"),
+    "a list as a method": (lambda c: c.update(method=[1]), "does not have"),
+    "deep lists": (lambda c: c["parameters"].update(classes=deep()), "is no recalibration map"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in")
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_impossible_maps_with_the_right_checksum_are_refused(saved, name):
+    _, path = saved
+    change, words = IMPOSSIBLE[name]
+    forge(path, lambda content: None)
+    load(path)
+    forge(path, change)
+    with pytest.raises(ValueError, match=r"map\.json") as raised:
+        load(path)
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in dir(caltest.recalibration) if name[0].isupper()))
+def test_fitted_attributes_are_declared(name):
+    """A file may set what is declared and nothing else, so that everything that `fit` sets must be."""
+    kind = getattr(caltest.recalibration, name)
+    if not issubclass(kind, Recalibrator) or kind is Recalibrator:
+        return
+    prob, y_true = over_confident(100, 2)
+    fitted = kind().fit(pd.DataFrame(prob, columns=["a", "b"]), np.array(["a", "b"])[y_true])
+    found = {one for one in vars(fitted) if one.endswith("_") and one[0] != "_"}
+    assert found <= kind.fitted_attributes()

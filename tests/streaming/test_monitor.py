@@ -8,10 +8,12 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom
+from scipy.signal import lfilter
+from scipy.stats import binom, norm
 
 import caltest
 from caltest import CalibrationMonitor, Confidence, Groups, TopK
+from caltest.streaming import _saved_monitor
 from caltest.streaming._monitor_result import SENTENCES
 from tests.reference import bets
 from tests.reference.bets import log_wealth
@@ -373,3 +375,98 @@ def test_a_change_is_found_after_a_long_calm():
         assert monitor.alarm > 20_000
         ratios.append((monitor.alarm - 20_000) / (math.log(100) / divergence))
     assert 1 < np.median(ratios) < 6
+
+
+def forged(path, change):
+    """Change a saved monitor and give it the checksum of what it holds now."""
+    whole = json.loads(path.read_text())
+    change(whole["settings"], whole["bets"])
+    body = {name: whole[name] for name in ("settings", "bets")}
+    path.write_text(json.dumps(whole | {"checksum": _saved_monitor._checksum(body)}))
+    return path
+
+
+def nested():
+    value = []
+    for _ in range(900):
+        value = [value]
+    return value
+
+
+IMPOSSIBLE = {
+    "alpha 0": (lambda s, _: s.update(alpha=0), "`alpha` must lie"),
+    "alpha of a text": (lambda s, _: s.update(alpha="small"), "`alpha` must lie"),
+    "many outcomes": (lambda s, _: s.update(n_outcomes=10**8), "n_outcomes"),
+    "many classes": (lambda s, _: s.update(n_classes=10**12, n_outcomes=10**12), "`n_classes` and `n_outcomes`"),
+    "other outcomes": (lambda s, _: s.update(n_outcomes=3), "`n_outcomes` must be 2"),
+    "no lens": (lambda s, _: s["lens"].update(name="Spectacles"), "there is no 'Spectacles'"),
+    "arguments of the lens": (lambda s, _: s["lens"].update(arguments={"k": 1}), "k"),
+    "equal classes": (lambda s, _: s.update(classes=["a", "a"]), "`classes` must be different"),
+    "nested classes": (lambda s, _: s.update(classes=[[1], [2]]), "`classes` must be different"),
+    "no tally": (lambda _, b: b.pop("tally"), "there is no 'tally'"),
+    "half an observation": (lambda _, b: b["tally"].__setitem__(0, 0.5), "`tally` holds"),
+    "wealth below 0": (lambda _, b: b["tally"].__setitem__(7, -1.0), "`tally` holds"),
+    "wealth of nothing": (lambda _, b: b["tally"].__setitem__(7, None), "`tally` holds"),
+    "fixed bets below 0": (lambda _, b: b["fixed"][0].__setitem__(3, -1.0), "`fixed` holds"),
+    "infinite bets": (lambda _, b: b["fixed"][0].__setitem__(3, 1e308 * 10), "is not a monitor"),
+    "wealth below 0 of adaptive bets": (lambda _, b: b["adaptive"][0][0].__setitem__(0, -1.0), "`adaptive` holds"),
+    "a step of 0": (lambda _, b: b.update(every=0), "every"),
+    "a step of 3": (lambda _, b: b.update(every=3), "`every` holds"),
+    "a long path": (lambda _, b: b.update(path=[[1.0] * 999, [0.0] * 999]), "`path` holds"),
+    "a path of 0": (lambda _, b: b["path"][0].__setitem__(0, 0.0), "`path` holds"),
+    "an alarm that did not happen": (lambda _, b: b.update(alarm=[1, 0, "too high"]), "`alarm` holds"),
+    "an alarm elsewhere": (lambda _, b: b.update(alarm=[1, 7, "too high"]), "`alarm` must have a stream"),
+    "an alarm of a number": (lambda _, b: b.update(alarm=1), "`alarm` must be"),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_impossible_monitors_with_the_right_checksum_are_refused(tmp_path, name):
+    path, (change, words) = tmp_path / "monitor.json", IMPOSSIBLE[name]
+    CalibrationMonitor().update([0, 1, 1], [0.2, 0.6, 0.9]).save(path)
+    assert CalibrationMonitor.load(forged(path, lambda *_: None)).n_samples == 3
+    forged(path, change)
+    with pytest.raises(ValueError, match=r"monitor\.json") as raised:
+        CalibrationMonitor.load(path)
+    assert words in str(raised.value)
+
+
+def test_deep_json_is_refused(tmp_path):
+    path = tmp_path / "monitor.json"
+    for text in (json.dumps({"format": nested()}), "[" * 100_000):
+        path.write_text(text)
+        with pytest.raises(ValueError, match="is not a monitor"):
+            CalibrationMonitor.load(path)
+
+
+def test_monitors_of_every_kind_are_read_again(tmp_path):
+    """What is refused as impossible is never written."""
+    draw = np.random.default_rng(3)
+    prob = draw.dirichlet(np.ones(4), 3000)
+    label = draw.integers(4, size=3000)
+    path = tmp_path / "monitor.json"
+    lenses = [None, Confidence(), caltest.TopK(2), caltest.ClassWise(1), caltest.Groups([[0, 1], [2, 3]])]
+    for n in (0, 1, 3000):
+        for lens in lenses:
+            monitor = CalibrationMonitor(lens=lens)
+            if n:
+                monitor.update(label[:n], prob[:n])
+            monitor.save(path)
+            assert CalibrationMonitor.load(path).e_value == monitor.e_value
+    impossible = CalibrationMonitor(classes=["a", "b"]).update(["a", "b", "a"], [[1, 0], [1, 0], [0.5, 0.5]])
+    impossible.save(path)
+    assert CalibrationMonitor.load(path).e_value == np.inf
+
+
+@pytest.mark.parametrize(("lead", "low", "high"), [(1, 0.0, 0.05), (7, 0.92, 0.92)])
+def test_the_level_holds_only_if_each_prediction_is_made_after_all_earlier_labels_are_known(lead, low, high):
+    """Calibrated daily forecasts of the sign of an autoregressive process: one year, 92 % of 400 in the docs."""
+    n_runs, n, false = 100, 365, 0
+    rng = np.random.default_rng(5)
+    for _ in range(n_runs):
+        x = lfilter([math.sqrt(1 - 0.9**2)], [1, -0.9], rng.normal(size=n + lead + 100))[100:]
+        known = 0.9**lead
+        prob = norm.cdf(known * x[:n] / math.sqrt(1 - known**2))
+        false += CalibrationMonitor().update((x[lead:] > 0).astype(int), prob).alarm is not None
+    error = 4 * math.sqrt(high * (1 - high) * (1 / n_runs + (low > 0) / 400))  # the share in the docs has an error too
+    assert low - error * (low > 0) <= false / n_runs <= high + error

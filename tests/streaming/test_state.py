@@ -315,3 +315,22 @@ def test_batches_of_other_classes_are_refused():
             state.merge(CalibrationState.from_bytes(CalibrationState(2, lens).update(*other).to_bytes()))
         assert state.n_samples == 2
     assert CalibrationState(2, Confidence()).update(*first).update(*other).n_samples == 4
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("lens", [None, Confidence(), ClassWise(1)], ids=str)
+def test_probabilities_of_float32_are_those_in_memory(n_classes, lens):
+    """Rows of float32 miss the sum 1 by 1e-7: one column and all columns must predict the same."""
+    rng = np.random.default_rng(0)
+    if n_classes == 3 and lens is None:
+        lens = ClassWise(0)
+    weight = np.exp(rng.normal(size=(5000, n_classes))).astype(np.float32)
+    prob = weight / weight.sum(axis=1, keepdims=True)
+    y = (rng.random(5000)[:, None] > prob.astype(float).cumsum(axis=1)[:, :-1]).sum(axis=1)
+    state = CalibrationState(n_classes, lens).update(y, prob)
+    slow = CalibrationState(n_classes, lens).update(y.tolist(), prob)  # by the validation of every test
+    assert state == slow
+    for statistic in (ECE(EqualWidth(15)), MCE(EqualWidth(10)), HosmerLemeshow(EqualWidth(10))):
+        known = caltest.calibration_test(y, prob, lens=state.lens, statistic=statistic)
+        assert state.test(statistic).pvalue == pytest.approx(known.pvalue, rel=1e-9)
+        assert state.error(statistic) == pytest.approx(known.statistic, rel=1e-12)

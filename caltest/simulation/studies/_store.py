@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from caltest.results._atomic_file import atomic_file, write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +48,7 @@ class Store:
         manifest = place / _MANIFEST
         if not manifest.exists():
             about = {"study": study, "seed": new_seed() if seed is None else seed}
-            _write(manifest, lambda path: path.write_text(json.dumps(about), encoding="utf-8"))
+            write_atomically(manifest, json.dumps(about))
         try:
             known = json.loads(manifest.read_text(encoding="utf-8"))
         except ValueError:
@@ -78,10 +79,9 @@ class Store:
     def save(self, name: str, part: pd.DataFrame) -> None:
         """Keep a finished part."""
         path = self._path(name)
-        if find_spec("pyarrow"):
-            _write(path.with_suffix(".parquet"), lambda to: part.to_parquet(to, index=False))
-        else:
-            _write(path.with_suffix(".csv"), lambda to: part.to_csv(to, index=False))
+        kind = "parquet" if find_spec("pyarrow") else "csv"
+        with atomic_file(path.with_suffix(f".{kind}")) as stream:
+            (part.to_parquet if kind == "parquet" else part.to_csv)(stream, index=False)
 
     def _path(self, name: str) -> Path:
         return self.folder / sha256(f"{self.seed}/{name}".encode()).hexdigest()[:32]
@@ -90,10 +90,3 @@ class Store:
 def new_seed() -> int:
     """Return a random seed."""
     return int(np.random.default_rng().integers(2**63))
-
-
-def _write(path: Path, write: Callable[[Path], Any]) -> None:
-    """Write under another name first, so that a file with its final name is always complete."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    write(unfinished)
-    unfinished.replace(path)
