@@ -22,9 +22,9 @@ from caltest.predictions._user_functions import Region
 from caltest.predictions._validation import SeedLike, validate_choice, validate_count, validate_level
 from caltest.predictions._variance_tree import VarianceTree
 from caltest.resampling import Consistency, correct_pvalues
-from caltest.resampling._distributions import TIE_TOLERANCE
 from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import Note
+from caltest.results._decision import rejects
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
 
@@ -224,7 +224,7 @@ def _few_draws_notes(
     if not drawn:
         return []
     smallest = float(correct_pvalues([1 / (n_resamples + 1)] * drawn, correction)[0])
-    if smallest <= alpha * (1 + TIE_TOLERANCE):
+    if rejects(smallest, alpha):
         return []
     return [
         Note(

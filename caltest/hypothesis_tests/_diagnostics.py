@@ -26,7 +26,7 @@ from caltest.resampling._signs import SignDraws
 from caltest.resampling._sparsity import sparsity_notes
 from caltest.resampling._stopping import Stopping
 from caltest.results import ComponentResult, Note, TestResult
-from caltest.results._decision import equate_pvalue
+from caltest.results._decision import equate_pvalue, rejects
 from caltest.results._test_result import percent
 from caltest.results._warnings import warn_user
 from caltest.statistics import TemperatureScore
@@ -355,7 +355,7 @@ def few_draws_notes(n_tests: int, n_resamples: int, alpha: float, correction: st
     smallest = min(n_tests / (n_resamples + 1), 1.0)
     if correction not in UNDER_ANY_DEPENDENCE:
         smallest = float(correct_pvalues([1 / (n_resamples + 1)] * n_tests, correction)[0])
-    if n_tests == 1 or smallest <= alpha * (1 + TIE_TOLERANCE):
+    if n_tests == 1 or rejects(smallest, alpha):
         return []
     return [
         Note(

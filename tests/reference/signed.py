@@ -91,3 +91,35 @@ def spread_of_pairs(sample, partition):
                 plain[g, h] = sum(factor[b] * sums[g, b] @ sums[h, b] for b in range(n_cells))
                 centred_terms[g, h] = sum(factor[b] * centred[g, b] @ centred[h, b] for b in range(n_cells))
     return plain.sum() / w.sum(), centred_terms
+
+
+def terms_of_groups(sample, partition):
+    """T, the terms H of all pairs of groups and the linear score of each group, with CR2 sums, by loops."""
+    e, index = residuals(sample, np.ones(sample.group.max() + 1)), sample.cells(partition).index
+    w = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+    e = e[:, 1:] if sample.n_outcomes == 2 else e
+    groups, total = sorted(set(sample.group.tolist())), w.sum()
+    value, terms, score = 0.0, np.zeros((len(groups), len(groups))), np.zeros(len(groups))
+    for b in set(index.tolist()):
+        rows = [(index == b) & (sample.group == g) for g in groups]
+        weight = np.array([w[r].sum() for r in rows])
+        sums = np.array([e[r].sum(axis=0) for r in rows])
+        if np.count_nonzero(weight) < 2:
+            continue
+        factor, mean = weight.sum() / (weight.sum() ** 2 - np.square(weight).sum()), sums.sum(axis=0) / weight.sum()
+        centred = [(s - x * mean) / np.sqrt(1 - x / weight.sum()) for s, x in zip(sums, weight, strict=True)]
+        for g in range(len(groups)):
+            score[g] += 2 / total * centred[g] @ mean
+            for h in range(len(groups)):
+                if g != h:
+                    value += factor * sums[g] @ sums[h] / total
+                    terms[g, h] += factor * centred[g] @ centred[h]
+    return value, terms, score
+
+
+def variance_of_groups(samples, partition):
+    """D and Var(D) = max(P, L - P) of two models on the same groups, by loops."""
+    (one, first, along), (two, second, other) = (terms_of_groups(sample, partition) for sample in samples)
+    weight = samples[0].n_samples if samples[0].weight is None else samples[0].weight.sum()
+    pairs, linear = 2 * np.square(first - second).sum() / weight**2, np.square(along - other).sum()
+    return one - two, max(pairs, linear - pairs)

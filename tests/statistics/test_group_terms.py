@@ -5,7 +5,6 @@ import pytest
 from scipy.stats import binom
 
 import caltest as ct
-from caltest.comparison._u_statistics import Differences, terms_of
 from caltest.predictions._sample import make_sample
 from caltest.statistics._group_terms import GroupTerms
 from tests.reference import signed
@@ -117,19 +116,6 @@ def test_the_level_of_comparisons_with_groups():
         options = {"groups": group, "method": "bootstrap", "n_resamples": 99, "rng": seed}
         rejected += ct.paired_test(y_true, prob + 0.1, prob - 0.1, **options).pvalue <= 0.05
     assert rejected <= binom.ppf(1 - 1e-4, 30, 0.07)
-
-
-def test_variance_of_a_difference_equals_the_sum_over_pairs_of_groups():
-    y_true, prob, group = problem(60, 2, 10)
-    samples = [
-        make_sample(y_true, some, groups=group)
-        for some in (prob, prob[:, ::-1] ** 2 / (prob[:, ::-1] ** 2).sum(axis=1, keepdims=True))
-    ]
-    terms = [terms_of(sample, TREE) for sample in samples]
-    between = [signed.spread_of_pairs(sample, TREE)[1] for sample in samples]
-    differences = Differences.of(terms, paired=True)
-    pairs = differences.by_pair[0, 0] + differences.by_pair[1, 1] - 2 * differences.by_pair[0, 1]
-    assert pairs == pytest.approx(2 * np.square(between[0] - between[1]).sum() / 60**2, rel=1e-9)
 
 
 def test_refused_designs_of_comparisons():
