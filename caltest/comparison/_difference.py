@@ -20,6 +20,7 @@ from caltest.results._decision import Decision, equate_pvalue, level_of, rejects
 from caltest.results._description import Description, Table
 from caltest.results._note import PAGE
 from caltest.results._test_result import percent
+from caltest.statistics._segments import FEWEST_GROUPS
 
 TARGET = (
     "the difference of the squared l2 calibration errors, each within the cells (bins) of the model's own partition"
@@ -27,8 +28,6 @@ TARGET = (
 _NORMAL = "normal, variance from Hoeffding's decomposition (asymptotic, conservative near calibration)"
 _BOOTSTRAP = "bootstrap samples of the observations (asymptotic, conservative near calibration)"
 _SHARED = " with a shared effect of each group"
-FEWEST_GROUPS = 5
-"""With fewer effective groups nothing is known of how observations of a group depend on each other."""
 SOME_GROUPS = 20
 """With fewer effective groups the comparison is conservative, and depends on what the groups have in common."""
 _NO_VARIANCE = Note("C408", "No two observations of a cell show any variance, so the interval has no ends.")

@@ -67,32 +67,6 @@ def temperature(sample, sign):
     return abs((residuals(sample, sign) * np.log(sample.prob)).sum())
 
 
-def spread_of_pairs(sample, partition):
-    """The estimate from pairs of different groups, and the terms H of all pairs of groups with centred residuals."""
-    e, index = residuals(sample, np.ones(sample.group.max() + 1)), sample.cells(partition).index
-    w = np.ones(sample.n_samples) if sample.weight is None else sample.weight
-    if sample.n_outcomes == 2:
-        e = e[:, 1:]
-    n_groups, n_cells = sample.group.max() + 1, index.max() + 1
-    sums, weights = np.zeros((n_groups, n_cells, e.shape[1])), np.zeros((n_groups, n_cells))
-    for i in range(sample.n_samples):
-        sums[sample.group[i], index[i]] += e[i]
-        weights[sample.group[i], index[i]] += w[i]
-    factor = np.zeros(n_cells)
-    for b in range(n_cells):
-        pairs = weights[:, b].sum() ** 2 - (weights[:, b] ** 2).sum()
-        factor[b] = weights[:, b].sum() / pairs if pairs > 0 else 0.0
-    mean = sums.sum(axis=0) / weights.sum(axis=0)[:, None]
-    centred = sums - weights[..., None] * mean
-    plain, centred_terms = np.zeros((2, n_groups, n_groups))
-    for g in range(n_groups):
-        for h in range(n_groups):
-            if g != h:
-                plain[g, h] = sum(factor[b] * sums[g, b] @ sums[h, b] for b in range(n_cells))
-                centred_terms[g, h] = sum(factor[b] * centred[g, b] @ centred[h, b] for b in range(n_cells))
-    return plain.sum() / w.sum(), centred_terms
-
-
 def terms_of_groups(sample, partition):
     """T, the terms H of all pairs of groups and the linear score of each group, with CR2 sums, by loops."""
     e, index = residuals(sample, np.ones(sample.group.max() + 1)), sample.cells(partition).index
