@@ -15,8 +15,8 @@ from caltest.cli import _compare, _guess, _repair, _report, _scan, _study, _test
 from caltest.cli._messages import explain, line, notes_on_stderr, say
 
 DONE, BAD_INPUT, DEFECT, STOPPED = 0, 2, 70, 130
-"""Exit codes; 1 is "calibration is rejected", for ``caltest test --exit-code`` and ``caltest watch``, and nothing else; 3
-is "these data cannot decide". 70 is EX_SOFTWARE of sysexits.h."""
+"""Exit codes; 1 is "calibration is rejected", for ``caltest test --exit-code`` and ``caltest watch``, and nothing
+else. 3 is "these data cannot decide", and 70 is EX_SOFTWARE of sysexits.h."""
 
 _DEBUG = "CALTEST_DEBUG"
 """The environment variable with which an error is shown with its traceback."""

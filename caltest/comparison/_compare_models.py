@@ -14,8 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.comparison._comparison_entries import ComparedModel, ComparedPair, variation
 from caltest.comparison._difference import difference_result, groups_of
 from caltest.comparison._folds import FoldComparison, combine_comparisons, tests_in
+from caltest.comparison._grouped_terms import GroupedPairTerms
+from caltest.comparison._label_margins import LabelOutcomes, label_outcomes
 from caltest.comparison._model_comparison import CORRECTIONS, ModelComparison, few_draws_note, smallest_adjusted
 from caltest.comparison._paired import METHODS
+from caltest.comparison._pivots import draw_pivots
 from caltest.comparison._u_statistics import (
     Differences,
     critical_value,
@@ -47,9 +50,9 @@ from caltest.predictions._validation import (
 )
 from caltest.predictions._variance_tree import VarianceTree
 from caltest.resampling import Consistency, correct_pvalues
-from caltest.resampling._distributions import alpha_of
 from caltest.resampling._run import exact_distribution, settle
 from caltest.results import ConfidenceInterval
+from caltest.results._decision import level_of, rejects
 from caltest.results._progress import Progress, part_of, reporting
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
@@ -86,7 +89,9 @@ def compare_models(
     A model is better calibrated than another if the adjusted p-value of their difference is at most
     :math:`\alpha` = 1 - ``confidence_level``. This p-value comes from the largest studentised difference of all pairs
     on bootstrap samples of the observations (max-T; Westfall & Young 1993). So the probability of any wrong decision
-    that a model is better calibrated is at most :math:`\alpha`, as far as the asymptotics of `paired_test` hold.
+    that a model is better calibrated is at most :math:`\alpha`, as far as the asymptotics of `paired_test` hold. With
+    groups or unequal weights, the largest difference is that of simulated labels and signs instead (see `paired_test`),
+    drawn from the same random numbers for all pairs.
 
     Parameters
     ----------
@@ -197,8 +202,9 @@ def compare_models(
     design = validate_design(sample_weight, groups, len(next(iter(problems.values()))[1]))
     samples = [induce(prob, outcome, lens=look, **design) for prob, outcome in problems.values()]
     smallest = smallest_adjusted(len(problems), n_resamples, correction)
-    if smallest > alpha_of(level) and any(_is_drawn(chosen, sample) for sample in samples):
-        warn_before([few_draws_note(len(problems), n_resamples, smallest, alpha_of(level))])
+    alpha = level_of(level)
+    if not rejects(smallest, alpha) and any(_is_drawn(chosen, sample) for sample in samples):
+        warn_before([few_draws_note(len(problems), n_resamples, smallest, alpha)])
     generator = validate_rng(rng)
     same_draws = [deepcopy(generator) for _ in samples]
     Consistency().draws(n_resamples, generator)  # what follows is drawn after those of the tests
@@ -210,7 +216,7 @@ def compare_models(
                 Consistency(),
                 lens=look,
                 classes=classes,
-                alpha=alpha_of(level),
+                alpha=alpha,
                 n_resamples=n_resamples,
                 method="auto",
                 workers=workers,
@@ -248,6 +254,7 @@ def compare_models(
             rows,
             samples,
             cells,
+            outcomes=label_outcomes(look, [prob for prob, _ in problems.values()], samples),
             method=method,
             n_resamples=n_resamples,
             rng=generator,
@@ -300,6 +307,7 @@ def _compare_pairs(
     samples: Sequence[Sample],
     partition: Any,
     *,
+    outcomes: Sequence[LabelOutcomes] | None,
     method: str,
     n_resamples: int,
     rng: np.random.Generator,
@@ -308,32 +316,46 @@ def _compare_pairs(
     context: dict[str, Any],
 ) -> list[ComparedPair]:
     level, paired = context["confidence_level"], context["paired"]
-    terms = [terms_of(sample, partition) for sample in samples]
+    terms = terms_of(samples, partition)
     differences = Differences.of(terms, paired=paired)
-    options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers, "progress": progress}
-    drawn = resample(terms, differences, paired=paired, **options)
-    largest = largest_deviations(differences, drawn)
+    every = list(combinations(range(len(rows)), 2))
+    is_drawn = isinstance(terms[0], GroupedPairTerms)
+    is_bootstrap = method == "bootstrap" or not is_drawn
+    options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
+    drawn, pivots, largest = None, {}, []
+    if is_bootstrap:
+        part = part_of(progress, 0, 1 + is_drawn)
+        drawn = resample(terms, differences, paired=paired, progress=part, **options)
+        largest.append(largest_deviations(differences, drawn))
+    if is_drawn:
+        part = part_of(progress, int(is_bootstrap), 1 + is_bootstrap)
+        pivots = draw_pivots(terms, every, paired=paired, outcomes=outcomes, progress=part, **options)
+        largest.extend(np.abs([found.kinds for found in pivots.values()]).max(axis=0))
     pairs = []
-    for a, b in combinations(range(len(rows)), 2):
+    for a, b in every:
         single = difference_result(
             differences,
             (a, b),
-            drawn[a, b] if method == "bootstrap" else None,
+            None if drawn is None or method != "bootstrap" else drawn[a, b],
+            pivots=pivots.get((a, b)),
             n_samples=(samples[a].n_samples, samples[b].n_samples),
-            **groups_of([samples[a], samples[b]]),
+            **groups_of([terms[a], terms[b]]),
             **context,
         )
-        pvalue, reach = critical_value(largest, abs(single.statistic), level)
+        joint = [critical_value(kind, abs(single.statistic), level) for kind in largest]
+        pvalue, reach = (max(values) for values in zip(*joint, strict=True))
         # Never less than that of the pair alone, which may be infinite.
-        half = max(single.confidence_interval.high - single.difference, reach * single.standard_error)
+        above = single.confidence_interval.high - single.difference
+        below = single.difference - single.confidence_interval.low if is_drawn else above
+        below, above = (max(far, reach * single.standard_error) for far in (below, above))
         pairs.append(
             ComparedPair(
                 a=rows[a].name,
                 b=rows[b].name,
                 test=single,
                 pvalue_adjusted=max(pvalue, single.pvalue),
-                simultaneous_interval=ConfidenceInterval(single.difference - half, single.difference + half),
-                calibrated=min(rows[a].pvalue_adjusted, rows[b].pvalue_adjusted) > alpha_of(level),
+                simultaneous_interval=ConfidenceInterval(single.difference - below, single.difference + above),
+                calibrated=not (rows[a].rejected or rows[b].rejected),
             )
         )
     return pairs

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from caltest.comparison._difference import DifferenceResult
 from caltest.estimation._l2_interval import L2Interval
 from caltest.estimation._score_decomposition import ScoreDecomposition
-from caltest.resampling._distributions import alpha_of
 from caltest.results import ComponentResult, ConfidenceInterval, Result, TestResult
-from caltest.results._decision import equate_pvalue
+from caltest.results._decision import equate_pvalue, rejects
 from caltest.results._description import Description, counted
 from caltest.results._plain import to_plain
 
@@ -50,6 +49,11 @@ class ComparedModel(Result):
     pvalue_adjusted: float
     miscalibration: L2Interval
     variation: float
+
+    @property
+    def rejected(self) -> bool:
+        """Whether calibration is rejected, after the adjustment for the number of models."""
+        return bool(rejects(self.pvalue_adjusted, self.test.alpha))
 
     @property
     def plain(self) -> ComponentResult:
@@ -132,7 +136,7 @@ class ComparedPair(Result):
     @property
     def better(self) -> str | None:
         """Name of the model that is better calibrated; None if no difference is shown."""
-        if self.pvalue_adjusted > alpha_of(self.test.confidence_level):
+        if not rejects(self.pvalue_adjusted, self.test.alpha):
             return None
         return self.b if self.test.difference > 0 else self.a
 
@@ -140,6 +144,8 @@ class ComparedPair(Result):
     def conclusion(self) -> str:
         """The decision about the pair in words."""
         p = equate_pvalue(self.pvalue_adjusted, name="adjusted p")
+        if not rejects(self.test.smallest_pvalue, self.test.alpha):
+            return f"Whether {self.a} and {self.b} differ in calibration is undecidable ({p}): see its note."
         if self.better is not None:
             return f"{self.better} is better calibrated than {self.b if self.better == self.a else self.a} ({p})."
         rest = ", and calibration is rejected for neither" if self.calibrated else ""

@@ -10,22 +10,26 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.comparison._u_statistics import Differences, critical_value
+from caltest.comparison._grouped_terms import GroupedPairTerms
+from caltest.comparison._pivots import Pivots, known_groups
+from caltest.comparison._u_statistics import Differences, Terms, critical_value
 from caltest.predictions._lens import LensLike
-from caltest.predictions._sample import Sample
-from caltest.resampling._distributions import SMALLEST_PVALUE, alpha_of
-from caltest.resampling._signs import MANY_GROUPS
+from caltest.resampling._distributions import SMALLEST_PVALUE
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._decision import Decision, equate_pvalue
+from caltest.results._decision import Decision, equate_pvalue, level_of, rejects
 from caltest.results._description import Description, Table
 from caltest.results._note import PAGE
 from caltest.results._test_result import percent
+from caltest.statistics._segments import FEWEST_GROUPS
 
 TARGET = (
     "the difference of the squared l2 calibration errors, each within the cells (bins) of the model's own partition"
 )
 _NORMAL = "normal, variance from Hoeffding's decomposition (asymptotic, conservative near calibration)"
 _BOOTSTRAP = "bootstrap samples of the observations (asymptotic, conservative near calibration)"
+_SHARED = " with a shared effect of each group"
+SOME_GROUPS = 20
+"""With fewer effective groups the comparison is conservative, and depends on what the groups have in common."""
 _NO_VARIANCE = Note("C408", "No two observations of a cell show any variance, so the interval has no ends.")
 
 
@@ -51,8 +55,9 @@ class DifferenceResult(Decision, Result):
         Debiased squared l2 calibration error of each model.
     paired : bool
         Whether both models were evaluated on the same observations.
-    method : {"asymptotic", "bootstrap"}
-        How the null distribution was found.
+    method : {"asymptotic", "bootstrap", "simulation"}
+        How the null distribution was found; "simulation", for groups and weights, is by simulated labels and random
+        signs of groups.
     origin : str
         Where the p-value and the interval come from.
     lens : lens
@@ -63,6 +68,8 @@ class DifferenceResult(Decision, Result):
         Number of observations of each model.
     n_groups : tuple of int or None
         Number of groups of each model's observations, if only groups are independent.
+    smallest_pvalue : float
+        The smallest p-value that any labels could have; 1 with fewer than 5 effective groups or observations.
     notes : tuple of Note
         Cautions.
     """
@@ -82,6 +89,7 @@ class DifferenceResult(Decision, Result):
     lens_name: str
     n_samples: tuple[int, int]
     n_groups: tuple[int, int] | None = None
+    smallest_pvalue: float = 0.0
     notes: tuple[Note, ...] = ()
 
     _derived: ClassVar[tuple[str, ...]] = ("target", "alpha", "rejected", "conclusion")
@@ -94,7 +102,7 @@ class DifferenceResult(Decision, Result):
     @property
     def alpha(self) -> float:  # type: ignore[override]
         """Level of the test, 1 minus that of the interval."""
-        return round(1 - self.confidence_level, 12)
+        return level_of(self.confidence_level)
 
     @property
     def condition(self) -> Note:
@@ -106,6 +114,9 @@ class DifferenceResult(Decision, Result):
     def conclusion(self) -> str:
         """The decision in words."""
         found = f"at the {percent(self.alpha)} level ({equate_pvalue(self.pvalue)})"
+        if not rejects(self.smallest_pvalue, self.alpha):
+            least = f"no labels could have a p-value below {self.smallest_pvalue:.2g}"
+            return f"Whether the models differ in calibration is undecidable {found}: {least}."
         if not self.rejected:
             proof = "This does not prove that the models are equally calibrated."
             return f"No difference in calibration is shown {found}. {proof}"
@@ -146,10 +157,15 @@ def difference_result(
     pair: tuple[int, int],
     deviation: NDArray[np.float64] | None,
     *,
+    pivots: Pivots | None = None,
     notes: tuple[Note, ...] = (),
     **context: Any,
 ) -> DifferenceResult:
-    """Return the result for a pair of models; bootstrap deviations ``(n_resamples,)`` replace the normal limit."""
+    """Return the result for a pair of models.
+
+    Bootstrap deviations ``(n_resamples,)`` replace the normal limit, and so do the pivots of groups or weights; with
+    both, the larger p-value and the longer interval are taken.
+    """
     from scipy.special import ndtr, ndtri
 
     a, b = (float(differences.estimate[i]) for i in pair)
@@ -157,43 +173,86 @@ def difference_result(
     difference = a - b if error > 0 else 0.0
     z = difference / error if error > 0 else 0.0
     level = context["confidence_level"]
-    origin, pvalue, reach = _NORMAL, float(2 * ndtr(-abs(z))), float(ndtri((1 + level) / 2)) * error
+    origin, pvalue, below = _NORMAL, float(2 * ndtr(-abs(z))), float(ndtri((1 + level) / 2)) * error
     if deviation is not None:
         origin = f"{len(deviation)} {_BOOTSTRAP}"
         drawn = critical_value(np.abs(deviation), abs(difference), level)
         notes = notes if math.isfinite(drawn[1]) else (*notes, _too_few_draws(len(deviation), level))
         # Observations that show no variance show none when they are resampled.
-        pvalue, reach = np.maximum(drawn, (pvalue, reach)).tolist() if differences.unreliable[pair] else drawn
+        pvalue, below = np.maximum(drawn, (pvalue, below)).tolist() if differences.unreliable[pair] else drawn
+    above, smallest = below, 0.0
+    if pivots is not None:
+        least = (pvalue, below) if deviation is not None else (0.0, 0.0)
+        is_grouped = context.get("n_groups") is not None
+        origin = _drawn_origin(origin, pivots, is_bootstrap=deviation is not None, is_grouped=is_grouped)
+        reach = pivots.reach(level)
+        pvalue = max(least[0], pivots.pvalue(z))
+        below, above = (max(least[1], far * error) if error > 0 else 0.0 for far in reach)
+        if not math.isfinite(sum(reach)):
+            notes = (*notes, _too_few_draws(pivots.n_resamples, level))
+        if pivots.degrees + 1 < FEWEST_GROUPS:
+            pvalue, below, above, smallest = 1.0, math.inf, math.inf, 1.0
     if not differences.informative[pair]:
-        reach, notes = math.inf, (*notes, _NO_VARIANCE)
+        below, above, notes = math.inf, math.inf, (*notes, _NO_VARIANCE)
     return DifferenceResult(
         difference=difference,
         standard_error=error,
         statistic=z,
         pvalue=max(pvalue, SMALLEST_PVALUE),
-        confidence_interval=ConfidenceInterval(difference - reach, difference + reach),
+        confidence_interval=ConfidenceInterval(difference - below, difference + above),
         estimate_a=a,
         estimate_b=b,
-        method="asymptotic" if deviation is None else "bootstrap",
+        method="bootstrap" if deviation is not None else "asymptotic" if pivots is None else "simulation",
         origin=origin,
+        smallest_pvalue=smallest,
         notes=notes,
         **context,
     )
 
 
-def groups_of(samples: Sequence[Sample]) -> dict[str, Any]:
-    """Return the numbers of groups of the observations of two models, and a caution if they are few."""
-    if any(sample.group is None for sample in samples):
+def _drawn_origin(bootstrap: str, pivots: Pivots, *, is_bootstrap: bool, is_grouped: bool) -> str:
+    """Return where the p-value of groups or weights comes from, in words."""
+    has_signs = len(pivots.kinds) > 1
+    kind = f"simulated labels{_SHARED if is_grouped else ''}{', and random signs of groups' if has_signs else ''}"
+    larger = "; the larger p-value is taken" if has_signs or is_bootstrap else ""
+    return f"{f'{bootstrap}, and ' if is_bootstrap else ''}{pivots.n_resamples} draws of {kind}{larger}"
+
+
+def groups_of(terms: Sequence[Terms]) -> dict[str, Any]:
+    """Return the numbers of groups of the observations of two models, and a caution if these or the weights are few."""
+    drawn = [part for part in terms if isinstance(part, GroupedPairTerms)]
+    if not drawn:
         return {}
-    number = [len(np.unique(sample.group)) for sample in samples if sample.group is not None]
-    few = f"There are only {min(number)} groups. With fewer than {MANY_GROUPS} the variance between them is uncertain."
-    notes = (Note("C303", few),) if min(number) < MANY_GROUPS else ()
-    return {"n_groups": (number[0], number[-1]), "notes": notes}
+    few = min(drawn, key=known_groups)
+    worth, is_grouped = known_groups(few), any(part.is_grouped for part in drawn)
+    found: dict[str, Any] = {"n_groups": (drawn[0].n_groups, drawn[-1].n_groups)} if is_grouped else {}
+    where = "in cells (bins) of several " + ("groups" if is_grouped else "observations")
+    if worth < FEWEST_GROUPS:
+        what = f"{few.n_groups} groups" if is_grouped else f"The weights of {few.n_groups} observations"
+        unit = "groups of equal size" if is_grouped else "observations of equal weight"
+        known = f"{what} are worth {worth:.1f} {unit} {where}."
+        advice = (
+            "Collect more groups, or take fewer cells if predictions hardly vary within groups."
+            if is_grouped
+            else "Check whether the weights are meant."
+        )
+        text = (
+            f"{known} Fewer than {FEWEST_GROUPS} do not show how uncertain the difference is: the p-value is 1, the "
+            f"smallest possible one, and there is no interval. {advice}"
+        )
+        found["notes"] = (Note("C303" if is_grouped else "C304", text),)
+    elif is_grouped and worth < SOME_GROUPS:
+        text = (
+            f"{few.n_groups} groups are worth {worth:.1f} groups of equal size {where}. With fewer than {SOME_GROUPS} "
+            "the p-value and the interval suppose that groups which were not observed are like the observed ones."
+        )
+        found["notes"] = (Note("C303", text),)
+    return found
 
 
 def _too_few_draws(n_resamples: int, confidence_level: float) -> Note:
     """Return the caution that no p-value can reach the level, so that the interval is infinite."""
-    enough = math.ceil(1 / alpha_of(confidence_level)) - 1
+    enough = math.ceil(round(1 / level_of(confidence_level), 9)) - 1
     return Note(
         "C205",
         f"With {n_resamples} bootstrap samples no p-value can be below {1 / (n_resamples + 1):.2g}, so the "

@@ -16,9 +16,8 @@ from caltest.hypothesis_tests._folds import few_draws_of_folds, fold_notes, of_f
 from caltest.predictions._folds import Folds
 from caltest.resampling import correct_pvalues
 from caltest.resampling._combination import CombinedPValues
-from caltest.resampling._distributions import alpha_of
 from caltest.results import Note, Result, TestResult
-from caltest.results._decision import Decision, rejects
+from caltest.results._decision import Decision, level_of, rejects
 from caltest.results._description import Description, Table, join
 from caltest.results._note import PAGE
 from caltest.results._test_result import percent
@@ -81,6 +80,8 @@ class FoldDifferences(Decision, Result):
     def conclusion(self) -> str:
         """The decision in words."""
         found = f"at the {percent(self.alpha)} level (combined p = {self.pvalue:.4g}, {len(self.tests)} folds)"
+        if not any(rejects(test.smallest_pvalue, self.alpha) for test in self.tests):
+            return f"Whether the models differ in calibration is undecidable {found}: no fold has enough groups."
         if not self.rejected:
             proof = "This does not prove that the models are equally calibrated."
             return f"No difference in calibration is shown {found}. {proof}"
@@ -194,7 +195,7 @@ class FoldComparison(Result):
     @property
     def conclusion(self) -> str:
         """For which models calibration is rejected, and which are better calibrated, in words."""
-        rejected = [name for name, p in zip(self.names, self.pvalue_adjusted, strict=True) if p <= self._alpha]
+        rejected = [name for name, p in zip(self.names, self.pvalue_adjusted, strict=True) if rejects(p, self._alpha)]
         others = [name for name in self.names if name not in rejected]
         rest = f", but not for {join(others)}" if others and rejected else ""
         first = (
@@ -207,7 +208,7 @@ class FoldComparison(Result):
             for pair in self._pairs()
             if pair["better"] is not None
         ]
-        level = percent(round(1 - self.confidence_level, 12))
+        level = percent(self._alpha)
         decisions = (
             f"Decisions are made at the {level} level, adjusted for the numbers of models, of pairs and of folds."
         )
@@ -215,7 +216,7 @@ class FoldComparison(Result):
 
     @property
     def _alpha(self) -> float:
-        return alpha_of(self.confidence_level)
+        return level_of(self.confidence_level)
 
     def _pairs(self) -> list[dict[str, Any]]:
         """Return the pairs with their combined p-value, and the model that is better in all folds that show it."""
@@ -225,7 +226,7 @@ class FoldComparison(Result):
             shown = {
                 one.a if one.test.difference < 0 else one.b
                 for one in each
-                if rule.pvalue([one.pvalue_adjusted]) <= self._alpha
+                if rejects(rule.pvalue([one.pvalue_adjusted]), self._alpha)
             }
             least = min(range(len(each)), key=lambda i: each[i].pvalue_adjusted)
             found.append(

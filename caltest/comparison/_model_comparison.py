@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, ClassVar
 from caltest.comparison._comparison_entries import ComparedModel, ComparedPair
 from caltest.predictions._lens import LensLike
 from caltest.resampling import correct_pvalues
-from caltest.resampling._distributions import alpha_of
 from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._decision import show_pvalue
+from caltest.results._decision import level_of, rejects, show_pvalue
 from caltest.results._description import Description, Table, join
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
@@ -88,7 +87,7 @@ class ModelComparison(Result):
     @property
     def conclusion(self) -> str:
         """For which models calibration is rejected, and which are better calibrated, in words."""
-        level = percent(round(1 - self.confidence_level, 12))
+        level = percent(self._alpha)
         decisions = f"Decisions are made at the {level} level, adjusted for the numbers of models and of pairs."
         return " ".join([self._rejections(), *self._differences(), decisions])
 
@@ -109,12 +108,12 @@ class ModelComparison(Result):
 
     @property
     def _alpha(self) -> float:
-        return alpha_of(self.confidence_level)
+        return level_of(self.confidence_level)
 
     def _rejections(self) -> str:
         """Return for which models calibration is rejected."""
-        rejected = [model.name for model in self.models if model.pvalue_adjusted <= self._alpha]
-        others = [model.name for model in self.models if model.pvalue_adjusted > self._alpha]
+        rejected = [model.name for model in self.models if model.rejected]
+        others = [model.name for model in self.models if not model.rejected]
         if not rejected:
             return f"Calibration is rejected for none of the {len(others)} models, which does not prove calibration."
         return f"Calibration is rejected for {join(rejected)}{f', but not for {join(others)}' if others else ''}."
@@ -137,7 +136,7 @@ class ModelComparison(Result):
         """Return a caution if no simulated test could reject, even if all had the smallest p-value."""
         drawn = [model for model in self.models if model.test.method in {"monte-carlo", "random-signs"}]
         smallest = smallest_adjusted(len(self.models), self.n_resamples, self.correction)
-        if not drawn or smallest <= self._alpha:
+        if not drawn or rejects(smallest, self._alpha):
             return []
         return [few_draws_note(len(self.models), self.n_resamples, smallest, self._alpha)]
 
@@ -167,7 +166,7 @@ class ModelComparison(Result):
                 f"The plain estimate misleads: {describe(high.plain.test_statistic)} is larger for {high.name} "
                 f"({high.plain.statistic:.4g}) than for {low.name} ({low.plain.statistic:.4g}), but "
             )
-            if low.pvalue_adjusted <= self._alpha < high.pvalue_adjusted:
+            if low.rejected and not high.rejected:
                 found.append(
                     f"{plain}calibration is rejected for {low.name} only (adjusted p = {low.pvalue_adjusted:.2g}, and "
                     f"{high.pvalue_adjusted:.2g} for {high.name})."
@@ -276,7 +275,7 @@ def smallest_adjusted(n_models: int, n_resamples: int, correction: str) -> float
 
 def few_draws_note(n_models: int, n_resamples: int, smallest: float, alpha: float) -> Note:
     """Return the caution that there are too few draws to reject calibration of any model."""
-    enough = math.ceil(smallest * (n_resamples + 1) / alpha)
+    enough = math.ceil(round(smallest * (n_resamples + 1) / alpha, 9))
     return Note(
         "C205",
         f"With {n_resamples} draws and {n_models} models no adjusted p-value of calibration can be below "

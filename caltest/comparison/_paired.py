@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike
 
 from caltest.comparison._difference import DifferenceResult, difference_result, groups_of
 from caltest.comparison._folds import FoldDifferences, combine_differences
+from caltest.comparison._grouped_terms import GroupedPairTerms
+from caltest.comparison._label_margins import LabelOutcomes, label_outcomes
+from caltest.comparison._pivots import draw_pivots
 from caltest.comparison._u_statistics import Differences, resample, terms_of
 from caltest.hypothesis_tests._folds import each_fold, labels_of
 from caltest.predictions._arguments import reads_arguments
@@ -25,6 +28,7 @@ from caltest.predictions._validation import (
     validate_count,
     validate_design,
     validate_level,
+    validate_rng,
 )
 from caltest.predictions._variance_tree import VarianceTree
 from caltest.results._progress import Progress, reporting
@@ -73,6 +77,14 @@ def paired_test(
     sample variance is unreliable, and :math:`\mathrm{Var}(D)` is at least :math:`(s_A + s_B)^2`, with the standard
     deviations of T according to the predictions of each model.
 
+    With ``groups`` or unequal weights the normal limit rejects too often. Then the distribution of
+    :math:`(D - \delta) / s`, s the estimated standard deviation, is simulated: with labels that are drawn with
+    probabilities halfway between the two recalibrated models, and for groups also by random signs of the deviations of
+    the groups from the mean residuals of their cells. The labels of a group share a normal shock that makes their sums
+    vary as much as the observed ones. The p-value is the larger one of both, the interval has the larger quantiles.
+    Beyond the largest hundredth of the draws they follow Student's distribution. With fewer than five effective groups
+    (observations), :math:`(\sum w)^2 / \sum w^2` by their weights, the p-value is 1 and there is no interval.
+
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
@@ -89,23 +101,26 @@ def paired_test(
         Weight of each observation: how much it counts.
     groups : array-like of shape (n_samples,), optional
         The group of each observation, such as its patient, if observations of a group may depend on each other. Then T
-        is a sum over pairs of observations of different groups, and all sums over observations are sums over groups.
+        is a sum over pairs of observations of different groups, all sums over observations are sums over groups, and
+        these are centred within cells and corrected for their share of the cell (CR2; Bell & McCaffrey 2002).
     confidence_level : float
         Level of the interval.
     method : {"asymptotic", "bootstrap"}
         How the null distribution is found. "asymptotic" takes z as normal. "bootstrap" draws observations with
         replacement, the same for both models, with fixed cells; pairs of copies of one observation are left out, and
-        the sum over observations is scaled to its variance above.
+        the sum over observations is scaled to its variance above. With groups or weights the p-value is at least the
+        simulated one.
     folds : array-like of shape (n_samples,), optional
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
         combined (`FoldDifferences`).
     n_resamples : int
-        Number of bootstrap samples.
+        Number of bootstrap samples, and of simulated data sets where there are groups or weights; fewer of the latter,
+        but at least 199, with more than 200 million labels.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness of the bootstrap.
+        Source of randomness of the bootstrap and of the simulation; with None every call draws anew.
     progress : bool or callable
         True shows a bar with the time left; a function is called with ``(done, total)``.
 
@@ -136,6 +151,10 @@ def paired_test(
     Statistics.
     M. A. Arcones and E. Giné (1992), On the bootstrap of U and V statistics, The Annals of Statistics.
     J. Vaicenavicius et al. (2019), Evaluating model calibration in classification, AISTATS, section 4.3.
+    A. C. Cameron, J. B. Gelbach and D. L. Miller (2008), Bootstrap-based improvements for inference with clustered
+    errors, The Review of Economics and Statistics.
+    R. M. Bell and D. F. McCaffrey (2002), Bias reduction in standard errors for linear regression with multi-stage
+    samples, Survey Methodology.
 
     Examples
     --------
@@ -160,8 +179,17 @@ def paired_test(
     design = validate_design(sample_weight, groups, len(outcome))
     samples = [induce(prob, outcome, lens=lens, **design) for prob in probs]
     options = _validated(partition, confidence_level, method, n_resamples)
+    outcomes = label_outcomes(Canonical() if lens is None else lens, probs, samples)
     return _compare(
-        samples, *options, paired=True, workers=workers, rng=rng, progress=progress, lens=lens, classes=classes
+        samples,
+        *options,
+        paired=True,
+        outcomes=outcomes,
+        workers=workers,
+        rng=rng,
+        progress=progress,
+        lens=lens,
+        classes=classes,
     )
 
 
@@ -191,6 +219,8 @@ def unpaired_test(
 
     .. math:: \mathrm{Var}(T_A - T_B) = \frac{2 Q_A}{n_A^2} + \frac{2 Q_B}{n_B^2} + \max(0, L_A + L_B).
 
+    With groups, labels and signs are drawn for each data set separately, around its own recalibrated model.
+
     Data sets that share observations need the paired test, because their estimates are dependent.
 
     Parameters
@@ -210,11 +240,11 @@ def unpaired_test(
     method : {"asymptotic", "bootstrap"}
         As in `paired_test`; observations are drawn from each data set separately.
     n_resamples : int
-        Number of bootstrap samples.
+        Number of bootstrap samples, and of simulated data sets where there are groups.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness of the bootstrap.
+        Source of randomness of the bootstrap and of the simulation; with None every call draws anew.
     progress : bool or callable
         True shows a bar with the time left; a function is called with ``(done, total)``.
 
@@ -286,25 +316,32 @@ def _compare(
     n_resamples: int,
     *,
     paired: bool,
+    outcomes: Sequence[LabelOutcomes] | None = None,
     workers: int,
     rng: SeedLike,
     progress: bool | Progress,
     lens: LensLike | None,
     classes: Sequence[Any] | None,
 ) -> DifferenceResult:
-    terms = [terms_of(sample, partition) for sample in samples]
+    terms = terms_of(samples, partition)
     differences = Differences.of(terms, paired=paired)
-    deviation, look = None, Canonical() if lens is None else lens
+    deviation, pivots, look = None, None, Canonical() if lens is None else lens
+    generator = validate_rng(rng)
+    options: Any = {"n_resamples": n_resamples, "rng": generator, "workers": workers}
     if method == "bootstrap":
-        options: Any = {"n_resamples": n_resamples, "rng": rng, "workers": workers}
         with reporting(progress, "resampling observations") as report:
             deviation = resample(terms, differences, paired=paired, progress=report, **options)[0, 1]
-    grouped = groups_of(samples)
+    if isinstance(terms[0], GroupedPairTerms):
+        with reporting(progress, "simulating labels") as report:
+            drawn = draw_pivots(terms, [(0, 1)], paired=paired, outcomes=outcomes, progress=report, **options)
+        pivots = drawn[0, 1]
+    grouped = groups_of(terms)
     few = grouped.pop("notes", ())
     return difference_result(
         differences,
         (0, 1),
         deviation,
+        pivots=pivots,
         confidence_level=level,
         paired=paired,
         lens=look,

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.comparison._grouped_terms import GroupedPairTerms
 from caltest.predictions._sample import Sample
 from caltest.predictions._validation import SeedLike, validate_rng
 from caltest.resampling._distributions import TIE_TOLERANCE, MonteCarloDistribution
 from caltest.resampling._row_draws import BootstrapDraws
 from caltest.results._progress import Progress, part_of
-from caltest.statistics._group_terms import GroupTerms
 from caltest.statistics._skce import residuals
-from caltest.statistics._squared_l2_distribution import cell_moments, greatest_l2, stated_deviation
+from caltest.statistics._squared_l2_distribution import cell_moments, stated_deviation
 
 _FEW = 10  # observations with a rare outcome of their cell; with fewer, their sample variance is unreliable
 _BLOCK_VALUES = 2**21  # counts of drawn observations held at a time: 16 MB
@@ -82,6 +82,11 @@ class PairTerms:
         return len(self.cell)
 
     @property
+    def has_few_surprises(self) -> bool:
+        """Whether fewer than ten observations have a rare outcome of their cell."""
+        return self.minority < _FEW
+
+    @property
     def total_weight(self) -> float:
         """Number of observations."""
         return float(self.n_samples)
@@ -133,6 +138,11 @@ class PairTerms:
             found[members] = scale * np.einsum("ik,ik->i", residual, residual.sum(axis=0) - residual)
         return found
 
+    @cached_property
+    def scores(self) -> NDArray[np.float64]:
+        """Sum of the terms of each observation minus their mean, ``(n_samples,)``."""
+        return self.term_sum - self.term_sum.mean()
+
     @property
     def estimate(self) -> float:
         """The debiased squared l2 calibration error T."""
@@ -176,39 +186,13 @@ class PairTerms:
         return linear, by_pair / n
 
 
-@dataclass(frozen=True, eq=False)
-class GroupedPairTerms(GroupTerms):
-    """The same for groups of observations, or for weighted observations.
-
-    Attributes
-    ----------
-    predicted_deviation : float
-        Standard deviation of T for independent observations according to the predictions.
-    minority : int
-        As in `PairTerms`.
-    """
-
-    predicted_deviation: float
-    minority: int
-
-    @property
-    def n_units(self) -> int:
-        """Number of groups, which are drawn by the bootstrap."""
-        return self.n_groups
-
-
 Terms = PairTerms | GroupedPairTerms
 
 
-def terms_of(sample: Sample, partition: Any) -> Terms:
-    """Return the terms of a sample over the cells of a partition."""
-    terms = PairTerms.of(sample, partition)
-    if sample.group is None and sample.weight is None:
-        return terms
-    found = GroupTerms.of(sample, partition)
-    given = {field.name: getattr(found, field.name) for field in fields(found)}
-    given["unknown"] = found.unknown * greatest_l2(sample.n_outcomes)
-    return GroupedPairTerms(**given, predicted_deviation=terms.predicted_deviation, minority=terms.minority)
+def terms_of(samples: Sequence[Sample], partition: Any) -> list[Any]:
+    """Return the terms of each sample over the cells of a partition: of groups for all if any has groups or weights."""
+    is_plain = all(sample.group is None and sample.weight is None for sample in samples)
+    return [(PairTerms if is_plain else GroupedPairTerms).of(sample, partition) for sample in samples]
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,27 +233,30 @@ class Differences:
     unknown: NDArray[np.float64]
 
     @classmethod
-    def of(cls, terms: Sequence[Terms], *, paired: bool) -> Differences:
+    def of(cls, terms: Sequence[Any], *, paired: bool) -> Differences:
         """Return the differences between models, all on the same observations or all on different ones."""
         by_pair, linear = np.zeros((2, len(terms), len(terms)))
         for a, left in enumerate(terms):
             for b in range(a + 1) if paired else [a]:
                 right = terms[b]
                 inner = left.inner(right)
-                centred = left.term_sum - left.term_sum.mean(), right.term_sum - right.term_sum.mean()
                 by_pair[a, b] = by_pair[b, a] = 2 * inner / left.total_weight**2
-                linear[a, b] = linear[b, a] = 4 * (centred[0] @ centred[1] - inner) / left.total_weight**2
+                linear[a, b] = linear[b, a] = 4 * (left.scores @ right.scores - inner) / left.total_weight**2
         predicted = np.array([part.predicted_deviation for part in terms])
-        few = np.array([part.minority < _FEW for part in terms])
+        few = np.array([part.has_few_surprises for part in terms])
         unknown = np.array([part.unknown for part in terms])
         return cls(np.array([part.estimate for part in terms]), by_pair, linear, predicted, few, unknown)
 
     @cached_property
     def variance(self) -> NDArray[np.float64]:
-        """Variance of every difference, ``(n_models, n_models)``; 0 for models whose terms differ by rounding only."""
+        """Variance of every difference, ``(n_models, n_models)``; 0 for models whose terms differ by rounding only.
+
+        Models that differ by a constant in each of their common cells have the same centred pairs: the linear part is
+        all that varies.
+        """
         pairs, linear = _contrast(self.by_pair), np.maximum(_contrast(self.linear), 0.0)
-        alone = self.by_pair.diagonal()
-        plain = np.where(pairs > TIE_TOLERANCE * np.add.outer(alone, alone), pairs + linear, 0.0)
+        differ = _exceeds_rounding(self.by_pair) | _exceeds_rounding(self.linear + 2 * self.by_pair)
+        plain = np.where(differ, np.maximum(pairs, 0.0) + linear, 0.0)
         predicted = np.square(np.add.outer(self.predicted, self.predicted))
         unknown = np.square(np.add.outer(self.unknown, self.unknown))
         return np.where(self.unreliable & (plain > 0), np.maximum(plain, predicted), plain) + unknown
@@ -354,3 +341,9 @@ def _contrast(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the variance of every difference."""
     alone = covariance.diagonal()
     return np.add.outer(alone, alone) - 2 * covariance
+
+
+def _exceeds_rounding(covariance: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return whether the variance of a difference is more than what rounding leaves of those of the two models."""
+    alone = covariance.diagonal()
+    return _contrast(covariance) > TIE_TOLERANCE * np.add.outer(alone, alone)

@@ -14,6 +14,7 @@ from caltest.comparison import ModelComparison
 from caltest.plotting._axes import BAR, DASHED, LINE, POINT, require, several
 from caltest.plotting._literal import literal
 from caltest.plotting._saved_figure import save_figure
+from caltest.results._decision import level_of
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
 
@@ -67,7 +68,7 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
     plain, size, pairs = panels.flat
     models, level = comparison.models, percent(comparison.confidence_level)
     names, labels = _row_names(comparison)
-    rejected = np.array([model.pvalue_adjusted <= 1 - comparison.confidence_level for model in models])
+    rejected = np.array([model.rejected for model in models])
     noise = np.array([model.plain.noise_interval for model in models])
     _draw_bars(plain, noise, BAR, linewidth=7, alpha=0.6)
     floors = [model.plain.noise_floor for model in models]
@@ -104,7 +105,7 @@ def save_comparison(comparison: ModelComparison, path: Path) -> None:
 
     figure = Figure(figsize=figure_size(comparison), layout="constrained")
     plot_comparison(comparison, figure.subplots(1, _PANELS, width_ratios=_WIDTHS))
-    alpha = round(1 - comparison.confidence_level, 12)
+    alpha = level_of(comparison.confidence_level)
     figure.supxlabel(
         f"Filled: the adjusted p-value of calibration, or of no difference, is at most {alpha:.4g}.", fontsize="small"
     )

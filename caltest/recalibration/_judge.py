@@ -12,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.comparison._difference import DifferenceResult, difference_result, groups_of
+from caltest.comparison._grouped_terms import GroupedPairTerms
+from caltest.comparison._label_margins import label_outcomes
+from caltest.comparison._pivots import draw_pivots
 from caltest.comparison._u_statistics import Differences, terms_of
 from caltest.estimation._l2_interval import interval_of_sample
 from caltest.estimation._observation_scores import accuracy_of, brier_of, log_of, mean_of
@@ -19,7 +22,7 @@ from caltest.estimation._score_decomposition import decomposition_of_sample
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Confidence
-from caltest.predictions._sample import induce
+from caltest.predictions._sample import Sample, induce
 from caltest.recalibration._study_entries import JudgedFold
 from caltest.resampling import Consistency
 from caltest.results import Note
@@ -27,6 +30,8 @@ from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
 
 Design = dict[str, Any]
+Judged = tuple[NDArray[Any], Sample]
+"""Predictions of a fold, and their sample of the l2 error."""
 
 
 @dataclass
@@ -50,8 +55,8 @@ class Judge:
 
     def judge(
         self, name: str, prob: NDArray[Any], outcome: NDArray[np.int64], design: Design, stream: np.random.Generator
-    ) -> tuple[JudgedFold, Any]:
-        """Return what held-out observations show, and the sample of the l2 error."""
+    ) -> tuple[JudgedFold, Judged]:
+        """Return what held-out observations show, and the predictions with the sample of the l2 error."""
         sample = induce(prob, outcome, lens=self.lens, **design)
         tests = []
         for statistic, look in self.questions:
@@ -95,18 +100,33 @@ class Judge:
             log_parts=log,
             n_impossible=int(np.isinf(lost).sum()),
         )
-        return fold, sample
+        return fold, (prob, sample)
 
-    def differences(self, samples: Sequence[Any]) -> dict[tuple[int, int], DifferenceResult]:
+    def differences(
+        self, judged: Sequence[Judged], stream: np.random.Generator
+    ) -> dict[tuple[int, int], DifferenceResult]:
         """Return the test of each pair of models on the same observations of a fold."""
-        differences = Differences.of([terms_of(sample, self.partition) for sample in samples], paired=True)
-        grouped = groups_of(samples)
+        probs, samples = zip(*judged, strict=True)
+        terms = terms_of(samples, self.partition)
+        differences, pairs = Differences.of(terms, paired=True), list(combinations(range(len(samples)), 2))
+        grouped, pivots = groups_of(terms), {}
+        if isinstance(terms[0], GroupedPairTerms):
+            pivots = draw_pivots(
+                terms,
+                pairs,
+                paired=True,
+                outcomes=label_outcomes(self.lens, probs, samples),
+                n_resamples=self.n_resamples,
+                rng=stream,
+                workers=self.workers,
+            )
         self.notes = tuple(dict.fromkeys((*self.notes, *grouped.pop("notes", ()))))
         return {
             pair: difference_result(
                 differences,
                 pair,
                 None,
+                pivots=pivots.get(pair),
                 confidence_level=self.level,
                 paired=True,
                 lens=self.lens,
@@ -114,7 +134,7 @@ class Judge:
                 n_samples=(samples[0].n_samples, samples[0].n_samples),
                 **grouped,
             )
-            for pair in combinations(range(len(samples)), 2)
+            for pair in pairs
         }
 
 

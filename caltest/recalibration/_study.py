@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from itertools import combinations, count
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._diagnostics import warn_before
@@ -213,7 +215,7 @@ def recalibration_study(
                         judged[method] = judge.judge(split.name, values, outcome[split.held_out], part, stream)
                     step()
                 found.append((maps, judged))
-            own, compared = _entries(name, methods, found, judge)
+            own, compared = _entries(name, methods, found, judge, streams)
             rows, pairs = rows + own, pairs + compared
     if len(rows) == len(named):
         msg = f"`recalibrators` must hold a method that accepts the data, but all refused them: {cautions[0][3]}"
@@ -255,11 +257,18 @@ def _fit_all(
 
 
 def _entries(
-    model: str, methods: Mapping[str, Recalibrator], found: Sequence[Any], judge: Judge
+    model: str,
+    methods: Mapping[str, Recalibrator],
+    found: Sequence[Any],
+    judge: Judge,
+    streams: Sequence[np.random.Generator],
 ) -> tuple[list[RepairedModel], list[RepairedPair]]:
     """Return the model before and after each method that was fitted in all folds, and all pairs of methods."""
     kept = [BEFORE, *(method for method in methods if all(method in maps for maps, _ in found))]
-    tests = [judge.differences([judged[method][1] for method in kept]) for _, judged in found]
+    tests = [
+        judge.differences([judged[method][1] for method in kept], deepcopy(stream))
+        for (_, judged), stream in zip(found, streams, strict=True)
+    ]
 
     def between(a: int, b: int) -> CombinedDifference:
         return CombinedDifference(tuple(of_fold[a, b] for of_fold in tests))

@@ -83,6 +83,17 @@ def cannot_decide(
     )
 
 
+def level_of(confidence_level: float) -> float:
+    """Return the level of the test that belongs to the level of an interval, without the rounding of the subtraction.
+
+    Examples
+    --------
+    >>> 1 - 0.9, level_of(0.9)
+    (0.09999999999999998, 0.1)
+    """
+    return round(1 - confidence_level, 12)
+
+
 class Decision:
     """What results of tests have in common: they unpack as ``statistic, pvalue`` and reject at a level."""
 

@@ -15,6 +15,7 @@ from caltest._compiled._group_draws import independent_sums, shocked_sums, signe
 from caltest.predictions._effective import effective_number
 from caltest.predictions._sample import Sample
 from caltest.resampling._group_shocks import Shocks, latent_bounds, latent_correlation
+from caltest.results._decision import rejects
 from caltest.statistics._segments import FEWEST_GROUPS, ResidualSums, Segments, Spread, sums_in_parts, worth_of_cells
 from caltest.statistics._squared_l2_distribution import greatest_l2
 
@@ -143,7 +144,7 @@ class SquaredL2Inversion:
 
     def lower_end(self, alpha: float) -> float:
         """Return the smallest squared error that is not rejected at level ``alpha``."""
-        if not self.is_known or self.estimate <= 0 or self._pvalues(0.0)[1] > alpha:
+        if not self.is_known or self.estimate <= 0 or not rejects(self._pvalues(0.0)[1], alpha):
             return 0.0
         centre = math.sqrt(self.estimate / (1 - self.unknown))
         end = _end(lambda root: self._pvalues(root**2)[1] - alpha, centre, self._guess(-1.0), 0.0)

@@ -83,3 +83,14 @@ def test_too_few_draws_are_said():
     with pytest.warns(caltest.results.CalibrationWarning, match="With 99 draws for each of 9 tests"):
         found = caltest.compare_models(three_models(), problem()[0], folds=FOLD, n_resamples=99, rng=0)
     assert "C205" in [note.code for note in found.notes]
+
+
+def test_folds_of_too_few_groups_decide_nothing():
+    rng = np.random.default_rng(0)
+    truth, fold, row = rng.uniform(0.2, 0.8, 480), np.arange(480) // 120 % 2, np.arange(480)
+    y_true = (rng.random(480) < truth).astype(int)
+    models, options = (truth, truth / 3), {"folds": fold, "rng": 0, "n_resamples": 99}
+    few = caltest.paired_test(y_true, *models, groups=row // 60, **options)
+    assert few.pvalue == 1
+    assert "undecidable" in few.conclusion
+    assert caltest.paired_test(y_true, *models, groups=row // 2, **options).better == "A"

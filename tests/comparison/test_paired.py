@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 import caltest as ct
 from caltest.comparison._u_statistics import PairTerms
@@ -180,6 +180,147 @@ def test_the_bootstrap_does_not_depend_on_workers_or_blocks(monkeypatch):
     assert seen[-1] == (99, 99)
     ct.unpaired_test(y_true, a, y_true, b, progress=lambda *parts: seen.append(parts), **common)
     assert seen[-1] == (198, 198)  # two sets of observations
+
+
+# --- groups and weights
+
+
+def repaired_scores(n=2000):
+    """Labels, scores of five levels, and the same scores repaired level by level, which is a constant in each cell."""
+    rng = np.random.default_rng(0)
+    level = rng.integers(5, size=n)
+    new, old = np.array([[0.05, 0.15, 0.3, 0.5, 0.7], [0.10, 0.25, 0.40, 0.65, 0.9]])[:, level]
+    return (rng.random(n) < new).astype(int), old, new
+
+
+def test_models_that_differ_by_a_constant_in_each_cell_differ():
+    """Their centred pairs are equal, so that the linear part is the whole variance; it went with them, and p was 1."""
+    y_true, old, new = repaired_scores()
+    plain = ct.paired_test(y_true, old, new)
+    assert plain.pvalue == pytest.approx(3.9e-7, rel=0.1)
+    nearly = 1 + 1e-9 * np.random.default_rng(1).random(2000)
+    unequal = np.random.default_rng(1).uniform(1, 2, 2000)
+    for design in ({"groups": np.repeat(np.arange(400), 5)}, {"sample_weight": nearly}, {"sample_weight": unequal}):
+        for method in METHODS:
+            found = ct.paired_test(y_true, old, new, rng=0, n_resamples=199, method=method, **design)
+            assert found.difference == pytest.approx(plain.difference, rel=0.15)
+            assert found.standard_error == pytest.approx(plain.standard_error, rel=0.15)
+            assert found.pvalue < (1e-3 if method == "asymptotic" else 0.01)
+            low, high = found.confidence_interval
+            assert 0.004 < low < found.difference < high < 0.025
+            assert found.conclusion.startswith("Model B is better calibrated than model A at the 5 % level")
+    compared = ct.compare_models(
+        {"old": old, "new": new}, y_true, groups=np.repeat(np.arange(400), 5), n_resamples=199, rng=0
+    )
+    assert compared.pairs[0].better == "new"
+    assert compared.pairs[0].simultaneous_interval.low > 0
+
+
+def test_weights_of_one_and_groups_of_one_change_nothing():
+    y_true, a, b = two_models(300, 3, seed=2)
+    for lens in (None, ct.Confidence()):
+        plain = ct.paired_test(y_true, a, b, lens=lens).to_dict()
+        for design in (
+            {"sample_weight": np.ones(300)},
+            {"groups": np.arange(300)},
+            {"sample_weight": np.full(300, 7.0)},
+        ):
+            assert ct.paired_test(y_true, a, b, lens=lens, rng=0, **design).to_dict() == plain
+    left_out = np.arange(300) < 200
+    some = ct.paired_test(y_true[left_out], a[left_out], b[left_out]).to_dict()
+    assert ct.paired_test(y_true, a, b, sample_weight=left_out.astype(float)).to_dict() == some
+
+
+def test_a_model_does_not_differ_from_itself_in_groups():
+    y_true, a, _ = two_models(200, 3, seed=2)
+    for design in ({"groups": np.arange(200) // 4}, {"sample_weight": np.random.default_rng(0).exponential(size=200)}):
+        for method in METHODS:
+            result = ct.paired_test(y_true, a, a.copy(), method=method, n_resamples=49, rng=0, **design)
+            assert (result.difference, result.statistic, result.pvalue) == (0, 0, 1)
+            assert tuple(result.confidence_interval) == (0, 0)
+
+
+def test_an_interval_with_groups_contains_0_where_the_pvalue_does_not_reject():
+    for seed in (0, 1, 4):
+        y_true, a, b = two_models(240, 3, seed, calibrated=seed % 2 == 0)
+        b = b if seed > 2 else temper(a, 0.7)
+        for level in (0.5, 0.9, 0.99):
+            for design in ({"groups": np.arange(240) // 6}, {"sample_weight": 1.0 + np.arange(240)}):
+                options = {"confidence_level": level, "n_resamples": 199, "rng": seed, **design}
+                result = ct.paired_test(y_true, a, b, **options)
+                low, high = result.confidence_interval
+                assert (low > 0 or high < 0) == result.rejected, (seed, level)
+                assert low < result.difference < high, (seed, level)
+                assert result.method == "simulation"
+                again = ct.paired_test(y_true, a, b, workers=2, **options)
+                assert again.to_dict() == result.to_dict()
+
+
+def test_too_few_groups_decide_nothing():
+    y_true, old, new = repaired_scores()
+    for number, heavy in ((4, 1.0), (8, 50.0)):
+        group = np.arange(2000) % number
+        weight = np.where(group == 0, heavy, 1.0)
+        result = ct.paired_test(y_true, old, new, groups=group, sample_weight=weight, n_resamples=49, rng=0)
+        assert (result.pvalue, result.smallest_pvalue, *result.confidence_interval) == (1, 1, -np.inf, np.inf)
+        assert "undecidable at the 5 % level" in result.conclusion
+        assert [note.code for note in result.notes] == ["C303"]
+        assert "Fewer than 5" in result.notes[0].text
+        models = {"old": old, "new": new}
+        joint = ct.compare_models(models, y_true, groups=group, sample_weight=weight, n_resamples=49, rng=0)
+        assert joint.pairs[0].pvalue_adjusted == 1
+        assert "undecidable" in joint.pairs[0].conclusion
+        assert tuple(joint.pairs[0].simultaneous_interval) == (-np.inf, np.inf)
+    dominated = np.where(np.arange(2000) == 7, 2000.0, 1.0)
+    result = ct.paired_test(y_true, old, new, sample_weight=dominated, n_resamples=49, rng=0)
+    assert (result.pvalue, [note.code for note in result.notes]) == (1, ["C304"])
+    some = ct.paired_test(y_true, old, new, groups=np.arange(2000) % 12, n_resamples=199, rng=0)
+    assert [note.code for note in some.notes] == ["C303"]
+    assert "like the observed ones" in some.notes[0].text
+    assert some.pvalue < 0.05
+
+
+def test_models_of_different_groups():
+    y_true, old, new = repaired_scores()
+    group = np.repeat(np.arange(400), 5)
+    both = {"groups_a": group, "groups_b": group[::-1]}
+    result = ct.unpaired_test(y_true, old, y_true, new, rng=0, n_resamples=199, **both)
+    assert result.pvalue < 1e-3
+    assert result.confidence_interval.low > 0
+    assert result.n_groups == (400, 400)
+    mirrored = ct.unpaired_test(y_true, new, y_true, old, rng=0, n_resamples=199, **both)
+    assert mirrored.difference == pytest.approx(-result.difference)
+    alone = ct.unpaired_test(y_true, old, y_true, new, groups_a=group, groups_b=np.arange(2000), rng=0, n_resamples=99)
+    assert alone.n_groups == (400, 2000)
+    assert alone.standard_error == pytest.approx(result.standard_error, rel=0.1)
+
+
+def shocked(n_groups, size, kind, rng):
+    """Labels that share a normal shock in each group, and two equally miscalibrated models."""
+    group = np.repeat(np.arange(n_groups), size)
+    truth = rng.uniform(0.25, 0.75, n_groups)[group] if kind == "groups" else rng.uniform(0.04, 0.06, len(group))
+    latent = np.sqrt(0.3) * rng.normal(size=n_groups)[group] + np.sqrt(0.7) * rng.normal(size=len(group))
+    y_true, shift = (latent < norm.ppf(truth)).astype(int), 0.1 if kind == "groups" else 0.04
+    if kind == "weights":
+        y_true = (rng.random(len(group)) < truth).astype(int)
+        return (
+            y_true,
+            truth - shift,
+            truth + shift,
+            {"sample_weight": np.where(rng.random(len(group)) < 0.1, 20.0, 1.0)},
+        )
+    return y_true, (truth + shift).clip(0, 1), (truth - shift).clip(0, 1), {"groups": group}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_groups", "size", "kind"), [(15, 20, "groups"), (30, 20, "rare"), (300, 1, "weights")])
+def test_level_with_groups_and_weights(n_groups, size, kind):
+    """The normal limit rejected .10, and .21 of weighted rare events."""
+    rng, rejected = np.random.default_rng(9), 0
+    for seed in range(100):
+        y_true, a, b, design = shocked(n_groups, size, kind, rng)
+        rejected += ct.paired_test(y_true, a, b, n_resamples=199, rng=seed, **design).pvalue <= 0.05
+    assert rejected <= binom.ppf(1 - FALSE_ALARM / 3, 100, 0.05)
 
 
 # --- bad input

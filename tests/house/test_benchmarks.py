@@ -17,6 +17,7 @@ from benchmarks import (
     cold_start,
     folds,
     groups,
+    groups_comparisons,
     markdown,
     monitor,
     pitfalls,
@@ -263,6 +264,20 @@ def test_every_code_of_a_note_is_explained():
     used = {code for file in package.rglob("*.py") for code in re.findall(r'"(C\d{3})"', file.read_text())}
     explained = re.findall(r"^## (C\d{3})$", (DOCS / "notes.md").read_text(), flags=re.MULTILINE)
     assert explained == sorted(used)
+
+
+def test_the_comparisons_with_groups_are_made_from_their_data_and_miss_no_more_than_chance_explains():
+    page, data = DOCS / "comparing-models.md", DOCS / "data" / "groups-comparisons.csv"
+    frame = pd.read_csv(data)
+    assert page.read_text() == groups_comparisons.with_table(page.read_text(), frame)
+    assert frame[[groups_comparisons.too_often(row) for _, row in frame.iterrows()]].empty
+    known = {design.name for part in groups_comparisons.DESIGNS.values() for design in part}
+    assert set(frame["design"]) <= known
+    for part, number in (("groups", -1), ("classes", -2), ("unpaired", -2), ("weights", 2)):
+        design = groups_comparisons.DESIGNS[part][number]
+        found = groups_comparisons.measure(part, design, 1, 0)
+        assert found["design"] in known
+        assert 0 <= found["missed"] <= 1
 
 
 def test_the_page_on_groups_is_made_from_its_data():

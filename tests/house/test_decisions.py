@@ -22,15 +22,6 @@ NO_DECISIONS = {
 }
 """Comparisons of other kinds, each with what it asks."""
 
-TO_BE_MENDED = {
-    "comparison/_compare_models.py",
-    "comparison/_comparison_entries.py",
-    "comparison/_folds.py",
-    "comparison/_model_comparison.py",
-    "plotting/_comparison.py",
-}
-"""Files that still decide by hand."""
-
 
 def names_in(expression: ast.expr) -> Iterator[str]:
     """Names, attributes, and columns of frames."""
@@ -95,7 +86,6 @@ def test_decisions_at_a_level_are_made_in_one_place():
         if file.relative_to(PACKAGE).parts[0] != "_compiled" and file.name != "_decision.py"
         for line, code in decisions_in(tree_of(file))
     }
-    unknown = [text for key, text in found.items() if key not in NO_DECISIONS and key[0] not in TO_BE_MENDED]
+    unknown = [text for key, text in found.items() if key not in NO_DECISIONS]
     assert unknown == [], "call `rejects` of caltest/results/_decision.py"
     assert [key for key in NO_DECISIONS if key not in found] == []
-    assert TO_BE_MENDED - {file for file, _ in found} == set()

@@ -87,6 +87,13 @@ for y_prob in kinds:
         caltest.calibration_test(label == 1, event, statistic=statistic, n_resamples=19, rng=0)
     for statistic in (None, caltest.SKCE()):
         caltest.calibration_test(label, y_prob, statistic=statistic, groups=label, n_resamples=19)
+    half = y_prob[::-1] if isinstance(y_prob, np.ndarray) else y_prob
+    for lens in (None, Confidence()):
+        caltest.paired_test(label, y_prob, half, lens=lens, groups=np.arange(120) // 3, n_resamples=40)
+        caltest.paired_test(label, y_prob, half, lens=lens, sample_weight=1.0 + np.arange(120), n_resamples=40)
+    many = caltest.VarianceTree(max_cells=32, min_leaf=2)
+    caltest.paired_test(label, y_prob, half, groups=label, partition=many, n_resamples=40)
+    caltest.unpaired_test(label, y_prob, label, half, groups_a=label, groups_b=label, n_resamples=40)
     caltest.reliability_curve(label, y_prob)
     for partition in (None, caltest.VarianceTree(max_cells=1)):
         caltest.simplex_diagram(label, y_prob, partition=partition, n_resamples=19, rng=0)

@@ -1,5 +1,7 @@
 """Pictures show the numbers of results, draw into the axes of the caller, and leave no text clipped."""
 
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -294,6 +296,19 @@ def test_bias_without_truth_or_cells_and_many_panels():
 
 
 # Files.
+
+
+def test_points_are_filled_where_the_conclusion_rejects(comparison):
+    """1 - 0.9 is less than 0.1, so that a p-value of 0.1 was rejected in words and not in the picture."""
+    models = [replace(model, pvalue_adjusted=0.1, test=replace(model.test, alpha=0.1)) for model in comparison]
+    tied = replace(comparison, models=tuple(models), confidence_level=0.9)
+    names = ("logistic_regression", "naive_bayes", "random_forest")
+    assert all(name in tied.conclusion.partition(".")[0] for name in names)
+    plain, size, _ = ct.plotting.plot_comparison(tied)
+    for ax in (plain, size):
+        filled = [line for line in ax.lines if line.get_marker() == "o" and line.get_markerfacecolor() == POINT]
+        assert sum(len(line.get_xdata()) for line in filled) == 4
+    plt.close("all")
 
 
 def test_pictures_are_written(curve, comparison, tmp_path):

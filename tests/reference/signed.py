@@ -67,27 +67,33 @@ def temperature(sample, sign):
     return abs((residuals(sample, sign) * np.log(sample.prob)).sum())
 
 
-def spread_of_pairs(sample, partition):
-    """The estimate from pairs of different groups, and the terms H of all pairs of groups with centred residuals."""
+def terms_of_groups(sample, partition):
+    """T, the terms H of all pairs of groups and the linear score of each group, with CR2 sums, by loops."""
     e, index = residuals(sample, np.ones(sample.group.max() + 1)), sample.cells(partition).index
     w = np.ones(sample.n_samples) if sample.weight is None else sample.weight
-    if sample.n_outcomes == 2:
-        e = e[:, 1:]
-    n_groups, n_cells = sample.group.max() + 1, index.max() + 1
-    sums, weights = np.zeros((n_groups, n_cells, e.shape[1])), np.zeros((n_groups, n_cells))
-    for i in range(sample.n_samples):
-        sums[sample.group[i], index[i]] += e[i]
-        weights[sample.group[i], index[i]] += w[i]
-    factor = np.zeros(n_cells)
-    for b in range(n_cells):
-        pairs = weights[:, b].sum() ** 2 - (weights[:, b] ** 2).sum()
-        factor[b] = weights[:, b].sum() / pairs if pairs > 0 else 0.0
-    mean = sums.sum(axis=0) / weights.sum(axis=0)[:, None]
-    centred = sums - weights[..., None] * mean
-    plain, centred_terms = np.zeros((2, n_groups, n_groups))
-    for g in range(n_groups):
-        for h in range(n_groups):
-            if g != h:
-                plain[g, h] = sum(factor[b] * sums[g, b] @ sums[h, b] for b in range(n_cells))
-                centred_terms[g, h] = sum(factor[b] * centred[g, b] @ centred[h, b] for b in range(n_cells))
-    return plain.sum() / w.sum(), centred_terms
+    e = e[:, 1:] if sample.n_outcomes == 2 else e
+    groups, total = sorted(set(sample.group.tolist())), w.sum()
+    value, terms, score = 0.0, np.zeros((len(groups), len(groups))), np.zeros(len(groups))
+    for b in set(index.tolist()):
+        rows = [(index == b) & (sample.group == g) for g in groups]
+        weight = np.array([w[r].sum() for r in rows])
+        sums = np.array([e[r].sum(axis=0) for r in rows])
+        if np.count_nonzero(weight) < 2:
+            continue
+        factor, mean = weight.sum() / (weight.sum() ** 2 - np.square(weight).sum()), sums.sum(axis=0) / weight.sum()
+        centred = [(s - x * mean) / np.sqrt(1 - x / weight.sum()) for s, x in zip(sums, weight, strict=True)]
+        for g in range(len(groups)):
+            score[g] += 2 / total * centred[g] @ mean
+            for h in range(len(groups)):
+                if g != h:
+                    value += factor * sums[g] @ sums[h] / total
+                    terms[g, h] += factor * centred[g] @ centred[h]
+    return value, terms, score
+
+
+def variance_of_groups(samples, partition):
+    """D and Var(D) = max(P, L - P) of two models on the same groups, by loops."""
+    (one, first, along), (two, second, other) = (terms_of_groups(sample, partition) for sample in samples)
+    weight = samples[0].n_samples if samples[0].weight is None else samples[0].weight.sum()
+    pairs, linear = 2 * np.square(first - second).sum() / weight**2, np.square(along - other).sum()
+    return one - two, max(pairs, linear - pairs)

@@ -5,39 +5,11 @@ import pytest
 from scipy.stats import binom
 
 import caltest as ct
-from caltest.comparison._u_statistics import Differences, terms_of
 from caltest.predictions._sample import make_sample
-from caltest.statistics._group_terms import GroupTerms
-from tests.reference import signed
 from tests.reference.examples import draw_labels
 from tests.resampling.test_signs import clustered, problem
 
 TREE = ct.VarianceTree(max_cells=4, min_leaf=5)
-
-
-@pytest.mark.parametrize(("n_classes", "weighted"), [(2, False), (2, True), (4, True)])
-def test_terms_equal_loops(n_classes, weighted):
-    y_true, prob, group = problem(40, n_classes, 8)
-    weight = np.random.default_rng(1).exponential(size=40) if weighted else None
-    sample = make_sample(y_true, prob, groups=group, sample_weight=weight)
-    terms = GroupTerms.of(sample, TREE)
-    estimate, between = signed.spread_of_pairs(sample, TREE)
-    assert terms.estimate == pytest.approx(estimate, abs=1e-12)
-    assert terms.inner(terms) == pytest.approx(np.square(between).sum(), abs=1e-12)
-    change = np.random.default_rng(2).integers(0, 3, size=(5, 8)) - 1.0
-    _, by_pair = terms.deviations(change)
-    assert by_pair == pytest.approx([x @ between @ x / terms.total_weight for x in change], abs=1e-12)
-    with_own = terms.centred @ terms.centred.T  # the eigenvalues of all inner products
-    moments = [np.trace(np.linalg.matrix_power(with_own, power)) for power in (2, 3)]
-    assert terms.third_moment == pytest.approx(moments[1] / moments[0])
-
-
-def test_the_smaller_of_two_matrices_gives_the_same_sum():
-    y_true, prob, group = problem(60, 12, 4)
-    few = GroupTerms.of(make_sample(y_true, prob, groups=group), TREE)
-    assert few.centred.shape[1] > few.n_groups
-    wide = np.square(few.centred.T @ few.centred).sum() - np.square(np.square(few.centred).sum(axis=1)).sum()
-    assert few.inner(few) == pytest.approx(wide, abs=1e-12)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -119,19 +91,6 @@ def test_the_level_of_comparisons_with_groups():
     assert rejected <= binom.ppf(1 - 1e-4, 30, 0.07)
 
 
-def test_variance_of_a_difference_equals_the_sum_over_pairs_of_groups():
-    y_true, prob, group = problem(60, 2, 10)
-    samples = [
-        make_sample(y_true, some, groups=group)
-        for some in (prob, prob[:, ::-1] ** 2 / (prob[:, ::-1] ** 2).sum(axis=1, keepdims=True))
-    ]
-    terms = [terms_of(sample, TREE) for sample in samples]
-    between = [signed.spread_of_pairs(sample, TREE)[1] for sample in samples]
-    differences = Differences.of(terms, paired=True)
-    pairs = differences.by_pair[0, 0] + differences.by_pair[1, 1] - 2 * differences.by_pair[0, 1]
-    assert pairs == pytest.approx(2 * np.square(between[0] - between[1]).sum() / 60**2, rel=1e-9)
-
-
 def test_refused_designs_of_comparisons():
     y_true, prob, group = problem(40, 2, 4)
     with pytest.raises(ValueError, match="`sample_weight` and `groups` need `y_true`"):
@@ -199,24 +158,3 @@ def test_a_cell_of_a_single_group_may_have_any_error():
     labels = np.append(np.ones(21, int), rng.random(500) < 0.8)
     alone = ct.l2_interval(labels, np.repeat([0.2, 0.8], [21, 500]), sample_weight=weight, partition=ct.EqualWidth(2))
     assert alone.confidence_interval.high > 1000 / 1500
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_sparse_terms_equal_dense_ones(n_classes, monkeypatch):
-    """A table of a million groups and all cells would take many times the memory of the data."""
-    rng = np.random.default_rng(5)
-    y_prob = rng.dirichlet(np.ones(n_classes), 600)
-    y_true, group = rng.integers(0, n_classes, 600), rng.integers(0, 200, 600)
-    sample = make_sample(y_true, y_prob, groups=group, sample_weight=rng.exponential(size=600))
-    cells, change = ct.VarianceTree(max_cells=16, min_leaf=5), rng.normal(size=(4, len(np.unique(group))))
-    dense = GroupTerms.of(sample, cells)
-    monkeypatch.setattr("caltest.statistics._group_terms._MOST_ENTRIES", 0)
-    sparse = GroupTerms.of(sample, cells)
-    assert isinstance(dense.vector, np.ndarray)
-    assert not isinstance(sparse.vector, np.ndarray)
-    for one, other in ((sparse, sparse), (sparse, dense), (dense, sparse)):
-        np.testing.assert_allclose(one.inner(other), dense.inner(dense))
-    for name in ("estimate", "term_sum", "third_moment", "effective", "unknown", "n_groups"):
-        np.testing.assert_allclose(getattr(sparse, name), getattr(dense, name), rtol=1e-9, err_msg=name)
-    for found, wanted in zip(sparse.deviations(change), dense.deviations(change), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-9)

@@ -1,0 +1,390 @@
+r"""The debiased squared l2 error of one model as a sum over pairs of groups, and differences of two of them.
+
+With the sums :math:`R_{gb}` of the weighted residuals of group g in cell b, their weights :math:`W_{gb}` and the factor
+:math:`c_b = W_b / (W_b^2 - \sum_g W_{gb}^2)` (0 in a cell of a single group),
+
+.. math:: T = \frac1W \sum_b c_b \Bigl(\bigl|\sum_g R_{gb}\bigr|^2 - \sum_g |R_{gb}|^2\Bigr)
+
+is unbiased however the residuals of a group depend on each other. Weighted observations are groups of one. For
+variances, sums are centred by the mean residual of their cell and divided by the root of one minus their share of the
+cell (Bell & McCaffrey 2002, CR2).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._group_contrasts import contrast_labels, contrast_signs, contrast_sums
+from caltest.predictions._sample import Sample
+from caltest.statistics._squared_l2_distribution import greatest_l2
+
+_FEW_GROUPS = 1000  # up to so many the inner products of all groups may be held
+_NO_PLACES = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedPairTerms:
+    """The sums over groups and cells of one model; observations in the caller's order.
+
+    An entry is a group in a cell; entries are sorted by group.
+
+    Attributes
+    ----------
+    row_group, entry : arrays of shape (n_samples,)
+        Group of each observation, from 0 without gaps, and its entry.
+    weight : array of shape (n_samples,)
+        Weight of each observation.
+    prob : array of shape (n_samples, n_outcomes)
+        Predictions.
+    group, cell, mass : arrays of shape (n_entries,)
+        Group, cell and weight of each entry.
+    sums, expected : arrays of shape (n_entries, n_columns)
+        Sums of the weighted residuals and of the weighted predictions; of two outcomes those of the event alone.
+    squares : float
+        Sum of the squared weighted residuals, centred within cells, over the observations of cells that are known.
+    is_grouped : bool
+        Whether observations of a group may depend on each other; False for weighted observations.
+    """
+
+    row_group: NDArray[np.int64]
+    entry: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    prob: NDArray[np.float64]
+    group: NDArray[np.int64]
+    cell: NDArray[np.int64]
+    mass: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    expected: NDArray[np.float64]
+    squares: float
+    is_grouped: bool
+
+    predicted_deviation: ClassVar[float] = 0.0
+    """No bound is needed on the variance, because its uncertainty is simulated."""
+    has_few_surprises: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, sample: Sample, partition: Any) -> GroupedPairTerms:
+        """Return the terms of a sample over the cells of a partition."""
+        position = np.argsort(sample.row)
+        ids = sample.row if sample.group is None else sample.group  # the same for all models of these observations
+        _, group = np.unique(ids[position], return_inverse=True)
+        cells = sample.cells(partition)
+        place, entry = np.unique(group * cells.n_cells + cells.index[position], return_inverse=True)
+        n, n_entries = sample.n_samples, len(place)
+        weight = np.ones(n) if sample.weight is None else sample.weight[position]
+        prob, outcome = sample.prob[position], sample.outcome[position]
+        columns = range(1 if sample.n_outcomes == 2 else 0, sample.n_outcomes)
+        cell = place % cells.n_cells
+        mass, count = _sums(entry, weight, n_entries), _sums(cell[entry], weight, cells.n_cells)
+        known = np.bincount(cell, minlength=cells.n_cells) > 1
+        expected, sums = np.empty((2, n_entries, len(columns)))
+        squares, row_cell = 0.0, cell[entry]
+        rows = np.bincount(row_cell, np.square(weight), cells.n_cells) / np.square(count)
+        lever = np.where(known, 1 / (1 - np.minimum(rows, _LARGEST_SHARE)), 0.0)
+        for j, k in enumerate(columns):
+            residual = (outcome == k) - prob[:, k]
+            expected[:, j] = np.bincount(entry, weight * prob[:, k], n_entries)
+            sums[:, j] = np.bincount(entry, weight * residual, n_entries)
+            mean = np.bincount(row_cell, weight * residual, cells.n_cells) / count
+            squares += float(np.square(weight * (residual - mean[row_cell])) @ lever[row_cell])
+        return cls(
+            group,
+            entry,
+            weight,
+            prob,
+            place // cells.n_cells,
+            cell,
+            mass,
+            sums,
+            expected,
+            squares,
+            sample.group is not None,
+        )
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return int(self.group[-1]) + 1
+
+    @property
+    def n_units(self) -> int:
+        """Number of groups, which are drawn by the bootstrap."""
+        return self.n_groups
+
+    @property
+    def n_columns(self) -> int:
+        """Number of outcomes that are summed."""
+        return int(self.sums.shape[1])
+
+    @cached_property
+    def total_weight(self) -> float:
+        """Weight of all observations."""
+        return float(self.weight.sum())
+
+    @cached_property
+    def count(self) -> NDArray[np.float64]:
+        """Weight of each cell."""
+        return _sums(self.cell, self.mass, int(self.cell.max()) + 1)
+
+    @cached_property
+    def factor(self) -> NDArray[np.float64]:
+        """The factor of the pairs of each cell; 0 in a cell of a single group."""
+        pairs = np.square(self.count) - np.bincount(self.cell, np.square(self.mass))
+        several = np.bincount(self.cell) > 1
+        return np.divide(self.count, pairs, out=np.zeros_like(self.count), where=several)
+
+    @cached_property
+    def lever(self) -> NDArray[np.float64]:
+        """One over the root of one minus the share of each entry in its cell; 0 in a cell of a single group."""
+        share = self.mass / self.count[self.cell]
+        known = self.factor[self.cell] > 0
+        return np.where(known, 1 / np.sqrt(np.where(known, 1 - share, 1.0)), 0.0)
+
+    @cached_property
+    def mean(self) -> NDArray[np.float64]:
+        """Mean residual of each cell, ``(n_cells, n_columns)``."""
+        return _by_cell(self.cell, self.sums, len(self.count)) / self.count[:, None]
+
+    @cached_property
+    def centred(self) -> NDArray[np.float64]:
+        """Sums of each entry minus the mean of its cell, corrected for its share of the cell."""
+        return (self.sums - self.mass[:, None] * self.mean[self.cell]) * self.lever[:, None]
+
+    def means_of(self, chance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean residual of each cell if outcomes have probabilities ``(n_samples, n_outcomes)``."""
+        gap = (chance - self.prob)[:, -self.n_columns :] * self.weight[:, None]
+        return _by_cell(self.cell[self.entry], gap, len(self.count)) / self.count[:, None]
+
+    @property
+    def unknown(self) -> float:
+        """How large the squared error may be in cells of a single group, which no pair of groups shows."""
+        share = float(self.count[self.factor == 0].sum()) / self.total_weight
+        return share * greatest_l2(2 if self.n_columns == 1 else self.n_columns)
+
+    @property
+    def known_weight(self) -> NDArray[np.float64]:
+        """Weight of each group in cells of several groups, ``(n_groups,)``."""
+        return _sums(self.group, np.where(self.factor[self.cell] > 0, self.mass, 0.0), self.n_groups)
+
+    @property
+    def inflation(self) -> float:
+        """Variance of the centred sums of groups over that of independent observations."""
+        sums = np.stack([np.bincount(self.group, column, self.n_groups) for column in self.centred.T])
+        return float(np.square(sums).sum()) / self.squares if self.squares > 0 else 1.0
+
+    @cached_property
+    def alone(self) -> Contrast:
+        """The contrast of this model alone."""
+        return Contrast.of([self])
+
+    @property
+    def estimate(self) -> float:
+        """The debiased squared l2 calibration error T."""
+        return self.alone.observed[0]
+
+    @cached_property
+    def scores(self) -> NDArray[np.float64]:
+        r"""The part of T that is linear in the groups, times :math:`W / 2`, ``(n_groups,)``."""
+        each = (self.centred * self.mean[self.cell]).sum(axis=1)
+        return _sums(self.group, np.where(self.factor[self.cell] > 0, each, 0.0), self.n_groups)
+
+    def inner(self, other: GroupedPairTerms) -> float:
+        r"""Return :math:`\sum_{g \ne h} H_{gh} H'_{gh}` of the centred sums of two models on the same groups."""
+        own = self.alone.pair_squares
+        if other is self:
+            return own
+        return (own + other.alone.pair_squares - Contrast.of([self, other]).pair_squares) / 2
+
+    def deviations(self, change: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the changes of the estimate if groups count more or less, ``(n_replicates,)`` each.
+
+        For changes ``(n_replicates, n_groups)``: the part linear in the groups, and that of the pairs of groups.
+        """
+        from scipy.sparse import csr_array
+
+        linear = 2 / self.total_weight * (change @ (self.scores - self.scores.mean()))
+        root = np.sqrt(self.factor)[self.cell]
+        by_pair = np.zeros(len(change))
+        for column in self.centred.T:
+            vector = csr_array((column * root, (self.group, self.cell)), shape=(self.n_groups, len(self.count)))
+            own = np.bincount(self.group, np.square(column * root), self.n_groups)
+            by_pair += np.square(vector.T @ change.T).sum(axis=0) - np.square(change) @ own
+        return linear, by_pair / self.total_weight
+
+
+_LARGEST_SHARE = 0.99
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """The error of one model, or that of a model minus that of another one on the same groups.
+
+    Attributes
+    ----------
+    terms : tuple of GroupedPairTerms
+        The models.
+    sign : array of shape (n_cells,)
+        1 for the cells of the first model, -1 for those of the second one.
+    group, cell, mass, lever : arrays of shape (n_entries,)
+        The entries of both models, sorted by group.
+    sums : array of shape (n_entries, n_columns)
+        Their sums of residuals.
+    row_entry : array of shape (n_models, n_samples)
+        Entry of each observation.
+    """
+
+    terms: tuple[GroupedPairTerms, ...]
+    sign: NDArray[np.float64]
+    group: NDArray[np.int64]
+    cell: NDArray[np.int64]
+    mass: NDArray[np.float64]
+    lever: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    expected: NDArray[np.float64]
+    row_entry: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, terms: list[GroupedPairTerms]) -> Contrast:
+        """Return the contrast of one model or two."""
+        offsets = np.cumsum([0, *(len(part.count) for part in terms)])
+        group = np.concatenate([part.group for part in terms])
+        order = np.argsort(group, kind="stable")
+        place = np.argsort(order)
+        starts = np.cumsum([0, *(len(part.group) for part in terms)])
+        cell = np.concatenate([part.cell + offset for part, offset in zip(terms, offsets[:-1], strict=True)])
+        sign = np.repeat([1.0, -1.0][: len(terms)], np.diff(offsets))
+        joined = {
+            name: np.concatenate([getattr(part, name) for part in terms])[order]
+            for name in ("mass", "lever", "sums", "expected")
+        }
+        row_entry = np.stack([place[part.entry + start] for part, start in zip(terms, starts[:-1], strict=True)])
+        return cls(tuple(terms), sign, group[order], cell[order], **joined, row_entry=row_entry)
+
+    @property
+    def total_weight(self) -> float:
+        """Weight of all observations."""
+        return self.terms[0].total_weight
+
+    @cached_property
+    def count(self) -> NDArray[np.float64]:
+        """Weight of each cell."""
+        return np.concatenate([part.count for part in self.terms])
+
+    @cached_property
+    def factor(self) -> NDArray[np.float64]:
+        """Factor of the pairs of each cell."""
+        return np.concatenate([part.factor for part in self.terms])
+
+    @cached_property
+    def mean(self) -> NDArray[np.float64]:
+        """Mean residual of each cell."""
+        return np.concatenate([part.mean for part in self.terms])
+
+    @cached_property
+    def _work(self) -> tuple[Any, tuple[int, ...]]:
+        """What the kernels need of the design, and the shape of their memory for products."""
+        n_groups = int(self.group[-1]) + 1
+        start = np.searchsorted(self.group, np.arange(n_groups + 1))
+        by_cell = np.argsort(self.cell, kind="stable")
+        in_cell = np.bincount(self.cell, minlength=len(self.count))
+        n_columns, each = self.sums.shape[1], np.diff(start)
+        in_groups = float(np.square(each, dtype=np.float64).sum()) * n_columns
+        by_groups = n_groups <= _FEW_GROUPS and float(np.square(in_cell, dtype=np.float64).sum()) < in_groups
+        joint, weight = (_NO_PLACES, np.empty(0)) if by_groups else self._joint(start, each)
+        cell_start = np.append(0, np.cumsum(in_cell)) if by_groups else _NO_PLACES
+        design = (start, self.group, self.cell, self.mass, self.lever, self.count, self.factor, self.sign)
+        shape = (1, n_groups, n_groups) if by_groups else (len(weight), n_columns, n_columns)
+        return (*design, joint, weight, by_cell if by_groups else _NO_PLACES, cell_start, self.total_weight), shape
+
+    def _joint(self, start: NDArray[np.int64], each: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Return which two cells each pair of entries of a group belongs to, and how often the two cells count."""
+        later = np.repeat(start[1:], each) - np.arange(len(self.cell))  # entries of the group from this one on
+        first = np.repeat(np.arange(len(self.cell)), later)
+        second = first + np.arange(len(first)) - np.repeat(np.cumsum(later) - later, later)
+        one, two = np.sort([self.cell[first], self.cell[second]], axis=0)
+        known, joint = np.unique(one * len(self.count) + two, return_inverse=True)
+        a, b = known // len(self.count), known % len(self.count)
+        return joint, self.sign[a] * self.sign[b] * np.where(a == b, 1.0, 2.0)
+
+    def _memory(self) -> tuple[NDArray[np.float64], ...]:
+        """Return memory for the kernels: sums of cells, vectors of entries, and products."""
+        n_columns = self.sums.shape[1]
+        shape = self._work[1]
+        return np.empty((len(self.count), n_columns)), np.empty((len(self.cell), n_columns)), np.empty(shape)
+
+    @cached_property
+    def observed(self) -> tuple[float, float, float]:
+        """The difference, the variance of its pairs of groups, and that of its linear part."""
+        out = np.empty((1, 3))
+        contrast_sums(self.sums[None], self._work[0], *self._memory(), out)
+        value, pairs, linear = out[0].tolist()
+        return value, pairs, linear
+
+    @property
+    def pair_squares(self) -> float:
+        """Sum of the squared terms of all pairs of groups."""
+        return self.observed[1] * self.total_weight**2 / 2
+
+    def of_labels(
+        self,
+        shock: NDArray[np.float32],
+        noise: NDArray[np.float32],
+        correlation: float,
+        bound: NDArray[np.float32],
+        outcome: NDArray[np.int64],
+    ) -> NDArray[np.float64]:
+        """Return difference and variances of simulated labels, ``(n_replicates, 3)``.
+
+        Parameters
+        ----------
+        shock, noise : arrays of shape (n_replicates, n_groups) and (n_replicates, n_samples)
+            Normal numbers; all observations have the first shock if they are independent.
+        correlation : float
+            Latent correlation of labels of a group.
+        bound : array of shape (n_samples, n_labels - 1)
+            Normal quantiles of the cumulative probabilities of the labels.
+        outcome : array of shape (n_models, n_labels)
+            The outcome of each label.
+        """
+        out = np.empty((len(noise), 3))
+        column = outcome - 1 if self.sums.shape[1] == 1 else outcome
+        weight = self.terms[0].weight
+        group = self.terms[0].row_group if self.terms[0].is_grouped else np.zeros(len(weight), np.int64)
+        size = math.sqrt(correlation), math.sqrt(1 - correlation)
+        rows = group, bound, self.row_entry, weight, column, self.expected
+        contrast_labels(shock, noise, *size, *rows, self._work[0], *self._memory(), out)
+        return out
+
+    def of_signs(self, shock: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the same of the observed sums with random signs of their deviations, around the observed means.
+
+        The sign of a group is that of its shock.
+        """
+        out = np.empty((len(shock), 3))
+        centre = self.mass[:, None] * self.mean[self.cell]
+        deviation = (self.sums - centre) * np.square(self.lever)[:, None]  # CR3
+        contrast_signs(shock, centre, deviation, self.group, self._work[0], *self._memory(), out)
+        return out
+
+    def error_of(self, means: NDArray[np.float64]) -> float:
+        """Return the difference of the squared errors of mean residuals ``(n_cells, n_columns)``."""
+        share = np.where(self.factor > 0, self.count, 0.0) / self.total_weight
+        return float((self.sign * share) @ np.square(means).sum(axis=1))
+
+    def means_of(self, chances: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return the mean residuals of cells if outcomes have the given probabilities, for each model."""
+        return np.concatenate([part.means_of(chance) for part, chance in zip(self.terms, chances, strict=True)])
+
+
+def _sums(index: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    return np.bincount(index, values, n).astype(np.float64, copy=False)
+
+
+def _by_cell(cell: NDArray[np.int64], values: NDArray[np.float64], n_cells: int) -> NDArray[np.float64]:
+    return np.column_stack([np.bincount(cell, column, n_cells) for column in values.T])
