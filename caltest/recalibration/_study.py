@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import combinations, count
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._diagnostics import warn_before
@@ -261,7 +260,7 @@ def _entries(
     methods: Mapping[str, Recalibrator],
     found: Sequence[Any],
     judge: Judge,
-    streams: Sequence[np.random.Generator],
+    streams: Sequence[Any],
 ) -> tuple[list[RepairedModel], list[RepairedPair]]:
     """Return the model before and after each method that was fitted in all folds, and all pairs of methods."""
     kept = [BEFORE, *(method for method in methods if all(method in maps for maps, _ in found))]
