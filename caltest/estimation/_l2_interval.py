@@ -382,7 +382,6 @@ def _notes(
     partition: Any,
 ) -> tuple[Note, ...]:
     """Return where the coverage is uncertain, and what else limits the interval."""
-    grouped = isinstance(distribution, SquaredL2Inversion)
     if isinstance(distribution, SquaredL2Inversion):
         own = _notes_of_groups(sample, distribution)
     else:
@@ -394,8 +393,8 @@ def _notes(
             distribution.null_tail < _UNUSUALLY_LOW,
             "C401",
             "The estimate is below the 1 % quantile of its null distribution. The labels vary less than predicted: "
-            "the model is under-confident within the cells, or the observations are not independent."
-            + ("" if grouped else " The upper limit reads the estimate as its 16 % quantile."),
+            "the model is under-confident within the cells, or the observations are not independent. The upper limit "
+            "reads the estimate as its 16 % quantile.",
         ),
         (
             sparse > _SPARSE_SHARE,

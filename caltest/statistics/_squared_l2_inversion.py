@@ -25,6 +25,7 @@ _WORTH = 2 - 1e-9  # effective groups of a cell; of the error of a cell of fewer
 _SAME = 0.9999  # latent correlation at which all labels of a group follow its shock
 _ROUNDING = 1e-9
 _CLOSE = 1e-4  # of the squared error, relative
+_LOW = 0.16  # of the null distribution: a smaller quantile counts as this one, one standard deviation below the centre
 _STEPS = 40
 _DRAWS = ((2**12, 999), (2**14, 499), (math.inf, 199))  # for so many labels of a draw, at most
 
@@ -108,7 +109,9 @@ class SquaredL2Inversion:
     @property
     def null_tail(self) -> float:
         """Probability of a value at most T if the model is calibrated."""
-        return self._pvalues(0.0)[0] if self.is_known else 1.0
+        if not self.is_known or self.seen is None:
+            return 1.0
+        return _tails(self._null_values, self.seen.value)[0]
 
     @property
     def is_known(self) -> bool:
@@ -163,6 +166,21 @@ class SquaredL2Inversion:
         return Shocks(self.seed, self.n_draws, segments.n_groups, len(segments.weight), segments.draws_together)
 
     @cached_property
+    def _null_values(self) -> NDArray[np.float64]:
+        """T of simulated labels that follow the predictions, ``(n_draws,)``."""
+        segments, seen = self.segments, self.seen
+        if segments is None or seen is None:
+            raise ValueError
+        return self._simulate(segments, seen, segments.prob)[0][0]
+
+    @cached_property
+    def _low(self) -> float:
+        """T for upper ends: labels that vary less than predicted do not show that the error is below 0."""
+        if self.seen is None:
+            raise ValueError
+        return max(self.seen.value, float(np.quantile(self._null_values, _LOW)))
+
+    @cached_property
     def _known_pvalues(self) -> dict[float, tuple[float, float]]:
         return {}
 
@@ -194,22 +212,31 @@ class SquaredL2Inversion:
         self, segments: Segments, seen: ResidualSums, theta: float, margin: NDArray[np.float64]
     ) -> list[tuple[float, float]]:
         """Return the p-values from labels that are simulated with given probabilities."""
+        value, ratio = self._simulate(segments, seen, margin)
+        if not segments.grouped:
+            return [_tails(value[0], seen.value, self._low)]
+        spread = Spread.of(segments, margin)
+        observed, low = (np.array([seen.value, self._low]) - theta) / spread(seen.inflation)
+        found = [_tails((value[c] - theta) / spread(ratio[c]), observed, low) for c in range(2)]
+        if self.any_shock:
+            found.append(_tails(value[2], seen.value, self._low))
+        return found
+
+    def _simulate(
+        self, segments: Segments, seen: ResidualSums, margin: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return T and the inflation of simulated labels, ``(n_correlations, n_draws)`` each.
+
+        With groups, the first correlation has the observed inflation, the second one a standard error more, and a third
+        one lets all labels of a group follow its shock if that must be allowed for.
+        """
         bound = latent_bounds(margin)
         if not segments.grouped:
-            drawn = np.empty(self.n_draws)
+            value = np.empty((1, self.n_draws))
+            given = segments.columns, segments.weight, segments.cell, segments.count, segments.factor, segments.total
             for part, _, noise in self._shocks.blocks():
-                independent_sums(
-                    noise,
-                    bound,
-                    segments.columns,
-                    segments.weight,
-                    segments.cell,
-                    segments.count,
-                    segments.factor,
-                    segments.total,
-                    drawn[part],
-                )
-            return [_tails(drawn, seen.value)]
+                independent_sums(noise, bound, *given, value[0, part])
+            return value, np.ones_like(value)
         inflation = max(seen.inflation, 1.0)
         upper = inflation * (1 + math.sqrt(2 / max(self.n_effective - 1, 1.0)))
         inside = np.clip(margin[:, : segments.n_columns], 1e-9, 1 - 1e-9)
@@ -227,28 +254,13 @@ class SquaredL2Inversion:
         ]
         if self.any_shock:
             correlation.append(_SAME)
-        value, ratio = np.empty((2, len(correlation), self.n_draws))
+        value, inflations = np.empty((2, len(correlation), self.n_draws))
+        each = segments.columns, segments.weight, segments.square, segments.keep
         for part, shock, noise in self._shocks.blocks():
             drawn = np.empty((2, len(correlation), shock.shape[1]))
-            shocked_sums(
-                segments.layout,
-                shock,
-                noise,
-                bound,
-                np.array(correlation),
-                segments.columns,
-                segments.weight,
-                segments.square,
-                segments.keep,
-                *drawn,
-            )
-            value[:, part], ratio[:, part] = drawn
-        spread = Spread.of(segments, margin)
-        observed = (seen.value - theta) / spread(seen.inflation)
-        found = [_tails((value[c] - theta) / spread(ratio[c]), observed) for c in range(2)]
-        if self.any_shock:
-            found.append(_tails(value[2], seen.value))
-        return found
+            shocked_sums(segments.layout, shock, noise, bound, np.array(correlation), *each, *drawn)
+            value[:, part], inflations[:, part] = drawn
+        return value, inflations
 
     def _of_signs(self, segments: Segments, seen: ResidualSums, theta: float) -> list[tuple[float, float]]:
         """Return the p-values from random signs of the sums of groups around a squared error."""
@@ -271,16 +283,17 @@ class SquaredL2Inversion:
             ratio = variance / between if between > 0 else np.zeros(self.n_draws)
             tiny = np.finfo(float).tiny
             null = (value - theta) / np.sqrt(quadratic * ratio**2 + linear * ratio + tiny)
-            found.append(_tails(null, (seen.value - theta) / math.sqrt(quadratic + linear + tiny)))
+            observed, low = (np.array([seen.value, self._low]) - theta) / math.sqrt(quadratic + linear + tiny)
+            found.append(_tails(null, observed, low))
         return found
 
 
-def _tails(null: NDArray[np.float64], observed: float) -> tuple[float, float]:
-    """Return the p-values of a value so small, and of one so large; ties count on both sides."""
-    slack = _ROUNDING * max(abs(observed), float(np.abs(null).max()))
-    n = len(null) + 1
-    small, large = np.count_nonzero(null <= observed + slack), np.count_nonzero(null >= observed - slack)
-    return (1 + small) / n, (1 + large) / n
+def _tails(null: NDArray[np.float64], observed: float, low: float | None = None) -> tuple[float, float]:
+    """Return the p-values of a value so small (``low`` if given) and of one so large; ties count on both sides."""
+    small = observed if low is None else low
+    slack = _ROUNDING * max(abs(observed), abs(small), float(np.abs(null).max()))
+    below, above = np.count_nonzero(null <= small + slack), np.count_nonzero(null >= observed - slack)
+    return (1 + below) / (len(null) + 1), (1 + above) / (len(null) + 1)
 
 
 def _patterns(segments: Segments, seen: ResidualSums) -> list[NDArray[np.float64]]:

@@ -175,7 +175,7 @@ def test_sparse_cells_do_not_depend_on_the_unit_of_weights():
         assert sparse.sparse_share > 0.9
         assert "C405" in codes(sparse)
     heavy = np.where(np.arange(400) % 40 == 0, 1000.0, 1.0)  # a few observations have all of the weight
-    unequal = ct.l2_interval(y_true, prob, sample_weight=heavy)
+    unequal = ct.l2_interval(y_true, prob, sample_weight=heavy, partition=ct.VarianceTree())
     assert unequal.sparse_share > 0.9
     assert "lie in cells that are worth fewer than 10" in next(n.text for n in unequal.notes if n.code == "C405")
 

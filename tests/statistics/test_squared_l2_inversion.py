@@ -160,6 +160,17 @@ def test_observations_of_weight_0_count_nowhere():
         assert (found.n_samples, found.n_cells) == (expected.n_samples, expected.n_cells)
 
 
+def test_labels_that_vary_less_than_predicted_certify_no_small_error():
+    """Every second label of predictions of .5 is 1: T is far below 0, and the error is not known to be 0."""
+    y_true, prob = np.arange(400) % 2, np.full(400, 0.5)
+    spread = np.sqrt(0.25 / 400)
+    for each in ({"groups": np.arange(400) // 4}, {"sample_weight": np.random.default_rng(12).exponential(size=400)}):
+        interval = ct.l2_interval(y_true, prob, **each)
+        assert interval.root_interval.high > 1.5 * spread
+        assert ct.equivalence_test(y_true, prob, spread, **each).pvalue > 0.1
+    assert "C401" in {note.code for note in ct.l2_interval(y_true, prob, groups=np.arange(400) // 4).notes}
+
+
 def test_the_search_ends_in_extreme_data():
     """Certain predictions, all of them right or all of them wrong, and an error that no shift reaches."""
     group = np.arange(120) // 6
