@@ -74,7 +74,7 @@ def write_columns(path: Path, columns: Mapping[str, NDArray[Any]], labels: Colle
             _write(stream, path.suffix, columns, labels)
     except Exception as error:  # what a failed write raises is up to libraries
         saved = Path(tempfile.mkdtemp(prefix="caltest-repair-")) / f"{path.stem}.csv"
-        with saved.open("wb") as stream:
+        with atomic_file(saved) as stream:
             _write(stream, ".csv", columns, labels)
         reason = getattr(error, "strerror", None) or error
         msg = f"{path} could not be written ({reason}); the repaired predictions are in {saved}"

@@ -179,13 +179,13 @@ def draw_pivots(
         def evaluate(shock: NDArray[np.float32], noise: NDArray[np.float32]) -> NDArray[np.float64]:
             return np.stack([job.pivots(shock, noise) for job in jobs])
 
-        kinds = _simulate(evaluate, terms[0], progress=progress, **options)
+        kinds = _simulate(evaluate, terms, progress=progress, **options)
         found = dict(zip(pairs, kinds, strict=True))
     else:
         alone = [
             _simulate(
                 _Simulation.of(model.alone, None).deviations,
-                model,
+                [model],
                 progress=part_of(progress, number, len(terms)),
                 **options,
             )
@@ -202,27 +202,38 @@ def draw_pivots(
 
 def _simulate(
     evaluate: Callable[..., NDArray[np.float64]],
-    terms: GroupedPairTerms,
+    models: Sequence[GroupedPairTerms],
     *,
     n_resamples: int,
     rng: np.random.Generator,
     workers: int,
     progress: Progress | None,
 ) -> NDArray[np.float64]:
-    """Return ``evaluate(shock, noise)`` of all draws, joined along the last axis."""
+    """Return ``evaluate(shock, noise)`` of all draws of the same observations, joined along the last axis."""
+    terms, place = models[0], _places(models)
     n_groups = terms.n_groups if terms.is_grouped else 1  # without groups the shock counts for nothing
     blocks = Shocks(int(rng.integers(2**63)), n_resamples, n_groups, len(terms.weight)).blocks()
     threads, done = validate_workers(workers), 0
     found: list[NDArray[np.float64]] = []
     with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
         while some := list(islice(blocks, threads)):
-            numbers = [[np.ascontiguousarray(values.T) for values in block[1:]] for block in some]
+            numbers = [[np.ascontiguousarray(x.T) for x in (shock, noise[place])] for _, shock, noise in some]
             run = map if pool is None else pool.map
             found.extend(run(evaluate, *zip(*numbers, strict=True)))
             done += sum(len(noise) for _, noise in numbers)
             if progress is not None:
                 progress(done, n_resamples)
     return np.concatenate(found, axis=-1)
+
+
+def _places(models: Sequence[GroupedPairTerms]) -> NDArray[np.int64]:
+    """Return which random number each observation takes, by its predictions: the caller's order does not matter."""
+    terms = models[0]
+    values = [part.prob @ np.sqrt(np.arange(1.0, part.prob.shape[1] + 1)) for part in models]
+    order = np.lexsort((*values[::-1], terms.weight, *([terms.row_group] if terms.is_grouped else [])))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return place
 
 
 def known_groups(terms: GroupedPairTerms) -> float:

@@ -162,16 +162,16 @@ def test_a_repair_that_cannot_be_written_is_not_lost(given, tmp_path, run, monke
     out = tmp_path / "out.csv"
     out.write_text("old")
 
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
+    to_csv, written = pd.DataFrame.to_csv, []
 
-    to_csv = pd.DataFrame.to_csv
+    def full_at_first(frame, stream, **more):
+        written.append(stream)
+        if len(written) == 1:
+            raise OSError(28, "No space left on device")
+        to_csv(frame, stream, **more)
+
     with monkeypatch.context() as patch:
-        patch.setattr(
-            pd.DataFrame,
-            "to_csv",
-            lambda self, stream, **more: (full if stream.name.endswith(".part") else to_csv)(self, stream, **more),
-        )
+        patch.setattr(pd.DataFrame, "to_csv", full_at_first)
         patch.setattr("tempfile.tempdir", str(tmp_path))
         code, _, err = run("repair", given, "-o", out, *METHOD)
     assert code == 2

@@ -14,11 +14,16 @@ SMALLEST = re.compile(r"^_?SMALLEST_")
 ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 NO_DECISIONS = {
+    (
+        "estimation/_effective_interval.py",
+        "np.min(_tails(self.rate, self.number(1 - alpha), expected), axis=0) < alpha / 2",
+    ): "which interval excludes a frequency?",
+    ("estimation/_effective_interval.py", "tail(end) >= alpha"): "is the end of the range in the interval?",
+    ("estimation/_effective_interval.py", "tail(middle) >= alpha"): "is a frequency in the interval?",
     ("hypothesis_tests/_fold_tests.py", "self.pvalue * (n + 1) > len(self.fold_names) + 0.5"): "the smallest possible?",
     ("results/_test_result.py", "self.pvalue * (self.n_resamples + 1) > 1.5"): "the smallest possible one?",
     ("simulation/studies/_sample_size.py", "power <= alpha"): "a power that the level reaches by itself is refused",
     ("statistics/_squared_l2_distribution.py", "self.evidence > alpha"): "is there a crossing to search for?",
-    ("statistics/_squared_l2_inversion.py", "self._pvalues(0.0)[1] > alpha"): "is there a crossing to search for?",
 }
 """Comparisons of other kinds, each with what it asks."""
 
