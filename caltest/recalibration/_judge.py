@@ -80,7 +80,9 @@ class Judge:
             decomposition_of_sample(scored, score, lens=confidence, lens_name=lens_name(confidence, self.classes))
             for score in ("brier", "log")
         )
-        lost, weight = log_of(prob, outcome), design["weight"]
+        counted, weight = np.sort(scored.row), design["weight"]
+        probs, seen, weight = prob[counted], outcome[counted], None if weight is None else weight[counted]
+        lost = log_of(probs, seen)
         interval = interval_of_sample(
             sample,
             self.partition,
@@ -90,11 +92,11 @@ class Judge:
         )
         fold = JudgedFold(
             name=name,
-            n_samples=len(outcome),
+            n_samples=len(seen),
             tests=tuple(tests),
             miscalibration=interval,
-            accuracy=mean_of(accuracy_of(prob, outcome), weight),
-            brier=mean_of(brier_of(prob, outcome), weight),
+            accuracy=mean_of(accuracy_of(probs, seen), weight),
+            brier=mean_of(brier_of(probs, seen), weight),
             log=mean_of(lost, weight),
             brier_parts=brier,
             log_parts=log,
