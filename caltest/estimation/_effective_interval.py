@@ -34,6 +34,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._effective import effective_of_sums
+
 Array = NDArray[np.float64]
 
 _ROUNDING = 1e-10  # of a sum of squares
@@ -105,7 +107,7 @@ class EffectiveCounts:
     def number(self, level: float | Array) -> Array:
         """Return the effective number of observations for a level, ``(n_cells,)``."""
         total = self.events + self.others
-        largest = np.square(total) / np.where(self.squares > 0, self.squares, 1.0)
+        largest = effective_of_sums(total, self.squares)
         if self.terms is None:
             return largest
         return _number_of_groups(self.rate, total, largest, self.terms, level)
@@ -216,8 +218,8 @@ def _number_of_groups(rate: Array, total: Array, largest: Array, terms: Array, l
     from scipy.special import ndtri, stdtrit
 
     n_groups, n_mixed, w2, w4, with_event, with_other, kw, k2, kw3, k2w2, k3w, k4 = terms
+    kish = effective_of_sums(total, w2)
     w2, w4 = np.where(w2 > 0, w2, 1.0), np.where(w4 > 0, w4, 1.0)
-    kish = np.square(total) / w2
     second = k2 - 2 * rate * kw + rate**2 * w2
     fourth = k4 - 4 * rate * k3w + 6 * rate**2 * k2w2 - 4 * rate**3 * kw3 + rate**4 * w4
     varies = (n_mixed > 0.5) & (second > _ROUNDING * w2)
