@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._group_contrasts import contrast_labels, contrast_signs, contrast_sums
+from caltest.predictions._parts import sums_in_parts
 from caltest.predictions._sample import Sample
 from caltest.statistics._squared_l2_distribution import greatest_l2
 
@@ -81,7 +82,7 @@ class GroupedPairTerms:
         prob, outcome = sample.prob[position], sample.outcome[position]
         columns = range(1 if sample.n_outcomes == 2 else 0, sample.n_outcomes)
         cell = place % cells.n_cells
-        mass, count = _sums(entry, weight, n_entries), _sums(cell[entry], weight, cells.n_cells)
+        mass, count = sums_in_parts(entry, weight, n_entries), sums_in_parts(cell[entry], weight, cells.n_cells)
         known = np.bincount(cell, minlength=cells.n_cells) > 1
         expected, sums = np.empty((2, n_entries, len(columns)))
         squares, row_cell = 0.0, cell[entry]
@@ -130,7 +131,7 @@ class GroupedPairTerms:
     @cached_property
     def count(self) -> NDArray[np.float64]:
         """Weight of each cell."""
-        return _sums(self.cell, self.mass, int(self.cell.max()) + 1)
+        return sums_in_parts(self.cell, self.mass, int(self.cell.max()) + 1)
 
     @cached_property
     def factor(self) -> NDArray[np.float64]:
@@ -170,7 +171,7 @@ class GroupedPairTerms:
     @property
     def known_weight(self) -> NDArray[np.float64]:
         """Weight of each group in cells of several groups, ``(n_groups,)``."""
-        return _sums(self.group, np.where(self.factor[self.cell] > 0, self.mass, 0.0), self.n_groups)
+        return sums_in_parts(self.group, np.where(self.factor[self.cell] > 0, self.mass, 0.0), self.n_groups)
 
     @property
     def inflation(self) -> float:
@@ -192,7 +193,7 @@ class GroupedPairTerms:
     def scores(self) -> NDArray[np.float64]:
         r"""The part of T that is linear in the groups, times :math:`W / 2`, ``(n_groups,)``."""
         each = (self.centred * self.mean[self.cell]).sum(axis=1)
-        return _sums(self.group, np.where(self.factor[self.cell] > 0, each, 0.0), self.n_groups)
+        return sums_in_parts(self.group, np.where(self.factor[self.cell] > 0, each, 0.0), self.n_groups)
 
     def inner(self, other: GroupedPairTerms) -> float:
         r"""Return :math:`\sum_{g \ne h} H_{gh} H'_{gh}` of the centred sums of two models on the same groups."""
@@ -380,10 +381,6 @@ class Contrast:
     def means_of(self, chances: list[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return the mean residuals of cells if outcomes have the given probabilities, for each model."""
         return np.concatenate([part.means_of(chance) for part, chance in zip(self.terms, chances, strict=True)])
-
-
-def _sums(index: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    return np.bincount(index, values, n).astype(np.float64, copy=False)
 
 
 def _by_cell(cell: NDArray[np.int64], values: NDArray[np.float64], n_cells: int) -> NDArray[np.float64]:

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._effective import effective_of_sums
+from caltest.predictions._parts import sums_in_parts
 
 Array = NDArray[np.float64]
 
@@ -75,12 +76,12 @@ class EffectiveCounts:
         """Return those of the observations of each cell; ``event``, ``weight``, ``group`` and ``cell`` ``(n,)``."""
         weight = weight / weight.mean()
         parts = (weight * event, weight * ~event)
-        events, others, squares = (_sums(cell, values, n_cells) for values in (*parts, np.square(weight)))
+        events, others, squares = (sums_in_parts(cell, values, n_cells) for values in (*parts, np.square(weight)))
         terms = None
         if group is not None:
             known, place = np.unique(group * n_cells + cell, return_inverse=True)
-            of_groups = _terms(*(_sums(place, values, len(known)) for values in parts))
-            terms = np.stack([_sums(known % n_cells, values, n_cells) for values in of_groups])
+            of_groups = _terms(*(sums_in_parts(place, values, len(known)) for values in parts))
+            terms = np.stack([sums_in_parts(known % n_cells, values, n_cells) for values in of_groups])
         return cls(events, others, squares, terms)
 
     @classmethod
@@ -165,11 +166,6 @@ def frequency_intervals(events: Array, others: Array, number: Array, level: floa
     low = np.where(yes > 0, betaincinv(np.where(yes > 0, yes, 1.0), no + 1, alpha), 0.0)
     high = np.where(no > 0, betaincinv(yes + 1, np.where(no > 0, no, 1.0), 1 - alpha), 1.0)
     return low, high
-
-
-def _sums(place: NDArray[np.int64], values: Array, n: int) -> Array:
-    """Return the sums ``(n,)`` of values at their places."""
-    return np.bincount(place, values, n).astype(np.float64, copy=False)
 
 
 def _terms(events: Array, others: Array) -> Array:
