@@ -116,7 +116,7 @@ class SquaredL2Inversion:
 
     @property
     def is_known(self) -> bool:
-        """Whether there are enough groups to say anything."""
+        """Whether there are enough groups for an interval."""
         return self.segments is not None and self.n_effective >= FEWEST_GROUPS
 
     @cached_property
