@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from caltest._compiled._group_contrasts import contrast_labels, contrast_signs, contrast_sums
 from caltest.predictions._parts import sums_in_parts
 from caltest.predictions._sample import Sample
+from caltest.statistics._segments import LARGEST_SHARE
 from caltest.statistics._squared_l2_distribution import greatest_l2
 
 _FEW_GROUPS = 1000  # up to so many the inner products of all groups may be held
@@ -87,7 +88,7 @@ class GroupedPairTerms:
         expected, sums = np.empty((2, n_entries, len(columns)))
         squares, row_cell = 0.0, cell[entry]
         rows = np.bincount(row_cell, np.square(weight), cells.n_cells) / np.square(count)
-        lever = np.where(known, 1 / (1 - np.minimum(rows, _LARGEST_SHARE)), 0.0)
+        lever = np.where(known, 1 / (1 - np.minimum(rows, LARGEST_SHARE)), 0.0)
         for j, k in enumerate(columns):
             residual = (outcome == k) - prob[:, k]
             expected[:, j] = np.bincount(entry, weight * prob[:, k], n_entries)
@@ -217,9 +218,6 @@ class GroupedPairTerms:
             own = np.bincount(self.group, np.square(column * root), self.n_groups)
             by_pair += np.square(vector.T @ change.T).sum(axis=0) - np.square(change) @ own
         return linear, by_pair / self.total_weight
-
-
-_LARGEST_SHARE = 0.99
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,8 @@ from caltest.statistics._squared_l2_distribution import squared_norms
 
 FEWEST_GROUPS = 5
 """Fewer effective groups show nothing of how much groups differ."""
+LARGEST_SHARE = 0.99
+"""Most that the sum of squared shares of a cell counts where a variance is corrected for the mean."""
 _FEW_SHARE = 0.05  # of the weight, that may lie in cells of few groups
 _TOGETHER = 2**20  # sums of draws
 _TABLE = 2**22  # entries of groups and cells
@@ -104,7 +106,7 @@ class Segments:
             count,
             count / pairs,
             square,
-            1 / (1 - np.minimum(square / np.square(count), 0.99)),
+            1 / (1 - np.minimum(square / np.square(count), LARGEST_SHARE)),
             1 / np.sqrt(1 - share),
         )
 
