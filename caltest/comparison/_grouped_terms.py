@@ -21,7 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._group_contrasts import contrast_labels, contrast_signs, contrast_sums
+from caltest.predictions._parts import sums_in_parts
 from caltest.predictions._sample import Sample
+from caltest.statistics._segments import LARGEST_SHARE
 from caltest.statistics._squared_l2_distribution import greatest_l2
 
 _FEW_GROUPS = 1000  # up to so many the inner products of all groups may be held
@@ -81,12 +83,12 @@ class GroupedPairTerms:
         prob, outcome = sample.prob[position], sample.outcome[position]
         columns = range(1 if sample.n_outcomes == 2 else 0, sample.n_outcomes)
         cell = place % cells.n_cells
-        mass, count = _sums(entry, weight, n_entries), _sums(cell[entry], weight, cells.n_cells)
+        mass, count = sums_in_parts(entry, weight, n_entries), sums_in_parts(cell[entry], weight, cells.n_cells)
         known = np.bincount(cell, minlength=cells.n_cells) > 1
         expected, sums = np.empty((2, n_entries, len(columns)))
         squares, row_cell = 0.0, cell[entry]
         rows = np.bincount(row_cell, np.square(weight), cells.n_cells) / np.square(count)
-        lever = np.where(known, 1 / (1 - np.minimum(rows, _LARGEST_SHARE)), 0.0)
+        lever = np.where(known, 1 / (1 - np.minimum(rows, LARGEST_SHARE)), 0.0)
         for j, k in enumerate(columns):
             residual = (outcome == k) - prob[:, k]
             expected[:, j] = np.bincount(entry, weight * prob[:, k], n_entries)
@@ -130,7 +132,7 @@ class GroupedPairTerms:
     @cached_property
     def count(self) -> NDArray[np.float64]:
         """Weight of each cell."""
-        return _sums(self.cell, self.mass, int(self.cell.max()) + 1)
+        return sums_in_parts(self.cell, self.mass, int(self.cell.max()) + 1)
 
     @cached_property
     def factor(self) -> NDArray[np.float64]:
@@ -170,7 +172,7 @@ class GroupedPairTerms:
     @property
     def known_weight(self) -> NDArray[np.float64]:
         """Weight of each group in cells of several groups, ``(n_groups,)``."""
-        return _sums(self.group, np.where(self.factor[self.cell] > 0, self.mass, 0.0), self.n_groups)
+        return sums_in_parts(self.group, np.where(self.factor[self.cell] > 0, self.mass, 0.0), self.n_groups)
 
     @property
     def inflation(self) -> float:
@@ -192,7 +194,7 @@ class GroupedPairTerms:
     def scores(self) -> NDArray[np.float64]:
         r"""The part of T that is linear in the groups, times :math:`W / 2`, ``(n_groups,)``."""
         each = (self.centred * self.mean[self.cell]).sum(axis=1)
-        return _sums(self.group, np.where(self.factor[self.cell] > 0, each, 0.0), self.n_groups)
+        return sums_in_parts(self.group, np.where(self.factor[self.cell] > 0, each, 0.0), self.n_groups)
 
     def inner(self, other: GroupedPairTerms) -> float:
         r"""Return :math:`\sum_{g \ne h} H_{gh} H'_{gh}` of the centred sums of two models on the same groups."""
@@ -216,9 +218,6 @@ class GroupedPairTerms:
             own = np.bincount(self.group, np.square(column * root), self.n_groups)
             by_pair += np.square(vector.T @ change.T).sum(axis=0) - np.square(change) @ own
         return linear, by_pair / self.total_weight
-
-
-_LARGEST_SHARE = 0.99
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,10 +379,6 @@ class Contrast:
     def means_of(self, chances: list[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return the mean residuals of cells if outcomes have the given probabilities, for each model."""
         return np.concatenate([part.means_of(chance) for part, chance in zip(self.terms, chances, strict=True)])
-
-
-def _sums(index: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    return np.bincount(index, values, n).astype(np.float64, copy=False)
 
 
 def _by_cell(cell: NDArray[np.int64], values: NDArray[np.float64], n_cells: int) -> NDArray[np.float64]:

@@ -34,6 +34,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._effective import effective_of_sums
+from caltest.predictions._parts import sums_in_parts
+
 Array = NDArray[np.float64]
 
 _ROUNDING = 1e-10  # of a sum of squares
@@ -73,12 +76,12 @@ class EffectiveCounts:
         """Return those of the observations of each cell; ``event``, ``weight``, ``group`` and ``cell`` ``(n,)``."""
         weight = weight / weight.mean()
         parts = (weight * event, weight * ~event)
-        events, others, squares = (_sums(cell, values, n_cells) for values in (*parts, np.square(weight)))
+        events, others, squares = (sums_in_parts(cell, values, n_cells) for values in (*parts, np.square(weight)))
         terms = None
         if group is not None:
             known, place = np.unique(group * n_cells + cell, return_inverse=True)
-            of_groups = _terms(*(_sums(place, values, len(known)) for values in parts))
-            terms = np.stack([_sums(known % n_cells, values, n_cells) for values in of_groups])
+            of_groups = _terms(*(sums_in_parts(place, values, len(known)) for values in parts))
+            terms = np.stack([sums_in_parts(known % n_cells, values, n_cells) for values in of_groups])
         return cls(events, others, squares, terms)
 
     @classmethod
@@ -105,7 +108,7 @@ class EffectiveCounts:
     def number(self, level: float | Array) -> Array:
         """Return the effective number of observations for a level, ``(n_cells,)``."""
         total = self.events + self.others
-        largest = np.square(total) / np.where(self.squares > 0, self.squares, 1.0)
+        largest = effective_of_sums(total, self.squares)
         if self.terms is None:
             return largest
         return _number_of_groups(self.rate, total, largest, self.terms, level)
@@ -165,11 +168,6 @@ def frequency_intervals(events: Array, others: Array, number: Array, level: floa
     return low, high
 
 
-def _sums(place: NDArray[np.int64], values: Array, n: int) -> Array:
-    """Return the sums ``(n,)`` of values at their places."""
-    return np.bincount(place, values, n).astype(np.float64, copy=False)
-
-
 def _terms(events: Array, others: Array) -> Array:
     """Return what is summed over groups with these weights of events and of other labels, ``(n_terms, ...)``."""
     weight = events + others
@@ -216,8 +214,8 @@ def _number_of_groups(rate: Array, total: Array, largest: Array, terms: Array, l
     from scipy.special import ndtri, stdtrit
 
     n_groups, n_mixed, w2, w4, with_event, with_other, kw, k2, kw3, k2w2, k3w, k4 = terms
+    kish = effective_of_sums(total, w2)
     w2, w4 = np.where(w2 > 0, w2, 1.0), np.where(w4 > 0, w4, 1.0)
-    kish = np.square(total) / w2
     second = k2 - 2 * rate * kw + rate**2 * w2
     fourth = k4 - 4 * rate * k3w + 6 * rate**2 * k2w2 - 4 * rate**3 * kw3 + rate**4 * w4
     varies = (n_mixed > 0.5) & (second > _ROUNDING * w2)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.estimation._uncertainty import uncertainty_of
 from caltest.predictions._arguments import reads_arguments
+from caltest.predictions._effective import effective_of_sums
 from caltest.predictions._validation import validate_count, validate_given_prob
 from caltest.results import Result
 from caltest.results._description import Description, Table, counted
@@ -64,7 +65,7 @@ class PredictionDistribution(Result):
     @property
     def effective_cells(self) -> NDArray[np.float64]:
         """Inverse of the sum of squared shares: as many equally full cells are as uneven, ``(n_quantities,)``."""
-        return 1 / np.square(self.share).sum(axis=1)
+        return effective_of_sums(1.0, np.square(self.share).sum(axis=1))
 
     @property
     def conclusion(self) -> str:

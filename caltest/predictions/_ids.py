@@ -75,13 +75,12 @@ def names_an_id(name: Any) -> bool:
     return bool(_ID_WORDS & {word.lower() for word in re.split(r"[^A-Za-z]+|(?<=[a-z])(?=[A-Z])", str(name))})
 
 
-FEWEST_GROUPS = 6
-"""With fewer groups no p-value of a two-sided statistic is at most 5 %: there are 2 ** (1 - 6) pairs of signs."""
+_FEWEST_IDS = 6  # with fewer groups no two-sided p-value from signs is at most 5 %; 2 ** (1 - 6) with six
 
 
 def advice_on_groups(n_groups: int) -> str:
     """Return what to do with an id that is not used yet and has so many values, as the end of a caution."""
-    if n_groups < FEWEST_GROUPS:
+    if n_groups < _FEWEST_IDS:
         return (
             f"{n_groups} values are too few for groups of dependent observations, because no p-value could be below "
             f"{2.0 ** (1 - n_groups):.2g}. To test each of these parts of the data by itself, use "

@@ -49,7 +49,7 @@ class Sample:
         Weight of each observation, positive, 1 on average; None if all are equal.
     group : array of shape (n_samples,) or None
         Number of the group of each observation, from 0; observations of different groups are independent. None if
-        every observation is a group by itself.
+        all observations are independent.
     """
 
     given: NDArray[Any]

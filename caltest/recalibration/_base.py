@@ -45,7 +45,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
     Attributes
     ----------
     keeps_ranking : bool
-        Class attribute: whether the order of the classes of an observation, and thus the accuracy, stays the same.
+        Class attribute: whether the order of the classes of an observation, and with it the accuracy, stays the same.
     classes_ : array of shape (n_classes,)
         The label of each column of `predict_proba`: sorted, as in scikit-learn, whatever the order of ``classes``.
         Labels that cannot be compared, such as numbers and texts, stay in their order.

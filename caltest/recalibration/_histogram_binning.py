@@ -32,7 +32,7 @@ class HistogramBinning(OneVsRest):
     kind : {"per_class", "shared", "bootstrap"}
         The three methods of Nixon et al. (2019, section 4 and table 5): a function for each class ("class-conditional
         histogram binning"), one for all, fitted to the scores of all classes together ("histogram binning"), or the
-        mean of the functions of a class over bootstrap samples, each with cells of its own ("bootstrap").
+        mean of the functions of a class over bootstrap samples, each with its cells ("bootstrap").
     n_resamples : int
         Number of bootstrap samples; used by ``kind="bootstrap"`` only.
     rng : int, numpy.random.Generator or None

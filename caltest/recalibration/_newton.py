@@ -54,7 +54,7 @@ def minimise(loss: ConvexLoss, theta: Floats, *, decrement: float, enough: float
             break
         step = loss.newton_step(theta, gradient)
         slope = float(gradient @ step)
-        if not slope > decrement:  # not a number neither
+        if not slope > decrement:  # a slope that is not a number ends the search too
             break
         for halving in range(_HALVINGS):
             length = 0.5**halving

@@ -22,7 +22,7 @@ UNCHANGED: Map = (np.array([0.0, 1.0]), np.array([0.0, 1.0]))
 
 
 class OneVsRest(Recalibrator):
-    r"""Base of methods that map the probability of each class by a function of its own.
+    r"""Base of methods that map the probability of each class by its function.
 
     .. math:: \hat c_k(p) = \frac{\gamma_k(p_k)}{\sum_j \gamma_j(p_j)}
 

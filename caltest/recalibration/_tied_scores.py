@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._effective import effective_of_sums
+
 Floats = NDArray[np.floating[Any]]
 
 
@@ -40,7 +42,7 @@ class TiedScores:
     @property
     def n_effective(self) -> float:
         r"""Effective number of observations, :math:`(\sum_i w_i)^2 / \sum_i w_i^2` (Kish 1965)."""
-        return 1.0 / float(self.share @ self.share)
+        return float(effective_of_sums(1.0, float(self.share @ self.share)))
 
     def mean(self, values: Floats) -> Floats:
         """Return the weighted means of the rows of blocks, ``(n_blocks, ...)`` of ``(n_samples, ...)``."""

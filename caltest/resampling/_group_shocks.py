@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from caltest._compiled._group_draws import correlation_terms
 
 LARGEST_CORRELATION = 0.95
-"""Of latent numbers; larger ones are hardly told from each other, and the series converges slowly."""
+"""Of latent numbers; larger ones hardly differ in their labels, and the series converges slowly."""
 _N_TERMS = 16
 _GRID = np.linspace(0.0, LARGEST_CORRELATION, 96)
 _KEPT = 2**24  # numbers that are kept for the next call

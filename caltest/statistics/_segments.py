@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 
 from caltest._compiled._group_draws import Layout
 from caltest.predictions._effective import effective_numbers
+from caltest.predictions._parts import sums_in_parts
 from caltest.predictions._sample import Sample
 from caltest.predictions._variance_tree import VarianceTree
 from caltest.statistics._squared_l2_distribution import squared_norms
 
 FEWEST_GROUPS = 5
 """Fewer effective groups show nothing of how much groups differ."""
+LARGEST_SHARE = 0.99
+"""Most that the sum of squared shares of a cell counts where a variance is corrected for the mean."""
 _FEW_SHARE = 0.05  # of the weight, that may lie in cells of few groups
 _TOGETHER = 2**20  # sums of draws
 _TABLE = 2**22  # entries of groups and cells
@@ -65,7 +68,7 @@ class Segments:
         group: NDArray[np.int64] | None,
         cell: NDArray[np.int64],
     ) -> Segments:
-        """Sort observations and sum over segments and cells; without groups each observation is one by itself."""
+        """Sort observations and sum over segments and cells; without groups each observation is one."""
         cell = np.unique(cell, return_inverse=True)[1]
         n_cells, n_outcomes = int(cell.max()) + 1, prob.shape[1]
         mean = weight @ prob
@@ -103,7 +106,7 @@ class Segments:
             count,
             count / pairs,
             square,
-            1 / (1 - np.minimum(square / np.square(count), 0.99)),
+            1 / (1 - np.minimum(square / np.square(count), LARGEST_SHARE)),
             1 / np.sqrt(1 - share),
         )
 
@@ -118,10 +121,14 @@ class Segments:
         return np.ascontiguousarray(self.prob[:, : self.n_columns])
 
     @cached_property
+    def group_start(self) -> NDArray[np.int64]:
+        """First segment of each group, ``(n_groups + 1,)``."""
+        return np.append(np.flatnonzero(np.append(True, np.diff(self.group) > 0)), len(self.group))
+
+    @cached_property
     def layout(self) -> Layout:
         """What kernels take of the segments and cells."""
         n_cells, width = len(self.count), self.lever * self.mass
-        first = np.append(np.flatnonzero(np.append(True, np.diff(self.group) > 0)), len(self.group))
         if n_cells * self.n_groups <= _TABLE:
             of_group = np.zeros((self.n_groups, n_cells))
             of_group[self.group, self.place] = width
@@ -133,7 +140,16 @@ class Segments:
             table = (some.T @ some).toarray()
         predicted = self.by_segment(self.weight[:, None] * self.columns)
         return Layout(
-            self.start, first, self.place, self.lever, width, self.mass, self.count, self.factor, table, predicted
+            self.start,
+            self.group_start,
+            self.place,
+            self.lever,
+            width,
+            self.mass,
+            self.count,
+            self.factor,
+            table,
+            predicted,
         )
 
     @cached_property
@@ -174,10 +190,21 @@ class Segments:
 
 @dataclass(frozen=True, eq=False)
 class ResidualSums:
-    """What the labels show: T, the inflation, the sums of segments ``(n_segments, n_columns)`` and the centred ones."""
+    """What the labels show.
+
+    Attributes
+    ----------
+    value : float
+        T.
+    inflation, between : float
+        Variance of the centred sums of groups, over that of independent observations, and the former alone.
+    sums, centred : arrays of shape (n_segments, n_columns)
+        Sums of the residuals of segments, and those minus the means of their cells, corrected for their shares.
+    """
 
     value: float
     inflation: float
+    between: float
     sums: NDArray[np.float64]
     centred: NDArray[np.float64]
 
@@ -192,11 +219,10 @@ class ResidualSums:
         value = float(segments.factor @ (np.square(whole).sum(axis=1) - lengths)) / segments.total
         mean = whole / segments.count[:, None]
         centred = (sums - segments.mass[:, None] * mean[segments.place]) * segments.lever[:, None]
-        first = np.flatnonzero(np.append(True, np.diff(segments.group) > 0))
-        between = float(np.square(np.add.reduceat(centred, first, axis=0)).sum())
+        between = float(np.square(np.add.reduceat(centred, segments.group_start[:-1], axis=0)).sum())
         own = np.square(segments.weight[:, None] * (error - mean[segments.cell])).sum(axis=1)
         independent = float(segments.keep @ np.bincount(segments.cell, own, len(segments.count)))
-        return cls(value, between / independent if independent > 0 else 0.0, sums, centred)
+        return cls(value, between / independent if independent > 0 else 0.0, between, sums, centred)
 
 
 def cells_of_groups(sample: Sample) -> VarianceTree:
@@ -222,11 +248,6 @@ def worth_of_cells(sample: Sample, partition: Any) -> NDArray[np.float64]:
     code, place = np.unique(group * np.int64(cells.n_cells) + cells.index, return_inverse=True)
     weight = np.bincount(place, sample.weight).astype(np.float64)
     return effective_numbers(weight, code % cells.n_cells, cells.n_cells)
-
-
-def sums_in_parts(index: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """Return the sums of values in n parts."""
-    return np.bincount(index, values, n).astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._smoothing import spread_counts
+from caltest.predictions._effective import effective_of_sums
 from caltest.predictions._validation import SUM_TOLERANCE
 
 STEPS_PER_BANDWIDTH = 8
@@ -221,10 +222,9 @@ class SquaredKernels:
         return cls(node, total)
 
     def effective_number(self) -> NDArray[np.float64]:
-        """Return Kish's number of observations of equal weight that each point is worth, ``(n_points,)``."""
+        """Return the effective number of observations of equal weight that each point is worth, ``(n_points,)``."""
         count = np.bincount(self._node).astype(np.float64)
-        squares = self._kernels.power(2) @ count
-        return np.square(self._kernels @ count) / np.where(squares > 0, squares, 1.0)
+        return effective_of_sums(self._kernels @ count, self._kernels.power(2) @ count)
 
     def variance(self, variance: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the variance ``(n_points,)`` of the average of independent numbers with variances ``(n_samples,)``."""

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from caltest._compiled._group_draws import independent_sums, shocked_sums, signed_sums_of_groups
 from caltest.predictions._effective import effective_number
+from caltest.predictions._parts import sums_in_parts
 from caltest.predictions._sample import Sample
 from caltest.resampling._group_shocks import Shocks, latent_bounds, latent_correlation
 from caltest.results._decision import rejects
-from caltest.statistics._segments import FEWEST_GROUPS, ResidualSums, Segments, Spread, sums_in_parts, worth_of_cells
+from caltest.statistics._segments import FEWEST_GROUPS, ResidualSums, Segments, Spread, worth_of_cells
 from caltest.statistics._squared_l2_distribution import greatest_l2
 
 CERTIFYING_GROUPS = 20
@@ -115,7 +116,7 @@ class SquaredL2Inversion:
 
     @property
     def is_known(self) -> bool:
-        """Whether there are enough groups to say anything."""
+        """Whether there are enough groups for an interval."""
         return self.segments is not None and self.n_effective >= FEWEST_GROUPS
 
     @cached_property
@@ -265,8 +266,6 @@ class SquaredL2Inversion:
     def _of_signs(self, segments: Segments, seen: ResidualSums, theta: float) -> list[tuple[float, float]]:
         """Return the p-values from random signs of the sums of groups around a squared error."""
         base = seen.centred * segments.lever[:, None] if theta > 0 else seen.sums
-        first = np.flatnonzero(np.append(True, np.diff(segments.group) > 0))
-        between = float(np.square(np.add.reduceat(seen.centred, first, axis=0)).sum())
         n_cells = len(segments.count)
         joint = np.zeros((n_cells, segments.n_columns, segments.n_columns))
         np.add.at(joint, segments.place, base[:, :, None] * base[:, None, :])
@@ -280,7 +279,7 @@ class SquaredL2Inversion:
             value, variance = np.empty((2, self.n_draws))
             for part, shock, _ in self._shocks.blocks():
                 signed_sums_of_groups(segments.layout, shock, base, moved, value[part], variance[part])
-            ratio = variance / between if between > 0 else np.zeros(self.n_draws)
+            ratio = variance / seen.between if seen.between > 0 else np.zeros(self.n_draws)
             tiny = np.finfo(float).tiny
             null = (value - theta) / np.sqrt(quadratic * ratio**2 + linear * ratio + tiny)
             observed, low = (np.array([seen.value, self._low]) - theta) / math.sqrt(quadratic + linear + tiny)

@@ -12,6 +12,7 @@ from caltest.predictions._sample import induce
 from tests.comparison.models import as_naive, temper, two_models
 from tests.reference import naive
 from tests.reference.examples import PROBLEMS, draw_labels, thirds
+from tests.resampling.test_signs import problem as of_groups
 
 LENSES = [None, ct.Confidence(), ct.TopK(2), ct.ClassWise(0)]
 PARTITIONS = [ct.VarianceTree(min_leaf=5), ct.EqualWidth(3), ct.VarianceTree(max_cells=1), thirds]
@@ -445,3 +446,11 @@ def test_power_against_a_perfect_model(n, power, many):
     n_data_sets = SIZES[n][many]
     share = rejections("one over-confident", n, 2, n_data_sets) / n_data_sets
     assert abs(share - power) <= 4 * np.hypot(0.01, np.sqrt(power * (1 - power) / n_data_sets))
+
+
+def test_refused_designs_of_comparisons():
+    y_true, prob, group = of_groups(40, 2, 4)
+    with pytest.raises(ValueError, match="`sample_weight` and `groups` need `y_true`"):
+        ct.compare_models({"a": (y_true, prob), "b": (y_true, prob)}, groups=group)
+    with pytest.raises(ValueError, match="`groups_a` and `groups_b` must both be given or both be None"):
+        ct.unpaired_test(y_true, prob, y_true, prob, groups_a=group)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 import caltest as ct
 from caltest.comparison._pivots import Pivots, PivotTail, draw_pivots, known_groups
@@ -106,3 +106,16 @@ def test_groups_of_unknown_cells_do_not_count():
     (terms,) = terms_of([sample], ct.EqualWidth(2))
     assert known_groups(terms) == pytest.approx(10)
     assert terms.unknown == pytest.approx(0.25)
+
+
+def test_the_level_of_comparisons_with_groups():
+    """Two models that are equally miscalibrated, in opposite directions."""
+    rng, rejected = np.random.default_rng(5), 0
+    for seed in range(30):
+        group = np.repeat(np.arange(40), 10)
+        prob = rng.uniform(0.2, 0.8, 400)
+        noise = 0.1 * rng.choice([-1, 1], size=40)[group]
+        y_true = (rng.random(400) < prob + noise).astype(int)
+        options = {"groups": group, "method": "bootstrap", "n_resamples": 99, "rng": seed}
+        rejected += ct.paired_test(y_true, prob + 0.1, prob - 0.1, **options).pvalue <= 0.05
+    assert rejected <= binom.ppf(1 - 1e-4, 30, 0.07)

@@ -11,6 +11,7 @@ import pytest
 import caltest as ct
 from caltest.results import CalibrationWarning
 from tests.reference.examples import draw_labels
+from tests.resampling.test_signs import clustered
 from tests.results.printed import printed
 
 ROOT = Path(__file__).parents[2]
@@ -254,3 +255,23 @@ def test_the_script_of_the_picture_trains_a_network():
     assert [np.shape(y_prob) for _, y_prob in pairs] == [(1497, 10)] * 2
     found = ct.track(pairs, n_resamples=9, rng=0)
     assert found.log_score[1] < found.log_score[0]
+
+
+def test_training_with_groups_and_weights():
+    y_true, prob, group = clustered((10,) * 20, 0.2, np.random.default_rng(8))
+    weight = np.arange(200) % 3
+    found = ct.track([(y_true, prob)], groups=group, sample_weight=weight, n_resamples=99, rng=0)
+    hits = (prob > 0.5) == y_true
+    assert found.accuracy[0] == pytest.approx(np.average(hits, weights=weight))
+    log = np.where(y_true == 1, np.log(prob), np.log(1 - prob))
+    assert found.log_score[0] == pytest.approx(-np.average(log, weights=weight))
+    expected = ct.calibration_test(
+        y_true,
+        prob,
+        groups=group,
+        sample_weight=weight,
+        statistic=ct.ECE(),
+        n_resamples=99,
+        rng=np.random.default_rng(0),
+    )
+    assert found.pvalue[0] == expected.pvalue

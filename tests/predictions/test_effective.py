@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from caltest.predictions._effective import effective_groups, effective_number, effective_numbers, effective_samples
-from caltest.predictions._sample import make_sample
+from caltest.predictions._effective import effective_number, effective_numbers, effective_of_sums
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])
@@ -17,12 +16,11 @@ def test_effective_numbers_do_not_depend_on_the_scale(scale):
 
 def test_five_groups_of_60_and_100_of_one():
     """They are worth (400)^2 / (5 x 3600 + 100) groups of equal size."""
-    group = np.append(np.repeat(np.arange(5), 60), 5 + np.arange(100))
-    sample = make_sample(np.zeros(400, dtype=int), np.full(400, 0.5), groups=group)
-    assert effective_groups(sample) == pytest.approx(400**2 / 18100, rel=1e-14)
-    assert effective_samples(sample) == 400
+    size = np.append(np.full(5, 60.0), np.ones(100))
+    assert effective_number(size) == pytest.approx(400**2 / 18100, rel=1e-14)
 
 
-def test_without_groups_there_are_as_many_as_observations():
-    sample = make_sample([0, 1, 0], [0.1, 0.2, 0.3], sample_weight=[2.0, 1.0, 1.0])
-    assert effective_groups(sample) == effective_samples(sample) == pytest.approx(16 / 6, rel=1e-14)
+def test_sums_of_weights_are_enough():
+    found = effective_of_sums(np.array([3.0, 0.0, 2.0]), np.array([5.0, 0.0, 4.0]))
+    np.testing.assert_array_equal(found, [9 / 5, 0.0, 1.0])
+    assert effective_of_sums(1.0, 0.25) == 4.0

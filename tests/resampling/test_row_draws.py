@@ -24,6 +24,7 @@ from tests.resampling.checks import (
     problem,
     sample_for,
 )
+from tests.resampling.test_signs import problem as of_groups
 
 KINDS = {"rows": RowDraws, "bootstrap": BootstrapDraws}
 
@@ -472,3 +473,17 @@ def test_weights_have_no_summary():
         assert make.of(5, 0).summarise(sample, CellCounts(caltest.EqualWidth(3))) is None
         for drawn, _ in make.of(3, 0).blocks(sample):
             np.testing.assert_allclose(drawn.weight * 20.5, drawn.row + 1, rtol=1e-14)
+
+
+def test_the_bootstrap_draws_whole_groups():
+    y_true, prob, group = of_groups(90, 3, 9)
+    sample = make_sample(y_true, prob, groups=group)
+    for drawn, outcomes in BootstrapDraws.of(5, 0).blocks(sample):
+        assert np.array_equal(outcomes[0], drawn.outcome)
+        times = np.bincount(drawn.group, minlength=9) / 10
+        assert times.sum() == 9
+        assert np.array_equal(times, np.rint(times))
+    grouped = caltest.bootstrap_interval(y_true, prob, groups=group, n_resamples=99, rng=0)
+    assert grouped.estimate == caltest.calibration_error(y_true, prob)
+    weighted = caltest.bootstrap_interval(y_true, prob, sample_weight=np.arange(90), n_resamples=49, rng=0)
+    assert weighted.estimate == caltest.calibration_error(y_true, prob, sample_weight=np.arange(90))

@@ -228,7 +228,7 @@ def _texts(y_true: NDArray[Any]) -> set[str]:
 
 
 def _have_names(table: Table, columns: tuple[str, ...], values: NDArray[Any]) -> bool:
-    """Return whether columns have names of their own, rather than numbers by their positions."""
+    """Return whether columns have names, rather than numbers by their positions."""
     return table.named and (values.ndim == 1 or len(columns) == values.shape[1])
 
 

@@ -18,7 +18,7 @@ from caltest.simulation.models._gaussian_mixture import Mixture
 
 @dataclass(frozen=True, repr=False)
 class RecalibratedModel(FeatureModel):
-    r"""Model whose predictions pass through a recalibrator that was trained on observations of their own.
+    r"""Model whose predictions pass through a recalibrator that was trained on other observations.
 
     .. math:: g(x) = h(g_{\text{base}}(x)), \qquad h \text{ fitted to } n \text{ pairs } (g_{\text{base}}(x_i), y_i)
 
