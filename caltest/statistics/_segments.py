@@ -18,6 +18,7 @@ from caltest.statistics._squared_l2_distribution import squared_norms
 FEWEST_GROUPS = 5
 """Fewer effective groups show nothing of how much groups differ."""
 _FEW_SHARE = 0.05  # of the weight, that may lie in cells of few groups
+_EQUAL = 1e-12  # residuals that differ less from the mean of their cell are equal to it
 _TOGETHER = 2**20  # sums of draws
 _TABLE = 2**22  # entries of groups and cells
 
@@ -174,10 +175,23 @@ class Segments:
 
 @dataclass(frozen=True, eq=False)
 class ResidualSums:
-    """What the labels show: T, the inflation, the sums of segments ``(n_segments, n_columns)`` and the centred ones."""
+    """What the labels show.
+
+    Attributes
+    ----------
+    value : float
+        T.
+    inflation : float
+        Variance of the sums of groups over that of independent observations; 0 if residuals do not vary within cells.
+    varies : bool
+        Whether labels vary in some cell. If they do not, nothing is seen of how they depend on each other.
+    sums, centred : arrays of shape (n_segments, n_columns)
+        Sums of the residuals, and of their deviations from the mean of their cell.
+    """
 
     value: float
     inflation: float
+    varies: bool
     sums: NDArray[np.float64]
     centred: NDArray[np.float64]
 
@@ -185,18 +199,22 @@ class ResidualSums:
     def of(cls, segments: Segments) -> ResidualSums:
         """Sum over the residuals of the observations."""
         error = (segments.outcome[:, None] == np.arange(segments.n_columns)) - segments.columns
-        weighted = segments.weight[:, None] * error
-        sums = segments.by_segment(weighted)
+        sums = segments.by_segment(segments.weight[:, None] * error)
         whole = segments.by_cell(error)
         lengths = np.bincount(segments.place, np.square(sums).sum(axis=1), len(segments.count))
         value = float(segments.factor @ (np.square(whole).sum(axis=1) - lengths)) / segments.total
-        mean = whole / segments.count[:, None]
-        centred = (sums - segments.mass[:, None] * mean[segments.place]) * segments.lever[:, None]
+        deviation = error - (whole / segments.count[:, None])[segments.cell]
+        deviation[np.abs(deviation) < _EQUAL] = 0.0  # rounding would decide how much groups of equal residuals vary
+        weighted = segments.weight[:, None] * deviation
+        centred = segments.by_segment(weighted) * segments.lever[:, None]
         first = np.flatnonzero(np.append(True, np.diff(segments.group) > 0))
         between = float(np.square(np.add.reduceat(centred, first, axis=0)).sum())
-        own = np.square(segments.weight[:, None] * (error - mean[segments.cell])).sum(axis=1)
+        own = np.square(weighted).sum(axis=1)
         independent = float(segments.keep @ np.bincount(segments.cell, own, len(segments.count)))
-        return cls(value, between / independent if independent > 0 else 0.0, sums, centred)
+        some = np.empty_like(segments.outcome, shape=len(segments.count))
+        some[segments.cell] = segments.outcome  # the label of one observation of each cell
+        varies = bool(np.any(segments.outcome != some[segments.cell]))
+        return cls(value, between / independent if independent > 0 else 0.0, varies, sums, centred)
 
 
 def cells_of_groups(sample: Sample) -> VarianceTree:
