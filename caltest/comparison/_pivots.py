@@ -193,11 +193,11 @@ def draw_pivots(
         ]
         found = {}
         for a, b in pairs:
-            least = sum(_variance(np.array(terms[i].alone.observed)) for i in (a, b))
+            least = sum(float(_variance(np.array(terms[i].alone.observed))) for i in (a, b))
             least += _predicted([terms[a], terms[b]])
             kinds = min(alone[i].shape[1] for i in (a, b))  # one if the groups of a model have one observation each
             first, second = alone[a][:, :kinds], alone[b][:, :kinds]
-            found[a, b] = _studentised(first[0] - second[0], first[1] + second[1], float(least))
+            found[a, b] = _studentised(first[0] - second[0], first[1] + second[1], least)
     return {(a, b): Pivots(found[a, b], min(degrees[a], degrees[b])) for a, b in pairs}
 
 
