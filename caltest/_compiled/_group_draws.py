@@ -11,6 +11,9 @@ import numpy as np
 
 from caltest._compiled._jit import inner, kernel
 
+ROUNDING = 1e-12
+"""A sum of squares that is smaller than this share of its terms is 0."""
+
 
 class Layout(NamedTuple):
     """What does not depend on the labels.
@@ -173,6 +176,7 @@ def shocked_sums(layout, shock, noise, bound, correlation, prob, weight, square,
             _end_group(layout.group_start[g], layout.group_start[g + 1], layout, of_group, along, inflation[c])
         _finish(layout, whole, along, value[c], inflation[c])
         own = np.zeros(n_draws)
+        largest = np.zeros(n_draws)
         for b in range(n_cells):
             for r in range(n_draws):
                 change = 0.0
@@ -181,8 +185,9 @@ def shocked_sums(layout, shock, noise, bound, correlation, prob, weight, square,
                     change += whole[b, k, r] * first[b, k, r]
                     length += whole[b, k, r] * whole[b, k, r]
                 own[r] += keep[b] * max(second[b, r] - 2.0 * change + length * square[b], 0.0)
-        for r in range(n_draws):
-            inflation[c, r] = inflation[c, r] / own[r] if own[r] > 0 else 0.0
+                largest[r] += keep[b] * (second[b, r] + length * square[b])
+        for r in range(n_draws):  # equal residuals differ by rounding alone
+            inflation[c, r] = inflation[c, r] / own[r] if own[r] > ROUNDING * largest[r] else 0.0
 
 
 @kernel

@@ -182,7 +182,9 @@ def difference_result(
         pvalue, below = np.maximum(drawn, (pvalue, below)).tolist() if differences.unreliable[pair] else drawn
     above, smallest = below, 0.0
     if pivots is not None:
-        least = (pvalue, below) if deviation is not None else (0.0, 0.0)
+        # Labels that hardly vary show neither their variance nor that of simulated ones: the normal limit is the least.
+        normal = deviation is not None or differences.unreliable[pair]
+        least = (pvalue, below) if normal else (0.0, 0.0)
         is_grouped = context.get("n_groups") is not None
         origin = _drawn_origin(origin, pivots, is_bootstrap=deviation is not None, is_grouped=is_grouped)
         reach = pivots.reach(level)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from caltest.predictions._sample import Sample
 from caltest.statistics._segments import LARGEST_SHARE
 from caltest.statistics._squared_l2_distribution import greatest_l2
 
+FEW_SURPRISES = 10
+"""With fewer observations that have a rare outcome of their cell, their sample variance is unreliable."""
 _FEW_GROUPS = 1000  # up to so many the inner products of all groups may be held
 _NO_PLACES = np.empty(0, np.int64)
 
@@ -52,6 +54,8 @@ class GroupedPairTerms:
         Sum of the squared weighted residuals, centred within cells, over the observations of cells that are known.
     is_grouped : bool
         Whether observations of a group may depend on each other; False for weighted observations.
+    minority : int
+        Number of observations whose outcome is not the most frequent one of their cell, in cells that are known.
     """
 
     row_group: NDArray[np.int64]
@@ -65,10 +69,7 @@ class GroupedPairTerms:
     expected: NDArray[np.float64]
     squares: float
     is_grouped: bool
-
-    predicted_deviation: ClassVar[float] = 0.0
-    """No bound is needed on the variance, because its uncertainty is simulated."""
-    has_few_surprises: ClassVar[bool] = False
+    minority: int
 
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> GroupedPairTerms:
@@ -107,6 +108,7 @@ class GroupedPairTerms:
             expected,
             squares,
             sample.group is not None,
+            _rare_outcomes(outcome.astype(np.int64), row_cell, known, sample.n_outcomes),
         )
 
     @property
@@ -179,6 +181,33 @@ class GroupedPairTerms:
         """Variance of the centred sums of groups over that of independent observations."""
         sums = np.stack([np.bincount(self.group, column, self.n_groups) for column in self.centred.T])
         return float(np.square(sums).sum()) / self.squares if self.squares > 0 else 1.0
+
+    @property
+    def has_few_surprises(self) -> bool:
+        """Whether fewer than ten observations have a rare outcome of their cell: labels hardly show their variance."""
+        return self.minority < FEW_SURPRISES
+
+    @cached_property
+    def predicted_deviation(self) -> float:
+        """Standard deviation of T according to the predictions, at the observed mean residuals.
+
+        Groups vary as much more than independent observations as is observed. If no label differs from the others of
+        its cell, nothing is observed, and all labels of a group may be equal.
+        """
+        p = self.prob[:, -self.n_columns :]
+        own = p * (1 - p) if self.n_columns == 1 else p  # an upper limit of more than two
+        power, ratio = (1, 1.0) if not self.is_grouped or self.minority else (2, 1.0)
+        if self.is_grouped and self.minority:
+            ratio = max(self.inflation, 1.0)
+        pairs = along = 0.0
+        for k, column in enumerate(own.T):
+            each = np.square(self.weight) * column if power == 1 else self.weight * np.sqrt(column)
+            variance = ratio * sums_in_parts(self.entry, each, len(self.cell)) ** power
+            whole = sums_in_parts(self.cell, variance, len(self.count))
+            between = np.square(whole) - sums_in_parts(self.cell, np.square(variance), len(self.count))
+            pairs += 2 * float(np.square(self.factor) @ np.maximum(between, 0.0))
+            along += 4 * float(np.where(self.factor > 0, np.square(self.mean[:, k]), 0.0) @ whole)
+        return math.sqrt(pairs + along) / self.total_weight
 
     @cached_property
     def alone(self) -> Contrast:
@@ -383,3 +412,11 @@ class Contrast:
 
 def _by_cell(cell: NDArray[np.int64], values: NDArray[np.float64], n_cells: int) -> NDArray[np.float64]:
     return np.column_stack([np.bincount(cell, column, n_cells) for column in values.T])
+
+
+def _rare_outcomes(
+    outcome: NDArray[np.int64], cell: NDArray[np.int64], known: NDArray[np.bool_], n_outcomes: int
+) -> int:
+    """Return how many observations of the known cells have another outcome than the most frequent one."""
+    number = np.bincount(cell * n_outcomes + outcome, minlength=len(known) * n_outcomes).reshape(-1, n_outcomes)
+    return int((number.sum(axis=1) - number.max(axis=1))[known].sum())

@@ -193,10 +193,11 @@ def draw_pivots(
         ]
         found = {}
         for a, b in pairs:
-            least = sum(_variance(np.array(terms[i].alone.observed)) for i in (a, b))
+            least = sum(float(_variance(np.array(terms[i].alone.observed))) for i in (a, b))
+            least += _predicted([terms[a], terms[b]])
             kinds = min(alone[i].shape[1] for i in (a, b))  # one if the groups of a model have one observation each
             first, second = alone[a][:, :kinds], alone[b][:, :kinds]
-            found[a, b] = _studentised(first[0] - second[0], first[1] + second[1], float(least))
+            found[a, b] = _studentised(first[0] - second[0], first[1] + second[1], least)
     return {(a, b): Pivots(found[a, b], min(degrees[a], degrees[b])) for a, b in pairs}
 
 
@@ -280,7 +281,8 @@ class _Simulation:
     def pivots(self, shock: NDArray[np.float32], noise: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the pivots of labels and, for groups, of signs, ``(n_kinds, n_replicates)``."""
         deviation, variance = self.deviations(shock, noise)
-        return _studentised(deviation, variance, float(_variance(np.array(self.contrast.observed))))
+        least = float(_variance(np.array(self.contrast.observed))) + _predicted(self.contrast.terms)
+        return _studentised(deviation, variance, least)
 
     def deviations(self, shock: NDArray[np.float32], noise: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the deviations from their expectation and their variances, ``(2, n_kinds, n_replicates)``."""
@@ -311,6 +313,12 @@ def _variance(found: NDArray[Any]) -> NDArray[np.float64]:
     """Return the variance of differences, ``(..., 3)``: their values, and the variances of pairs and linear part."""
     pairs, linear = found[..., 1], found[..., 2]
     return np.maximum(pairs, linear - pairs)
+
+
+def _predicted(terms: Sequence[GroupedPairTerms]) -> float:
+    """Return the least variance of a difference of models of which labels show hardly any."""
+    few = any(part.has_few_surprises for part in terms)
+    return sum(part.predicted_deviation for part in terms) ** 2 if few else 0.0
 
 
 def _studentised(deviation: NDArray[np.float64], variance: NDArray[np.float64], observed: float) -> NDArray[np.float64]:

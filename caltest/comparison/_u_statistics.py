@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.comparison._grouped_terms import GroupedPairTerms
+from caltest.comparison._grouped_terms import FEW_SURPRISES, GroupedPairTerms
 from caltest.predictions._sample import Sample
 from caltest.predictions._validation import SeedLike, validate_rng
 from caltest.resampling._distributions import TIE_TOLERANCE, MonteCarloDistribution
@@ -25,7 +25,6 @@ from caltest.results._progress import Progress, part_of
 from caltest.statistics._skce import residuals
 from caltest.statistics._squared_l2_distribution import cell_moments, stated_deviation
 
-_FEW = 10  # observations with a rare outcome of their cell; with fewer, their sample variance is unreliable
 _BLOCK_VALUES = 2**21  # counts of drawn observations held at a time: 16 MB
 
 
@@ -84,7 +83,7 @@ class PairTerms:
     @property
     def has_few_surprises(self) -> bool:
         """Whether fewer than ten observations have a rare outcome of their cell."""
-        return self.minority < _FEW
+        return self.minority < FEW_SURPRISES
 
     @property
     def total_weight(self) -> float:
@@ -187,6 +186,7 @@ class PairTerms:
 
 
 Terms = PairTerms | GroupedPairTerms
+_EQUAL = 1e-9  # relative; estimates that differ less differ by rounding
 
 
 def terms_of(samples: Sequence[Sample], partition: Any) -> list[Any]:
@@ -259,7 +259,9 @@ class Differences:
         plain = np.where(differ, np.maximum(pairs, 0.0) + linear, 0.0)
         predicted = np.square(np.add.outer(self.predicted, self.predicted))
         unknown = np.square(np.add.outer(self.unknown, self.unknown))
-        return np.where(self.unreliable & (plain > 0), np.maximum(plain, predicted), plain) + unknown
+        size = np.abs(self.estimate)
+        differ |= np.abs(np.subtract.outer(self.estimate, self.estimate)) > _EQUAL * np.add.outer(size, size)
+        return np.where(self.unreliable & differ, np.maximum(plain, predicted), plain) + unknown
 
     @property
     def unreliable(self) -> NDArray[np.bool_]:
@@ -269,7 +271,7 @@ class Differences:
     @property
     def informative(self) -> NDArray[np.bool_]:
         """Whether any two observations of a cell vary, for a model of each pair, ``(n_models, n_models)``."""
-        alone = self.by_pair.diagonal()
+        alone = self.by_pair.diagonal() + np.where(self.few, self.predicted, 0.0)
         return np.add.outer(alone, alone) > 0
 
     @cached_property

@@ -195,8 +195,10 @@ def l2_interval(
     largest one. With groups the labels of a group share a normal shock. Its size is chosen such that sums of groups
     vary as much as is observed, once exactly and once by one standard error more, T is divided by a standard deviation
     that follows the simulated variation of groups, and random signs of the centred sums of the groups (CR3) give a
-    third p-value. Cells that are worth fewer than two groups (weighted observations) of equal size are unknown: the
-    upper end takes their error as the largest possible. Fewer than five such groups give no interval.
+    third p-value. Where labels do not vary within any cell, the data show nothing of how they depend on each other; all
+    labels of a group may then be equal, which gives a fourth one. Cells that are worth fewer than two groups (weighted
+    observations) of equal size are unknown: the upper end takes their error as the largest possible. Fewer than five
+    such groups give no interval.
 
     Parameters
     ----------

@@ -21,6 +21,7 @@ FEWEST_GROUPS = 5
 LARGEST_SHARE = 0.99
 """Most that the sum of squared shares of a cell counts where a variance is corrected for the mean."""
 _FEW_SHARE = 0.05  # of the weight, that may lie in cells of few groups
+_EQUAL = 1e-12  # residuals that differ less from the mean of their cell are equal to it
 _TOGETHER = 2**20  # sums of draws
 _TABLE = 2**22  # entries of groups and cells
 
@@ -196,15 +197,17 @@ class ResidualSums:
     ----------
     value : float
         T.
-    inflation, between : float
-        Variance of the centred sums of groups, over that of independent observations, and the former alone.
+    inflation : float
+        Variance of the centred sums of groups over that of independent observations; 0 if residuals do not vary.
+    varies : bool
+        Whether labels vary in some cell. If they do not, nothing is seen of how they depend on each other.
     sums, centred : arrays of shape (n_segments, n_columns)
         Sums of the residuals of segments, and those minus the means of their cells, corrected for their shares.
     """
 
     value: float
     inflation: float
-    between: float
+    varies: bool
     sums: NDArray[np.float64]
     centred: NDArray[np.float64]
 
@@ -212,17 +215,21 @@ class ResidualSums:
     def of(cls, segments: Segments) -> ResidualSums:
         """Sum over the residuals of the observations."""
         error = (segments.outcome[:, None] == np.arange(segments.n_columns)) - segments.columns
-        weighted = segments.weight[:, None] * error
-        sums = segments.by_segment(weighted)
+        sums = segments.by_segment(segments.weight[:, None] * error)
         whole = segments.by_cell(error)
         lengths = np.bincount(segments.place, np.square(sums).sum(axis=1), len(segments.count))
         value = float(segments.factor @ (np.square(whole).sum(axis=1) - lengths)) / segments.total
-        mean = whole / segments.count[:, None]
-        centred = (sums - segments.mass[:, None] * mean[segments.place]) * segments.lever[:, None]
+        deviation = error - (whole / segments.count[:, None])[segments.cell]
+        deviation[np.abs(deviation) < _EQUAL] = 0.0  # rounding would decide how much groups of equal residuals vary
+        weighted = segments.weight[:, None] * deviation
+        centred = segments.by_segment(weighted) * segments.lever[:, None]
         between = float(np.square(np.add.reduceat(centred, segments.group_start[:-1], axis=0)).sum())
-        own = np.square(segments.weight[:, None] * (error - mean[segments.cell])).sum(axis=1)
+        own = np.square(weighted).sum(axis=1)
         independent = float(segments.keep @ np.bincount(segments.cell, own, len(segments.count)))
-        return cls(value, between / independent if independent > 0 else 0.0, between, sums, centred)
+        some = np.empty_like(segments.outcome, shape=len(segments.count))
+        some[segments.cell] = segments.outcome  # the label of one observation of each cell
+        varies = bool(np.any(segments.outcome != some[segments.cell]))
+        return cls(value, between / independent if independent > 0 else 0.0, varies, sums, centred)
 
 
 def cells_of_groups(sample: Sample) -> VarianceTree:

@@ -25,6 +25,7 @@ CERTIFYING_GROUPS = 20
 _WORTH = 2 - 1e-9  # effective groups of a cell; of the error of a cell of fewer nothing is known
 _SAME = 0.9999  # latent correlation at which all labels of a group follow its shock
 _ROUNDING = 1e-9
+_LEAST = 1e-12  # of the squares of the sums of groups, which counts as variation between them
 _CLOSE = 1e-4  # of the squared error, relative
 _LOW = 0.16  # of the null distribution: a smaller quantile counts as this one, one standard deviation below the centre
 _STEPS = 40
@@ -50,7 +51,8 @@ class SquaredL2Inversion:
     n_draws : int
         Number of simulated data sets for each value.
     any_shock : bool
-        Whether upper limits must hold if all labels of a group may be equal.
+        Whether limits must hold if all labels of a group may be equal: upper limits of few groups, and both if labels
+        do not vary within cells.
     """
 
     segments: Segments | None
@@ -92,7 +94,7 @@ class SquaredL2Inversion:
             largest,
             effective_number(size),
             n_draws,
-            any_shock and segments.grouped and effective_number(size) < CERTIFYING_GROUPS,
+            segments.grouped and (not seen.varies or (any_shock and effective_number(size) < CERTIFYING_GROUPS)),
             seed,
         )
 
@@ -266,6 +268,8 @@ class SquaredL2Inversion:
     def _of_signs(self, segments: Segments, seen: ResidualSums, theta: float) -> list[tuple[float, float]]:
         """Return the p-values from random signs of the sums of groups around a squared error."""
         base = seen.centred * segments.lever[:, None] if theta > 0 else seen.sums
+        between = float(np.square(np.add.reduceat(seen.centred, segments.group_start[:-1], axis=0)).sum())
+        between = max(between, _LEAST * float(np.square(base).sum()))
         n_cells = len(segments.count)
         joint = np.zeros((n_cells, segments.n_columns, segments.n_columns))
         np.add.at(joint, segments.place, base[:, :, None] * base[:, None, :])
@@ -279,7 +283,7 @@ class SquaredL2Inversion:
             value, variance = np.empty((2, self.n_draws))
             for part, shock, _ in self._shocks.blocks():
                 signed_sums_of_groups(segments.layout, shock, base, moved, value[part], variance[part])
-            ratio = variance / seen.between if seen.between > 0 else np.zeros(self.n_draws)
+            ratio = variance / between if between > 0 else np.ones(self.n_draws)
             tiny = np.finfo(float).tiny
             null = (value - theta) / np.sqrt(quadratic * ratio**2 + linear * ratio + tiny)
             observed, low = (np.array([seen.value, self._low]) - theta) / math.sqrt(quadratic + linear + tiny)

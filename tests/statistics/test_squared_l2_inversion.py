@@ -189,3 +189,35 @@ def test_the_certificate_and_its_margin_agree():
         result = ct.equivalence_test(y_true, prob, margin, groups=group)
         assert result.rejected == (result.smallest_margin <= margin)
         assert result.method == "monte-carlo"
+
+
+def ends(y_true, prob, **design):
+    low, high = ct.l2_interval(y_true, prob, **design)
+    return low, high, ct.equivalence_test(y_true, prob, 0.1, **design).pvalue
+
+
+@pytest.mark.parametrize(("predicted", "label"), [(0.001, 0), (0.001, 1), (0.3, 1)])
+def test_rounding_does_not_decide_how_much_equal_residuals_vary(predicted, label):
+    """Lower ends were 0, .58 or .93, and upper ends .003 or .012, for weights in other units."""
+    rng = np.random.default_rng(11)
+    n = 200
+    y_true, prob = np.full(n, label), np.full(n, predicted)
+    group, weight = np.arange(n) // 5, rng.uniform(0.5, 2, n)
+    first = ends(y_true, prob, groups=group, sample_weight=weight)
+    for unit in (3.0, 1e-200):
+        np.testing.assert_allclose(ends(y_true, prob, groups=group, sample_weight=unit * weight), first, rtol=0.02)
+
+
+def test_labels_that_do_not_vary_show_nothing_of_their_dependence():
+    """All labels of a group may be equal: 60 groups without an event show a rate below .05, not below .01."""
+    y_true, group = np.zeros(300, dtype=int), np.arange(300) // 5
+    none = 1 - 0.05 ** (1 / 60)  # events that 60 independent groups miss with probability .05
+    upper = ct.equivalence_test(y_true, np.full(300, 0.001), 0.1, groups=group).smallest_margin
+    assert none < upper < 2 * none
+    assert ct.l2_interval(y_true[:50], np.full(50, 0.0625), groups=group[:50]).confidence_interval.low == 0
+
+
+def test_labels_all_wrong_are_seen_with_groups():
+    """The lower end was 0 or .38 for events that always happen and are predicted with .01 or .001."""
+    group = np.arange(300) // 5
+    assert ct.l2_interval(np.ones(300, dtype=int), np.full(300, 0.01), groups=group).confidence_interval.low > 0.8
