@@ -184,8 +184,8 @@ class RecalibrationStudy(Result):
         else:
             first = (
                 f"Calibration is not rejected at the {level} level before ({equate_pvalue(before.pvalue)}), nor after "
-                f"{name} ({p}), so that these tests do not show that this model needs repair. Each of them looks at the "
-                "held-out part of a fold only; a calibration test of all observations sees more."
+                f"{name} ({p}), so that these tests do not show that this model needs repair. Each of them looks at "
+                "the held-out part of a fold only; a calibration test of all observations sees more."
             )
         interval = percent(1 - self.alpha)
         size = (
