@@ -39,8 +39,8 @@ WORDS = {
 }
 """The same for the commands that read predictions."""
 
-STREAM_WORDS = {name: word for name, word in WORDS.items() if name not in {"groups", "normalise"}}
-"""The same for the commands that read them once: they neither group observations nor divide rows by their sums."""
+STREAM_WORDS = {name: word for name, word in WORDS.items() if name not in {"groups", "normalise", "sample_weight"}}
+"""The same for the commands that read them once: without groups, weights and rows that are divided by their sums."""
 
 _PHRASES = (
     (r"`y_prob` has (\d+)", r"there are \1 probability columns"),
@@ -53,10 +53,13 @@ _PHRASES = (
 
 def translate(text: str, words: Mapping[str, str]) -> str:
     """Return a message in which backquoted names of arguments are those of the command line."""
-    own = ("divide each row by its sum", "say `normalise`")
+    own = [("divide each row by its sum", "say `normalise`")]
     if "normalise" not in words:
-        own = ("name it with `groups`, otherwise p-values", "p-values")
-    for pattern, words_of_it in (own, *_PHRASES):
+        own = [
+            ("name it with `groups`, otherwise p-values", "p-values"),
+            ("name it with `sample_weight`", "they are not used: all observations count alike"),
+        ]
+    for pattern, words_of_it in (*own, *_PHRASES):
         text = re.sub(pattern, words_of_it, text, count=1)
     text = re.sub("`([^`]+)`", lambda found: _as_option(found[1], words), text)
     return " ".join(text.split())

@@ -107,6 +107,8 @@ def _run(options: argparse.Namespace) -> int:
     given: Any = options.file
     if str(given) == "-":  # read once for the predictions, and once for what else is in it
         given = io.BytesIO(standard_input().read())
+    if options.folds is None:
+        options.words = options.words | {"folds": "--n-folds"}
     data = read_file(options.file, options, None if given is options.file else given)
     rest = _other_columns(given, data, options)
     method = _method(options.method)

@@ -37,6 +37,11 @@ examples:
 After an interruption the same command continues: files and row groups that are finished are
 not read again.
 """
+_EXAMPLES_OF_MERGE = """
+examples:
+  caltest merge monday.npz tuesday.npz -o week.npz
+  caltest test week.npz --statistic "HosmerLemeshow(EqualWidth(10))"
+"""
 
 
 def add_command(commands: Any) -> None:
@@ -84,7 +89,7 @@ def add_command(commands: Any) -> None:
         "merge",
         help="merge states that 'caltest scan' wrote",
         description="Merge states with the same settings. The order does not matter.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES_OF_MERGE,
         formatter_class=HelpFormatter,
     )
     merge.add_argument("states", nargs="+", type=Path, metavar="STATE.npz", help="states")

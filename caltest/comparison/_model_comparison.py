@@ -13,7 +13,7 @@ from caltest.predictions._lens import LensLike
 from caltest.resampling import correct_pvalues
 from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._decision import level_of, rejects, show_pvalue
+from caltest.results._decision import cannot_decide, equate_pvalue, level_of, rejects, show_pvalue
 from caltest.results._description import Description, Table, join
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
@@ -114,6 +114,20 @@ class ModelComparison(Result):
         """Return for which models calibration is rejected."""
         rejected = [model.name for model in self.models if model.rejected]
         others = [model.name for model in self.models if not model.rejected]
+        tests = [model.test for model in self.models]
+        least = [test.smallest_possible_pvalue for test in tests]
+        smallest = float(correct_pvalues(least, self.correction, CORRECTIONS).min())
+        if not rejected and not rejects(smallest, self._alpha):
+            first = tests[0]
+            adjusted = min(model.pvalue_adjusted for model in self.models)
+            return cannot_decide(
+                smallest,
+                self._alpha,
+                numbers=f"{equate_pvalue(adjusted, name='smallest adjusted p')}, calibration of {len(tests)} models",
+                n_groups=first.n_groups,
+                n_resamples=0 if first.n_groups else first.n_resamples,
+                name="adjusted p-value",
+            )
         if not rejected:
             return f"Calibration is rejected for none of the {len(others)} models, which does not prove calibration."
         return f"Calibration is rejected for {join(rejected)}{f', but not for {join(others)}' if others else ''}."
@@ -125,7 +139,10 @@ class ModelComparison(Result):
             if pair.better is not None:
                 worse.setdefault(pair.better, []).append(pair.a if pair.better == pair.b else pair.b)
         found = [f"{name} is better calibrated than {join(worse[name])}." for name in self.ranking if name in worse]
-        undecided = [f"{pair.a} and {pair.b}" for pair in self.pairs if pair.better is None]
+        open_pairs = [pair for pair in self.pairs if pair.better is None]
+        if open_pairs and not any(rejects(pair.test.smallest_pvalue, self._alpha) for pair in self.pairs):
+            return ["Whether the models differ in calibration is undecidable."]
+        undecided = [f"{pair.a} and {pair.b}" for pair in open_pairs]
         if 0 < len(undecided) <= _NAMED_PAIRS:
             found.append(f"No difference is shown between {'; '.join(undecided)}.")
         elif undecided:

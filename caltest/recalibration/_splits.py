@@ -76,8 +76,11 @@ def _drawn(
 ) -> NDArray[np.int64]:
     """Return a random fold of each observation, all of nearly the same number of observations or of groups."""
     n_units = n_samples if group is None else int(group.max()) + 1
+    what = "observations" if group is None else "groups"
+    if n_units < 4:
+        msg = f"`folds` needs 4 {what} or more, two in each of two folds, but there are {n_units}."
+        raise ValueError(msg)
     if n_folds > n_units // 2:
-        what = "observations" if group is None else "groups"
         msg = f"`folds` must be at most half of the {n_units} {what}, so that every fold holds several, got {n_folds}."
         raise ValueError(msg)
     fold = rng.permutation(n_units) % n_folds

@@ -184,7 +184,8 @@ class RecalibrationStudy(Result):
         else:
             first = (
                 f"Calibration is not rejected at the {level} level before ({equate_pvalue(before.pvalue)}), nor after "
-                f"{name} ({p}), so that nothing shows that this model needs repair."
+                f"{name} ({p}), so that these tests do not show that this model needs repair. Each of them looks at "
+                "the held-out part of a fold only; a calibration test of all observations sees more."
             )
         interval = percent(1 - self.alpha)
         size = (
@@ -319,7 +320,7 @@ class RecalibrationStudy(Result):
                 "Brier score, DSC what that gains on the base rate.",
                 "Noise floor: the average of an error if the model is calibrated. An error minus its noise floor does "
                 "not estimate the miscalibration; the l2 error does.",
-                f"Valid if observations are independent and no label was used to make the predictions [C101: {PAGE}]",
+                *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in first.folds[0].tests[0].conditions),
             ],
             self.notes,
         )

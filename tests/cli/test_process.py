@@ -27,6 +27,10 @@ def test_without_a_command_the_help_is_printed(run):
         assert "\nexample" in text
         assert max(map(len, text.splitlines())) <= 80
     assert "SmoothECE" in run("test", "--help")[1]
+    assert "3 the data cannot decide" in " ".join(out.split())
+    merge = run("merge", "--help")[1]
+    assert "caltest merge monday.npz" in merge
+    assert "interruption" not in merge  # merging reads every state anew
     assert run("--version") == (0, f"caltest {caltest.__version__}\n", "")
     for wrong in (["best"], ["test", "--best"], ["study"], ["compare"], ["guess"], ["watch"]):
         code, out, err = run(*wrong)

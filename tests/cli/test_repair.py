@@ -210,10 +210,20 @@ def test_refusals(given, tmp_path, run):
         (("-o", out, "--method", "Magic"), "must be auto or a method"),
         (("-o", out, "--method", "TemperatureScaling(x=1)"), "--method"),
         (("-o", out, "--n-folds", "1"), "--n-folds must be at least 2"),
+        (("-o", out, "--n-folds", "300"), "--n-folds must be at most half of the 400 observations"),
     ):
         code, _, err = run("repair", given, *arguments)
         assert (code, words in err) == (2, True), (arguments, err)
     assert not out.exists()
+
+
+def test_three_sites_are_too_few_groups_for_folds(given, tmp_path, run):
+    """The error named --folds, which had not been given, and half of three groups as what is allowed."""
+    frame = pd.read_csv(given)
+    frame.assign(site=np.arange(len(frame)) % 3).to_csv(given, index=False)
+    code, _, err = run("repair", given, "-o", tmp_path / "out.csv", "--groups", "site", *METHOD)
+    assert code == 2
+    assert "--n-folds needs 4 groups or more, two in each of two folds, but there are 3." in err
 
 
 def test_the_methods_are_those_of_the_room():

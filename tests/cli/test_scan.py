@@ -205,3 +205,13 @@ def test_two_scans_of_one_output_lose_no_rows(tmp_path, capsys):
     assert CalibrationState.from_bytes(output.read_bytes()) == CalibrationState().update(y, p)
     with locked(output):
         assert main(["merge", str(output), "-o", str(output)]) == 2
+
+
+def test_a_column_of_weights_is_said_not_to_be_used(tmp_path, run):
+    """The note advised --weights, an option that the command does not have."""
+    path = tmp_path / "weighted.csv"
+    path.write_text("label,prob,weight\n" + "1,0.75,2.0\n0,0.25,1.0\n" * 20, encoding="utf-8")
+    code, _, err = run("scan", path, "-o", tmp_path / "state.npz")
+    assert code == 0, err
+    assert "--weights" not in err
+    assert "If these are weights of the observations, they are not used: all observations count alike." in err

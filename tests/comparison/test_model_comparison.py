@@ -284,3 +284,17 @@ def test_plain_objects(digits):
     assert [pair["conclusion"] for pair in found["pairs"]] == [pair.conclusion for pair in digits.pairs]
     assert found["ranking"][0] == "neural_network"
     assert (found["scores_of"], found["target"]) == ("confidence", digits.pairs[0].test.target)
+
+
+def test_three_groups_cannot_decide():
+    """The conclusion said "rejected for none" and "no difference is shown", where no p-value could have rejected."""
+    rng = np.random.default_rng(0)
+    p, site = rng.random(300), np.arange(300) % 3
+    y_true = (rng.random(300) < p).astype(int)
+    found = ct.compare_models({"a": p, "b": p**1.5}, y_true, groups=site, n_resamples=99, rng=0)
+    assert found.conclusion.startswith(
+        "These data cannot decide: with 3 groups no adjusted p-value below 0.5 is possible, and the level is 5 %"
+    )
+    assert "Whether the models differ in calibration is undecidable." in found.conclusion
+    assert "No difference is shown" not in found.conclusion
+    assert "rejected for none" not in found.conclusion

@@ -302,3 +302,30 @@ def test_folds_of_few_groups_cannot_decide():
     assert "not rejected" not in verdict
     assert "not rejected" not in study.conclusion
     assert study.conclusion.startswith("net: These data cannot decide")
+
+
+def test_the_conditions_with_groups_are_those_of_its_tests():
+    """The text said "Valid if observations are independent" where patients with several observations were named."""
+    prob, y_true = over_confident(400, 2, seed=3)
+    patient = np.arange(400) % 100
+    study = caltest.recalibration_study(
+        {"net": prob}, {"temperature": TemperatureScaling()}, y_true, folds=2, groups=patient, **FAST
+    )
+    said = " ".join(str(study).split())
+    assert "Valid if groups of observations are independent and no label was used to make the predictions." in said
+    assert "[C104" in said
+    assert "Valid if observations are independent" not in said
+
+
+def test_the_verdict_does_not_say_that_nothing_shows_a_need_for_repair():
+    """Five small folds do not reject a model that one test of all observations rejects clearly."""
+    prob, y_true = over_confident(200, 3, seed=0)
+    milder = prob**0.7 / (prob**0.7).sum(axis=1, keepdims=True)
+    study = caltest.recalibration_study(
+        {"net": milder}, {"temperature": TemperatureScaling()}, y_true, n_resamples=199, rng=0
+    )
+    verdict = study.verdict("temperature")
+    assert "Calibration is not rejected at the 5 % level before" in verdict
+    assert caltest.calibration_test(y_true, milder, n_resamples=999, rng=0).rejected
+    assert "these tests do not show that this model needs repair" in verdict
+    assert "a calibration test of all observations sees more" in verdict
