@@ -12,7 +12,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
+from scipy import special
 from scipy.stats import binom
 
 import caltest
@@ -100,7 +100,7 @@ class Design:
         if truth.shape[1] == 2:
             shared = rng.standard_normal(number)[group]
             latent = np.sqrt(self.correlation) * shared + np.sqrt(1 - self.correlation) * rng.standard_normal(n)
-            return (latent < ndtri(truth[:, 1])).astype(int)
+            return (latent < special.ndtri(truth[:, 1])).astype(int)
         copies = rng.random(n) < np.sqrt(self.correlation)
         uniform = np.where(copies, rng.random(number)[group], rng.random(n))
         return (uniform[:, None] >= np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)

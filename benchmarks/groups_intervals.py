@@ -100,6 +100,7 @@ def wrong(design, number):
 GROUPS = ((5, 40), (10, 40), (20, 20), (50, 10), (200, 5))
 SHIFT = {"uniform": 0.1, "0.5": 0.1, "0.1": 0.1, "0.02": 0.05, "0.005": 0.01}
 SOME = {10, 50}
+LARGE = ((400, 50), (4000, 5))  # random signs alone
 
 
 def of_groups(n_groups, size):
@@ -121,6 +122,9 @@ def designs():
         for weights in ("20:1", "Pareto", "zeros")
         for base in bases
     ]
+    chosen += [(*size, *model) for size in LARGE for model in (("uniform", True, 0.3), ("0.02", True, 0.1))]
+    chosen += [(20_000, 1, "0.005", True, 0.0, "equal", weights) for weights in ("20:1", "Pareto")]
+    chosen += [(1000, 5, "10 classes", True, 0.1)]
     return [Design(*model[:4], shift, *model[4:]) for model in chosen for shift in (SHIFT.get(model[2], 0.5), 0.0)]
 
 

@@ -191,32 +191,45 @@ def shocked_sums(layout, shock, noise, bound, correlation, prob, weight, square,
 
 
 @kernel
-def signed_sums_of_groups(layout, shock, base, shift, value, variance):
-    """Fill ``value`` and ``variance``, both ``(n_draws,)``, of sums of groups whose signs are those of ``shock``.
+def signed_sums_of_groups(layout, shock, base, pattern, value, along, variance):
+    """Fill ``value``, ``variance (n_draws,)`` and ``along (n_patterns, n_draws)`` of random signs of groups.
 
-    The sums of a segment are ``base (n_segments, n_columns)`` times the sign of its group, plus its mass times the
-    ``shift (n_cells, n_columns)`` of its cell.
+    The sums of a segment are ``base (n_segments, n_columns)`` with the sign of the ``shock`` of its group, plus its
+    mass times the mean residual of its cell: a number c times one of the patterns ``(n_patterns, n_cells, n_columns)``,
+    of the squared error theta. Then T is ``value + c * along + theta``. The variance of the sums of groups does not
+    depend on c.
     """
     n_columns = base.shape[1]
     n_draws = shock.shape[1]
+    n_cells = len(layout.count)
     u = np.empty((n_columns, n_draws))
-    whole = np.zeros((len(layout.count), n_columns, n_draws))
-    along = np.zeros((len(layout.count), n_columns, n_draws))
+    whole = np.zeros((n_cells, n_columns, n_draws))
+    by_mass = np.zeros((n_cells, n_columns, n_draws))
+    centre = np.zeros((n_cells, n_columns, n_draws))
     of_group = np.zeros((n_columns, n_draws))
     value[:] = 0.0
     variance[:] = 0.0
+    along[:] = 0.0
     for g in range(len(shock)):
         sign = shock[g]
         for s in range(layout.group_start[g], layout.group_start[g + 1]):
             b = layout.cell[s]
             for k in range(n_columns):
-                middle = layout.mass[s] * shift[b, k]
                 length = base[s, k]
                 for r in range(n_draws):
-                    u[k, r] = middle + (-length if sign[r] < 0 else length)
+                    u[k, r] = -length if sign[r] < 0 else length
+                for r in range(n_draws):
+                    by_mass[b, k, r] += layout.mass[s] * u[k, r]
             _add_segment(u, layout.factor[b], layout.lever[s], of_group, whole[b], value)
-        _end_group(layout.group_start[g], layout.group_start[g + 1], layout, of_group, along, variance)
-    _finish(layout, whole, along, value, variance)
+        _end_group(layout.group_start[g], layout.group_start[g + 1], layout, of_group, centre, variance)
+    total = layout.count.sum()
+    for j in range(len(pattern)):
+        for b in range(n_cells):
+            for k in range(n_columns):
+                scale = 2.0 * layout.factor[b] * pattern[j, b, k] / total
+                for r in range(n_draws):
+                    along[j, r] += scale * (layout.count[b] * whole[b, k, r] - by_mass[b, k, r])
+    _finish(layout, whole, centre, value, variance)
 
 
 @kernel

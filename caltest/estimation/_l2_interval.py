@@ -196,9 +196,11 @@ def l2_interval(
     vary as much as is observed, once exactly and once by one standard error more, T is divided by a standard deviation
     that follows the simulated variation of groups, and random signs of the centred sums of the groups (CR3) give a
     third p-value. Where labels do not vary within any cell, the data show nothing of how they depend on each other; all
-    labels of a group may then be equal, which gives a fourth one. Cells that are worth fewer than two groups (weighted
-    observations) of equal size are unknown: the upper end takes their error as the largest possible. Fewer than five
-    such groups give no interval.
+    labels of a group may then be equal, which gives a fourth one. Large data need no simulated labels: with more than
+    16,384 labels (observations times outcomes, of two outcomes one), 400 groups (or observations) of equal size and
+    sums that are nearly symmetric (a standardised third moment of at most 0.2), the p-value of random signs counts
+    alone. Cells that are worth fewer than two groups (weighted observations) of equal size are unknown: the upper end
+    takes their error as the largest possible. Fewer than five such groups give no interval.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,6 +24,7 @@ LARGEST_SHARE = 0.99
 _FEW_SHARE = 0.05  # of the weight, that may lie in cells of few groups
 _EQUAL = 1e-12  # residuals that differ less from the mean of their cell are equal to it
 _TOGETHER = 2**20  # sums of draws
+_NOISE = 2**22  # random numbers of draws
 _TABLE = 2**22  # entries of groups and cells
 
 
@@ -165,8 +167,9 @@ class Segments:
 
     @property
     def draws_together(self) -> int:
-        """Number of draws whose sums are held in memory."""
-        return max(1, min(32, _TOGETHER // (len(self.count) * self.n_columns)))
+        """Number of draws whose noise and sums are held in memory."""
+        of_sums = max(1, _TOGETHER // (len(self.count) * self.n_columns))
+        return min(32, of_sums, max(8, _NOISE // len(self.weight)))
 
     @property
     def grouped(self) -> bool:
@@ -230,6 +233,43 @@ class ResidualSums:
         some[segments.cell] = segments.outcome  # the label of one observation of each cell
         varies = bool(np.any(segments.outcome != some[segments.cell]))
         return cls(value, between / independent if independent > 0 else 0.0, varies, sums, centred)
+
+    def third_moment(self, segments: Segments) -> float:
+        r"""Return how far T is from what normal sums of the cells give: a standardised third moment, 0 at the limit.
+
+        With the second and third moments :math:`v_b = \sum_g E|R_{gb}|^2` and :math:`t_b = \sum_g E|R_{gb}|^3` of the
+        sums of groups, and the factors c of T, it is the largest of :math:`(\sum_b c_b^2 t_b^2 / v_b)^{1/2} / (\sum_b
+        c_b^2 v_b^2)^{1/2}` and :math:`\sum_b |\mu_b|^3 t_b / (\sum_b |\mu_b|^2 v_b)^{3/2}`, where all mean residuals
+        :math:`\mu` are alike or are those of the labels. Moments are those of the observed sums and those of
+        independent labels that follow the predictions, with the observed inflation. It is infinite if nothing varies.
+        """
+        n_cells = len(segments.count)
+        squared = np.square(self.centred).sum(axis=1)
+        second, third = np.zeros((2, len(segments.weight)))
+        length = np.square(segments.prob).sum(axis=1)
+        for p in segments.prob.T:  # if this outcome happens
+            gap = np.maximum(1 - 2 * p + length, 0.0)
+            second += p * gap
+            third += p * gap**1.5
+        weight, ratio = segments.weight, max(self.inflation, 1.0)
+        sums = np.zeros((n_cells, segments.n_columns))
+        np.add.at(sums, segments.place, self.sums)
+        shift = np.sqrt(np.square(sums).sum(axis=1)) / segments.count
+        found = []
+        for v, t in (
+            [np.bincount(segments.place, squared**power, n_cells) for power in (1, 1.5)],
+            (
+                ratio * np.bincount(segments.cell, weight**2 * second, n_cells),
+                ratio**2 * np.bincount(segments.cell, weight**3 * third, n_cells),
+            ),
+        ):
+            if not v.any():
+                return math.inf
+            own = np.divide(np.square(t), v, out=np.zeros(n_cells), where=v > 0)
+            squares = np.square(segments.factor)
+            found.append(math.sqrt(squares @ own / (squares @ np.square(v))))
+            found += [float(m**3 @ t / (m**2 @ v) ** 1.5) for m in (np.ones(n_cells), shift) if m**2 @ v > 0]
+        return max(found)
 
 
 def cells_of_groups(sample: Sample) -> VarianceTree:

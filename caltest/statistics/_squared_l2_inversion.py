@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._group_draws import independent_sums, shocked_sums, signed_sums_of_groups
+from caltest._compiled._group_draws import independent_sums, shocked_sums
 from caltest.predictions._effective import effective_number
 from caltest.predictions._parts import sums_in_parts
 from caltest.predictions._sample import Sample
 from caltest.resampling._group_shocks import Shocks, latent_bounds, latent_correlation
 from caltest.results._decision import rejects
+from caltest.statistics._group_signs import GroupSigns
 from caltest.statistics._segments import FEWEST_GROUPS, ResidualSums, Segments, Spread, worth_of_cells
 from caltest.statistics._squared_l2_distribution import greatest_l2
 
@@ -25,11 +26,13 @@ CERTIFYING_GROUPS = 20
 _WORTH = 2 - 1e-9  # effective groups of a cell; of the error of a cell of fewer nothing is known
 _SAME = 0.9999  # latent correlation at which all labels of a group follow its shock
 _ROUNDING = 1e-9
-_LEAST = 1e-12  # of the squares of the sums of groups, which counts as variation between them
 _CLOSE = 1e-4  # of the squared error, relative
 _LOW = 0.16  # of the null distribution: a smaller quantile counts as this one, one standard deviation below the centre
 _STEPS = 40
-_DRAWS = ((2**12, 999), (2**14, 499), (math.inf, 199))  # for so many labels of a draw, at most
+_MANY_LABELS = 2**14
+_DRAWS = ((2**12, 999), (_MANY_LABELS, 499), (math.inf, 199))  # for so many labels of a draw, at most
+_MANY_GROUPS = 400
+_NEARLY_NORMAL = 0.2  # third moments up to which sums of groups are symmetric enough for random signs alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +56,8 @@ class SquaredL2Inversion:
     any_shock : bool
         Whether limits must hold if all labels of a group may be equal: upper limits of few groups, and both if labels
         do not vary within cells.
+    by_signs : bool
+        Whether random signs of groups (observations) are enough, without simulated labels: there are many of both.
     """
 
     segments: Segments | None
@@ -63,6 +68,7 @@ class SquaredL2Inversion:
     n_effective: float
     n_draws: int
     any_shock: bool
+    by_signs: bool
     seed: int
 
     @classmethod
@@ -74,7 +80,7 @@ class SquaredL2Inversion:
         largest = greatest_l2(sample.n_outcomes)
         seed = int(rng.integers(2**63))
         if not known.any():
-            return cls(None, None, 0.0, 1.0, largest, 0.0, 0, any_shock, seed)
+            return cls(None, None, 0.0, 1.0, largest, 0.0, 0, any_shock, False, seed)
         segments = Segments.of(
             sample.expected[known],
             sample.outcome[known].astype(np.int64),
@@ -84,7 +90,7 @@ class SquaredL2Inversion:
         )
         seen = ResidualSums.of(segments)
         unknown = 1 - segments.total / float(weight.sum()) if not known.all() else 0.0
-        size = sums_in_parts(segments.group, segments.mass, segments.n_groups)
+        n_effective = effective_number(sums_in_parts(segments.group, segments.mass, segments.n_groups))
         n_draws = next(number for most, number in _DRAWS if segments.columns.size <= most)
         return cls(
             segments,
@@ -92,15 +98,21 @@ class SquaredL2Inversion:
             seen.value * (1 - unknown),
             unknown,
             largest,
-            effective_number(size),
+            n_effective,
             n_draws,
-            segments.grouped and (not seen.varies or (any_shock and effective_number(size) < CERTIFYING_GROUPS)),
+            segments.grouped and (not seen.varies or (any_shock and n_effective < CERTIFYING_GROUPS)),
+            segments.columns.size > _MANY_LABELS
+            and n_effective >= _MANY_GROUPS
+            and seen.third_moment(segments) <= _NEARLY_NORMAL,
             seed,
         )
 
     @property
     def origin(self) -> str:
         """How an interval is found, in words."""
+        if self.by_signs:
+            of = "groups" if self.is_grouped else "observations"
+            return f"inversion of Monte Carlo tests, each with {self.n_draws} draws of random signs of {of}"
         groups = ", with shocks that groups share, and random signs of groups" if self.is_grouped else ""
         return f"inversion of Monte Carlo tests, each with {self.n_draws} simulated data sets{groups}"
 
@@ -115,6 +127,13 @@ class SquaredL2Inversion:
         if not self.is_known or self.seen is None:
             return 1.0
         return _tails(self._null_values, self.seen.value)[0]
+
+    @property
+    def _known(self) -> tuple[Segments, ResidualSums]:
+        """What is given if any error is known."""
+        if self.segments is None or self.seen is None:
+            raise ValueError
+        return self.segments, self.seen
 
     @property
     def is_known(self) -> bool:
@@ -163,25 +182,20 @@ class SquaredL2Inversion:
 
     @cached_property
     def _shocks(self) -> Shocks:
-        segments = self.segments
-        if segments is None:
-            raise ValueError
+        segments = self._known[0]
         return Shocks(self.seed, self.n_draws, segments.n_groups, len(segments.weight), segments.draws_together)
 
     @cached_property
     def _null_values(self) -> NDArray[np.float64]:
-        """T of simulated labels that follow the predictions, ``(n_draws,)``."""
-        segments, seen = self.segments, self.seen
-        if segments is None or seen is None:
-            raise ValueError
-        return self._simulate(segments, seen, segments.prob)[0][0]
+        """T of a calibrated model, ``(n_draws,)``: of labels that follow the predictions, or of random signs."""
+        if self.by_signs:
+            return self._signs_at_zero.value
+        return self._simulate(self._known[0].prob)[0][0]
 
     @cached_property
     def _low(self) -> float:
         """T for upper ends: labels that vary less than predicted do not show that the error is below 0."""
-        if self.seen is None:
-            raise ValueError
-        return max(self.seen.value, float(np.quantile(self._null_values, _LOW)))
+        return max(self._known[1].value, float(np.quantile(self._null_values, _LOW)))
 
     @cached_property
     def _known_pvalues(self) -> dict[float, tuple[float, float]]:
@@ -193,46 +207,51 @@ class SquaredL2Inversion:
             self._known_pvalues[theta] = self._compute(theta)
         return self._known_pvalues[theta]
 
+    @cached_property
+    def _largest_known(self) -> float:
+        """Largest squared error that some probabilities have."""
+        segments = self._known[0]
+        return segments.squared_error(_corner(segments)) * (1 + _CLOSE)
+
+    @cached_property
+    def _patterns(self) -> list[NDArray[np.float64]]:
+        return _patterns(*self._known)
+
     def _compute(self, theta: float) -> tuple[float, float]:
-        segments, seen = self.segments, self.seen
-        if segments is None or seen is None:
-            return 1.0, 1.0
-        low, high = [], []
-        margins = _boundary_margins(segments, seen, theta)
-        if not margins:
+        segments, seen = self._known
+        if self.by_signs:
+            found = self._of_signs(theta) if theta <= self._largest_known else []
+        else:
+            found = self._of_labels(segments, seen, theta)
+            if found and segments.grouped:
+                found += self._of_signs(theta)
+        if not found:
             return 0.0, 1.0  # no probabilities have so large an error
-        for margin in margins:
-            for small, large in self._of_labels(segments, seen, theta, margin):
-                low.append(small)
-                high.append(large)
-        if segments.grouped:
-            for small, large in self._of_signs(segments, seen, theta):
-                low.append(small)
-                high.append(large)
+        low, high = zip(*found, strict=True)
         return max(low), max(high)
 
-    def _of_labels(
-        self, segments: Segments, seen: ResidualSums, theta: float, margin: NDArray[np.float64]
-    ) -> list[tuple[float, float]]:
-        """Return the p-values from labels that are simulated with given probabilities."""
-        value, ratio = self._simulate(segments, seen, margin)
-        if not segments.grouped:
-            return [_tails(value[0], seen.value, self._low)]
-        spread = Spread.of(segments, margin)
-        observed, low = (np.array([seen.value, self._low]) - theta) / spread(seen.inflation)
-        found = [_tails((value[c] - theta) / spread(ratio[c]), observed, low) for c in range(2)]
-        if self.any_shock:
-            found.append(_tails(value[2], seen.value, self._low))
+    def _of_labels(self, segments: Segments, seen: ResidualSums, theta: float) -> list[tuple[float, float]]:
+        """Return the p-values from labels that are simulated with the probabilities of a squared error."""
+        found = []
+        for margin in _boundary_margins(segments, self._patterns, theta):
+            value, ratio = self._simulate(margin)
+            if not segments.grouped:
+                found.append(_tails(value[0], seen.value, self._low))
+                continue
+            spread = Spread.of(segments, margin)
+            observed, low = (np.array([seen.value, self._low]) - theta) / spread(seen.inflation)
+            found += [_tails((value[c] - theta) / spread(ratio[c]), observed, low) for c in range(2)]
+            if self.any_shock:
+                found.append(_tails(value[2], seen.value, self._low))
         return found
 
-    def _simulate(
-        self, segments: Segments, seen: ResidualSums, margin: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _simulate(self, margin: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return T and the inflation of simulated labels, ``(n_correlations, n_draws)`` each.
 
         With groups, the first correlation has the observed inflation, the second one a standard error more, and a third
         one lets all labels of a group follow its shock if that must be allowed for.
         """
+        segments, seen = self._known
         bound = latent_bounds(margin)
         if not segments.grouped:
             value = np.empty((1, self.n_draws))
@@ -265,30 +284,23 @@ class SquaredL2Inversion:
             value[:, part], inflations[:, part] = drawn
         return value, inflations
 
-    def _of_signs(self, segments: Segments, seen: ResidualSums, theta: float) -> list[tuple[float, float]]:
+    @cached_property
+    def _signs_at_zero(self) -> GroupSigns:
+        segments, seen = self._known
+        return GroupSigns.of(segments, seen.sums, seen.centred, [], self._shocks)
+
+    @cached_property
+    def _signs(self) -> GroupSigns:
+        """Signs of the sums of groups around the means of their cells, corrected for their shares."""
+        segments, seen = self._known
+        base = seen.centred * segments.lever[:, None]
+        return GroupSigns.of(segments, base, seen.centred, self._patterns, self._shocks)
+
+    def _of_signs(self, theta: float) -> list[tuple[float, float]]:
         """Return the p-values from random signs of the sums of groups around a squared error."""
-        base = seen.centred * segments.lever[:, None] if theta > 0 else seen.sums
-        between = float(np.square(np.add.reduceat(seen.centred, segments.group_start[:-1], axis=0)).sum())
-        between = max(between, _LEAST * float(np.square(base).sum()))
-        n_cells = len(segments.count)
-        joint = np.zeros((n_cells, segments.n_columns, segments.n_columns))
-        np.add.at(joint, segments.place, base[:, :, None] * base[:, None, :])
-        lengths = np.square(np.square(base).sum(axis=1))
-        pairs = np.square(joint).sum(axis=(1, 2)) - np.bincount(segments.place, lengths, n_cells)
-        quadratic = 2 * float(np.square(segments.factor) @ np.maximum(pairs, 0.0)) / segments.total**2
-        found = []
-        for shift in _shifts(segments, seen, theta):
-            moved = np.ascontiguousarray(shift[:, : segments.n_columns])
-            linear = 4 * float(np.einsum("bk,bkl,bl->", moved, joint, moved)) / segments.total**2
-            value, variance = np.empty((2, self.n_draws))
-            for part, shock, _ in self._shocks.blocks():
-                signed_sums_of_groups(segments.layout, shock, base, moved, value[part], variance[part])
-            ratio = variance / between if between > 0 else np.ones(self.n_draws)
-            tiny = np.finfo(float).tiny
-            null = (value - theta) / np.sqrt(quadratic * ratio**2 + linear * ratio + tiny)
-            observed, low = (np.array([seen.value, self._low]) - theta) / math.sqrt(quadratic + linear + tiny)
-            found.append(_tails(null, observed, low))
-        return found
+        observed, low = self._known[1].value - theta, self._low - theta
+        signs = self._signs if theta > 0 else self._signs_at_zero
+        return [_tails(null, observed / unit, low / unit) for null, unit in signs.pivots(theta)]
 
 
 def _tails(null: NDArray[np.float64], observed: float, low: float | None = None) -> tuple[float, float]:
@@ -318,15 +330,9 @@ def _patterns(segments: Segments, seen: ResidualSums) -> list[NDArray[np.float64
     return found + [mean, -mean] * bool(observed)
 
 
-def _shifts(segments: Segments, seen: ResidualSums, theta: float) -> list[NDArray[np.float64]]:
-    """Return mean residuals ``(n_cells, n_outcomes)`` of a squared error, one for each pattern."""
-    if theta <= 0:
-        return [np.zeros((len(segments.count), segments.prob.shape[1]))]
-    patterns = _patterns(segments, seen)
-    return [pattern * math.sqrt(theta / segments.squared_error(pattern)) for pattern in patterns]
-
-
-def _boundary_margins(segments: Segments, seen: ResidualSums, theta: float) -> list[NDArray[np.float64]]:
+def _boundary_margins(
+    segments: Segments, patterns: Sequence[NDArray[np.float64]], theta: float
+) -> list[NDArray[np.float64]]:
     """Return probabilities ``(n_samples, n_outcomes)`` whose squared error is theta, shifted by each pattern.
 
     A pattern that cannot reach theta, because probabilities are at 0 or 1 first, is left out. If none can, every cell
@@ -334,16 +340,21 @@ def _boundary_margins(segments: Segments, seen: ResidualSums, theta: float) -> l
     """
     if theta <= 0:
         return [segments.prob]
-    found = [_shifted(segments, shift, theta) for shift in _shifts(segments, seen, theta)]
+    found = [_shifted(segments, pattern, theta) for pattern in patterns]
     if all(margin is None for margin in found):
-        mean = segments.by_cell(segments.prob) / segments.count[:, None]
-        corner = np.eye(segments.prob.shape[1])[mean.argmin(axis=1)] - mean
-        found = [_shifted(segments, corner * math.sqrt(theta / segments.squared_error(corner)), theta)]
+        found = [_shifted(segments, _corner(segments), theta)]
     return [margin for margin in found if margin is not None]
 
 
-def _shifted(segments: Segments, shift: NDArray[np.float64], theta: float) -> NDArray[np.float64] | None:
-    """Return shifted probabilities that have the squared error theta; None if the shift cannot reach it."""
+def _corner(segments: Segments) -> NDArray[np.float64]:
+    """Return the mean residuals ``(n_cells, n_outcomes)`` if the least probable outcome of each cell always happens."""
+    mean = segments.by_cell(segments.prob) / segments.count[:, None]
+    return np.eye(segments.prob.shape[1])[mean.argmin(axis=1)] - mean
+
+
+def _shifted(segments: Segments, pattern: NDArray[np.float64], theta: float) -> NDArray[np.float64] | None:
+    """Return shifted probabilities that have the squared error theta; None if the pattern cannot reach it."""
+    shift = pattern * math.sqrt(theta / segments.squared_error(pattern))
     scale, last = 1.0, 0.0
     for _ in range(_STEPS):
         margin = np.clip(segments.prob + scale * shift[segments.cell], 0.0, 1.0)

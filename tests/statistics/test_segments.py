@@ -75,15 +75,19 @@ def test_independent_labels_equal_the_loops(n_outcomes):
 def test_signs_of_groups_equal_the_loops(n_outcomes):
     rng = np.random.default_rng(3)
     segments = segments_of(n_outcomes, rng)
-    base, shift = ResidualSums.of(segments).centred, rng.normal(size=(3, segments.n_columns))
+    base, pattern = ResidualSums.of(segments).centred, rng.normal(size=(2, 3, segments.n_columns))
     shock = rng.standard_normal((segments.n_groups, 4), dtype=np.float32)
     value, variance = np.empty((2, 4))
-    signed_sums_of_groups(segments.layout, shock, base, shift, value, variance)
+    along = np.empty((2, 4))
+    signed_sums_of_groups(segments.layout, shock, base, pattern, value, along, variance)
     for r in range(4):
-        # One observation for each segment, with the residual that gives its sum.
-        sums = np.sign(shock[segments.group, r])[:, None] * base + segments.mass[:, None] * shift[segments.place]
-        rows = [*(sums / segments.mass[:, None])], segments.mass.tolist(), [*segments.group], [*segments.place]
-        assert value[r] == pytest.approx(naive.estimate(*rows), rel=1e-10)
+        for j, scale in ((0, 0.0), (0, 0.7), (1, 0.3)):
+            # One observation for each segment, with the residual that gives its sum.
+            shift = scale * pattern[j]
+            sums = np.sign(shock[segments.group, r])[:, None] * base + segments.mass[:, None] * shift[segments.place]
+            rows = [*(sums / segments.mass[:, None])], segments.mass.tolist(), [*segments.group], [*segments.place]
+            whole = value[r] + scale * along[j, r] + segments.squared_error(shift)
+            assert whole == pytest.approx(naive.estimate(*rows), rel=1e-10, abs=1e-14)
 
 
 def test_spread_is_that_of_independent_labels():
