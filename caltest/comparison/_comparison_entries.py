@@ -144,7 +144,7 @@ class ComparedPair(Result):
     def conclusion(self) -> str:
         """The decision about the pair in words."""
         p = equate_pvalue(self.pvalue_adjusted, name="adjusted p")
-        if not rejects(self.test.smallest_pvalue, self.test.alpha):
+        if not rejects(self.test.smallest_possible_pvalue, self.test.alpha):
             return f"Whether {self.a} and {self.b} differ in calibration is undecidable ({p}): see its note."
         if self.better is not None:
             return f"{self.better} is better calibrated than {self.b if self.better == self.a else self.a} ({p})."

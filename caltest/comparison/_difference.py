@@ -16,7 +16,7 @@ from caltest.comparison._u_statistics import Differences, Terms, critical_value
 from caltest.predictions._lens import LensLike
 from caltest.resampling._distributions import SMALLEST_PVALUE
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._decision import Decision, equate_pvalue, level_of, rejects
+from caltest.results._decision import Decision, equate_pvalue, level_of
 from caltest.results._description import Description, Table
 from caltest.results._note import PAGE
 from caltest.results._test_result import percent
@@ -68,7 +68,7 @@ class DifferenceResult(Decision, Result):
         Number of observations of each model.
     n_groups : tuple of int or None
         Number of groups of each model's observations, if only groups are independent.
-    smallest_pvalue : float
+    smallest_possible_pvalue : float
         The smallest p-value that any labels could have; 1 with fewer than 5 effective groups or observations.
     notes : tuple of Note
         Cautions.
@@ -89,7 +89,7 @@ class DifferenceResult(Decision, Result):
     lens_name: str
     n_samples: tuple[int, int]
     n_groups: tuple[int, int] | None = None
-    smallest_pvalue: float = 0.0
+    smallest_possible_pvalue: float = 0.0
     notes: tuple[Note, ...] = ()
 
     _derived: ClassVar[tuple[str, ...]] = ("target", "alpha", "rejected", "conclusion")
@@ -114,8 +114,8 @@ class DifferenceResult(Decision, Result):
     def conclusion(self) -> str:
         """The decision in words."""
         found = f"at the {percent(self.alpha)} level ({equate_pvalue(self.pvalue)})"
-        if not rejects(self.smallest_pvalue, self.alpha):
-            least = f"no labels could have a p-value below {self.smallest_pvalue:.2g}"
+        if self.decision == "undecidable":
+            least = f"no labels could have a p-value below {self.smallest_possible_pvalue:.2g}"
             return f"Whether the models differ in calibration is undecidable {found}: {least}."
         if not self.rejected:
             proof = "This does not prove that the models are equally calibrated."
@@ -177,7 +177,9 @@ def difference_result(
     if deviation is not None:
         origin = f"{len(deviation)} {_BOOTSTRAP}"
         drawn = critical_value(np.abs(deviation), abs(difference), level)
-        notes = notes if math.isfinite(drawn[1]) else (*notes, _too_few_draws(len(deviation), level))
+        notes = (
+            notes if math.isfinite(drawn[1]) else (*notes, _too_few_draws(len(deviation), "bootstrap samples", level))
+        )
         # Observations that show no variance show none when they are resampled.
         pvalue, below = np.maximum(drawn, (pvalue, below)).tolist() if differences.unreliable[pair] else drawn
     above, smallest = below, 0.0
@@ -191,7 +193,8 @@ def difference_result(
         pvalue = max(least[0], pivots.pvalue(z))
         below, above = (max(least[1], far * error) if error > 0 else 0.0 for far in reach)
         if not math.isfinite(sum(reach)):
-            notes = (*notes, _too_few_draws(pivots.n_resamples, level))
+            notes = (*notes, _too_few_draws(pivots.n_resamples, "draws", level))
+            smallest = 1 / (pivots.n_resamples + 1)
         if pivots.degrees + 1 < FEWEST_GROUPS:
             pvalue, below, above, smallest = 1.0, math.inf, math.inf, 1.0
     if not differences.informative[pair]:
@@ -206,7 +209,7 @@ def difference_result(
         estimate_b=b,
         method="bootstrap" if deviation is not None else "asymptotic" if pivots is None else "simulation",
         origin=origin,
-        smallest_pvalue=smallest,
+        smallest_possible_pvalue=smallest,
         notes=notes,
         **context,
     )
@@ -252,11 +255,12 @@ def groups_of(terms: Sequence[Terms]) -> dict[str, Any]:
     return found
 
 
-def _too_few_draws(n_resamples: int, confidence_level: float) -> Note:
+def _too_few_draws(n_resamples: int, draws: str, confidence_level: float) -> Note:
     """Return the caution that no p-value can reach the level, so that the interval is infinite."""
     enough = math.ceil(round(1 / level_of(confidence_level), 9)) - 1
+    number = f"{n_resamples} {draws if n_resamples > 1 else draws[:-1]}"
     return Note(
         "C205",
-        f"With {n_resamples} bootstrap samples no p-value can be below {1 / (n_resamples + 1):.2g}, so the "
-        f"{percent(confidence_level)} interval has no ends. Take {enough} bootstrap samples or more.",
+        f"With {number} no p-value can be below {1 / (n_resamples + 1):.2g}, so the "
+        f"{percent(confidence_level)} interval has no ends. Take {enough} {draws} or more.",
     )

@@ -17,7 +17,7 @@ from caltest.predictions._folds import Folds
 from caltest.resampling import correct_pvalues
 from caltest.resampling._combination import CombinedPValues
 from caltest.results import Note, Result, TestResult
-from caltest.results._decision import Decision, level_of, rejects
+from caltest.results._decision import Decision, cannot_decide, equate_pvalue, level_of, rejects
 from caltest.results._description import Description, Table, join
 from caltest.results._note import PAGE
 from caltest.results._test_result import percent
@@ -67,6 +67,11 @@ class FoldDifferences(Decision, Result):
         return correct_pvalues([test.pvalue for test in self.tests])
 
     @property
+    def smallest_possible_pvalue(self) -> float:  # type: ignore[override]
+        """The smallest combined p-value that any labels could have."""
+        return min(1.0, len(self.tests) * min(test.smallest_possible_pvalue for test in self.tests))
+
+    @property
     def better(self) -> str | None:
         """The model that is better calibrated in all folds that reject after Holm's correction: "A", "B" or None."""
         found = [
@@ -80,7 +85,7 @@ class FoldDifferences(Decision, Result):
     def conclusion(self) -> str:
         """The decision in words."""
         found = f"at the {percent(self.alpha)} level (combined p = {self.pvalue:.4g}, {len(self.tests)} folds)"
-        if not any(rejects(test.smallest_pvalue, self.alpha) for test in self.tests):
+        if self.decision == "undecidable":
             return f"Whether the models differ in calibration is undecidable {found}: no fold has enough groups."
         if not self.rejected:
             proof = "This does not prove that the models are equally calibrated."
@@ -195,24 +200,45 @@ class FoldComparison(Result):
     @property
     def conclusion(self) -> str:
         """For which models calibration is rejected, and which are better calibrated, in words."""
-        rejected = [name for name, p in zip(self.names, self.pvalue_adjusted, strict=True) if rejects(p, self._alpha)]
-        others = [name for name in self.names if name not in rejected]
-        rest = f", but not for {join(others)}" if others and rejected else ""
-        first = (
-            f"Calibration is rejected for {join(rejected)}{rest}."
-            if rejected
-            else f"Calibration is rejected for none of the {len(others)} models, which does not prove calibration."
-        )
-        pairs = [
+        differ = [
             f"{pair['better']} is better calibrated than {pair['b' if pair['better'] == pair['a'] else 'a']}."
             for pair in self._pairs()
             if pair["better"] is not None
         ]
+        if not differ:
+            possible = any(
+                rejects(pair.test.smallest_possible_pvalue, self._alpha) for one in self for pair in one.pairs
+            )
+            unknown = "Whether the models differ in calibration is undecidable."
+            differ = ["No difference is shown between any two models." if possible else unknown]
         level = percent(self._alpha)
         decisions = (
             f"Decisions are made at the {level} level, adjusted for the numbers of models, of pairs and of folds."
         )
-        return " ".join([first, *(pairs or ["No difference is shown between any two models."]), decisions])
+        return " ".join([self._rejections(), *differ, decisions])
+
+    def _rejections(self) -> str:
+        """Return for which models calibration is rejected."""
+        rejected = [name for name, p in zip(self.names, self.pvalue_adjusted, strict=True) if rejects(p, self._alpha)]
+        others = [name for name in self.names if name not in rejected]
+        if rejected:
+            return f"Calibration is rejected for {join(rejected)}{f', but not for {join(others)}' if others else ''}."
+        rule, n_models = CombinedPValues(len(self.comparisons)), len(self.names)
+        least = [rule.pvalue([c.models[i].test.smallest_possible_pvalue for c in self]) for i in range(n_models)]
+        smallest = float(correct_pvalues(least, self.correction, CORRECTIONS).min())
+        if not rejects(smallest, self._alpha):
+            tests = [comparison.models[0].test for comparison in self]
+            adjusted = equate_pvalue(float(self.pvalue_adjusted.min()), name="smallest adjusted p")
+            return cannot_decide(
+                smallest,
+                self._alpha,
+                numbers=f"{adjusted}, calibration of {n_models} models in {len(tests)} folds",
+                n_groups=None if tests[0].n_groups is None else max(test.n_groups or 0 for test in tests),
+                n_resamples=0 if tests[0].n_groups else tests[0].n_resamples,
+                name="adjusted p-value",
+                where=" in a fold",
+            )
+        return f"Calibration is rejected for none of the {n_models} models, which does not prove calibration."
 
     @property
     def _alpha(self) -> float:

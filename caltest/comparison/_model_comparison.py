@@ -140,7 +140,7 @@ class ModelComparison(Result):
                 worse.setdefault(pair.better, []).append(pair.a if pair.better == pair.b else pair.b)
         found = [f"{name} is better calibrated than {join(worse[name])}." for name in self.ranking if name in worse]
         open_pairs = [pair for pair in self.pairs if pair.better is None]
-        if open_pairs and not any(rejects(pair.test.smallest_pvalue, self._alpha) for pair in self.pairs):
+        if open_pairs and not any(rejects(pair.test.smallest_possible_pvalue, self._alpha) for pair in self.pairs):
             return ["Whether the models differ in calibration is undecidable."]
         undecided = [f"{pair.a} and {pair.b}" for pair in open_pairs]
         if 0 < len(undecided) <= _NAMED_PAIRS:

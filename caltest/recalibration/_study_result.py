@@ -193,9 +193,10 @@ class RecalibrationStudy(Result):
             f"{before.l2_text}."
         )
         change = {True: "smaller", False: "larger", None: "not shown to be different"}[row.better]
+        where = ", in at least one fold" if row.better is not None and len(self.held_out) > 1 else ""
         lost = (
-            f"It is {change} after recalibration (adjusted p = {show_pvalue(row.change_adjusted)}). The accuracy "
-            f"changes from {before.mean('accuracy'):.4f} to {row.mean('accuracy'):.4f}, the log score from "
+            f"It is {change} after recalibration{where} (adjusted p = {show_pvalue(row.change_adjusted)}). The "
+            f"accuracy changes from {before.mean('accuracy'):.4f} to {row.mean('accuracy'):.4f}, the log score from "
             f"{before.mean('log'):.4f} to {row.mean('log'):.4f} nats."
         )
         return " ".join([*self._warning(row, before), first, size, lost])

@@ -94,3 +94,19 @@ def test_folds_of_too_few_groups_decide_nothing():
     assert few.pvalue == 1
     assert "undecidable" in few.conclusion
     assert caltest.paired_test(y_true, *models, groups=row // 2, **options).better == "A"
+
+
+def test_folds_of_three_groups_cannot_decide():
+    """The conclusion said "rejected for none" and "No difference is shown", where no p-value could have rejected."""
+    rng = np.random.default_rng(0)
+    p = rng.random(360)
+    y_true = (rng.random(360) < p).astype(int)
+    fold = np.arange(360) % 2
+    groups = 10 * fold + (np.arange(360) // 2) % 3
+    found = caltest.compare_models({"a": p, "b": p**1.5}, y_true, folds=fold, groups=groups, n_resamples=99, rng=0)
+    assert found.conclusion.startswith(
+        "These data cannot decide: with 3 groups in a fold no adjusted p-value below 1 is possible, and the level is 5"
+    )
+    assert "Whether the models differ in calibration is undecidable." in found.conclusion
+    assert "No difference" not in found.conclusion
+    assert "rejected for none" not in found.conclusion

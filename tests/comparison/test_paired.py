@@ -170,6 +170,17 @@ def test_too_few_draws_make_no_interval():
     assert not enough.notes
 
 
+def test_too_few_draws_of_groups_are_called_draws():
+    """The caution named bootstrap samples where labels and signs of groups were drawn."""
+    y_true, a, b = two_models(100, 3, seed=1)
+    result = ct.paired_test(y_true, a, b, groups=np.arange(100) // 2, n_resamples=3, rng=0)
+    (text,) = [note.text for note in result.notes if note.code == "C205"]
+    assert text.startswith("With 3 draws no p-value can be below 0.25")
+    assert text.endswith("Take 19 draws or more.")
+    assert result.decision == "undecidable"
+    assert "undecidable" in result.conclusion
+
+
 def test_the_bootstrap_does_not_depend_on_workers_or_blocks(monkeypatch):
     y_true, a, b = two_models(300, 3, seed=2)
     seen = []
@@ -263,7 +274,8 @@ def test_too_few_groups_decide_nothing():
         group = np.arange(2000) % number
         weight = np.where(group == 0, heavy, 1.0)
         result = ct.paired_test(y_true, old, new, groups=group, sample_weight=weight, n_resamples=49, rng=0)
-        assert (result.pvalue, result.smallest_pvalue, *result.confidence_interval) == (1, 1, -np.inf, np.inf)
+        assert result.decision == "undecidable"  # it was "not rejected"
+        assert (result.pvalue, result.smallest_possible_pvalue, *result.confidence_interval) == (1, 1, -np.inf, np.inf)
         assert "undecidable at the 5 % level" in result.conclusion
         assert [note.code for note in result.notes] == ["C303"]
         assert "Fewer than 5" in result.notes[0].text

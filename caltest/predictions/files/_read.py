@@ -202,9 +202,7 @@ def from_table(
         y_true, Columns(table.name, columns, n_columns, _have_names(table, columns, values)), **matched
     )
     taken = {argument: frame[name].to_numpy() if name else None for argument, name in others.items()}
-    warned, noticed = notice(table, [chosen, *columns], others)
-    for text in warned:
-        warn_user(text)
+    noticed = _notice(table, [chosen, *columns], others)
     return PredictionFile(
         match.y_true,
         values,
@@ -217,7 +215,7 @@ def from_table(
         sample_weight=taken["sample_weight"],
         matched_by=match.by,
         reading={**table.reading, "probability columns": "given" if prob else "guessed"},
-        noticed=tuple(noticed),
+        noticed=noticed,
     )
 
 
@@ -278,6 +276,8 @@ def _from_arrays(
     if y_prob.dtype.kind == "f" and y_prob.size:  # other types are refused with the arguments of the tests
         refuse_outside(y_prob, table, (prob_key,))
     taken = {argument: arrays[name] if name else None for argument, name in others.items()}
+    aside = {name: array for name, array in arrays.items() if array.ndim == 1 and len(array) == len(y_true)}
+    noticed = _notice(Table(source.name, pd.DataFrame(aside)), [key, prob_key], others)
     n_columns = y_prob.shape[1] if y_prob.ndim == 2 else 1
     match = match_classes(y_true, Columns(source.name, (prob_key,), n_columns, named=n_columns == 1), **matched)
     return PredictionFile(
@@ -292,7 +292,16 @@ def _from_arrays(
         sample_weight=taken["sample_weight"],
         matched_by=match.by,
         reading={**source.reading, "probability columns": "given" if prob else "guessed"},
+        noticed=noticed,
     )
+
+
+def _notice(table: Table, used: Sequence[str], others: dict[str, str | None]) -> tuple[str, ...]:
+    """Warn of columns that are not used and matter for the p-value; return sentences about the others."""
+    warned, noticed = notice(table, used, others)
+    for text in warned:
+        warn_user(text)
+    return tuple(noticed)
 
 
 def _guess_key(name: str, arrays: dict[str, NDArray[Any]], known: Sequence[str], argument: str) -> str:

@@ -214,6 +214,19 @@ def test_groups_and_weights_are_columns_that_were_named(tmp_path):
     assert read_predictions(tmp_path / "a.npz", prob=["prob"], groups="site").groups.tolist() == [1, 2]
 
 
+def test_arrays_that_are_not_used_are_noticed(tmp_path):
+    """Repeated patients of an NPZ file passed without a word, where a CSV file warned."""
+    arrays = {"label": LABEL, "prob": PROB, "patient_id": np.arange(len(LABEL)) // 2, "fold": np.arange(len(LABEL)) % 2}
+    np.savez(tmp_path / "a.npz", **arrays, note=np.array([1.0]))
+    with pytest.warns(CalibrationWarning) as said:
+        found = read_predictions(tmp_path / "a.npz")
+    texts = [str(warning.message) for warning in said]
+    assert any("the column 'patient_id' has" in text for text in texts)
+    assert any("If it is the fold of a cross-validation" in text for text in texts)
+    assert found.noticed == ()
+    read_predictions(tmp_path / "a.npz", groups="patient_id", folds="fold")
+
+
 def test_an_id_that_does_not_repeat_is_no_group(tmp_path):
     path = tmp_path / "ids.csv"
     path.write_text("id,y,p\n1,0,0.25\n2,1,0.5\n")
