@@ -150,17 +150,23 @@ def watch(
         1 after an alarm, 0 at the end without one.
     """
     lines = _Lines(options)
-    shown, alarm_shown = 0, None
-    for monitor in lines.updates(_complete_lines(read, wait, lines.name)):
-        result = monitor.result()
-        if result.alarm is not None and alarm_shown is None:
-            alarm_shown = result.n_samples
-            _show(result, options, show)
-            if not options.keep_going:
-                return ALARM
-        elif result.n_samples // options.every > shown:
-            _show(result, options, show, brief=True)
-        shown = result.n_samples // options.every
+    shown, alarm_shown, printed = 0, None, 0
+    try:
+        for monitor in lines.updates(_complete_lines(read, wait, lines.name)):
+            result = monitor.result()
+            if result.alarm is not None and alarm_shown is None:
+                alarm_shown = printed = result.n_samples
+                _show(result, options, show)
+                if not options.keep_going:
+                    return ALARM
+            elif result.n_samples // options.every > shown:
+                printed = result.n_samples
+                _show(result, options, show, brief=True)
+            shown = result.n_samples // options.every
+    except KeyboardInterrupt:  # what was found until here is the last thing that is printed
+        if lines.monitor is not None and lines.monitor.n_samples > printed:
+            _show(lines.monitor.result(), options, show)
+        raise
     if lines.monitor is None:
         msg = f"{lines.name}: there are no observations in it"
         raise ValueError(msg)

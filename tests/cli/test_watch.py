@@ -67,6 +67,16 @@ def test_a_calm_file_ends_or_is_stopped(follow, drifting, run, tmp_path):
     assert str(caltest.CalibrationMonitor().update(*calm)) in out
 
 
+def test_ctrl_c_prints_what_was_found_until_then(follow, drifting):
+    """The e-value of a calm file that was watched for a year was lost."""
+    y_true, prob = (part[:250] for part in drifting)
+    code, out, _ = follow([csv_of(y_true, prob)])
+    assert code == 130
+    assert out.startswith(str(caltest.CalibrationMonitor().update(y_true, prob).result()))
+    code, out, _ = follow(["risk,died\n"])
+    assert (code, out) == (130, "")
+
+
 def test_the_report_of_an_alarm_is_not_printed_again_at_the_end(follow, drifting, run, tmp_path):
     follow([csv_of(*drifting)])
     code, out, _ = run("watch", tmp_path / "data.csv", "--once", "--keep-going")
