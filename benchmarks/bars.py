@@ -1,7 +1,7 @@
 """How often bars of reliability curves with weights and groups, and bands of smooth ones, contain what they should.
 
 ``python -m benchmarks.bars`` writes docs/data/bars.csv and the tables of docs/dependent-observations.md and
-docs/where-miscalibrated.md.
+docs/where-miscalibrated.md; ``python benchmarks/validity.py --page`` makes a part of docs/validity.md from the data.
 """
 
 import argparse
@@ -138,6 +138,31 @@ def tables(frame):
     head = ("predictions, observations", "left the band of 90 %", "confidence, points", "confidence, densest point")
     found["smooth"] = f"{table(head, rows)}\n{int(own['data sets'].min())} data sets in each row.\n"
     return found
+
+
+SECTION = """
+## Bars with groups or weights
+
+`reliability_curve` with `groups=` or `sample_weight=`: the smallest and the mean coverage, in percent, of bars of
+{level:g} % of one cell (bin) of equal predictions, over event rates of {rates} and over the
+sizes or correlations that are named; {sets} data sets each. Where events are rare and strongly correlated, few groups have one: see the tables of
+[dependent-observations.md](dependent-observations.md). Data: [bars.csv](data/bars.csv), made by
+`python -m benchmarks.bars`.
+
+{table}"""
+
+
+def section(frame):
+    """Return the part of docs/validity.md that the data make."""
+    rows = []
+    for (kind, design), part in frame[frame["kind"] != "smooth"].groupby(["kind", "design"], sort=False):
+        of = ", ".join(f"{value:g}" for value in sorted(part["parameter"].unique()))
+        coverage = (part[name].agg(["min", "mean"]) for name in ("confidence", "consistency"))
+        what = f"correlation {of}" if kind == "groups" else f"{of} observations"
+        rows.append((f"{design}; {what}", *(_percent(value) for found in coverage for value in found)))
+    head = ("data", "confidence, smallest", "mean", "consistency, smallest", "mean")
+    rates = ", ".join(f"{100 * rate:g} %" for rate in RATES)
+    return SECTION.format(level=100 * LEVEL, rates=rates, sets=int(frame["data sets"].min()), table=table(head, rows))
 
 
 def with_table(text, name, content):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
-from benchmarks import coverage, groups_intervals
+from benchmarks import bars, coverage, groups_comparisons, groups_intervals
 from benchmarks.markdown import table
 
 ERROR = 0.001
@@ -15,8 +15,12 @@ ERROR = 0.001
 LEVELS = (0.01, 0.05, 0.1)
 COLUMNS = {level: f"rejected_{100 * level:.0f}pct" for level in LEVELS}
 VALID = ("Monte Carlo", "exact distribution", "finite-sample bound")
-DATA = ("validity.csv", "coverage.csv", "data/groups.csv", "data/folds.csv", "data/groups-intervals.csv")
-"""What the page is made from: rejection rates, coverage of intervals, groups, folds, intervals with groups."""
+DATA = (
+    "validity.csv",
+    "coverage.csv",
+    *(f"data/{name}.csv" for name in ("groups", "folds", "groups-intervals", "groups-comparisons", "bars")),
+)
+"""What the page is made from: rejection rates, coverage, groups, folds; intervals, comparisons and bars with groups."""
 
 
 HEAD = """# How often are calibrated models rejected?
@@ -82,8 +86,10 @@ def exceeding(frame: pd.DataFrame, error: float = ERROR) -> pd.DataFrame:
     return pd.DataFrame({level: frame[COLUMNS[level]] > bounds[level] for level in LEVELS}, index=frame.index)
 
 
-def page(rejections: str, coverages: str, groups: str, folds: str, intervals: str) -> str:
-    """Return the page that the data make."""
+def page(*texts: str) -> str:
+    """Return the page that the data make, in the order of `DATA`."""
+    rejections, coverages, groups, folds, *grouped = texts
+    intervals, comparisons, reliability = grouped
     frame, facts = read(rejections)
     frame["above"] = exceeding(frame).to_numpy().tolist()
     valid = frame[frame["null"].isin(VALID)]
@@ -103,6 +109,8 @@ def page(rejections: str, coverages: str, groups: str, folds: str, intervals: st
         coverage.section(read(coverages)[0]),
         _dependent(pd.read_csv(io.StringIO(groups), comment="#"), pd.read_csv(io.StringIO(folds), comment="#")),
         groups_intervals.section(pd.read_csv(io.StringIO(intervals), dtype={"base": str})),
+        groups_comparisons.section(pd.read_csv(io.StringIO(comparisons))),
+        bars.section(pd.read_csv(io.StringIO(reliability))),
     ]
     return "\n".join(parts)
 

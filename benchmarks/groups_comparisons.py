@@ -1,7 +1,7 @@
 """How often intervals of `paired_test` and `unpaired_test` with groups or weights miss the true difference.
 
-``python -m benchmarks.groups_comparisons`` writes docs/data/groups-comparisons.csv and a table of
-docs/comparing-models.md.
+``python -m benchmarks.groups_comparisons`` writes docs/data/groups-comparisons.csv, from which
+``python benchmarks/validity.py --page`` makes a part of docs/validity.md.
 """
 
 import argparse
@@ -280,13 +280,26 @@ def too_often(row):
     return row["missed"] * n > binom.ppf(0.999, n, LEVEL)
 
 
-BEGIN, END = "<!-- made by benchmarks/groups_comparisons.py -->\n", "<!-- end -->\n"
+SECTION = """
+## Comparisons with groups or weights
+
+`paired_test` and `unpaired_test` with `groups=` or `sample_weight=`: percentages of {sets} data sets whose 95 %
+interval misses the true difference (nominal 5 %), those above and below it, and those where equality is rejected at
+the 5 % level, which is the power where the two errors differ. {found} of {number} intervals miss more often than
+chance explains in one of a thousand cells ({limit:.1f} %). Columns name the groups, the two models' deviations from
+the truth, and the latent correlation of the labels of a group. "Within" are predictions that vary within groups;
+otherwise a group has one prediction. "Opposite" are two models with a constant deviation, "crossed" has deviations of
+opposite sign on the two sides of 0.5, "noisy" adds noise to the second model, "rare" has events of 4 to 6 %, "few
+cells" two true probabilities, and more classes have one class each whose logit is shifted. Labels of more than two
+classes are copies of a common label of the group, which is not how the test simulates them. Data:
+[groups-comparisons.csv](data/groups-comparisons.csv), made by `python -m benchmarks.groups_comparisons`; how the
+tests work: [comparing-models.md](comparing-models.md#with-groups-or-weights).
+
+{table}"""
 
 
-def with_table(text, frame):
-    """Return the text of the page with its table made from the data."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def section(frame):
+    """Return the part of docs/validity.md that the data make."""
     rows = [
         (
             row["design"],
@@ -295,33 +308,36 @@ def with_table(text, frame):
         )
         for _, row in frame.iterrows()
     ]
-    head = ("data", "correlation", "missed", "interval above", "interval below", "rejected")
-    return f"{before}{begin}\n{table(head, rows)}\n{end}{after}"
+    sets = int(frame["data sets"].min())
+    return SECTION.format(
+        sets=sets,
+        found=sum(too_often(row) for _, row in frame.iterrows()),
+        number=len(frame),
+        limit=100 * binom.ppf(0.999, sets, LEVEL) / sets,
+        table=table(("data", "correlation", "missed", "interval above", "interval below", "rejected"), rows),
+    )
 
 
 def main():
-    """Measure, and write data and table."""
+    """Measure, and write data."""
     parser = argparse.ArgumentParser(description="Comparisons of grouped and weighted observations.")
     parser.add_argument("--data-sets", type=int, default=400, help="data sets per design (default: %(default)s)")
     parser.add_argument("--parts", nargs="+", default=list(DESIGNS), choices=list(DESIGNS), help="which designs")
     parser.add_argument("--missing", action="store_true", help="measure only designs that the data lack")
     parser.add_argument("--workers", type=int, default=-1, help="processes (default: all processors)")
-    parser.add_argument("--page", action="store_true", help="measure nothing: write the table from the data")
-    parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder of data and page")
+    parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder of the page")
     options = parser.parse_args()
-    data, page = options.docs / "data" / "groups-comparisons.csv", options.docs / "comparing-models.md"
-    if not options.page:
-        known = pd.read_csv(data) if data.exists() else pd.DataFrame({"design": []})
-        left_out = set(known["design"]) if options.missing else set()
-        tasks = (
-            joblib.delayed(measure)(part, design, options.data_sets, [SEED, list(DESIGNS).index(part), number])
-            for part in options.parts
-            for number, design in enumerate(DESIGNS[part])
-            if design.name not in left_out
-        )
-        measured = pd.DataFrame(joblib.Parallel(n_jobs=options.workers, verbose=10)(tasks))
-        in_order([known[~known["design"].isin(measured["design"])], measured]).to_csv(data, index=False)
-    page.write_text(with_table(page.read_text(), pd.read_csv(data)))
+    data = options.docs / "data" / "groups-comparisons.csv"
+    known = pd.read_csv(data) if data.exists() else pd.DataFrame({"design": []})
+    left_out = set(known["design"]) if options.missing else set()
+    tasks = (
+        joblib.delayed(measure)(part, design, options.data_sets, [SEED, list(DESIGNS).index(part), number])
+        for part in options.parts
+        for number, design in enumerate(DESIGNS[part])
+        if design.name not in left_out
+    )
+    measured = pd.DataFrame(joblib.Parallel(n_jobs=options.workers, verbose=10)(tasks))
+    in_order([known[~known["design"].isin(measured["design"])], measured]).to_csv(data, index=False)
 
 
 def in_order(frames):

@@ -146,9 +146,7 @@ half of the probability of the first one goes to the second one), and the same m
 
 {found} of {number} rates are above the limit that chance exceeds in one of a thousand cells ({limits}). Fewer than five
 groups have no interval. Data: [groups-intervals.csv](data/groups-intervals.csv), made by
-`python -m benchmarks.groups_intervals`. The same for differences of two models:
-[comparing-models.md](comparing-models.md#with-groups-or-weights); for bars:
-[dependent-observations.md](dependent-observations.md).
+`python -m benchmarks.groups_intervals`.
 
 {table}"""
 

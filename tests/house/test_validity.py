@@ -1,7 +1,7 @@
 """The certificate: its page is made from its data, nothing is missing, and cells on new data agree with it."""
 
 import re
-from dataclasses import replace
+from dataclasses import astuple, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom
 
 import caltest
-from benchmarks import certificate, certificate_page, coverage
+from benchmarks import certificate, certificate_page, coverage, groups_intervals
 from caltest.results._naming import describe
 from caltest.simulation import DirichletModel, size_study
 from tests.reference.examples import LENSES, STATISTICS
@@ -101,6 +101,17 @@ def test_limits_are_shared_by_the_valid_tests():
     assert found[0.01].all()
 
 
+def test_intervals_with_groups_are_wrong_no_more_often_than_chance_explains():
+    frame = pd.read_csv(DOCS / "data" / "groups-intervals.csv", dtype={"base": str})
+    for name, most in groups_intervals.NOMINAL.items():
+        assert frame[frame[name] > groups_intervals.limit(most, 400)].to_dict("records") == []
+    designs = {tuple(map(str, astuple(design))) for design in groups_intervals.designs()}
+    columns = [field.name for field in fields(groups_intervals.Design)]
+    assert {tuple(str(row[name]) for name in columns) for row in frame.to_dict("records")} == designs
+    assert frame["sets"].min() >= 400
+    assert len(groups_intervals.wrong(groups_intervals.designs()[0], 0)) == len(groups_intervals.NOMINAL)
+
+
 def test_slow_tests_have_fewer_data_sets():
     entry = certificate.Entry("a", caltest.ECE(), "Monte Carlo", 100, 500)
     assert [entry.n_replicates(n, 1000) for n in certificate.SIZES] == [1000, 1000, 100, 0, 0]
@@ -132,10 +143,17 @@ def test_the_page_names_what_fails_and_what_is_left_out():
     folds += (
         'level,tree,200,5,"ECE, pooled",0.1,100\nlevel,tree,200,10,"ECE, pooled",0.3,100\npower,tree,200,5,x,0.9,50\n'
     )
+    grouped = [(DOCS / name).read_text() for name in certificate_page.DATA[4:]]
     page = certificate_page.page(
-        facts + pd.DataFrame(rows).to_csv(index=False), facts + pd.DataFrame(covered).to_csv(index=False), groups, folds
+        facts + pd.DataFrame(rows).to_csv(index=False),
+        facts + pd.DataFrame(covered).to_csv(index=False),
+        groups,
+        folds,
+        *grouped,
     )
     assert "| rare, 20 groups of 100 | 0.30 | 18.0 | 18.0 | ECE |" in page
+    assert "## Comparisons with groups or weights" in page
+    assert "## Bars with groups or weights" in page
     assert "| ECE, pooled | 10.0 | 20.0 | 30.0 |" in page
     assert "| sharp, n = 200 (1,000) | 94.0 (0.0 / 6.0) | **90.0** (8.0 / 2.0) |" in page
     assert "`python benchmarks/validity.py --out DIR --shares 1 0.5`" in page
