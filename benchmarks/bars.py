@@ -143,11 +143,11 @@ def tables(frame):
 SECTION = """
 ## Bars with groups or weights
 
-`reliability_curve` with `groups=` or `sample_weight=`: the smallest and the mean coverage, in percent, of bars of
-{level:g} % of one cell (bin) of equal predictions, over event rates of {rates} and over the
-sizes or correlations that are named; {sets} data sets each. Where events are rare and strongly correlated, few groups have one: see the tables of
-[dependent-observations.md](dependent-observations.md). Data: [bars.csv](data/bars.csv), made by
-`python -m benchmarks.bars`.
+`reliability_curve` with `groups=` or `sample_weight=`: the smallest and the mean coverage, in percent, of bars
+of {level:g} % of one cell (bin) of equal predictions, over event rates of {rates} and over the sizes or
+correlations that are named; {sets} data sets each. Where events are rare and strongly correlated, few groups
+have one: see the tables of [dependent-observations.md](dependent-observations.md). Data:
+[bars.csv](data/bars.csv), made by `python -m benchmarks.bars`.
 
 {table}"""
 
