@@ -61,11 +61,6 @@ class ComparedModel(Result):
         return self.test.components[0]
 
     @property
-    def excess(self) -> float:
-        """Plain estimate minus noise floor; it does not estimate the miscalibration."""
-        return self.plain.statistic - self.plain.noise_floor
-
-    @property
     def numbers(self) -> dict[str, Any]:
         """Scores with their parts, plain estimate, noise floor, l2 error with its interval, and p-values, by name."""
         size = self.miscalibration
@@ -78,7 +73,6 @@ class ComparedModel(Result):
             **{f"log_{part}": getattr(self.log, part) for part in parts},
             "estimate": self.plain.statistic,
             "noise_floor": self.plain.noise_floor,
-            "excess": self.excess,
             "squared_l2": size.estimate,
             "squared_l2_low": size.confidence_interval.low,
             "squared_l2_high": size.confidence_interval.high,

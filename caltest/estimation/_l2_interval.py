@@ -26,7 +26,7 @@ from caltest.results._naming import describe
 from caltest.results._test_result import percent
 from caltest.statistics._segments import FEWEST_GROUPS, cells_of_groups
 from caltest.statistics._squared_l2_distribution import SquaredL2Distribution
-from caltest.statistics._squared_l2_inversion import SquaredL2Inversion
+from caltest.statistics._squared_l2_inversion import CERTIFYING_GROUPS, SquaredL2Inversion
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -365,6 +365,10 @@ _SPARSE, _SPARSE_SHARE = 10, 0.05  # cells of fewer observations are sparse; a l
 _ROUNDING = 1e-9  # of an effective number of observations
 _FEWEST_SAMPLES = 200  # of the simulations of coverage
 _UNUSUALLY_LOW = 0.01
+_CERTIFY = (
+    f" To show that the error is small with fewer than {CERTIFYING_GROUPS} groups, take equivalence_test, which allows "
+    "that all labels of a group are equal."
+)
 _MANY_GROUPS = 50  # of a simulation with rare groups that are very different (docs/validity.md)
 
 
@@ -467,7 +471,8 @@ def _notes_of_groups(sample: Sample, distribution: SquaredL2Inversion) -> tuple[
             sample.group is not None and FEWEST_GROUPS <= worth < _MANY_GROUPS,
             "C303",
             f"{known} The interval assumes that groups differ smoothly: with fewer than {_MANY_GROUPS} it cannot "
-            "detect rare groups that are very different and were not observed.",
+            f"detect rare groups that are very different and were not observed."
+            f"{_CERTIFY if worth < CERTIFYING_GROUPS else ''}",
         ),
     ]
     return tuple(Note(code, text) for holds, code, text in found if holds)

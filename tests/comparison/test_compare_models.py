@@ -31,7 +31,6 @@ def test_models_have_the_numbers_of_the_single_functions(digits):
         assert model.test.pvalue == test.pvalue
         assert model.plain.statistic == ct.calibration_error(Y_TRUE, prob)
         assert model.plain.noise_floor == test.components[0].noise_floor
-        assert model.excess == model.plain.statistic - model.plain.noise_floor
         assert model.accuracy == ct.estimation.accuracy(Y_TRUE, prob)
         for score, found in (("brier", model.brier), ("log", model.log)):
             expected = ct.score_decomposition(Y_TRUE, prob, lens=ct.Confidence(), score=score)

@@ -427,3 +427,15 @@ def test_a_cell_of_a_single_group_may_have_any_error():
     labels = np.append(np.ones(21, int), rng.random(500) < 0.8)
     alone = ct.l2_interval(labels, np.repeat([0.2, 0.8], [21, 500]), sample_weight=weight, partition=ct.EqualWidth(2))
     assert alone.confidence_interval.high > 1000 / 1500
+
+
+@pytest.mark.parametrize(("n_groups", "codes"), [(4, ["C303"]), (15, ["C303"]), (30, ["C303"]), (60, [])])
+def test_few_groups_are_noted(n_groups, codes):
+    rng = np.random.default_rng(5)
+    prob = rng.random(600)
+    y_true = (rng.random(600) < prob).astype(int)
+    interval = ct.l2_interval(y_true, prob, groups=np.arange(600) % n_groups)
+    texts = [note.text for note in interval.notes if note.code == "C303"]
+    assert [note.code for note in interval.notes if note.code == "C303"] == codes
+    assert any("take equivalence_test" in text for text in texts) == (n_groups == 15)
+    assert any("there is no interval" in text for text in texts) == (n_groups == 4)
