@@ -381,10 +381,11 @@ def test_coverage_of_the_interval(shift):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.0, 0.2, 0.6])
-@pytest.mark.parametrize("sizes", [(50,) * 20, tuple(range(5, 100, 5)), (5,) * 200])
+@pytest.mark.parametrize("sizes", [(20,) * 20, tuple(range(2, 40, 2)), (5,) * 60])
 def test_coverage_with_groups(sizes, shift):
-    found = misses_of_groups(150, sizes, correlation=0.1, weighted=False, shift=shift, seed=1)
-    assert max(found) <= stats.binom.ppf(1 - 1e-4, 150, 0.065)  # 20 groups of unequal size: .065 (docs/how-much.md)
+    """docs/validity.md has 400 data sets of many more designs."""
+    found = misses_of_groups(60, sizes, correlation=0.1, weighted=False, shift=shift, seed=1)
+    assert max(found) <= stats.binom.ppf(1 - 1e-4, 60, 0.05)
 
 
 def test_labels_that_follow_the_predictions_have_an_error_of_0_within_the_interval():
