@@ -181,11 +181,13 @@ def shocked_sums(layout, shock, noise, bound, correlation, prob, weight, square,
             for r in range(n_draws):
                 change = 0.0
                 length = 0.0
+                terms = second_predicted[b]
                 for k in range(n_columns):
                     change += whole[b, k, r] * first[b, k, r]
                     length += whole[b, k, r] * whole[b, k, r]
+                    terms += first[b, k, r] + first_predicted[b, k]
                 own[r] += keep[b] * max(second[b, r] - 2.0 * change + length * square[b], 0.0)
-                largest[r] += keep[b] * (second[b, r] + length * square[b])
+                largest[r] += keep[b] * (terms + length * square[b])
         for r in range(n_draws):  # equal residuals differ by rounding alone
             inflation[c, r] = inflation[c, r] / own[r] if own[r] > ROUNDING * largest[r] else 0.0
 

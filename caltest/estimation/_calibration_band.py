@@ -20,6 +20,7 @@ from caltest.resampling._distributions import TIE_TOLERANCE, alpha_of
 from caltest.resampling._draws import OutcomeDraws
 from caltest.resampling._pvalues import rank_pvalues
 from caltest.results import Note, Result
+from caltest.results._decision import rejects
 from caltest.results._description import Description, counted
 from caltest.results._note import PAGE
 from caltest.results._progress import Progress, reporting
@@ -298,6 +299,8 @@ def calibration_band(
     critical = np.sort(null)[rank] if rank >= 0 else -math.inf
     # Not 0: where every draw has the tail 1, any smaller one is rejected.
     test_lower, test_upper = groups.band(groups.lengths, min(critical * (1 + TIE_TOLERANCE), -TIE_TOLERANCE))
+    if not rejects(pvalues[0], alpha_of(level)):  # then only the rounding of an end near 0 or 1 excludes a score
+        test_lower, test_upper = np.minimum(test_lower, groups.score), np.maximum(test_upper, groups.score)
     return CalibrationBand(
         score=groups.score,
         count=groups.count,

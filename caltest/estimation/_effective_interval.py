@@ -86,11 +86,14 @@ class EffectiveCounts:
 
     @classmethod
     def of_first(
-        cls, event: NDArray[np.bool_], weight: Array, group: NDArray[np.int64] | None, last: NDArray[np.int64]
+        cls, event: Array, weight: Array, group: NDArray[np.int64] | None, last: NDArray[np.int64]
     ) -> EffectiveCounts:
-        """Return those of the first observations, up to the positions ``last (n_cells,)``; weights are positive."""
+        """Return those of the first observations, up to the positions ``last (n_cells,)``; weights are positive.
+
+        ``event (n,)`` is 1 or 0, or what share of an observation counts as an event.
+        """
         weight = weight / weight.mean()
-        parts = np.stack([weight * event, weight * ~event])
+        parts = np.stack([weight * event, weight * (1 - event)])
         events, others = np.cumsum(parts, axis=1)[:, last]
         squares = np.cumsum(np.square(weight))[last]
         terms = None
@@ -140,7 +143,7 @@ class EffectiveCounts:
 
 
 def running_intervals(
-    event: NDArray[np.bool_], weight: Array, group: NDArray[np.int64] | None, last: NDArray[np.int64], level: float
+    event: Array, weight: Array, group: NDArray[np.int64] | None, last: NDArray[np.int64], level: float
 ) -> tuple[Array, Array]:
     """Return confidence intervals for the frequency of an event among the first observations."""
     return EffectiveCounts.of_first(event, weight, group, last).intervals(level)

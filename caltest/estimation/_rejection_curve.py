@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.estimation._effective_interval import running_intervals
+from caltest.estimation._effective_interval import frequency_intervals, running_intervals
+from caltest.estimation._observation_scores import accuracy_of
 from caltest.estimation._uncertainty import MOST, WORDS, uncertainty_of, validate_uncertainty
 from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._models import by_name, validate_models
@@ -43,7 +44,8 @@ class RejectionCurve(Result):
     n_kept : array of shape (n_points,)
         Number of the predictions that are kept.
     error : array of shape (n_points,)
-        Share of wrong top classes among the predictions that are kept, with sample weights of their weight.
+        Share of wrong top classes among the predictions that are kept, with sample weights of their weight: 1 minus
+        their accuracy.
     error_low, error_high : arrays of shape (n_points,)
         Confidence interval of this error rate, at each threshold alone: exact (Clopper-Pearson), with sample weights or
         groups from the effective number of observations.
@@ -176,13 +178,14 @@ def rejection_curve(
 
     With the uncertainty :math:`u_i` of each prediction and a threshold t,
 
-    .. math:: \mathrm{err}(t) = \frac{\sum_{i : u_i \le t} 1\{\hat y_i \ne y_i\}}{\#\{i : u_i \le t\}}, \qquad
-              \hat y_i = \arg\max_k p_{ik}
+    .. math:: \mathrm{err}(t) = \frac{\sum_{i : u_i \le t} (1 - a_i)}{\#\{i : u_i \le t\}}
 
-    where u is the normalised entropy :math:`-\sum_k p_{ik} \log p_{ik} / \log K`, or :math:`1 - \max_k p_{ik}` (Laves
-    et al. 2020, figures 2 and 9). Its target is the error rate of new predictions with an uncertainty up to t. A useful
-    uncertainty makes it fall as more is rejected. A calibrated model also predicts it: the average of :math:`1 - \max_k
-    p_{ik}` over those that are kept is ``predicted_error``. For two classes both measures have the same order.
+    where :math:`a_i` is 1 if the most probable class is the right one, 1 / m if it is one of m tied ones, otherwise 0
+    (`caltest.estimation.accuracy`), and u is the normalised entropy :math:`-\sum_k p_{ik} \log p_{ik} / \log K`, or
+    :math:`1 - \max_k p_{ik}` (Laves et al. 2020, figures 2 and 9). Its target is the error rate of new predictions with
+    an uncertainty up to t. A useful uncertainty makes it fall as more is rejected. A calibrated model also predicts it:
+    the average of :math:`1 - \max_k p_{ik}` over those that are kept is ``predicted_error``. For two classes both
+    measures have the same order.
 
     Thresholds are predicted uncertainties, so that equal ones are kept or rejected together; there is one for about
     each of ``n_points`` equal shares. The area under the curve (Geifman and El-Yaniv 2017) is the average of the error
@@ -259,7 +262,7 @@ def rejection_curve(
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _PARTS}
     area = {}
     for model, prob in zip(named, probs, strict=True):
-        wrong = prob.argmax(axis=1) != outcome
+        wrong = 1 - accuracy_of(prob, outcome)
         doubt = 1.0 - prob.max(axis=1).astype(np.float64)
         for measure in measures:
             curve = _curve(uncertainty_of(prob, measure), wrong, doubt, points, level, weight=weight, group=group)
@@ -282,7 +285,7 @@ _PARTS = tuple(name for name in _COLUMNS if name != "accuracy")
 
 def _curve(
     uncertainty: NDArray[np.float64],
-    wrong: NDArray[np.bool_],
+    wrong: NDArray[np.float64],
     doubt: NDArray[np.float64],
     n_points: int,
     level: float,
@@ -298,7 +301,7 @@ def _curve(
     wanted = np.arange(1, n_points + 1) / n_points * kept[-1] * (1 - _ROUNDING)
     shown = ends[np.unique(np.searchsorted(kept[ends], wanted))]
     if weight is None and group is None:
-        low, high = clopper_pearson(errors[shown].astype(np.int64), shown + 1, level)
+        low, high = frequency_intervals(errors[shown], kept[shown] - errors[shown], kept[shown], level)
     else:
         unit = None if group is None else np.unique(group[order], return_inverse=True)[1]
         low, high = running_intervals(wrong, own, unit, shown, level)
@@ -330,15 +333,3 @@ def _integral(at: NDArray[np.float64], count: NDArray[np.float64]) -> float:
     slope = np.diff(count) / step
     ratio = np.append(0.0, np.log(at[2:] / at[1:-1]))  # E is 0 at 0, so that its first piece is slope * t
     return float(np.sum(slope * step + (count[:-1] - slope * at[:-1]) * ratio))
-
-
-def clopper_pearson(
-    events: NDArray[Any], count: NDArray[Any], level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return exact confidence intervals of binomial probabilities."""
-    from scipy.special import betaincinv
-
-    alpha, rest = (1 - level) / 2, count - events
-    low = np.where(events > 0, betaincinv(np.maximum(events, 1), rest + 1, alpha), 0.0)
-    high = np.where(rest > 0, betaincinv(events + 1, np.maximum(rest, 1), 1 - alpha), 1.0)
-    return low, high

@@ -203,7 +203,8 @@ class ResidualSums:
     inflation : float
         Variance of the centred sums of groups over that of independent observations; 0 if residuals do not vary.
     varies : bool
-        Whether labels vary in some cell. If they do not, nothing is seen of how they depend on each other.
+        Whether labels of the same most probable outcome vary in some cell. If they do not, nothing is seen of how they
+        depend on each other.
     sums, centred : arrays of shape (n_segments, n_columns)
         Sums of the residuals of segments, and those minus the means of their cells, corrected for their shares.
     """
@@ -229,9 +230,10 @@ class ResidualSums:
         between = float(np.square(np.add.reduceat(centred, segments.group_start[:-1], axis=0)).sum())
         own = np.square(weighted).sum(axis=1)
         independent = float(segments.keep @ np.bincount(segments.cell, own, len(segments.count)))
-        some = np.empty_like(segments.outcome, shape=len(segments.count))
-        some[segments.cell] = segments.outcome  # the label of one observation of each cell
-        varies = bool(np.any(segments.outcome != some[segments.cell]))
+        like = segments.cell * segments.prob.shape[1] + segments.prob.argmax(axis=1)
+        some = np.empty_like(segments.outcome, shape=len(segments.count) * segments.prob.shape[1])
+        some[like] = segments.outcome  # the label of one observation of a cell with this most probable outcome
+        varies = bool(np.any(segments.outcome != some[like]))
         return cls(value, between / independent if independent > 0 else 0.0, varies, sums, centred)
 
     def third_moment(self, segments: Segments) -> float:

@@ -115,6 +115,16 @@ def test_the_smallest_level_that_excludes_the_diagonal_is_the_pvalue():
                 assert band.contains_diagonal == contains, (seed, found)
 
 
+@pytest.mark.parametrize("event", [0, 1])
+def test_a_rare_event_that_did_not_happen_is_no_rejection(event):
+    """As few events as in every draw: the ends of the band are the scores, up to rounding."""
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 5) * 20:
+        score = np.abs(event - rng.beta(0.5, 5000, n))
+        band = ct.calibration_band([event] * n, score, n_resamples=19, rng=0)
+        assert band.contains_diagonal == (band.pvalue > 0.05), score
+
+
 @pytest.mark.parametrize("n_sets", [100, pytest.param(1500, marks=pytest.mark.slow)])
 def test_level(n_sets):
     """The p-values of calibrated sets are uniform on their grid, but for ties."""

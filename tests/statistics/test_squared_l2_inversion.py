@@ -217,6 +217,37 @@ def test_labels_that_do_not_vary_show_nothing_of_their_dependence():
     assert ct.l2_interval(y_true[:50], np.full(50, 0.0625), groups=group[:50]).confidence_interval.low == 0
 
 
+def certain(seed, n_classes, miss=0.0):
+    """60 labels in 12 groups, predicted with certainty, all right."""
+    rng = np.random.default_rng(seed)
+    y_true = rng.integers(n_classes, size=60)
+    prob = np.eye(n_classes)[y_true] * (1 - miss) + miss / n_classes
+    return y_true, prob, {"groups": rng.integers(0, 12, 60)}, rng.exponential(size=60)
+
+
+@pytest.mark.parametrize("seed", [1, 13])
+def test_several_classes_predicted_with_certainty_show_nothing_of_their_dependence(seed):
+    """Whether or not cells hold one class each: the upper limit is that of 12 groups of equal labels."""
+    y_true, prob, design, weight = certain(seed, 4)
+    sample = make_sample(y_true, prob, **design)
+    for n_cells in (1, 2, 8):
+        found = l2_distribution(sample, ct.VarianceTree(max_cells=n_cells))[0]
+        assert found.any_shock
+        assert found.upper_end(0.05) > 0.04
+    assert ct.l2_interval(y_true, prob, sample_weight=weight, **design).confidence_interval.high > 0.04
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("miss", [0.0, 1e-9])
+def test_certain_predictions_with_weights_and_groups_have_an_interval(n_classes, miss):
+    """Residuals of simulated labels are 0, their sums of squares only by rounding, above or below 0."""
+    for seed in range(8):
+        y_true, prob, design, weight = certain(seed, n_classes, miss)
+        ends = ct.l2_interval(y_true, prob, sample_weight=weight, **design).confidence_interval
+        assert ends.low == 0
+        assert 0.03 < ends.high < 0.3
+
+
 def test_labels_all_wrong_are_seen_with_groups():
     """The lower end was 0 or .38 for events that always happen and are predicted with .01 or .001."""
     group = np.arange(300) // 5
