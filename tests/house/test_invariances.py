@@ -261,6 +261,7 @@ WHOLE_NUMBERS = {
 
 SLOW = {
     "caltest.calibration_report",
+    "caltest.calibration_table",
     "caltest.calibration_table of three classes",
     "caltest.calibration_test of three classes",
     "caltest.calibration_test with an exact distribution",
@@ -271,6 +272,7 @@ SLOW = {
     "caltest.l2_interval of three classes",
     "caltest.page.write_page",
     "caltest.recalibration_study",
+    "caltest.subgroup_tests",
 }
 
 

@@ -139,7 +139,7 @@ def test_many_data_sets_agree_with_the_statistics_on_the_same_draws():
     statistics = {repr(s): s for s in (*OF_EVENT, GCE(), SCE(4))}
     estimates = Estimates(caltest.Canonical(), statistics)
     for beta in ((0, -2), (0, 0), (1, 1), (0, -300)):
-        for n_samples in (1, 2, 70, 9000):
+        for n_samples in (1, 2, 70, 9000) if beta == (1, 1) else (1, 2, 70):
             (drawn,) = draw_data_sets(GaussianMixture1D(*beta), n_samples, 1, "a", range(3))
             found = estimates.of_many(drawn.y_true, drawn.y_prob)
             for one in drawn.one_by_one():
