@@ -268,6 +268,7 @@ SLOW = {
     "caltest.calibration_test with folds",
     "caltest.compare_models",
     "caltest.compare_models with folds",
+    "caltest.equivalence_test",
     "caltest.gce_table",
     "caltest.l2_interval of three classes",
     "caltest.page.write_page",

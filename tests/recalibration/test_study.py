@@ -137,20 +137,20 @@ def test_answers_do_not_depend_on_names_workers_or_frames(problem):
 
 
 def test_groups_and_weights(problem):
-    y_true, prob = problem
-    patient = np.arange(900) // 3
-    weight = np.where(np.arange(900) % 2, 1.0, 2.0)
+    y_true, prob = (part[:300] for part in problem)
+    patient = np.arange(300) // 3
+    weight = np.where(np.arange(300) % 2, 1.0, 2.0)
     found = caltest.recalibration_study(
         {"net": prob}, [TemperatureScaling()], y_true, folds=3, groups=patient, sample_weight=weight, **FAST
     )
     for rows in found.held_out:
         assert len(set(patient[rows])) * 3 == len(rows)
-    assert found.rows[0].folds[0].tests[0].n_groups == 100
+    assert found.rows[0].folds[0].tests[0].n_groups in {33, 34}
     wanted = TemperatureScaling().fit(np.delete(prob, found.held_out[0], 0), np.delete(y_true, found.held_out[0]),
                                       np.delete(weight, found.held_out[0]))  # fmt: skip
     assert found.rows[1].maps[0].temperature_ == wanted.temperature_
     with pytest.raises(ValueError, match="`groups` must each lie in one fold"):
-        caltest.recalibration_study({"net": prob}, METHODS, y_true, folds=np.arange(900) % 3, groups=patient, **FAST)
+        caltest.recalibration_study({"net": prob}, METHODS, y_true, folds=np.arange(300) % 3, groups=patient, **FAST)
 
 
 def test_methods_that_refuse_are_left_out_with_a_note():

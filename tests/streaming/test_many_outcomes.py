@@ -166,7 +166,9 @@ def test_pvalues_agree_with_those_in_memory(kind):
         assert abs(found.noise_floor - expected.noise_floor) < 4 * spread, statistic
 
 
-@pytest.mark.parametrize("kind", ["vague", "sharp", "rare", "ties"])
+@pytest.mark.parametrize(
+    "kind", ["ties", *(pytest.param(k, marks=pytest.mark.slow) for k in ("vague", "sharp", "rare"))]
+)
 def test_level(kind):
     """With 19 draws p-values are multiples of 1 / 20, and at most 1 / 20 in one of 20 data sets."""
     n_sets, n = 1000, 60

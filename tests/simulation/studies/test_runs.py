@@ -51,10 +51,12 @@ def test_parts_come_back_in_order(whole):
     assert whole["value"].nunique() == 6
 
 
-def test_the_backend_changes_nothing(whole):
-    for backend, workers in (("threading", 3), ("loky", 2), ("sequential", 1)):
-        with joblib.parallel_config(backend=backend, n_jobs=workers):
-            assert run_study("test", parts, out=None, rng=5, **QUIET).equals(whole), backend
+@pytest.mark.parametrize(
+    ("backend", "workers"), [("threading", 3), pytest.param("loky", 2, marks=pytest.mark.slow), ("sequential", 1)]
+)
+def test_the_backend_changes_nothing(whole, backend, workers):
+    with joblib.parallel_config(backend=backend, n_jobs=workers):
+        assert run_study("test", parts, out=None, rng=5, **QUIET).equals(whole)
 
 
 def test_workers_change_nothing(whole):
