@@ -25,6 +25,7 @@ from caltest.predictions._parts import sums_in_parts
 from caltest.predictions._sample import Sample
 from caltest.statistics._segments import LARGEST_SHARE
 from caltest.statistics._squared_l2_distribution import greatest_l2
+from caltest.statistics._surprises import rare_outcomes
 
 FEW_SURPRISES = 10
 """With fewer observations that have a rare outcome of their cell, their sample variance is unreliable."""
@@ -55,7 +56,7 @@ class GroupedPairTerms:
     is_grouped : bool
         Whether observations of a group may depend on each other; False for weighted observations.
     minority : int
-        Number of observations whose outcome is not the most frequent one of their cell, in cells that are known.
+        Number of labels that show that labels vary (`rare_outcomes`), in cells that are known.
     """
 
     row_group: NDArray[np.int64]
@@ -108,7 +109,7 @@ class GroupedPairTerms:
             expected,
             squares,
             sample.group is not None,
-            _rare_outcomes(outcome.astype(np.int64), row_cell, known, sample.n_outcomes),
+            rare_outcomes(*(part[known[row_cell]] for part in (outcome.astype(np.int64), prob, row_cell))),
         )
 
     @property
@@ -184,7 +185,7 @@ class GroupedPairTerms:
 
     @property
     def has_few_surprises(self) -> bool:
-        """Whether fewer than ten observations have a rare outcome of their cell: labels hardly show their variance."""
+        """Whether fewer than ten labels differ from the usual ones: they hardly show their variance."""
         return self.minority < FEW_SURPRISES
 
     @cached_property
@@ -412,11 +413,3 @@ class Contrast:
 
 def _by_cell(cell: NDArray[np.int64], values: NDArray[np.float64], n_cells: int) -> NDArray[np.float64]:
     return np.column_stack([np.bincount(cell, column, n_cells) for column in values.T])
-
-
-def _rare_outcomes(
-    outcome: NDArray[np.int64], cell: NDArray[np.int64], known: NDArray[np.bool_], n_outcomes: int
-) -> int:
-    """Return how many observations of the known cells have another outcome than the most frequent one."""
-    number = np.bincount(cell * n_outcomes + outcome, minlength=len(known) * n_outcomes).reshape(-1, n_outcomes)
-    return int((number.sum(axis=1) - number.max(axis=1))[known].sum())

@@ -24,6 +24,7 @@ from caltest.resampling._row_draws import BootstrapDraws
 from caltest.results._progress import Progress, part_of
 from caltest.statistics._skce import residuals
 from caltest.statistics._squared_l2_distribution import cell_moments, stated_deviation
+from caltest.statistics._surprises import rare_outcomes
 
 _BLOCK_VALUES = 2**21  # counts of drawn observations held at a time: 16 MB
 
@@ -45,7 +46,7 @@ class PairTerms:
     predicted_deviation : float
         Standard deviation of T according to the predictions.
     minority : int
-        Number of observations whose outcome is not the most frequent one of their cell.
+        Number of labels that show that labels vary (`rare_outcomes`).
     squares : float
         Sum of the squared terms of all pairs.
     """
@@ -71,7 +72,7 @@ class PairTerms:
             cells.index[position],
             scale,
             stated_deviation(sample, partition),
-            sum(len(outcomes) - int(np.bincount(outcomes).max()) for outcomes in cells.split(sample.outcome)),
+            rare_outcomes(sample.outcome.astype(np.int64), sample.prob, cells.index),
             sum(cell.pairs for cell in sample.once(cell_moments, partition)),
         )
 
@@ -82,7 +83,7 @@ class PairTerms:
 
     @property
     def has_few_surprises(self) -> bool:
-        """Whether fewer than ten observations have a rare outcome of their cell."""
+        """Whether fewer than ten labels differ from the usual ones: they hardly show their variance."""
         return self.minority < FEW_SURPRISES
 
     @property

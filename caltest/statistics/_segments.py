@@ -16,6 +16,7 @@ from caltest.predictions._parts import sums_in_parts
 from caltest.predictions._sample import Sample
 from caltest.predictions._variance_tree import VarianceTree
 from caltest.statistics._squared_l2_distribution import squared_norms
+from caltest.statistics._surprises import rare_outcomes
 
 FEWEST_GROUPS = 5
 """Fewer effective groups show nothing of how much groups differ."""
@@ -230,10 +231,7 @@ class ResidualSums:
         between = float(np.square(np.add.reduceat(centred, segments.group_start[:-1], axis=0)).sum())
         own = np.square(weighted).sum(axis=1)
         independent = float(segments.keep @ np.bincount(segments.cell, own, len(segments.count)))
-        like = segments.cell * segments.prob.shape[1] + segments.prob.argmax(axis=1)
-        some = np.empty_like(segments.outcome, shape=len(segments.count) * segments.prob.shape[1])
-        some[like] = segments.outcome  # the label of one observation of a cell with this most probable outcome
-        varies = bool(np.any(segments.outcome != some[like]))
+        varies = rare_outcomes(segments.outcome, segments.prob, segments.cell) > 0
         return cls(value, between / independent if independent > 0 else 0.0, varies, sums, centred)
 
     def third_moment(self, segments: Segments) -> float:

@@ -35,7 +35,7 @@ prove that the models are equally calibrated.
 
   Target: the difference of the squared l2 calibration errors, each within the
     cells (bins) of the model's own partition (different observations).
-  Statistic: z = 3.174, with standard error 0.00453.
+  Statistic: z = 2.504, with standard error 0.00574.
   Null distribution: 9 bootstrap samples of the observations (asymptotic,
     conservative near calibration).
   Valid if observations are independent and no label was used to make the

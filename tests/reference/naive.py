@@ -1496,10 +1496,17 @@ def stated_deviation(sample, partition):
 
 
 def rare_rows(sample, partition):
-    """Number of rows whose outcome is not the most frequent one of their cell."""
-    cells = sample.cells(partition)
+    """Number of rows whose outcome is not the most frequent one of their cell and most probable outcome.
+
+    Of a single such row: whether its outcome is not the most probable one.
+    """
+    alike = {}
+    for cell, row, outcome in zip(sample.cells(partition).index, sample.prob, sample.outcome, strict=True):
+        top = max(range(len(row)), key=lambda k: row[k])
+        alike.setdefault((cell, top), []).append(outcome)
     return sum(
-        len(part) - max(np.bincount(part)) for part in (sample.outcome[cells.index == c] for c in range(cells.n_cells))
+        sum(y != max(part, key=part.count) for y in part) if len(part) > 1 else part[0] != top
+        for (_, top), part in alike.items()
     )
 
 
