@@ -514,7 +514,7 @@ def sharp_models(seed, n, n_classes, miss):
 
 @pytest.mark.parametrize("design", ["plain", "groups", "sample_weight"])
 def test_sharp_models_of_several_classes_in_a_cell_show_no_variance(design):
-    """Labels of a cell differ because the predicted classes do: equally wrong models differed in 16 of 40 plain sets."""
+    """Labels of a cell differ because the predicted classes do: equal errors differed in 16 of 40 plain sets."""
     rejected = 0
     for seed in range(40):
         y_true, a, b = sharp_models(seed, 200, 10, 0.01)
