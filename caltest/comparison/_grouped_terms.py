@@ -28,7 +28,7 @@ from caltest.statistics._squared_l2_distribution import greatest_l2
 from caltest.statistics._surprises import rare_outcomes
 
 FEW_SURPRISES = 10
-"""With fewer observations that have a rare outcome of their cell, their sample variance is unreliable."""
+"""With fewer observations that have a rare outcome (`rare_outcomes`), their sample variance is unreliable."""
 _FEW_GROUPS = 1000  # up to so many the inner products of all groups may be held
 _NO_PLACES = np.empty(0, np.int64)
 

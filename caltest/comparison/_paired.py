@@ -73,8 +73,8 @@ def paired_test(
     equal miscalibration does not determine the distribution of the labels, so that it cannot be simulated, and signs
     may not be permuted: p-value and interval are asymptotic. Near calibration they are conservative. Elsewhere at most
     7 % of simulated data sets with equally miscalibrated models were rejected at the 5 % level, from 60 observations on
-    (docs/comparing-models.md). If fewer than ten observations of a model have a rare outcome of their cell, their
-    sample variance is unreliable, and :math:`\mathrm{Var}(D)` is at least :math:`(s_A + s_B)^2`, with the standard
+    (docs/comparing-models.md). If fewer than ten observations of a model have a rare outcome, other than the most
+    frequent one of their cell and most probable outcome, their sample variance is unreliable, and :math:`\mathrm{Var}(D)` is at least :math:`(s_A + s_B)^2`, with the standard
     deviations of T according to the predictions of each model.
 
     With ``groups`` or unequal weights the normal limit rejects too often. Then the distribution of
@@ -83,7 +83,7 @@ def paired_test(
     the groups from the mean residuals of their cells. The labels of a group share a normal shock that makes their sums
     vary as much as the observed ones. The p-value is the larger one of both, the interval has the larger quantiles.
     Beyond the largest hundredth of the draws they follow Student's distribution. If fewer than ten observations of a
-    model have a rare outcome of their cell, the variance has the lower limit above, the variances of sums of groups as
+    model have a rare outcome, the variance has the lower limit above, the variances of sums of groups as
     much larger as is observed (all labels of a group equal if labels do not vary within cells), and the p-value is at
     least that of the normal limit. With fewer than five effective groups
     (observations), :math:`(\sum w)^2 / \sum w^2` by their weights, the p-value is 1 and there is no interval.

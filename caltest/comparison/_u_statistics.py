@@ -209,7 +209,7 @@ class Differences:
     that is the variance of the sum over pairs plus that of the sum over observations, from whose plain estimate the
     noise of the pairs is subtracted. Both are bilinear in the models, so that one matrix of each serves all pairs of
     models; models on different observations have no terms in common. If fewer than ten observations of a model have a
-    rare outcome of their cell, the variance is at least :math:`(s_A + s_B)^2`, with the standard deviations s according
+    rare outcome (`rare_outcomes`), the variance is at least :math:`(s_A + s_B)^2`, with the standard deviations s according
     to the predictions.
 
     Attributes
@@ -221,7 +221,7 @@ class Differences:
     predicted : array of shape (n_models,)
         Standard deviation of each estimate according to the predictions.
     few : array of shape (n_models,)
-        Whether fewer than ten observations of a model have a rare outcome of their cell.
+        Whether fewer than ten observations of a model have a rare outcome.
     unknown : array of shape (n_models,)
         How large the squared error of each model may be in cells of a single group, which no pair of groups shows.
     """
