@@ -74,8 +74,9 @@ def paired_test(
     may not be permuted: p-value and interval are asymptotic. Near calibration they are conservative. Elsewhere at most
     7 % of simulated data sets with equally miscalibrated models were rejected at the 5 % level, from 60 observations on
     (docs/comparing-models.md). If fewer than ten observations of a model have a rare outcome, other than the most
-    frequent one of their cell and most probable outcome, their sample variance is unreliable, and :math:`\mathrm{Var}(D)` is at least :math:`(s_A + s_B)^2`, with the standard
-    deviations of T according to the predictions of each model.
+    frequent one of their cell and most probable outcome, their sample variance is unreliable, and
+    :math:`\mathrm{Var}(D)` is at least :math:`(s_A + s_B)^2`, with the standard deviations of T according to the
+    predictions of each model.
 
     With ``groups`` or unequal weights the normal limit rejects too often. Then the distribution of
     :math:`(D - \delta) / s`, s the estimated standard deviation, is simulated: with labels that are drawn with

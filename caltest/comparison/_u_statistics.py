@@ -209,8 +209,8 @@ class Differences:
     that is the variance of the sum over pairs plus that of the sum over observations, from whose plain estimate the
     noise of the pairs is subtracted. Both are bilinear in the models, so that one matrix of each serves all pairs of
     models; models on different observations have no terms in common. If fewer than ten observations of a model have a
-    rare outcome (`rare_outcomes`), the variance is at least :math:`(s_A + s_B)^2`, with the standard deviations s according
-    to the predictions.
+    rare outcome (`rare_outcomes`), the variance is at least :math:`(s_A + s_B)^2`, with the standard deviations s
+    according to the predictions.
 
     Attributes
     ----------
