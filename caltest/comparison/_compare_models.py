@@ -16,9 +16,10 @@ from caltest.comparison._difference import difference_result, groups_of
 from caltest.comparison._folds import FoldComparison, combine_comparisons, tests_in
 from caltest.comparison._grouped_terms import GroupedPairTerms
 from caltest.comparison._label_margins import LabelOutcomes, label_outcomes
-from caltest.comparison._model_comparison import CORRECTIONS, ModelComparison, few_draws_note, smallest_adjusted
+from caltest.comparison._model_comparison import ModelComparison, few_draws_note, smallest_adjusted
 from caltest.comparison._paired import METHODS
 from caltest.comparison._pivots import draw_pivots
+from caltest.comparison._rejections import CORRECTIONS
 from caltest.comparison._u_statistics import (
     Differences,
     critical_value,

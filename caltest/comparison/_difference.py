@@ -92,7 +92,7 @@ class DifferenceResult(Decision, Result):
     smallest_possible_pvalue: float = 0.0
     notes: tuple[Note, ...] = ()
 
-    _derived: ClassVar[tuple[str, ...]] = ("target", "alpha", "rejected", "conclusion")
+    _derived: ClassVar[tuple[str, ...]] = ("target", "alpha", "rejected", "decision", "conclusion")
 
     @property
     def target(self) -> str:
@@ -177,9 +177,8 @@ def difference_result(
     if deviation is not None:
         origin = f"{len(deviation)} {_BOOTSTRAP}"
         drawn = critical_value(np.abs(deviation), abs(difference), level)
-        notes = (
-            notes if math.isfinite(drawn[1]) else (*notes, _too_few_draws(len(deviation), "bootstrap samples", level))
-        )
+        if not math.isfinite(drawn[1]):
+            notes = (*notes, _too_few_draws(len(deviation), "bootstrap sample", level))
         # Observations that show no variance show none when they are resampled.
         pvalue, below = np.maximum(drawn, (pvalue, below)).tolist() if differences.unreliable[pair] else drawn
     above, smallest = below, 0.0
@@ -193,7 +192,7 @@ def difference_result(
         pvalue = max(least[0], pivots.pvalue(z))
         below, above = (max(least[1], far * error) if error > 0 else 0.0 for far in reach)
         if not math.isfinite(sum(reach)):
-            notes = (*notes, _too_few_draws(pivots.n_resamples, "draws", level))
+            notes = (*notes, _too_few_draws(pivots.n_resamples, "draw", level))
             smallest = 1 / (pivots.n_resamples + 1)
         if pivots.degrees + 1 < FEWEST_GROUPS:
             pvalue, below, above, smallest = 1.0, math.inf, math.inf, 1.0
@@ -255,12 +254,12 @@ def groups_of(terms: Sequence[Terms]) -> dict[str, Any]:
     return found
 
 
-def _too_few_draws(n_resamples: int, draws: str, confidence_level: float) -> Note:
+def _too_few_draws(n_resamples: int, draw: str, confidence_level: float) -> Note:
     """Return the caution that no p-value can reach the level, so that the interval is infinite."""
     enough = math.ceil(round(1 / level_of(confidence_level), 9)) - 1
-    number = f"{n_resamples} {draws if n_resamples > 1 else draws[:-1]}"
+    number = f"{n_resamples} {draw}{'' if n_resamples == 1 else 's'}"
     return Note(
         "C205",
         f"With {number} no p-value can be below {1 / (n_resamples + 1):.2g}, so the "
-        f"{percent(confidence_level)} interval has no ends. Take {enough} {draws} or more.",
+        f"{percent(confidence_level)} interval has no ends. Take {enough} {draw}s or more.",
     )

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.comparison._difference import DifferenceResult
-from caltest.comparison._model_comparison import CORRECTIONS, ModelComparison
+from caltest.comparison._model_comparison import ModelComparison
+from caltest.comparison._rejections import CORRECTIONS, rejections
 from caltest.hypothesis_tests._folds import few_draws_of_folds, fold_notes, of_folds, small_notes
 from caltest.predictions._folds import Folds
 from caltest.resampling import correct_pvalues
 from caltest.resampling._combination import CombinedPValues
 from caltest.results import Note, Result, TestResult
-from caltest.results._decision import Decision, cannot_decide, equate_pvalue, level_of, rejects
+from caltest.results._decision import Decision, level_of, rejects
 from caltest.results._description import Description, Table, join
 from caltest.results._note import PAGE
 from caltest.results._test_result import percent
@@ -59,7 +60,7 @@ class FoldDifferences(Decision, Result):
     alpha: float
     notes: tuple[Note, ...] = ()
 
-    _derived: ClassVar[tuple[str, ...]] = ("pvalue_adjusted", "better", "rejected", "conclusion")
+    _derived: ClassVar[tuple[str, ...]] = ("pvalue_adjusted", "better", "rejected", "decision", "conclusion")
 
     @property
     def pvalue_adjusted(self) -> NDArray[np.float64]:
@@ -86,7 +87,8 @@ class FoldDifferences(Decision, Result):
         """The decision in words."""
         found = f"at the {percent(self.alpha)} level (combined p = {self.pvalue:.4g}, {len(self.tests)} folds)"
         if self.decision == "undecidable":
-            return f"Whether the models differ in calibration is undecidable {found}: no fold has enough groups."
+            least = f"no labels could have a combined p-value below {self.smallest_possible_pvalue:.2g}"
+            return f"Whether the models differ in calibration is undecidable {found}: {least}."
         if not self.rejected:
             proof = "This does not prove that the models are equally calibrated."
             return f"No difference in calibration is shown {found}. {proof}"
@@ -215,30 +217,9 @@ class FoldComparison(Result):
         decisions = (
             f"Decisions are made at the {level} level, adjusted for the numbers of models, of pairs and of folds."
         )
-        return " ".join([self._rejections(), *differ, decisions])
-
-    def _rejections(self) -> str:
-        """Return for which models calibration is rejected."""
-        rejected = [name for name, p in zip(self.names, self.pvalue_adjusted, strict=True) if rejects(p, self._alpha)]
-        others = [name for name in self.names if name not in rejected]
-        if rejected:
-            return f"Calibration is rejected for {join(rejected)}{f', but not for {join(others)}' if others else ''}."
-        rule, n_models = CombinedPValues(len(self.comparisons)), len(self.names)
-        least = [rule.pvalue([c.models[i].test.smallest_possible_pvalue for c in self]) for i in range(n_models)]
-        smallest = float(correct_pvalues(least, self.correction, CORRECTIONS).min())
-        if not rejects(smallest, self._alpha):
-            tests = [comparison.models[0].test for comparison in self]
-            adjusted = equate_pvalue(float(self.pvalue_adjusted.min()), name="smallest adjusted p")
-            return cannot_decide(
-                smallest,
-                self._alpha,
-                numbers=f"{adjusted}, calibration of {n_models} models in {len(tests)} folds",
-                n_groups=None if tests[0].n_groups is None else max(test.n_groups or 0 for test in tests),
-                n_resamples=0 if tests[0].n_groups else tests[0].n_resamples,
-                name="adjusted p-value",
-                where=" in a fold",
-            )
-        return f"Calibration is rejected for none of the {n_models} models, which does not prove calibration."
+        tests = [[comparison.models[i].test for comparison in self] for i in range(len(self.names))]
+        first = rejections(self.names, self.pvalue_adjusted, tests, alpha=self._alpha, correction=self.correction)
+        return " ".join([first, *differ, decisions])
 
     @property
     def _alpha(self) -> float:

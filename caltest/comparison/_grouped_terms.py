@@ -97,6 +97,7 @@ class GroupedPairTerms:
             sums[:, j] = np.bincount(entry, weight * residual, n_entries)
             mean = np.bincount(row_cell, weight * residual, cells.n_cells) / count
             squares += float(np.square(weight * (residual - mean[row_cell])) @ lever[row_cell])
+        is_known = known[row_cell]
         return cls(
             group,
             entry,
@@ -109,7 +110,7 @@ class GroupedPairTerms:
             expected,
             squares,
             sample.group is not None,
-            rare_outcomes(*(part[known[row_cell]] for part in (outcome.astype(np.int64), prob, row_cell))),
+            rare_outcomes(outcome[is_known].astype(np.int64), prob[is_known], row_cell[is_known]),
         )
 
     @property

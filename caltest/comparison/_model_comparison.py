@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from caltest.comparison._comparison_entries import ComparedModel, ComparedPair
+from caltest.comparison._rejections import rejections
 from caltest.predictions._lens import LensLike
 from caltest.resampling import correct_pvalues
-from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._decision import cannot_decide, equate_pvalue, level_of, rejects, show_pvalue
+from caltest.results._decision import level_of, rejects, show_pvalue
 from caltest.results._description import Description, Table, join
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 ALMOST_CONSTANT = 0.01
 """Predictions with a smaller share of the maximal variance do not discriminate."""
 _NAMED_PAIRS = 3  # so many undecided pairs are named in the conclusion
-CORRECTIONS = (*UNDER_ANY_DEPENDENCE, *UNDER_INDEPENDENCE, "fdr_bh", "fdr_by")
 _NAMES = {"fdr_bh": "Benjamini-Hochberg", "fdr_by": "Benjamini-Yekutieli"}
 
 
@@ -87,9 +88,18 @@ class ModelComparison(Result):
     @property
     def conclusion(self) -> str:
         """For which models calibration is rejected, and which are better calibrated, in words."""
-        level = percent(self._alpha)
-        decisions = f"Decisions are made at the {level} level, adjusted for the numbers of models and of pairs."
-        return " ".join([self._rejections(), *self._differences(), decisions])
+        models, alpha = self.models, self._alpha
+        first = rejections(
+            [model.name for model in models],
+            np.array([model.pvalue_adjusted for model in models]),
+            [[model.test] for model in models],
+            alpha=alpha,
+            correction=self.correction,
+        )
+        decisions = (
+            f"Decisions are made at the {percent(alpha)} level, adjusted for the numbers of models and of pairs."
+        )
+        return " ".join([first, *self._differences(), decisions])
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -109,28 +119,6 @@ class ModelComparison(Result):
     @property
     def _alpha(self) -> float:
         return level_of(self.confidence_level)
-
-    def _rejections(self) -> str:
-        """Return for which models calibration is rejected."""
-        rejected = [model.name for model in self.models if model.rejected]
-        others = [model.name for model in self.models if not model.rejected]
-        tests = [model.test for model in self.models]
-        least = [test.smallest_possible_pvalue for test in tests]
-        smallest = float(correct_pvalues(least, self.correction, CORRECTIONS).min())
-        if not rejected and not rejects(smallest, self._alpha):
-            first = tests[0]
-            adjusted = min(model.pvalue_adjusted for model in self.models)
-            return cannot_decide(
-                smallest,
-                self._alpha,
-                numbers=f"{equate_pvalue(adjusted, name='smallest adjusted p')}, calibration of {len(tests)} models",
-                n_groups=first.n_groups,
-                n_resamples=0 if first.n_groups else first.n_resamples,
-                name="adjusted p-value",
-            )
-        if not rejected:
-            return f"Calibration is rejected for none of the {len(others)} models, which does not prove calibration."
-        return f"Calibration is rejected for {join(rejected)}{f', but not for {join(others)}' if others else ''}."
 
     def _differences(self) -> list[str]:
         """Return which models are better calibrated than which, and for which pairs this is not known."""

@@ -471,7 +471,7 @@ def _notes_of_groups(sample: Sample, distribution: SquaredL2Inversion) -> tuple[
             sample.group is not None and FEWEST_GROUPS <= worth < _MANY_GROUPS,
             "C303",
             f"{known} The interval assumes that groups differ smoothly: with fewer than {_MANY_GROUPS} it cannot "
-            f"detect rare groups that are very different and were not observed."
+            "detect rare groups that are very different and were not observed."
             f"{_CERTIFY if worth < CERTIFYING_GROUPS else ''}",
         ),
     ]

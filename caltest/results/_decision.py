@@ -56,13 +56,16 @@ def cannot_decide(
     numbers: str,
     n_groups: int | None = None,
     n_resamples: int = 0,
+    unadjusted: float | None = None,
     name: str = "p-value",
     where: str = "",
 ) -> str:
     """Return the conclusion of a test that could not have rejected, whatever the labels were.
 
     Either the draws are too few for the level, or the groups are, as there are few arrangements of their signs.
-    ``numbers`` are what stands in brackets, ``name`` that of the p-value, and ``where`` the part that has the groups.
+    ``unadjusted`` is the smallest possible p-value of a single test, if ``smallest`` is adjusted for several, and shows
+    which of both it is. ``numbers`` are what stands in brackets, ``name`` that of the p-value, and ``where`` the part
+    that has the groups.
 
     Examples
     --------
@@ -71,7 +74,8 @@ def cannot_decide(
     >>> print(cannot_decide(0.1, 0.05, n_resamples=9, numbers="p = 0.3"))
     This test cannot decide: with 9 draws no p-value below 0.1 is possible, and the level is 5 % (p = 0.3).
     """
-    few_draws = bool(n_resamples) and smallest <= _FEWEST / (n_resamples + 1)
+    single = smallest if unadjusted is None else unadjusted
+    few_draws = bool(n_resamples) and single <= _FEWEST / (n_resamples + 1)
     if few_draws or n_groups is None:
         subject, reason = "This test", f"{n_resamples} draw{'' if n_resamples == 1 else 's'}{where}"
     else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,9 +65,7 @@ class GroupSigns:
             own = np.square(np.square(some).sum(axis=1)).sum()
             pairs += segments.factor[b] ** 2 * max(float(np.square(joint).sum() - own), 0.0)
             linear += [np.square(some @ pattern[b, :n_columns]).sum() for pattern in patterns]
-        moved = np.zeros((len(patterns), n_cells, n_columns))
-        for j, pattern in enumerate(patterns):
-            moved[j] = pattern[:, :n_columns]
+        moved = np.array([pattern[:, :n_columns] for pattern in patterns]).reshape(-1, n_cells, n_columns)
         value, variance = np.empty((2, shocks.n_draws))
         along = np.empty((len(patterns), shocks.n_draws))
         for part, shock in shocks.of_groups():
@@ -85,9 +84,10 @@ class GroupSigns:
     def pivots(self, theta: float) -> Iterator[tuple[NDArray[np.float64], float]]:
         """Yield T minus theta over its standard deviation of all draws, and the observed one, for each pattern."""
         tiny = np.finfo(float).tiny
-        scales = np.sqrt(theta / self.length) if theta > 0 else [0.0]
-        for j, scale in enumerate(scales):
-            linear = scale**2 * self.linear[j] if theta > 0 else 0.0
-            gap = self.value + scale * self.along[j] if theta > 0 else self.value
+        shifts: Iterable[tuple[Any, Any]] = [(0.0, 0.0)]  # of T, and their variances
+        if theta > 0:
+            square = theta / self.length
+            shifts = zip(np.sqrt(square)[:, None] * self.along, square * self.linear, strict=True)
+        for shift, linear in shifts:
             spread = np.sqrt(self.quadratic * self.ratio**2 + linear * self.ratio + tiny)
-            yield gap / spread, float(np.sqrt(self.quadratic + linear + tiny))
+            yield (self.value + shift) / spread, float(np.sqrt(self.quadratic + linear + tiny))

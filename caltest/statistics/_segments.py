@@ -206,6 +206,8 @@ class ResidualSums:
     varies : bool
         Whether labels of the same most probable outcome vary in some cell. If they do not, nothing is seen of how they
         depend on each other.
+    mean : array of shape (n_cells, n_columns)
+        Mean residual of each cell.
     sums, centred : arrays of shape (n_segments, n_columns)
         Sums of the residuals of segments, and those minus the means of their cells, corrected for their shares.
     """
@@ -213,6 +215,7 @@ class ResidualSums:
     value: float
     inflation: float
     varies: bool
+    mean: NDArray[np.float64]
     sums: NDArray[np.float64]
     centred: NDArray[np.float64]
 
@@ -224,7 +227,8 @@ class ResidualSums:
         whole = segments.by_cell(error)
         lengths = np.bincount(segments.place, np.square(sums).sum(axis=1), len(segments.count))
         value = float(segments.factor @ (np.square(whole).sum(axis=1) - lengths)) / segments.total
-        deviation = error - (whole / segments.count[:, None])[segments.cell]
+        mean = whole / segments.count[:, None]
+        deviation = error - mean[segments.cell]
         deviation[np.abs(deviation) < _EQUAL] = 0.0  # rounding would decide how much groups of equal residuals vary
         weighted = segments.weight[:, None] * deviation
         centred = segments.by_segment(weighted) * segments.lever[:, None]
@@ -232,7 +236,7 @@ class ResidualSums:
         own = np.square(weighted).sum(axis=1)
         independent = float(segments.keep @ np.bincount(segments.cell, own, len(segments.count)))
         varies = rare_outcomes(segments.outcome, segments.prob, segments.cell) > 0
-        return cls(value, between / independent if independent > 0 else 0.0, varies, sums, centred)
+        return cls(value, between / independent if independent > 0 else 0.0, varies, mean, sums, centred)
 
     def third_moment(self, segments: Segments) -> float:
         r"""Return how far T is from what normal sums of the cells give: a standardised third moment, 0 at the limit.
@@ -252,9 +256,7 @@ class ResidualSums:
             second += p * gap
             third += p * gap**1.5
         weight, ratio = segments.weight, max(self.inflation, 1.0)
-        sums = np.zeros((n_cells, segments.n_columns))
-        np.add.at(sums, segments.place, self.sums)
-        shift = np.sqrt(np.square(sums).sum(axis=1)) / segments.count
+        shift = np.sqrt(np.square(self.mean).sum(axis=1))
         found = []
         for v, t in (
             [np.bincount(segments.place, squared**power, n_cells) for power in (1, 1.5)],

@@ -315,11 +315,10 @@ def _patterns(segments: Segments, seen: ResidualSums) -> list[NDArray[np.float64
     """Return patterns of mean residuals ``(n_cells, n_outcomes)``, whose sums over the outcomes are 0.
 
     The observed one and the opposite one, and two that are alike in all cells: for two outcomes up and down, else
-    towards equal probabilities and away from them.
+    towards equal probabilities and away from them. If these are all 0, as equal predictions of equally frequent classes
+    make them, every cell is shifted towards its least probable outcome.
     """
-    mean = np.zeros((len(segments.count), segments.n_columns))
-    np.add.at(mean, segments.place, seen.sums)
-    mean /= segments.count[:, None]
+    mean = seen.mean
     if segments.n_columns == 1:
         flat = np.ones_like(mean)
         flat, mean = np.hstack([flat, -flat]), np.hstack([mean, -mean])
@@ -327,7 +326,7 @@ def _patterns(segments: Segments, seen: ResidualSums) -> list[NDArray[np.float64
         flat = 1 / segments.n_columns - segments.by_cell(segments.prob) / segments.count[:, None]
     found = [flat, -flat] if np.any(np.abs(flat) > _ROUNDING) else []
     observed = np.any(np.abs(mean) > _ROUNDING) and not (len(mean) == segments.n_columns == 1)
-    return found + [mean, -mean] * bool(observed)
+    return found + [mean, -mean] * bool(observed) or [_corner(segments)]
 
 
 def _boundary_margins(

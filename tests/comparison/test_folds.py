@@ -110,3 +110,18 @@ def test_folds_of_three_groups_cannot_decide():
     assert "Whether the models differ in calibration is undecidable." in found.conclusion
     assert "No difference" not in found.conclusion
     assert "rejected for none" not in found.conclusion
+
+
+def test_too_few_draws_are_not_too_few_groups():
+    """The conclusions blamed the number of groups, where 9 draws were too few for any p-value to reject."""
+    rng = np.random.default_rng(0)
+    p = rng.random(800)
+    y_true = (rng.random(800) < p).astype(int)
+    models, groups = {"a": p, "b": p**1.5}, np.arange(800) // 4
+    with pytest.warns(caltest.results.CalibrationWarning):
+        found = caltest.compare_models(models, y_true, groups=groups, n_resamples=9, rng=0)
+    assert found.conclusion.startswith("This test cannot decide: with 9 draws no adjusted p-value below 0.2 is")
+    fold = np.arange(800) // 4 % 2
+    folds = caltest.paired_test(y_true, p, p**1.5, groups=groups, folds=fold, n_resamples=3, rng=0)
+    assert folds.decision == "undecidable"
+    assert folds.conclusion.endswith("(combined p = 1, 2 folds): no labels could have a combined p-value below 0.5.")

@@ -80,3 +80,14 @@ def test_the_complement_of_large_data_has_the_same_interval():
     y_true, y_prob, design = large(4)
     one, two = (ct.l2_interval(y, p, **design) for y, p in ((y_true, y_prob), (1 - y_true, 1 - y_prob)))
     np.testing.assert_allclose(one.confidence_interval, two.confidence_interval, rtol=1e-6)
+
+
+def test_equal_predictions_of_equally_frequent_classes_have_an_upper_end():
+    """No pattern of errors was left to test, so that the upper end was 3e-13 and equivalence proved to 2e-308."""
+    n = 30_000
+    y_true, y_prob, groups = np.arange(n) % 3, np.full((n, 3), 1 / 3), np.arange(n) // 10
+    found = ct.l2_interval(y_true, y_prob, groups=groups, rng=0)
+    assert found.confidence_interval.high > 1e-6
+    margin = found.confidence_interval.high / 2
+    test = ct.equivalence_test(y_true, y_prob, margin, groups=groups, rng=0)
+    assert test.pvalue > 0.05
