@@ -18,7 +18,7 @@ from benchmarks.machine import ROOT, commit
 from benchmarks.maps import MixedTemperature, SecondToThird, SineOfConfidence
 from benchmarks.markdown import table
 from caltest.predictions._sample import make_sample
-from caltest.resampling._pvalues import rank_pvalues
+from caltest.resampling.engine._pvalues import rank_pvalues
 from caltest.simulation import (
     Bumps,
     DirichletModel,

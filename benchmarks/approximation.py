@@ -16,7 +16,7 @@ import pandas as pd
 from caltest.simulation import TrainedClassifier, approximation_study, posocco_mixtures
 from caltest.simulation.models._trained import KINDS
 from caltest.simulation.replications._approximation import _DESIGN, _drawn_distributions, _resampled
-from caltest.simulation.studies._ranking import CLEAR
+from caltest.simulation.studies._study import CLEAR
 
 DOCS = Path(__file__).parents[1] / "docs"
 

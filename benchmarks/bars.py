@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 import caltest
 from benchmarks.markdown import table
-from caltest.estimation._effective_interval import EffectiveCounts
+from caltest.estimation.curves._bars import EffectiveCounts
 
 LEVEL = 0.9
 N_RESAMPLES = 199

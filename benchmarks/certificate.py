@@ -22,7 +22,7 @@ from caltest import statistics
 from caltest.results._naming import describe
 from caltest.results._progress import ProgressBar
 from caltest.simulation import DirichletModel, Model, RejectionStudy, size_study
-from caltest.simulation.studies._battery import Battery
+from caltest.simulation.studies._size import Battery
 
 SEED = 20190416
 TIMES = "seconds.txt"

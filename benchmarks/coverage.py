@@ -13,7 +13,7 @@ from scipy.stats import binom
 import caltest
 from benchmarks.markdown import table
 from benchmarks.populations import KINDS, N_CLASSES, Population
-from caltest.estimation._squared_l2_target import squared_l2_target
+from caltest.estimation.errors._squared_l2_target import squared_l2_target
 from caltest.simulation import DirichletModel, Model, Shift, Temperature, coverage_study
 
 ERROR = 0.001

@@ -18,7 +18,7 @@ import caltest
 from benchmarks.machine import commit
 from benchmarks.markdown import duration, ratio, table
 from benchmarks.timing import costs
-from caltest.resampling import _points
+from caltest.resampling.draws import _points
 
 ROOT = Path(__file__).parents[1]
 N_RESAMPLES, SEED = 9_999, 20190416

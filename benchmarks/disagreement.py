@@ -22,8 +22,7 @@ from threadpoolctl import threadpool_limits
 
 import caltest
 from caltest.simulation import best_temperatures, label_noise_study, metric_agreement
-from caltest.simulation.replications._agreement import rank_correlation
-from caltest.simulation.replications._gce_properties import mean_by_property
+from caltest.simulation.replications._agreement import mean_by_property, rank_correlation
 
 DOCS = Path(__file__).parents[1] / "docs"
 SEED = 0

@@ -16,8 +16,8 @@ import caltest
 from benchmarks.markdown import table
 from caltest.predictions._sample import induce
 from caltest.predictions._view import LensView
-from caltest.resampling._evaluation import Question
-from caltest.resampling._run import run
+from caltest.resampling.engine._evaluation import Question
+from caltest.resampling.engine._run import run
 from caltest.statistics import ECE, KS, MMCE, SKCE, ClasswiseKS, Kuiper, Omnibus, SquaredL2, TCal, TemperatureScore
 
 LEVEL = 0.05

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy import special, stats
 
 from benchmarks.markdown import table
-from caltest.estimation._l2_interval import l2_distribution
+from caltest.estimation.errors._l2_interval import l2_distribution
 from caltest.predictions._sample import make_sample
 
 SEED = 20261123

@@ -32,8 +32,7 @@ from caltest import recalibration as repair  # noqa: E402
 from caltest.predictions import TopRank, WithinTop  # noqa: E402
 from caltest.predictions._sample import make_sample  # noqa: E402
 from caltest.resampling import correct_pvalues  # noqa: E402
-from caltest.simulation.replications._agreement import metric_values  # noqa: E402
-from caltest.simulation.replications._gce_properties import validate_metrics  # noqa: E402
+from caltest.simulation.replications import _agreement as metrics_of  # noqa: E402
 from caltest.statistics import GCE  # noqa: E402
 
 N_RESAMPLES = 999
@@ -150,9 +149,9 @@ def of_32_metrics(known, unknown):
         "neural network scaling": repair.NetworkScaling(rng=SEED),
     }
     prob = fitted(known, unknown[1], dict(zip(METHODS, made.values(), strict=True)))
-    metrics = validate_metrics(None)
+    metrics = metrics_of.validate_metrics(None)
     for method in METHODS:
-        for number, value in enumerate(metric_values(metrics, make_sample(unknown[0], prob[method]))):
+        for number, value in enumerate(metrics_of.metric_values(metrics, make_sample(unknown[0], prob[method]))):
             yield f"nixon-5 {number}", method, value, np.nan, np.nan
 
 

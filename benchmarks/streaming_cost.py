@@ -14,8 +14,8 @@ import pandas as pd
 
 from caltest.predictions import ClassWise, Confidence
 from caltest.streaming import CalibrationState, scan
-from caltest.streaming._micro_cells import LARGEST, SMALLEST, MicroCells
-from caltest.streaming._table import MicroTable
+from caltest.streaming.states._micro_cells import LARGEST, SMALLEST, MicroCells
+from caltest.streaming.states._table import MicroTable
 
 ROUNDS = 7
 VALUES = 4_000_000  # predicted probabilities of several classes, all rows together

@@ -161,3 +161,90 @@ def sum_multiplicities(drawn, columns, start):
             observed[r, b, 0] = count - happened
             observed[r, b, 1] = happened
     return counts, sums, observed
+
+
+def _count_entries_of_one(outcomes, cell, n_cells):
+    return np.bincount(cell[np.arange(len(cell)), outcomes[0]], minlength=n_cells)[None]
+
+
+@kernel_unless_one(_count_entries_of_one)
+def count_entries(outcomes, cell, n_cells):
+    """Return ``(n_replicates, n_cells) int64``: rows whose outcome selects an entry of each cell.
+
+    ``cell (n_samples, n_outcomes)`` are numbers 0 to ``n_cells - 1``. Four interleaved tables, because neighbouring
+    rows often select the same cell and an increment must wait for the previous one of the same address.
+    """
+    n_replicates, n_samples = outcomes.shape
+    k = uint64(cell.shape[1])
+    cells = cell.ravel()
+    counts = np.empty((n_replicates, n_cells), np.int64)
+    table = np.empty((4, n_cells), np.int64)
+    quads = n_samples // 4 * 4
+    for r in range(n_replicates):
+        outcome = outcomes[r]
+        table[:] = 0
+        for i in range(0, quads, 4):
+            entry = uint64(i) * k
+            table[0, uint64(cells[entry + outcome[i]])] += 1
+            table[1, uint64(cells[entry + k + outcome[i + 1]])] += 1
+            table[2, uint64(cells[entry + uint64(2) * k + outcome[i + 2]])] += 1
+            table[3, uint64(cells[entry + uint64(3) * k + outcome[i + 3]])] += 1
+        for i in range(quads, n_samples):
+            table[0, uint64(cells[uint64(i) * k + outcome[i]])] += 1
+        for j in range(n_cells):
+            counts[r, j] = table[0, j] + table[1, j] + table[2, j] + table[3, j]
+    return counts
+
+
+@kernel
+def weigh_entries(outcomes, cell, weight, n_cells):
+    """Return ``(n_replicates, n_cells) float64``: as `count_entries`, each row counting its weight."""
+    n_replicates, n_samples = outcomes.shape
+    sums = np.zeros((n_replicates, n_cells))
+    for r in range(n_replicates):
+        for i in range(n_samples):
+            sums[r, cell[i, outcomes[r, i]]] += weight[i]
+    return sums
+
+
+@kernel
+def dyadic_errors(outcomes, change, start, expected, squares, inverse):
+    """Return ``(n_scales, n_replicates)``: sums over cells of (residual^2 - sum of squared residuals) / rows.
+
+    For two outcomes and rows sorted by probability. The finest scale has m cells, the next coarser m / 2, down to 2;
+    finest cell b holds the rows ``start[b] : start[b + 1]``. ``expected`` and ``squares (m,)`` are the expected events
+    and the sum of squared residuals if no event happened there; an event of row i adds ``change[i]`` to the latter.
+    ``inverse`` holds 1 / rows of the cells, 0 if empty, of all scales one after the other, the finest first.
+    """
+    n_replicates = outcomes.shape[0]
+    m = start.size - 1
+    n_scales = 0
+    while 2 << n_scales <= m:
+        n_scales += 1
+    residual = np.empty(m)
+    square = np.empty(m)
+    errors = np.empty((n_scales, n_replicates))
+    for r in range(n_replicates):
+        outcome = outcomes[r]
+        for b in range(m):
+            events = 0
+            added = 0.0
+            for i in range(start[b], start[b + 1]):
+                events += outcome[i]
+                added += outcome[i] * change[i]
+            residual[b] = events - expected[b]
+            square[b] = squares[b] + added
+        size = m
+        offset = 0
+        for scale in range(n_scales - 1, -1, -1):
+            s0 = s1 = 0.0
+            for b in range(0, size, 2):
+                s0 += (residual[b] * residual[b] - square[b]) * inverse[offset + b]
+                s1 += (residual[b + 1] * residual[b + 1] - square[b + 1]) * inverse[offset + b + 1]
+            errors[scale, r] = s0 + s1
+            offset += size
+            size //= 2
+            for b in range(size):
+                residual[b] = residual[2 * b] + residual[2 * b + 1]
+                square[b] = square[2 * b] + square[2 * b + 1]
+    return errors

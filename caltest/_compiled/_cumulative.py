@@ -1,10 +1,4 @@
-"""Events counted in score order, read at the end of tied blocks only: extremes of the residual, and isotonic fits.
-
-With rows sorted by score, let ``after[i]`` be the predicted sum up to the end of the tied block of row i and
-``before[i]`` the predicted sum up to its start. Then ``max_i (count_i - after[i])`` and ``min_i (count_{i-1} -
-before[i])`` are attained at block ends: inside a block the count is still too small for the first and already too
-large for the second. Ties cost nothing, and the predicted sums are computed once for all replicates.
-"""
+"""Events counted in score order, read at the end of tied blocks only, and the bridge of their residual."""
 
 import numpy as np
 from llvmlite import ir
@@ -245,3 +239,31 @@ def pool_adjacent_violators(outcomes, masks):
         used += top
         first[r + 1] = used
     return sizes[:used], events[:used], first
+
+
+@kernel
+def path_ends_and_bridges(outcomes, start, expected, time):
+    """Return ``(n_replicates, 2)``: the path's end C, and max over blocks of |path - time * C|.
+
+    Rows are sorted by score; block b of tied scores holds the rows ``start[b] : start[b + 1]``. ``expected
+    (n_blocks,)`` is the expected number of events up to its end, ``time (n_blocks,)`` the share of the variance there.
+    """
+    n_replicates = outcomes.shape[0]
+    n_blocks = start.size - 1
+    path = np.empty(n_blocks)
+    ends = np.empty((n_replicates, 2))
+    for r in range(n_replicates):
+        outcome = outcomes[r]
+        events = 0
+        for b in range(n_blocks):
+            for i in range(start[b], start[b + 1]):
+                events += outcome[i]
+            path[b] = events
+        end = path[n_blocks - 1] - expected[n_blocks - 1]
+        # Counting and comparing apart: only the first loop has to go one row at a time.
+        largest = 0.0
+        for b in range(n_blocks):
+            largest = max(largest, abs(path[b] - expected[b] - time[b] * end))
+        ends[r, 0] = end
+        ends[r, 1] = largest
+    return ends

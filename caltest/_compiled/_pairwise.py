@@ -1,10 +1,4 @@
-"""Sums over all pairs of rows: distances and kernels are made in tiles that stay in cache, never n x n in memory.
-
-A tile holds the columns of up to `_WIDTH` rows in one flat array, column c at ``c * _STRIDE``: loops over its rows are
-vector operations. Predictions come with an even number of columns (`pad_columns`), two or four of which are read per
-pass. ``shape`` is 0 for exp(-rate * total variation), 1 for exp(-rate * Euclidean distance) and 2 for
-exp(-rate * squared Euclidean distance).
-"""
+"""Sums over all pairs of rows, made in tiles, and kernel sums in linear time or by what changes."""
 
 import math
 
@@ -255,3 +249,109 @@ def collect_distances(prob, squared, low, high, between):
                 between[found + j] = inside[j]
             found += kept
     return below, at_low, found, at_high
+
+
+_LANES = 8
+
+
+@kernel
+def laplace_forms(outcomes, weight, offset, decay, gain):
+    """Return ``(n_replicates,)``: r'Kr for ``r_i = offset[i] + weight[i] * outcome[i]``, rows sorted by score.
+
+    ``decay[i] (n_samples,)`` is the kernel between rows i - 1 and i, ``gain[i]`` is ``1 - decay[i] ** 2``; ``decay[0]``
+    is 0. Replicates are taken eight at a time, because each step waits for the one before.
+    """
+    n_replicates, n_samples = outcomes.shape
+    forms = np.empty(n_replicates)
+    tail = np.empty(_LANES)
+    total = np.empty(_LANES)
+    drawn = np.empty(_LANES)
+    for first in range(0, n_replicates, _LANES):
+        tail[:] = 0.0
+        total[:] = 0.0
+        carried = 0.0
+        for i in range(n_samples - 1, -1, -1):
+            for lane in range(_LANES):
+                drawn[lane] = outcomes[min(first + lane, n_replicates - 1), i]
+            for lane in range(_LANES):
+                tail[lane] = carried * tail[lane] + (offset[i] + weight[i] * drawn[lane])
+                total[lane] += gain[i] * (tail[lane] * tail[lane])
+            carried = decay[i]
+        for lane in range(min(_LANES, n_replicates - first)):
+            forms[first + lane] = total[lane]
+    return forms
+
+
+@kernel
+def list_changes(outcomes, base, first, size, n_outcomes):
+    """Return the unit vectors of each replicate in rows ``first`` to ``first + size``, sorted by class.
+
+    Those of class c in replicate r are ``place[start[r, c] : start[r, c + 1]]``: the row's number within the tile,
+    plus ``size`` if the sign is negative.
+    """
+    n_replicates = outcomes.shape[0]
+    start = np.zeros((n_replicates, n_outcomes + 1), np.int64)
+    for r in range(n_replicates):
+        for i in range(first, first + size):
+            y = np.int64(outcomes[r, i])
+            if y != base[i]:
+                start[r, y] += 1
+                if base[i] >= 0:
+                    start[r, base[i]] += 1
+    total = 0
+    for r in range(n_replicates):
+        for c in range(n_outcomes + 1):
+            count = start[r, c]
+            start[r, c] = total
+            total += count
+    place = np.empty(total, np.uint16)
+    free = start.copy()
+    for r in range(n_replicates):
+        for i in range(first, first + size):
+            y = np.int64(outcomes[r, i])
+            if y != base[i]:
+                place[free[r, y]] = i - first
+                free[r, y] += 1
+                if base[i] >= 0:
+                    place[free[r, base[i]]] = i - first + size
+                    free[r, base[i]] += 1
+    return start, place
+
+
+@njit(inline="always")
+def _gather(values, place, start, stop):
+    """Return the sum of ``values[place[start:stop]]``; four accumulators hide the latency of addition."""
+    s0 = s1 = s2 = s3 = 0.0
+    quads = start + (stop - start) // 4 * 4
+    for b in range(start, quads, 4):
+        u = uint64(b)
+        s0 += values[place[u]]
+        s1 += values[place[u + uint64(1)]]
+        s2 += values[place[u + uint64(2)]]
+        s3 += values[place[u + uint64(3)]]
+    for b in range(quads, stop):
+        s0 += values[place[uint64(b)]]
+    return (s0 + s1) + (s2 + s3)
+
+
+@kernel
+def add_changes(similar, rows, outcomes, base, start, place, factor, out):
+    """Add ``factor * sum k s.s'`` to ``out (n_replicates,)``, over unit vectors s of ``rows`` and s' of a tile.
+
+    ``similar (n_rows, size)`` holds the kernel between the rows and the tile that `list_changes` described.
+    """
+    size = similar.shape[1]
+    signed = np.empty(2 * size)
+    for a in range(rows.size):
+        i = rows[a]
+        for j in range(size):
+            signed[j] = similar[a, j]
+            signed[size + j] = -similar[a, j]
+        common = base[i]
+        for r in range(out.size):
+            y = np.int64(outcomes[r, i])
+            if y != common:
+                total = _gather(signed, place, start[r, y], start[r, y + 1])
+                if common >= 0:
+                    total -= _gather(signed, place, start[r, common], start[r, common + 1])
+                out[r] += factor * total

@@ -1,4 +1,4 @@
-"""Whether arrays are what nearly all arrays are: probabilities that sum to 1, and class indices."""
+"""Whether arrays are what nearly all arrays are: probabilities that sum to 1, an event in each row."""
 
 import numpy as np
 
@@ -18,3 +18,29 @@ def are_usual(prob, outcome, rounding):
         usual &= np.abs(total - 1.0) <= rounding
         usual &= 0 <= outcome[i] < n_classes
     return usual
+
+
+@kernel
+def read_events(prob, label, chosen, tolerance, rounding, event, happened):
+    """Fill the probability of each row's event and whether it happened; return whether all rows are valid.
+
+    The event of ``prob (n_rows, n_classes)`` is the class ``chosen``, or the most probable one (the first of several)
+    if that is negative. Rows are valid if ``label (n_rows,)`` is a class, probabilities are in [0, 1], and their sum
+    misses 1 by at most ``tolerance``. Rows whose sum misses 1 by more than ``rounding`` are divided by it.
+    """
+    valid = True
+    for i in range(prob.shape[0]):
+        total, top, place, smallest = 0.0, prob[i, 0], 0, prob[i, 0]
+        for k in range(prob.shape[1]):
+            p = prob[i, k]
+            total += p
+            smallest = min(smallest, p)
+            larger = p > top
+            top = p if larger else top
+            place = k if larger else place
+        valid &= smallest >= 0.0 and top <= 1.0 and abs(total - 1.0) <= tolerance  # the sum finds what is no number
+        valid &= label[i] >= 0 and label[i] < prob.shape[1]
+        p = prob[i, chosen] if chosen >= 0 else top
+        event[i] = np.divide(p, total if abs(total - 1.0) > rounding else 1.0)  # no branch, which rows would mispredict
+        happened[i] = label[i] == (chosen if chosen >= 0 else place)
+    return valid

@@ -64,9 +64,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _validate(data: PredictionFile) -> None:
     """Raise what ``caltest test`` would raise, as it does."""
-    from caltest.predictions._folds import validate_folds
-    from caltest.predictions._half import widen
-    from caltest.predictions._validation import validate_design, validate_given_problem
+    from caltest.predictions.inputs._parts import validate_folds
+    from caltest.predictions.inputs._validation import validate_design, validate_given_problem, widen
 
     prob, note = widen(data.y_prob, "y_prob")
     validate_given_problem(data.y_true, prob, data.classes)

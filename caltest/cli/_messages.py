@@ -1,4 +1,4 @@
-"""Errors and notes in words of the command line, one line each on the error stream."""
+"""Errors, notes and exit codes of the command line: one line each on the error stream."""
 
 from __future__ import annotations
 
@@ -8,6 +8,26 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+
+REJECTED, UNDECIDABLE = 1, 3
+"""Calibration is rejected; the data cannot decide. 2 is an error, as for other programs."""
+
+MEANING = "1 if calibration is rejected at --alpha, 3 if the data cannot decide, 0 otherwise, 2 after an error"
+"""What the exit codes of ``--exit-code`` mean."""
+
+
+def code_of(decision: str) -> int:
+    """Return the exit code of a decision, which a pipeline waits for.
+
+    Data that cannot decide do not pass: a file of three hospitals would approve every model.
+
+    Examples
+    --------
+    >>> code_of("rejected"), code_of("undecidable"), code_of("not rejected")
+    (1, 3, 0)
+    """
+    return {"rejected": REJECTED, "undecidable": UNDECIDABLE}.get(decision, 0)
+
 
 SHARED = {"rng": "--seed", "workers": "--workers", "out": "--out"}
 """Arguments of Python, and what they are called on the command line."""

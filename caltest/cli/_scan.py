@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from caltest.cli._exit_codes import code_of
-from caltest.cli._messages import STREAM_WORDS, WORDS, say
+from caltest.cli._messages import STREAM_WORDS, WORDS, code_of, say
 from caltest.cli._options import (
     HelpFormatter,
     add_csv_marks,
@@ -123,8 +122,7 @@ def is_state(path: Path | None) -> bool:
 
 def _scan(options: argparse.Namespace) -> int:
     from caltest.streaming import scan
-    from caltest.streaming._csv_format import CsvFormat
-    from caltest.streaming._fragments import find_files, first_batch, understand
+    from caltest.streaming.scans._fragments import CsvFormat, find_files, first_batch, understand
 
     named = {"label": options.label, "prob": options.prob, "classes": options.classes}
     first, batch = first_batch(find_files(options.files), CsvFormat(options.sep, options.decimal))
@@ -155,7 +153,7 @@ def _counted(n_samples: int) -> str:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    from caltest.streaming._output_lock import locked
+    from caltest.streaming.scans._output_lock import locked
 
     first, *others = states = [read_state(path) for path in options.states]
     _refuse_common_files(options.states)
@@ -174,7 +172,7 @@ def _merge(options: argparse.Namespace) -> int:
 
 def _refuse_common_files(states: Iterable[Path]) -> None:
     """Raise ValueError if two states hold the same file, as far as they know their files."""
-    from caltest.streaming._state_file import Packed
+    from caltest.streaming.states._state_file import Packed
 
     holder: dict[tuple[int | str, ...], Path] = {}
     for path in states:

@@ -91,7 +91,7 @@ def add_command(commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     """Run a study, print it, and write its frame and its pictures."""
     from caltest import simulation
-    from caltest.plotting._saved_figure import save_figure
+    from caltest.plotting._axes import save_figure
 
     study, given = _read(options)
     arguments = _arguments(getattr(simulation, f"{study}_study"), _OBJECTS[study], given, options.config)

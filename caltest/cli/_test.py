@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from caltest.cli._exit_codes import MEANING, code_of
-from caltest.cli._messages import WORDS, say
+from caltest.cli._messages import MEANING, WORDS, code_of, say
 from caltest.cli._options import (
     FILES,
     HelpFormatter,
@@ -175,7 +174,7 @@ def _announce(data: PredictionFile, options: argparse.Namespace, lens: Lens | No
     import numpy as np
 
     from caltest.hypothesis_tests._calibration_table import plan_of_table
-    from caltest.resampling._stopping import MANY_PROBABILITIES, Stopping
+    from caltest.resampling.engine._stopping import MANY_PROBABILITIES, Stopping
     from caltest.statistics import Omnibus
 
     number = len(data.y_true) * data.n_classes

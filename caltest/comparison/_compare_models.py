@@ -27,20 +27,20 @@ from caltest.comparison._u_statistics import (
     resample,
     terms_of,
 )
-from caltest.estimation._l2_interval import interval_of_sample
-from caltest.estimation._observation_scores import accuracy_of, mean_of
-from caltest.estimation._score_decomposition import decomposition_of_sample
+from caltest.estimation.errors._l2_interval import interval_of_sample
+from caltest.estimation.scores._score_decomposition import accuracy_of, decomposition_of_sample, mean_of
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.hypothesis_tests._diagnostics import warn_before
 from caltest.hypothesis_tests._folds import each_fold, labels_of
-from caltest.predictions._arguments import reads_arguments
-from caltest.predictions._folds import validate_folds
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Confidence
-from caltest.predictions._models import validate_models, validate_names
-from caltest.predictions._partitions import Partition
 from caltest.predictions._sample import Sample, induce
-from caltest.predictions._validation import (
+from caltest.predictions.cells._partitions import Partition
+from caltest.predictions.cells._trees import VarianceTree
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._models import validate_models, validate_names
+from caltest.predictions.inputs._parts import validate_folds
+from caltest.predictions.inputs._validation import (
     SeedLike,
     validate_choice,
     validate_count,
@@ -49,9 +49,8 @@ from caltest.predictions._validation import (
     validate_level,
     validate_rng,
 )
-from caltest.predictions._variance_tree import VarianceTree
 from caltest.resampling import Consistency, correct_pvalues
-from caltest.resampling._run import exact_distribution, settle
+from caltest.resampling.engine._run import exact_distribution, settle
 from caltest.results import ConfidenceInterval
 from caltest.results._decision import level_of, rejects
 from caltest.results._progress import Progress, part_of, reporting

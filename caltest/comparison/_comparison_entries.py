@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.comparison._difference import DifferenceResult
-from caltest.estimation._l2_interval import L2Interval
-from caltest.estimation._score_decomposition import ScoreDecomposition
+from caltest.estimation.errors._l2_interval import L2Interval
+from caltest.estimation.scores._score_decomposition import ScoreDecomposition
 from caltest.results import ComponentResult, ConfidenceInterval, Result, TestResult
 from caltest.results._decision import equate_pvalue, rejects
 from caltest.results._description import Description, counted

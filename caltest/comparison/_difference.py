@@ -14,7 +14,7 @@ from caltest.comparison._grouped_terms import GroupedPairTerms
 from caltest.comparison._pivots import Pivots, known_groups
 from caltest.comparison._u_statistics import Differences, Terms, critical_value
 from caltest.predictions._lens import LensLike
-from caltest.resampling._distributions import SMALLEST_PVALUE
+from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import Decision, equate_pvalue, level_of
 from caltest.results._description import Description, Table

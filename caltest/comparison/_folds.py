@@ -14,9 +14,9 @@ from caltest.comparison._difference import DifferenceResult
 from caltest.comparison._model_comparison import ModelComparison
 from caltest.comparison._rejections import CORRECTIONS, rejections
 from caltest.hypothesis_tests._folds import few_draws_of_folds, fold_notes, of_folds, small_notes
-from caltest.predictions._folds import Folds
+from caltest.predictions.inputs._parts import Folds
 from caltest.resampling import correct_pvalues
-from caltest.resampling._combination import CombinedPValues
+from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import Note, Result, TestResult
 from caltest.results._decision import Decision, level_of, rejects
 from caltest.results._description import Description, Table, join

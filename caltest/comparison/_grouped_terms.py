@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._group_contrasts import contrast_labels, contrast_signs, contrast_sums
-from caltest.predictions._parts import sums_in_parts
 from caltest.predictions._sample import Sample
-from caltest.statistics._segments import LARGEST_SHARE
+from caltest.predictions.inputs._parts import sums_in_parts
+from caltest.statistics._segments import LARGEST_SHARE, rare_outcomes
 from caltest.statistics._squared_l2_distribution import greatest_l2
-from caltest.statistics._surprises import rare_outcomes
 
 FEW_SURPRISES = 10
 """With fewer observations that have a rare outcome (`rare_outcomes`), their sample variance is unreliable."""

@@ -14,15 +14,16 @@ from caltest.comparison._label_margins import LabelOutcomes, label_outcomes
 from caltest.comparison._pivots import draw_pivots
 from caltest.comparison._u_statistics import Differences, resample, terms_of
 from caltest.hypothesis_tests._folds import each_fold, labels_of
-from caltest.predictions._arguments import reads_arguments
-from caltest.predictions._cells import few_cells_notes
-from caltest.predictions._folds import validate_folds
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
-from caltest.predictions._models import naming, validate_models
-from caltest.predictions._partitions import Partition
 from caltest.predictions._sample import Sample, induce, make_sample
-from caltest.predictions._validation import (
+from caltest.predictions.cells._cells import few_cells_notes
+from caltest.predictions.cells._partitions import Partition
+from caltest.predictions.cells._trees import VarianceTree
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._models import naming, validate_models
+from caltest.predictions.inputs._parts import validate_folds
+from caltest.predictions.inputs._validation import (
     SeedLike,
     validate_choice,
     validate_count,
@@ -30,7 +31,6 @@ from caltest.predictions._validation import (
     validate_level,
     validate_rng,
 )
-from caltest.predictions._variance_tree import VarianceTree
 from caltest.results._progress import Progress, reporting
 
 METHODS = ("asymptotic", "bootstrap")

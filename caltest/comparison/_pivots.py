@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 
 from caltest.comparison._grouped_terms import Contrast, GroupedPairTerms
 from caltest.comparison._label_margins import LabelOutcomes, margins_of
-from caltest.predictions._effective import effective_number
-from caltest.predictions._validation import SeedLike, validate_rng, validate_workers
-from caltest.resampling._distributions import TIE_TOLERANCE
-from caltest.resampling._group_shocks import Shocks, latent_bounds, latent_correlation
+from caltest.predictions.inputs._parts import effective_number
+from caltest.predictions.inputs._validation import SeedLike, validate_rng, validate_workers
+from caltest.resampling.distributions._base import TIE_TOLERANCE
+from caltest.resampling.draws._group_shocks import Shocks, latent_bounds, latent_correlation
 from caltest.results._progress import Progress, part_of
 
 _SLACK = 1e-9  # pivots within this relative distance are ties

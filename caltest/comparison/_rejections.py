@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.resampling import correct_pvalues
-from caltest.resampling._combination import CombinedPValues
-from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
+from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE, CombinedPValues
 from caltest.results import TestResult
 from caltest.results._decision import cannot_decide, equate_pvalue, rejects
 from caltest.results._description import join

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.estimation._observation_scores import accuracy_of, log_of, mean_of
+from caltest.estimation.scores._score_decomposition import accuracy_of, log_of, mean_of
 from caltest.hypothesis_tests._calibration import run_test
-from caltest.predictions._arguments import read_problem, reads_arguments, warn_of_repeated_index
-from caltest.predictions._frames import refuse_other_indexes
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import induce
-from caltest.predictions._validation import (
+from caltest.predictions.inputs._arguments import read_problem, reads_arguments, warn_of_repeated_index
+from caltest.predictions.inputs._frames import refuse_other_indexes
+from caltest.predictions.inputs._validation import (
     SeedLike,
     validate_count,
     validate_design,

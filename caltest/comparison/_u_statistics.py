@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from caltest.comparison._grouped_terms import FEW_SURPRISES, GroupedPairTerms
 from caltest.predictions._sample import Sample
-from caltest.predictions._validation import SeedLike, validate_rng
-from caltest.resampling._distributions import TIE_TOLERANCE, MonteCarloDistribution
-from caltest.resampling._row_draws import BootstrapDraws
+from caltest.predictions.inputs._validation import SeedLike, validate_rng
+from caltest.resampling.distributions._base import TIE_TOLERANCE, MonteCarloDistribution
+from caltest.resampling.draws._rows import BootstrapDraws
 from caltest.results._progress import Progress, part_of
+from caltest.statistics._segments import rare_outcomes
 from caltest.statistics._skce import residuals
 from caltest.statistics._squared_l2_distribution import cell_moments, stated_deviation
-from caltest.statistics._surprises import rare_outcomes
 
 _BLOCK_VALUES = 2**21  # counts of drawn observations held at a time: 16 MB
 

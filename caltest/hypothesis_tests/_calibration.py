@@ -9,23 +9,23 @@ from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._diagnostics import describe_finding
 from caltest.hypothesis_tests._folds import fold_tests
-from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import (
+from caltest.predictions._view import LensView
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import (
     SeedLike,
     validate_choice,
     validate_design,
     validate_given_problem,
     validate_level,
 )
-from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
-from caltest.resampling._evaluation import Question
-from caltest.resampling._run import METHODS, run
-from caltest.resampling._schemes import validate_resampling
-from caltest.resampling._stopping import Stopping
+from caltest.resampling.draws._schemes import validate_resampling
+from caltest.resampling.engine._evaluation import Question
+from caltest.resampling.engine._run import METHODS, run
+from caltest.resampling.engine._stopping import Stopping
 from caltest.results import TestResult
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import Omnibus, Statistic

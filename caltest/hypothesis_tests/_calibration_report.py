@@ -17,13 +17,14 @@ from caltest.hypothesis_tests._calibration_table_result import CalibrationTable,
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, warn_before
 from caltest.hypothesis_tests._fold_table import FoldTable
 from caltest.hypothesis_tests._folds import fold_table
-from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, Confidence
-from caltest.predictions._partitions import EqualWidth
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import (
+from caltest.predictions._view import LensView
+from caltest.predictions.cells._partitions import EqualWidth
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import (
     SeedLike,
     validate_count,
     validate_design,
@@ -31,11 +32,10 @@ from caltest.predictions._validation import (
     validate_problem,
     validate_rng,
 )
-from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
-from caltest.resampling._evaluation import Question
-from caltest.resampling._run import run
-from caltest.resampling._stopping import Stopping
+from caltest.resampling.engine._evaluation import Question
+from caltest.resampling.engine._run import run
+from caltest.resampling.engine._stopping import Stopping
 from caltest.results import Note, TestResult
 from caltest.results._description import Table
 from caltest.results._progress import Progress, reporting

@@ -18,22 +18,22 @@ from caltest.hypothesis_tests._diagnostics import (
     warn_before,
 )
 from caltest.hypothesis_tests._folds import fold_table
-from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, ClassWise, Confidence
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region, apply_region
-from caltest.predictions._validation import (
+from caltest.predictions._view import LensView
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import (
     SeedLike,
     validate_design,
     validate_given_problem,
     validate_level,
 )
-from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
-from caltest.resampling._evaluation import Question
-from caltest.resampling._run import run
-from caltest.resampling._stopping import Stopping
+from caltest.resampling.engine._evaluation import Question
+from caltest.resampling.engine._run import run
+from caltest.resampling.engine._stopping import Stopping
 from caltest.results import Note
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import Omnibus, Statistic

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.hypothesis_tests._fold_tests import FoldTests
 from caltest.hypothesis_tests._folds import combine_tests, each_fold
-from caltest.predictions._arguments import reads_arguments
-from caltest.predictions._folds import Folds
-from caltest.predictions._frames import read_observations
 from caltest.predictions._lens import LensLike
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import SeedLike, validate_design
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._frames import read_observations
+from caltest.predictions.inputs._parts import Folds
+from caltest.predictions.inputs._validation import SeedLike, validate_design
 from caltest.results._progress import Progress
 from caltest.statistics import Statistic
 

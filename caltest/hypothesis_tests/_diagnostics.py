@@ -11,25 +11,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.estimation._l2_interval import L2Interval, interval_of_sample
-from caltest.estimation._observation_scores import accuracy_of
-from caltest.predictions._cells import few_cells_notes
-from caltest.predictions._effective import effective_number
+from caltest.estimation.errors._l2_interval import L2Interval, interval_of_sample
+from caltest.estimation.scores._score_decomposition import accuracy_of
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical, ClassWise, Groups
 from caltest.predictions._sample import Sample
-from caltest.resampling._distributions import TIE_TOLERANCE
-from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, correct_pvalues
-from caltest.resampling._poisson_binomial import PoissonBinomial
-from caltest.resampling._run import Finding, monte_carlo_error
-from caltest.resampling._schemes import Consistency, SignedGroups
-from caltest.resampling._signs import AllSigns, SignDraws
-from caltest.resampling._sparsity import sparsity_notes
-from caltest.resampling._stopping import Stopping
+from caltest.predictions.cells._cells import few_cells_notes
+from caltest.predictions.inputs._parts import effective_number
+from caltest.resampling.distributions._base import TIE_TOLERANCE
+from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
+from caltest.resampling.draws._schemes import Consistency, SignedGroups
+from caltest.resampling.draws._signs import AllSigns, SignDraws
+from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, correct_pvalues
+from caltest.resampling.engine._run import Finding, monte_carlo_error
+from caltest.resampling.engine._sparsity import sparsity_notes
+from caltest.resampling.engine._stopping import Stopping
 from caltest.results import ComponentResult, Note, TestResult
 from caltest.results._decision import equate_pvalue, rejects
+from caltest.results._note import warn_user
 from caltest.results._test_result import percent
-from caltest.results._warnings import warn_user
 from caltest.statistics import TemperatureScore
 
 DIRECTION_LEVEL = 0.05

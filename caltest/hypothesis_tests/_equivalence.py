@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from caltest.estimation._l2_interval import L2Interval, interval_of_distribution, l2_distribution
-from caltest.predictions._arguments import reads_arguments
+from caltest.estimation.errors._l2_interval import L2Interval, interval_of_distribution, l2_distribution
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
-from caltest.predictions._partitions import Partition
 from caltest.predictions._sample import make_sample
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import SeedLike, validate_level, validate_positive
+from caltest.predictions.cells._partitions import Partition
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import SeedLike, validate_level, validate_positive
 from caltest.resampling import Consistency
-from caltest.resampling._distributions import SMALLEST_PVALUE
+from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.results import Note, Result
 from caltest.results._decision import Decision, equate_pvalue, rejects
 from caltest.results._description import Description

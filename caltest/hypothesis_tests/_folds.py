@@ -15,10 +15,10 @@ from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import enough_draws, impossible_note, warn_before
 from caltest.hypothesis_tests._fold_table import FoldTable
 from caltest.hypothesis_tests._fold_tests import FoldTests
-from caltest.predictions._folds import SMALL, Folds, part_of, validate_folds
-from caltest.predictions._validation import SeedLike, validate_design, validate_given_problem, validate_rng
+from caltest.predictions.inputs._parts import SMALL, Folds, part_of, validate_folds
+from caltest.predictions.inputs._validation import SeedLike, validate_design, validate_given_problem, validate_rng
 from caltest.resampling import correct_pvalues
-from caltest.resampling._combination import CombinedPValues
+from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import Note, TestResult
 from caltest.results._decision import rejects
 from caltest.results._description import join

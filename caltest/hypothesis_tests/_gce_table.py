@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, stopping_of_tests, warn_before
-from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import make_sample
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import SeedLike, validate_level
 from caltest.predictions._view import LensView
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import SeedLike, validate_level
 from caltest.resampling import Consistency
-from caltest.resampling._evaluation import Question
-from caltest.resampling._run import run
-from caltest.resampling._schemes import validate_resampling
+from caltest.resampling.draws._schemes import validate_resampling
+from caltest.resampling.engine._evaluation import Question
+from caltest.resampling.engine._run import run
 from caltest.results import TestResult
 from caltest.results._description import Table
 from caltest.results._progress import Progress, reporting

@@ -14,22 +14,22 @@ from caltest.hypothesis_tests._calibration_table_result import LONGEST, Calibrat
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, stopping_of_tests, warn_before
 from caltest.hypothesis_tests._fold_table import FoldTable
 from caltest.hypothesis_tests._folds import fold_table
-from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import (
+from caltest.predictions._view import LensView
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import (
     SeedLike,
     validate_choice,
     validate_design,
     validate_level,
     validate_problem,
 )
-from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
-from caltest.resampling._evaluation import Question
-from caltest.resampling._multiple_testing import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
-from caltest.resampling._run import run
+from caltest.resampling.engine._evaluation import Question
+from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
+from caltest.resampling.engine._run import run
 from caltest.results import Note, TestResult
 from caltest.results._description import Table, join
 from caltest.results._progress import Progress, reporting

@@ -12,17 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.hypothesis_tests._diagnostics import describe_finding, impossible_notes
-from caltest.predictions._against_rest import AgainstRest
-from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
-from caltest.predictions._partitions import Partition
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import validate_level, validate_positive, validate_problem
+from caltest.predictions.cells._against_rest import AgainstRest
+from caltest.predictions.cells._partitions import Partition
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import validate_level, validate_positive, validate_problem
 from caltest.resampling import Consistency
-from caltest.resampling._distributions import SMALLEST_PVALUE, Distribution, LimitDistribution, Tail, chi_squared
-from caltest.resampling._run import Finding, settle
+from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, LimitDistribution, Tail, chi_squared
+from caltest.resampling.engine._run import Finding, settle
 from caltest.results._decision import equate_pvalue
 from caltest.results._description import Table
 from caltest.results._test_result import percent

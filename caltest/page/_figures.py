@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from caltest.estimation._reliability_result import ReliabilityCurve
-from caltest.estimation._simplex_result import SimplexDiagram
-from caltest.plotting._literal import literal
+from caltest.estimation.curves._reliability_curve import ReliabilityCurve
+from caltest.estimation.simplex._simplex_diagram import SimplexDiagram
+from caltest.plotting._axes import literal, to_svg
 from caltest.plotting._reliability import plot_reliability
 from caltest.plotting._simplex import plot_simplex
-from caltest.plotting._svg import to_svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import platform
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest.comparison import compare_models
@@ -14,14 +20,79 @@ from caltest.estimation import reliability_curve, score_decomposition, simplex_d
 from caltest.hypothesis_tests import CalibrationTable, calibration_report, calibration_table
 from caltest.hypothesis_tests._calibration_table_result import short_direction
 from caltest.page._figures import Picture, diagram, diagrams, overlay, triangle
-from caltest.page._origin import Origin, seed_of
-from caltest.page._template import render
 from caltest.predictions import ClassWise
-from caltest.predictions._validation import SeedLike
+from caltest.predictions.inputs._arguments import read_problem
+from caltest.predictions.inputs._validation import SeedLike, is_number, validate_given_problem, validate_rng
 from caltest.results import Note, Result
 from caltest.results._atomic_file import write_atomically
 from caltest.results._description import Table, join
 from caltest.results._progress import Progress, reporting
+
+_PACKAGES = ("numpy", "numba", "scipy")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Pairs of a name and a value in words."""
+
+    rows: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, data: Data, settings: Settings) -> Origin:
+        """Describe data and settings."""
+        packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+        rows = [
+            ("caltest", sys.modules["caltest"].__version__),
+            ("with", f"Python {platform.python_version()}, {packages}"),
+            ("seed", str(settings.seed)),
+            ("draws", f"{settings.n_resamples}"),
+            ("level", f"{settings.alpha:g}"),
+        ]
+        design = [name for name in ("sample_weight", "groups") if data.design[name] is not None]
+        rows += [("design of the observations", ", ".join(design))] if design else []
+        for name, prob in data.models.items():
+            read = read_problem({"y_true": data.y_true}, {"y_prob": prob}, data.design["classes"])
+            given, outcome = validate_given_problem(read.labels["y_true"], read.probs["y_prob"], read.classes)
+            about = f"{len(given)} observations, {given.shape[1]} classes, fingerprint {_fingerprint(given, outcome)}"
+            rows.append((f"data of {name}" if name else "data", about))
+        return cls(tuple(rows))
+
+
+def seed_of(rng: SeedLike) -> int:
+    """Return the seed that the page names: the given one, or one that is drawn from the given source or from chance."""
+    if is_number(rng) and not isinstance(rng, np.random.Generator):
+        validate_rng(rng)
+        return int(rng)  # type: ignore[arg-type]
+    return int(validate_rng(rng).integers(2**31))
+
+
+def _fingerprint(prob: Any, outcome: Any) -> str:
+    """Return the first digits of SHA-256 over shape, predictions as doubles and labels, in little-endian order."""
+    digest = hashlib.sha256(repr(prob.shape).encode())
+    for start in range(0, len(prob), 2**14):
+        digest.update(np.ascontiguousarray(prob[start : start + 2**14], dtype="<f8").tobytes())
+    digest.update(np.ascontiguousarray(outcome, dtype="<i8").tobytes())
+    return digest.hexdigest()[:16]
+
+
+def render(title: str, verdicts: Sequence[tuple[str, Sequence[str]]], parts: Sequence[Part], origin: Origin) -> str:
+    """Return the page as text."""
+    return _template().render(title=title, verdicts=verdicts, parts=parts, origin=origin)
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("caltest.page", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.jinja")
+
 
 TITLE = "Is the model calibrated?"
 _SHOWN = 3  # classes with a diagram

@@ -1,17 +1,65 @@
-"""What the pictures have in common: colours, and the axes that they are drawn into."""
+"""What the pictures have in common: colours, names, axes, and files that hold them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._models import validate_names
+from caltest.predictions.inputs._models import validate_names
+from caltest.results._atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def literal(text: object) -> str:
+    r"""Return a text in which dollar signs are escaped.
+
+    Of a text with two dollar signs matplotlib draws what is between them as mathematics, or refuses it. Every text that
+    names classes, models, lenses or methods of the user comes through here on its way into a picture.
+
+    Parameters
+    ----------
+    text : object
+        A name or a sentence.
+
+    Returns
+    -------
+    str
+        The text that matplotlib shows as it was.
+    """
+    return str(text).replace("$", r"\$")
+
+
+def to_svg(draw: Callable[[Figure], Any], size: tuple[float, float]) -> bytes:
+    """Return what ``draw(figure)`` draws, which is the same for the same numbers: no date, no random names.
+
+    ``size`` is width and height in inches.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    figure, buffer = Figure(figsize=size, layout="constrained"), io.BytesIO()
+    draw(figure)
+    with rc_context({"svg.hashsalt": "caltest"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return buffer.getvalue()
+
+
+_DPI = 150
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure, which replaces the file at once; its suffix decides the format."""
+    with atomic_file(path) as stream:
+        figure.savefig(stream, format=path.suffix[1:].lower(), dpi=_DPI)
+
 
 POINT = "#101418"
 BAR = "#d9643a"

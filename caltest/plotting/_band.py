@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caltest.estimation._calibration_band import CalibrationBand
-from caltest.plotting._axes import BAR, DASHED, DENSITY, LINE, POINT, legend_below, require, single
-from caltest.plotting._literal import literal
-from caltest.predictions._validation import validate_choice
+from caltest.estimation.curves._calibration_band import CalibrationBand
+from caltest.plotting._axes import BAR, DASHED, DENSITY, LINE, POINT, legend_below, literal, require, single
+from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._decision import equate_pvalue
 from caltest.results._description import counted
 from caltest.results._test_result import percent

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.comparison import ModelComparison
-from caltest.plotting._axes import BAR, DASHED, LINE, POINT, require, several
-from caltest.plotting._literal import literal
-from caltest.plotting._saved_figure import save_figure
+from caltest.plotting._axes import BAR, DASHED, LINE, POINT, literal, require, save_figure, several
 from caltest.results._decision import level_of
 from caltest.results._naming import describe
 from caltest.results._test_result import percent

@@ -8,10 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.estimation._cumulative_graphs import CumulativeGraph, CumulativeGraphs
-from caltest.plotting._axes import BAR, COLORS, DASHED, DENSITY, LINE, POINT, add_legend, legend_below, require, several
-from caltest.plotting._literal import literal
-from caltest.predictions._validation import validate_choice
+from caltest.estimation.curves._cumulative_graphs import CumulativeGraph, CumulativeGraphs
+from caltest.plotting._axes import (
+    BAR,
+    COLORS,
+    DASHED,
+    DENSITY,
+    LINE,
+    POINT,
+    add_legend,
+    legend_below,
+    literal,
+    require,
+    several,
+)
+from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._decision import equate_pvalue
 from caltest.results._description import counted
 from caltest.results._test_result import percent

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.estimation._reliability_curve import reliability_curve
-from caltest.estimation._reliability_result import ReliabilityCurve
-from caltest.plotting._axes import single
-from caltest.plotting._literal import literal
-from caltest.predictions._arguments import read_problem
-from caltest.predictions._class_columns import plain_dates
-from caltest.predictions._frames import read_observations, refuse_other_indexes
-from caltest.predictions._validation import validate_choice, validate_count, validate_prob
+from caltest.estimation.curves._reliability_curve import ReliabilityCurve, reliability_curve
+from caltest.plotting._axes import literal, single
+from caltest.predictions.inputs._arguments import read_problem
+from caltest.predictions.inputs._class_columns import plain_dates
+from caltest.predictions.inputs._frames import read_observations, refuse_other_indexes
+from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_prob
 from caltest.results._test_result import percent
 
 if TYPE_CHECKING:

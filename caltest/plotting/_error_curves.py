@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.estimation._cells_curve import CellsCurve
-from caltest.estimation._error_curve import ErrorCurve
-from caltest.estimation._temperature_curve import TemperatureCurve
-from caltest.plotting._axes import COLORS, LINE, add_legend, require, wrapped
-from caltest.plotting._literal import literal
+from caltest.estimation.curves._cells_curve import CellsCurve, ErrorCurve
+from caltest.estimation.curves._temperature_curve import TemperatureCurve
+from caltest.plotting._axes import COLORS, LINE, add_legend, literal, require, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caltest.estimation._isotonic_curve import IsotonicCurve
-from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, named, series_color, single
-from caltest.plotting._literal import literal
+from caltest.estimation.curves._isotonic_curve import IsotonicCurve
+from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, literal, named, series_color, single
 from caltest.plotting._prediction_axis import PredictionAxis, diagonal, finish
-from caltest.predictions._validation import validate_choice
+from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._decision import equate_pvalue
 from caltest.results._description import counted
 from caltest.results._test_result import percent

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from caltest.plotting._axes import BAR, DASHED, LINE, POINT, legend_below, require, single
-from caltest.plotting._literal import literal
+from caltest.plotting._axes import BAR, DASHED, LINE, POINT, legend_below, literal, require, single
 from caltest.results._description import counted
 from caltest.streaming import MonitorResult
 

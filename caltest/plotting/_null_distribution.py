@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.plotting._axes import BAR, DENSITY, LINE, POINT, legend_below, require, wrapped
-from caltest.plotting._literal import literal
-from caltest.resampling._distributions import TIE_TOLERANCE
+from caltest.plotting._axes import BAR, DENSITY, LINE, POINT, legend_below, literal, require, wrapped
+from caltest.resampling.distributions._base import TIE_TOLERANCE
 from caltest.results._decision import equate_pvalue
 from caltest.results._naming import describe
 from caltest.results._test_result import ComponentResult, TestResult

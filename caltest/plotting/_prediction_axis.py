@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.estimation._prediction_density import EDGES, LINEAR, LOGIT
+from caltest.estimation.uncertainty._prediction_distribution import EDGES, LINEAR, LOGIT
 from caltest.plotting._axes import DASHED, DENSITY, LINE, legend_below
-from caltest.predictions._validation import validate_choice
+from caltest.predictions.inputs._validation import validate_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

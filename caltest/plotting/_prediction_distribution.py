@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caltest.estimation._prediction_distribution import PredictionDistribution
-from caltest.plotting._axes import LINE, POINT, require, single
-from caltest.plotting._literal import literal
+from caltest.estimation.uncertainty._prediction_distribution import PredictionDistribution
+from caltest.plotting._axes import LINE, POINT, literal, require, single
 from caltest.results._description import counted
 
 if TYPE_CHECKING:

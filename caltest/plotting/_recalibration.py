@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation import reliability_curve
-from caltest.plotting._axes import BAR, DASHED, LINE, POINT, require, several
-from caltest.plotting._literal import literal
+from caltest.plotting._axes import BAR, DASHED, LINE, POINT, literal, require, save_figure, several
 from caltest.plotting._reliability import plot_reliability
-from caltest.plotting._saved_figure import save_figure
 from caltest.recalibration import RecalibrationStudy
 from caltest.results._decision import rejects
 from caltest.results._naming import describe

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.estimation._cell_tests import CellTests
-from caltest.estimation._reliability_result import ReliabilityCurve
-from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, named, series_color, single
-from caltest.plotting._literal import literal
+from caltest.estimation.curves._reliability_curve import ReliabilityCurve
+from caltest.estimation.errors._cell_tests import CellTests
+from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, literal, named, save_figure, series_color, single
 from caltest.plotting._prediction_axis import PredictionAxis, diagonal, finish
-from caltest.plotting._saved_figure import save_figure
-from caltest.predictions._validation import validate_choice
+from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._description import counted
 from caltest.results._test_result import percent
 

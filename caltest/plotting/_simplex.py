@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.estimation._simplex_result import SimplexDiagram
-from caltest.plotting._axes import BAR, LINE, POINT, legend_below, require, single
-from caltest.plotting._literal import literal
-from caltest.predictions._simplex_grid import SimplexGrid
-from caltest.predictions._validation import validate_level
+from caltest.estimation.simplex._simplex_diagram import SimplexDiagram
+from caltest.plotting._axes import BAR, LINE, POINT, legend_below, literal, require, single
+from caltest.predictions.cells._simplex_grid import SimplexGrid
+from caltest.predictions.inputs._validation import validate_level
 from caltest.results._description import counted
 from caltest.results._test_result import percent
 

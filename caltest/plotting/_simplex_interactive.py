@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caltest.estimation._simplex_result import SimplexDiagram
+from caltest.estimation.simplex._simplex_diagram import SimplexDiagram
 from caltest.plotting._axes import LINE, POINT, require
 from caltest.plotting._simplex import PALE, SHADES, TETRAHEDRON, TRIANGLE, rejected_words, title
 from caltest.results._decision import show_pvalue

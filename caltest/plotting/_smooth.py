@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from caltest.estimation._prediction_density import EDGES
-from caltest.estimation._smooth_reliability_curve import SmoothReliabilityCurve
-from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, named, series_color, single
-from caltest.plotting._literal import literal
+from caltest.estimation.curves._smooth_reliability_curve import SmoothReliabilityCurve
+from caltest.estimation.uncertainty._prediction_distribution import EDGES
+from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, literal, named, series_color, single
 from caltest.plotting._prediction_axis import PredictionAxis, diagonal, finish
-from caltest.predictions._validation import validate_choice
+from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._description import counted
 from caltest.results._test_result import percent
 

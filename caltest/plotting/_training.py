@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.comparison._training import TrainingTrack
-from caltest.plotting._axes import DASHED, LINE, legend_below, require, several
-from caltest.plotting._literal import literal
+from caltest.plotting._axes import DASHED, LINE, legend_below, literal, require, several
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
 

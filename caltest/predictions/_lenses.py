@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._lens import Lens, Problem, outcome_dtype
-from caltest.predictions._ranking import ranking, top_and_rest
-from caltest.predictions._validation import validate_count
+from caltest.predictions.cells._order import ranking, top_and_rest
+from caltest.predictions.inputs._validation import validate_count
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,11 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.predictions._cells import Cells
 from caltest.predictions._lens import LensLike, outcome_dtype
 from caltest.predictions._lenses import Canonical, Confidence
-from caltest.predictions._order import stable_order
-from caltest.predictions._partitions import validate_partition
 from caltest.predictions._user_functions import (
     CalibrationFunction,
     Region,
@@ -23,7 +20,10 @@ from caltest.predictions._user_functions import (
     apply_lens,
     apply_region,
 )
-from caltest.predictions._validation import is_large, validate_design, validate_given_problem
+from caltest.predictions.cells._cells import Cells
+from caltest.predictions.cells._order import stable_order
+from caltest.predictions.cells._partitions import validate_partition
+from caltest.predictions.inputs._validation import is_large, validate_design, validate_given_problem
 from caltest.results._naming import describe
 
 Derived = TypeVar("Derived")

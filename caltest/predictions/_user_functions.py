@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from caltest.predictions._distances import Distance, validate_distance
 from caltest.predictions._lens import Lens, LensLike, outcome_dtype
-from caltest.predictions._validation import SUM_TOLERANCE
+from caltest.predictions.inputs._validation import SUM_TOLERANCE
 
 CalibrationFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Region = Callable[[NDArray[np.float64]], NDArray[np.bool_]]

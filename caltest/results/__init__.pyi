@@ -1,9 +1,9 @@
+from ._base import ConfidenceInterval as ConfidenceInterval
 from ._base import Result as Result
 from ._description import Description as Description
 from ._description import Table as Table
-from ._interval import ConfidenceInterval as ConfidenceInterval
+from ._note import CalibrationWarning as CalibrationWarning
 from ._note import Note as Note
 from ._progress import Progress as Progress
 from ._test_result import ComponentResult as ComponentResult
 from ._test_result import TestResult as TestResult
-from ._warnings import CalibrationWarning as CalibrationWarning

@@ -1,4 +1,4 @@
-"""What every result has in common: it prints, shows in notebooks, turns into JSON and frames, and is drawn."""
+"""What every result has in common: it prints, shows in notebooks, turns into a dictionary and is documented."""
 
 from __future__ import annotations
 
@@ -6,19 +6,29 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from caltest.results._description import Description, show_columns
-from caltest.results._html import to_html
 from caltest.results._naming import describe
 from caltest.results._note import Note
 from caltest.results._plain import to_plain
-from caltest.results._text import to_text
+from caltest.results._text import to_html, to_text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class ConfidenceInterval(NamedTuple):
+    """Ends of an interval: ``low`` and ``high``."""
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.low:.4g} to {self.high:.4g}"
+
 
 _LONGEST = 100  # characters of a line in `repr`, which has about two
 

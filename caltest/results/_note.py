@@ -1,8 +1,11 @@
-"""Cautions: each has a code, a text and a paragraph in the documentation."""
+"""Cautions: each has a code, a text and a paragraph in the documentation; and the warning of the package."""
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from dataclasses import dataclass
+from pathlib import Path
 
 PAGE = "docs/notes.md"
 """Where every code is explained."""
@@ -34,3 +37,18 @@ class Note:
 
     def __str__(self) -> str:
         return f"{self.text} [{self.code}]"
+
+
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+class CalibrationWarning(UserWarning):
+    """A result that must be read with care."""
+
+
+def warn_user(text: str) -> None:
+    """Warn at the line of the user: the nearest call from outside the package."""
+    frame, stacklevel = inspect.currentframe(), 1
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, stacklevel = frame.f_back, stacklevel + 1
+    warnings.warn(text, CalibrationWarning, stacklevel=stacklevel)

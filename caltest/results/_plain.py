@@ -1,7 +1,8 @@
-"""Results as plain Python objects: one rule for all of them."""
+"""Results as plain Python objects, and JSON that anybody may have written, read without surprises."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -26,3 +27,37 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [to_plain(part) for part in value]
     return value if isinstance(value, int | str | None) else describe(value)
+
+
+_DEEPEST = 40
+"""Lists and objects within each other; files of the package have at most about 15."""
+
+
+def read_json(text: str | bytes) -> Any:
+    """Return what a text in JSON holds.
+
+    Raises
+    ------
+    ValueError
+        If it is no JSON, has NaN or an infinity, or nests lists and objects more than 40 deep.
+    """
+    try:
+        found = json.loads(text, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError(_too_deep()) from None
+    level, depth = [found], 0
+    while level := [one for one in level if isinstance(one, list | dict)]:
+        depth += 1
+        if depth > _DEEPEST:
+            raise ValueError(_too_deep())
+        level = [part for one in level for part in (one.values() if isinstance(one, dict) else one)]
+    return found
+
+
+def _refuse(name: str) -> Any:
+    msg = f"{name} is no number of JSON"
+    raise ValueError(msg)
+
+
+def _too_deep() -> str:
+    return f"lists and objects are nested more than {_DEEPEST} deep"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from caltest.estimation._calibration_error import calibration_error
-from caltest.predictions._frames import refuse_other_indexes
+from caltest.estimation.errors._calibration_error import calibration_error
 from caltest.predictions._lens import LensLike
+from caltest.predictions.inputs._frames import refuse_other_indexes
 from caltest.results._naming import Specification
 from caltest.statistics import ECE, KS, SquaredL2, Statistic
 from caltest.statistics._base import validate_estimate

@@ -4,8 +4,7 @@ from .models._base import Unlabelled as Unlabelled
 from .models._bent import BentPosterior as BentPosterior
 from .models._dirichlet import DirichletModel as DirichletModel
 from .models._dirichlet import ResampledPredictions as ResampledPredictions
-from .models._estimate import MiscalibrationEstimate as MiscalibrationEstimate
-from .models._gaussian import GaussianMixture1D as GaussianMixture1D
+from .models._exact import MiscalibrationEstimate as MiscalibrationEstimate
 from .models._gaussian_mixture import GaussianMixture as GaussianMixture
 from .models._logistic import LogisticModel as LogisticModel
 from .models._maps import Bumps as Bumps
@@ -16,6 +15,7 @@ from .models._maps import Move as Move
 from .models._maps import Permutation as Permutation
 from .models._maps import Shift as Shift
 from .models._maps import Temperature as Temperature
+from .models._mixtures import GaussianMixture1D as GaussianMixture1D
 from .models._mixtures import RandomMixture as RandomMixture
 from .models._mixtures import posocco_mixtures as posocco_mixtures
 from .models._recalibrated import RecalibratedModel as RecalibratedModel

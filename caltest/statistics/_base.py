@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import Sample
-from caltest.resampling._distributions import Distribution
-from caltest.resampling._summaries import Summary
+from caltest.resampling.distributions._base import Distribution
+from caltest.resampling.draws._summaries import Summary
 from caltest.results._naming import Specification
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._entries import count_entries, weigh_entries
-from caltest.predictions._cells import cell_dtype
-from caltest.predictions._partitions import Intervals
+from caltest._compiled._cells import count_entries, weigh_entries
 from caltest.predictions._sample import Sample
-from caltest.resampling._signs import signed_sums
-from caltest.resampling._summaries import EntryCounts
+from caltest.predictions.cells._cells import cell_dtype
+from caltest.predictions.cells._partitions import Intervals
+from caltest.resampling.draws._signs import signed_sums
+from caltest.resampling.draws._summaries import EntryCounts
 from caltest.statistics._base import Statistic
 
 

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._cells import count_events, count_outcomes, weigh_outcomes
-from caltest.predictions._cells import Cells, CellSums, cell_dtype
 from caltest.predictions._lens import outcome_dtype
-from caltest.predictions._partitions import EqualWidth
 from caltest.predictions._sample import Sample
-from caltest.predictions._validation import validate_count
-from caltest.resampling._distributions import Distribution
-from caltest.resampling._signs import signed_sums
-from caltest.resampling._summaries import CellCounts, EntryCounts
+from caltest.predictions.cells._cells import Cells, CellSums, cell_dtype
+from caltest.predictions.cells._partitions import EqualWidth
+from caltest.predictions.inputs._validation import validate_count
+from caltest.resampling.distributions._base import Distribution
+from caltest.resampling.draws._signs import signed_sums
+from caltest.resampling.draws._summaries import CellCounts, EntryCounts
 from caltest.statistics._base import Statistic
 from caltest.statistics._binned import ECE
 

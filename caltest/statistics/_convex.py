@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._cells import sum_over_events
-from caltest.predictions._cells import CellSums
 from caltest.predictions._distances import Distance, total_variation, validate_distance
-from caltest.predictions._partitions import Intervals, Partition, fit_partition, validate_partition
 from caltest.predictions._sample import Sample
-from caltest.predictions._validation import validate_choice, validate_share
-from caltest.predictions._variance_tree import VarianceTree
+from caltest.predictions.cells._cells import CellSums
+from caltest.predictions.cells._partitions import Intervals, Partition, fit_partition, validate_partition
+from caltest.predictions.cells._trees import VarianceTree
+from caltest.predictions.inputs._validation import validate_choice, validate_share
 from caltest.statistics._base import Statistic
 from caltest.statistics._binned import cell_distances
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._cells import cell_dtype
-from caltest.predictions._partitions import EqualWidth
 from caltest.predictions._sample import Sample
-from caltest.predictions._validation import validate_count
+from caltest.predictions.cells._cells import cell_dtype
+from caltest.predictions.cells._partitions import EqualWidth
+from caltest.predictions.inputs._validation import validate_count
 from caltest.statistics._classwise_cells import EntryCells, EntryStatistic, sum_in_cells
 
 

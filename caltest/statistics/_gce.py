@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from caltest.predictions import EqualMass, EqualWidth
-from caltest.predictions._validation import validate_bool, validate_choice, validate_count, validate_share
+from caltest.predictions.inputs._validation import validate_bool, validate_choice, validate_count, validate_share
 from caltest.statistics._classwise_cells import AuthorsCells, Layout, OverClasses
 
 SCHEMES = ("equal-width", "equal-mass")

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._against_rest import AgainstRest
-from caltest.predictions._cells import Cells, CellSums
-from caltest.predictions._partitions import Partition, validate_partition
 from caltest.predictions._sample import Sample
-from caltest.predictions._validation import validate_choice
-from caltest.resampling._distributions import CellDistribution, Distribution, Tail, chi_squared
-from caltest.resampling._exact import SumDistribution
-from caltest.resampling._poisson_binomial import PoissonBinomial
+from caltest.predictions.cells._against_rest import AgainstRest
+from caltest.predictions.cells._cells import Cells, CellSums
+from caltest.predictions.cells._partitions import Partition, validate_partition
+from caltest.predictions.inputs._validation import validate_choice
+from caltest.resampling.distributions._base import CellDistribution, Distribution, Tail, chi_squared
+from caltest.resampling.distributions._exact import SumDistribution
+from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.statistics._base import Statistic, counts_events
 
 _WIDE = 1e3  # values are cut off this far above their mean, in degrees of freedom

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from caltest._compiled._cumulative import pool_adjacent_violators
 from caltest._compiled._lookup import sum_selected
 from caltest.predictions._sample import Sample
-from caltest.predictions._validation import validate_choice
+from caltest.predictions.inputs._validation import validate_choice
 from caltest.statistics._base import Statistic
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._sample import Sample
-from caltest.predictions._validation import is_number, validate_choice
+from caltest.predictions.inputs._validation import is_number, validate_choice
 from caltest.statistics._base import Statistic
+from caltest.statistics._segments import sign, surprises, usual
 from caltest.statistics._smoothing import (
     KERNELS,
     MOST_POINTS,
@@ -20,7 +21,6 @@ from caltest.statistics._smoothing import (
     into_support,
     silverman_bandwidth,
 )
-from caltest.statistics._surprises import sign, surprises, usual
 
 
 @dataclass(frozen=True, repr=False)

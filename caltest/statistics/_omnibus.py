@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._sample import Sample
-from caltest.predictions._variance_tree import VarianceTree
+from caltest.predictions.cells._trees import VarianceTree
 from caltest.statistics._base import Combination, Statistic
 from caltest.statistics._binned import ECE
 from caltest.statistics._confidence import ConfidenceECE
 from caltest.statistics._cumulative import ClasswiseKS
-from caltest.statistics._temperature import OverConfidence, TemperatureScore, UnderConfidence
+from caltest.statistics._recalibration_scores import OverConfidence, TemperatureScore, UnderConfidence
 
 DEFAULT_CELLS = VarianceTree()
 

@@ -1,4 +1,4 @@
-"""Squared kernel calibration error: products of the residuals of pairs of observations with similar predictions."""
+"""Kernel calibration errors: products of the residuals of pairs of observations, and the mean over a kernel."""
 
 from __future__ import annotations
 
@@ -8,12 +8,114 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest._compiled._lookup import sum_selected
+from caltest._compiled._pairwise import add_changes, laplace_forms, list_changes
 from caltest.predictions._sample import Sample
-from caltest.predictions._validation import validate_choice, validate_positive
-from caltest.resampling._signs import group_of
+from caltest.predictions.inputs._validation import validate_choice, validate_positive
+from caltest.resampling.draws._signs import group_of
 from caltest.statistics._base import Statistic
-from caltest.statistics._expansion import Expand
-from caltest.statistics._similarity import Kernel, MedianBandwidth, Similarity, total_variation_kernel, validate_kernel
+from caltest.statistics._similarity import (
+    Kernel,
+    MedianBandwidth,
+    Similarity,
+    tiles_of,
+    total_variation_kernel,
+    validate_kernel,
+)
+
+
+@dataclass(frozen=True)
+class Expand:
+    """The function that computes the expansion of a sample without weights; for `Sample.once`."""
+
+    similarity: Similarity
+
+    def __call__(self, sample: Sample) -> Expansion:
+        """Return the expansion: one pass over all pairs of observations."""
+        expected = sample.null_prob
+        top = expected.argmax(axis=1)
+        likely = expected.max(axis=1) > 0.5
+        # Observations that change most often come first: blocks that never change are never visited.
+        order = np.argsort(np.where(likely, expected.max(axis=1), 0.0), kind="stable")
+        prob, expected = sample.prob[order], expected[order]
+        base = np.where(likely, top, -1)[order]
+        row, kept = np.flatnonzero(base >= 0), base[base >= 0]
+        residual = -expected
+        residual[row, kept] += 1.0
+
+        smoothed = np.zeros(prob.shape)
+        own = np.empty(len(prob))
+        for rows, others, similar in self.similarity.blocks(prob):
+            smoothed[rows] += similar @ residual[others]
+            if rows == others:
+                own[rows] = similar.diagonal()
+            else:
+                smoothed[others] += similar.T @ residual[rows]
+        change = 2 * smoothed
+        change[row] -= change[row, kept][:, None]
+        squared = 1.0 - 2 * expected + np.square(expected).sum(axis=1, keepdims=True)
+        return Expansion(
+            self.similarity,
+            order,
+            prob,
+            base,
+            float((residual * smoothed).sum()),
+            change,
+            own[:, None] * squared,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """The parts of the kernel sum that all draws share.
+
+    Attributes
+    ----------
+    similarity : Similarity
+        The kernel.
+    order : array of shape (n_samples,)
+        Position in the sample of each observation.
+    prob : array of shape (n_samples, n_outcomes)
+        Predictions in this order.
+    base : array of shape (n_samples,)
+        The base class of each observation, -1 for none.
+    constant : float
+        The sum if every observation had its base class.
+    change : array of shape (n_samples, n_outcomes)
+        What an outcome adds if all other observations have their base class, without the pair of the observation with
+        itself.
+    own : array of shape (n_samples, n_outcomes)
+        The term of the pair of the observation with itself.
+    """
+
+    similarity: Similarity
+    order: NDArray[np.int64]
+    prob: NDArray[np.float64]
+    base: NDArray[np.int64]
+    constant: float
+    change: NDArray[np.float64]
+    own: NDArray[np.float64]
+
+    def sums(self, outcomes: NDArray[Any], *, with_own: bool) -> NDArray[np.float64]:
+        """Return the sums over all pairs, or over pairs of different observations, of ``(n_replicates, n_samples)``."""
+        drawn = np.ascontiguousarray(outcomes[:, self.order])
+        table = self.change if with_own else self.change - self.own
+        return self.constant + sum_selected(drawn, table) + self._sum_changes(drawn)
+
+    def _sum_changes(self, drawn: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the third sum of the expansion, ``(n_replicates,)``."""
+        sums = np.zeros(len(drawn))
+        changed = (drawn != self.base).any(axis=0)
+        tiles = [tile for tile in tiles_of(len(self.base)) if changed[tile].any()]
+        lists = [
+            list_changes(drawn, self.base, tile.start, tile.stop - tile.start, self.prob.shape[1]) for tile in tiles
+        ]
+        for a, rows in enumerate(tiles):
+            row = rows.start + np.flatnonzero(changed[rows])
+            for tile, (start, place) in zip(tiles[a:], lists[a:], strict=True):
+                similar = self.similarity.block(self.prob[row], self.prob[tile])
+                add_changes(similar, row, drawn, self.base, start, place, 1.0 if tile == rows else 2.0, sums)
+        return sums
 
 
 @dataclass(frozen=True, repr=False)
@@ -186,3 +288,71 @@ class PairsOfGroups:
 
 
 MOST_GROUPS = 10_000
+
+
+@dataclass(frozen=True, repr=False)
+class MMCE(Statistic):
+    r"""Maximum mean calibration error (MMCE) of Kumar et al. (2018), for two-outcome lenses.
+
+    .. math:: \Bigl(\frac{1}{n^2} \sum_{i, j} r_i r_j \, e^{-|p_i - p_j| / \gamma}\Bigr)^{1/2}, \qquad r_i = y_i - p_i
+
+    with :math:`p_i` the event's probability and :math:`y_i` its indicator. Behind `Confidence` :math:`r_i` is
+    correctness minus confidence, as in the paper. Pairs of an observation with itself count, so that a calibrated model
+    has a value above 0, which decreases like :math:`n^{-1/2}`. It needs no cells. Its target is the norm of the mean
+    residual, smoothed by a Laplace kernel. Sample weights multiply the residuals and replace n by their sum.
+
+    Parameters
+    ----------
+    bandwidth : float
+        :math:`\gamma`, 0.4 in the paper.
+
+    Raises
+    ------
+    TypeError
+        If ``bandwidth`` is not a number.
+    ValueError
+        If ``bandwidth`` is not positive and finite.
+
+    See Also
+    --------
+    SKCE : Squared kernel error for any number of outcomes.
+
+    References
+    ----------
+    A. Kumar, S. Sarawagi and U. Jain (2018), Trainable calibration measures for neural networks from kernel mean
+    embeddings, ICML.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> caltest.calibration_error([0, 1, 1, 1], [0.5] * 4, statistic=caltest.statistics.MMCE())
+    0.25
+    """
+
+    bandwidth: float = 0.4
+
+    n_outcomes = 2
+    measures_scatter = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bandwidth", validate_positive(self.bandwidth, "bandwidth"))
+
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
+        weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+        return self._norm(sample, outcomes, weight, -weight * sample.null_prob[:, 1])
+
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+        """Return the error of signed residuals."""
+        residual = sample.residual(1)
+        return self._norm(sample, signs[:, group_of(sample)] > 0, 2 * residual, -residual)
+
+    def _norm(
+        self, sample: Sample, chosen: NDArray[Any], step: NDArray[np.float64], offset: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the error of residuals ``offset``, plus ``step`` where chosen, for ``chosen (..., n_samples)``."""
+        total = sample.n_samples if sample.weight is None else sample.weight.sum()
+        gap = np.diff(sample.event, prepend=-np.inf) / self.bandwidth
+        flat = np.atleast_2d(chosen).reshape(-1, sample.n_samples)
+        forms = laplace_forms(flat, step, offset, np.exp(-gap), -np.expm1(-2 * gap))
+        return (np.sqrt(forms) / total).reshape(chosen.shape[:-1])

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from caltest._compiled._smoothing import spread_counts
 from caltest.predictions._sample import Sample
-from caltest.predictions._validation import is_number, validate_count
+from caltest.predictions.inputs._validation import is_number, validate_count
 from caltest.statistics._base import Statistic
-from caltest.statistics._surprises import sign, surprises, usual
+from caltest.statistics._segments import sign, surprises, usual
 
 _TAU = 1.6  # bandwidth of the first smoothing, in steps of the grid
 _HALF = 14  # nodes on either side of an observation: beyond 8.7 bandwidths the Gaussian is lost in rounding

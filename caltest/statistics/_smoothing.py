@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._smoothing import spread_counts
-from caltest.predictions._effective import effective_of_sums
-from caltest.predictions._validation import SUM_TOLERANCE
+from caltest.predictions.inputs._parts import effective_of_sums
+from caltest.predictions.inputs._validation import SUM_TOLERANCE
 
 STEPS_PER_BANDWIDTH = 8
 FEWEST_POINTS, MOST_POINTS = 2**8, 2**17

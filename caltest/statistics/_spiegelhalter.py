@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from caltest._compiled._lookup import sum_selected
 from caltest.predictions._sample import Sample
-from caltest.resampling._distributions import Distribution, LimitDistribution
-from caltest.resampling._signs import sum_signed, sums_of_groups
+from caltest.resampling.distributions._base import Distribution, LimitDistribution
+from caltest.resampling.draws._signs import sum_signed, sums_of_groups
 from caltest.statistics._base import Statistic
 
 _ROUNDING = 1e-12

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._sample import Sample
-from caltest.resampling._poisson_binomial import PoissonBinomial
+from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.statistics._skce import residuals
 from caltest.statistics._squared_l2 import SquaredL2
 

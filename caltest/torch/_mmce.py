@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from caltest.predictions._validation import validate_bool, validate_positive
+from caltest.predictions.inputs._validation import validate_bool, validate_positive
 from caltest.torch._batch import read_batch, top_prediction
 
 if TYPE_CHECKING:

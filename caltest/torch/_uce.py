@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from caltest.predictions._validation import validate_choice, validate_count
+from caltest.predictions.inputs._validation import validate_choice, validate_count
 from caltest.torch._batch import read_batch, top_prediction
 from caltest.torch._entropy import entropy_of
 

@@ -9,7 +9,7 @@ import pytest
 
 import caltest
 from caltest.recalibration import AutomaticCalibration, TemperatureScaling, load
-from tests.recalibration.test_base import over_confident
+from tests.recalibration.maps.test_base import over_confident
 
 CLASSES = np.array(["cat", "dog", "eel"])
 PROB, OUTCOME = over_confident(400, 3)

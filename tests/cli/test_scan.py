@@ -11,7 +11,7 @@ import pytest
 from caltest import Canonical
 from caltest.cli import main
 from caltest.streaming import CalibrationState
-from caltest.streaming._output_lock import locked
+from caltest.streaming.scans._output_lock import locked
 from tests.house.processes import ROOT
 
 pa = pytest.importorskip("pyarrow")
@@ -171,7 +171,7 @@ def test_a_state_may_have_any_name(tmp_path, capsys):
 WAITING = """
 import sys
 from caltest.cli import main
-from caltest.streaming._fragments import Reading
+from caltest.streaming.scans._fragments import Reading
 read = Reading.state_of
 def read_later(self, fragment):
     print("reading", flush=True)

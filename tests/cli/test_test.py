@@ -480,7 +480,7 @@ def test_folds_are_tested_one_by_one(tmp_path, problem, frame, answer, capsys):
 @pytest.mark.slow
 def test_announced_number_of_draws_is_that_of_the_lenses(tmp_path, run, monkeypatch):
     """Holm's correction of 60 classes needs 1,240 draws; one lens has 999, and a number that is asked for is made."""
-    from caltest.resampling import _stopping
+    from caltest.resampling.engine import _stopping
 
     monkeypatch.setattr(_stopping, "MANY_PROBABILITIES", 100)
     rng = np.random.default_rng(0)

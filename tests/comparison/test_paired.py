@@ -12,7 +12,7 @@ from caltest.predictions._sample import induce
 from tests.comparison.models import as_naive, temper, two_models
 from tests.reference import naive
 from tests.reference.examples import PROBLEMS, draw_labels, thirds
-from tests.resampling.test_signs import problem as of_groups
+from tests.resampling.draws.test_signs import problem as of_groups
 
 LENSES = [None, ct.Confidence(), ct.TopK(2), ct.ClassWise(0)]
 PARTITIONS = [ct.VarianceTree(min_leaf=5), ct.EqualWidth(3), ct.VarianceTree(max_cells=1), thirds]

@@ -11,7 +11,7 @@ import pytest
 import caltest as ct
 from caltest.results import CalibrationWarning
 from tests.reference.examples import draw_labels
-from tests.resampling.test_signs import clustered
+from tests.resampling.draws.test_signs import clustered
 from tests.results.printed import printed
 
 ROOT = Path(__file__).parents[2]

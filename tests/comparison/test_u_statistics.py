@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import caltest as ct
 from caltest.comparison._u_statistics import Differences, PairTerms, critical_value, resample
 from caltest.predictions._sample import induce
-from caltest.resampling._row_draws import BootstrapDraws
+from caltest.resampling.draws._rows import BootstrapDraws
 from caltest.results._progress import part_of
 from tests.comparison.models import as_naive, two_models
 from tests.reference import naive

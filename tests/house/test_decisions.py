@@ -15,11 +15,11 @@ ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 NO_DECISIONS = {
     (
-        "estimation/_effective_interval.py",
+        "estimation/curves/_bars.py",
         "np.min(_tails(self.rate, self.number(1 - alpha), expected), axis=0) < alpha / 2",
     ): "which interval excludes a frequency?",
-    ("estimation/_effective_interval.py", "tail(end) >= alpha"): "is the end of the range in the interval?",
-    ("estimation/_effective_interval.py", "tail(middle) >= alpha"): "is a frequency in the interval?",
+    ("estimation/curves/_bars.py", "tail(end) >= alpha"): "is the end of the range in the interval?",
+    ("estimation/curves/_bars.py", "tail(middle) >= alpha"): "is a frequency in the interval?",
     ("hypothesis_tests/_fold_tests.py", "self.pvalue * (n + 1) > len(self.fold_names) + 0.5"): "the smallest possible?",
     ("results/_test_result.py", "self.pvalue * (self.n_resamples + 1) > 1.5"): "the smallest possible one?",
     ("simulation/studies/_sample_size.py", "power <= alpha"): "a power that the level reaches by itself is refused",

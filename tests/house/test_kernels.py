@@ -113,8 +113,9 @@ from caltest.simulation import DirichletModel, bias_study
 for partition in (EqualWidth(5, closed="right"), caltest.EqualMass(5), caltest.VarianceTree()):
     statistics = [ECE(partition), caltest.SquaredL2(partition), KS(), caltest.GCE()]
     bias_study([DirichletModel(2), DirichletModel(3)], statistics, 20, 2, lenses=Confidence(), rng=0)
-from caltest.predictions import _validation
-from caltest.resampling import _draws, _path_blocks
+from caltest.predictions.inputs import _validation
+from caltest.resampling.draws import _labels as _draws
+from caltest.resampling.draws import _path_blocks
 many = _validation.MANY, _validation.LARGE
 _validation.MANY = _validation.LARGE = _draws.FEW = _path_blocks.FEW = 2  # kernels of large problems of many classes
 caltest.calibration_table(label, y_prob, lenses=[caltest.Canonical(), Confidence()], n_resamples=40, rng=0)

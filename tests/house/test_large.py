@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import caltest
-from caltest.predictions import _validation
 from caltest.predictions._sample import make_sample
-from caltest.resampling import _many_labels
+from caltest.predictions.inputs import _validation
+from caltest.resampling.draws import _alias_tables as _many_labels
 
 
 @pytest.fixture

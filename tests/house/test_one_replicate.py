@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from caltest._compiled._block_counts import count_block_events
-from caltest._compiled._cells import count_events, count_outcomes, sum_over_events
+from caltest._compiled._cells import count_entries, count_events, count_outcomes, sum_over_events
 from caltest._compiled._cumulative import path_extremes
-from caltest._compiled._entries import count_entries
 from caltest._compiled._lookup import map_events, map_outcomes, sum_selected
+from caltest._compiled._path_blocks import count_block_events
 from caltest.predictions._sample import induce
-from caltest.resampling._path_blocks import Path, PathBlocks
+from caltest.resampling.draws._path_blocks import Path, PathBlocks
 from caltest.statistics._cumulative import _event_path
 from tests.house.processes import in_fresh_process
 

@@ -127,7 +127,7 @@ def test_the_reader_of_imports_reads():
     )
     found = [(m, inside) for node, inside in statements(ast.parse(source)) for m in modules_of(node)]
     assert found == [("numba", False), ("rich", False), ("scipy.stats", True)]
-    assert {"caltest.predictions._validation", "numba", "numpy", "statsmodels.stats.proportion"} <= {
+    assert {"caltest.predictions.inputs._validation", "numba", "numpy", "statsmodels.stats.proportion"} <= {
         i.module for i in imports()
     }
 

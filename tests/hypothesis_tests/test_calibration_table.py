@@ -11,9 +11,9 @@ from statsmodels.stats.multitest import multipletests
 
 import caltest as ct
 from caltest.predictions._view import LensView
-from caltest.resampling import _stopping
-from caltest.resampling._distributions import Tail
-from caltest.resampling._stopping import Stopping
+from caltest.resampling.distributions._base import Tail
+from caltest.resampling.engine import _stopping
+from caltest.resampling.engine._stopping import Stopping
 from caltest.results import CalibrationWarning
 from tests.hypothesis_tests.problems import (
     STANDARD_ERRORS,
@@ -123,7 +123,7 @@ def test_a_single_lens_is_the_test_itself(problem):
 
 def test_a_single_lens_takes_an_exact_distribution_only_where_it_is_accurate(problem, monkeypatch):
     """As `calibration_test` does: a distribution that is off by a third is replaced by draws."""
-    from caltest.resampling._exact import SumDistribution
+    from caltest.resampling.distributions._exact import SumDistribution
 
     monkeypatch.setattr(SumDistribution, "tail", lambda self, x: Tail(0.2, 0.3, "coarse"))
     options = {"statistic": ct.ECE(ct.EqualWidth(5)), "n_resamples": 99, "rng": 0}

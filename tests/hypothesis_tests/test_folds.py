@@ -10,7 +10,7 @@ import pytest
 import caltest
 from benchmarks import folds as study
 from caltest.hypothesis_tests import FoldTable, FoldTests
-from caltest.predictions._folds import validate_folds
+from caltest.predictions.inputs._parts import validate_folds
 from caltest.resampling import correct_pvalues
 from caltest.results import CalibrationWarning, TestResult
 from caltest.statistics import KS

@@ -6,7 +6,7 @@ from matplotlib.text import Text
 
 import caltest
 from caltest import plotting
-from caltest.plotting._literal import literal
+from caltest.plotting._axes import literal
 from caltest.streaming import CalibrationMonitor
 
 NAMES = ["$5$ & {more", r"a_$x^{$", "$\\undefined$"]

@@ -5,7 +5,7 @@ import pytest
 
 import caltest
 from caltest.recalibration import TemperatureScaling, VectorScaling
-from tests.recalibration.test_base import over_confident
+from tests.recalibration.maps.test_base import over_confident
 
 
 @pytest.fixture(scope="module")

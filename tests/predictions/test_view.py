@@ -6,8 +6,8 @@ import pytest
 import caltest
 from caltest.predictions._sample import make_sample
 from caltest.predictions._user_functions import outcomes_of_classes
-from caltest.predictions._validation import validate_problem
 from caltest.predictions._view import LensView, push_forward
+from caltest.predictions.inputs._validation import validate_problem
 from tests.reference.cases import check_refused, failures
 from tests.reference.examples import LENSES, PROBLEMS, VIEWS, View, reverse
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import caltest.recalibration
 from caltest.recalibration import Recalibrator
-from tests.recalibration.test_linear_scaling import confused
+from tests.recalibration.maps.test_linear_scaling import confused
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*worse than temperature scaling")
 PROFILE = settings(deadline=None, derandomize=True, database=None, max_examples=5)

@@ -5,8 +5,8 @@ import numpy as np
 import caltest
 from caltest.predictions._sample import make_sample
 from caltest.predictions._view import LensView
-from caltest.resampling._evaluation import Question, draw_nulls
-from caltest.resampling._run import settle
+from caltest.resampling.engine._evaluation import Question, draw_nulls
+from caltest.resampling.engine._run import settle
 from tests.reference.examples import draw_labels
 
 STANDARD_ERRORS = 4

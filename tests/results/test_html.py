@@ -7,7 +7,7 @@ import numpy as np
 import caltest as ct
 from caltest.results import Note
 from caltest.results._description import Description, Table
-from caltest.results._html import to_html
+from caltest.results._text import to_html
 from tests.results.examples import EXAMPLES, example
 
 VILE = "<script>alert('&\"')</script>"

@@ -8,7 +8,7 @@ import numpy as np
 
 import caltest as ct
 from caltest import hypothesis_tests, predictions, resampling, scorers, simulation, statistics, streaming
-from caltest.resampling._schemes import SignedGroups
+from caltest.resampling.draws._schemes import SignedGroups
 from caltest.results import ConfidenceInterval, Note
 from caltest.results._naming import Specification, describe
 from tests.reference import examples

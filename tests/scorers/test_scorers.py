@@ -13,7 +13,7 @@ import caltest as ct
 from caltest.recalibration import RecalibratedClassifier
 from caltest.scorers import NegativeError, neg_ece, neg_ks, neg_squared_l2
 
-pytestmark = pytest.mark.filterwarnings("ignore::caltest.results._warnings.CalibrationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::caltest.results._note.CalibrationWarning")
 SCORERS = {"ece": (neg_ece, ct.ECE()), "ks": (neg_ks, ct.KS()), "squared l2": (neg_squared_l2, ct.SquaredL2())}
 
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 import caltest
 from caltest.predictions import Sample
-from caltest.predictions._cells import CellSums
 from caltest.predictions._sample import make_sample
-from caltest.resampling._evaluation import null_values
-from caltest.resampling._run import settle
-from caltest.resampling._summaries import CellCounts
+from caltest.predictions.cells._cells import CellSums
+from caltest.resampling.draws._summaries import CellCounts
+from caltest.resampling.engine._evaluation import null_values
+from caltest.resampling.engine._run import settle
 from caltest.statistics import Statistic
 from caltest.statistics._base import default_lens
 from tests.reference import examples, naive

@@ -5,7 +5,7 @@ import pytest
 
 import caltest
 from caltest.predictions._sample import make_sample
-from caltest.resampling._evaluation import null_values
+from caltest.resampling.engine._evaluation import null_values
 from caltest.statistics import ACE, GCE, RMSCE, SCE, UCE
 from tests.reference import naive
 from tests.reference.examples import draw_labels

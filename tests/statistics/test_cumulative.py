@@ -10,9 +10,9 @@ from scipy.stats import binom
 
 import caltest
 from caltest.predictions._sample import make_sample
-from caltest.resampling import _brownian as brownian
-from caltest.resampling._brownian import EitherEndDistribution, ExcursionDistribution, RangeDistribution
-from caltest.resampling._evaluation import null_values
+from caltest.resampling.distributions import _brownian as brownian
+from caltest.resampling.distributions._brownian import EitherEndDistribution, ExcursionDistribution, RangeDistribution
+from caltest.resampling.engine._evaluation import null_values
 from tests.statistics.networks import NETWORKS, network, read
 
 BOTH = {"KS": caltest.KS(), "Kuiper": caltest.Kuiper()}

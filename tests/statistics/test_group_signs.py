@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest.estimation._l2_interval import l2_distribution
+from caltest.estimation.errors._l2_interval import l2_distribution
 from caltest.predictions._sample import make_sample
-from caltest.resampling._group_shocks import Shocks
-from caltest.statistics._group_signs import GroupSigns
+from caltest.resampling.draws._group_shocks import Shocks
 from caltest.statistics._segments import ResidualSums, Segments
-from caltest.statistics._squared_l2_inversion import SquaredL2Inversion
+from caltest.statistics._squared_l2_inversion import GroupSigns, SquaredL2Inversion
 
 
 class _AllSigns(Shocks):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import caltest as ct
-from caltest._compiled._group_draws import independent_sums, shocked_sums, signed_sums_of_groups
+from caltest._compiled._signs import independent_sums, shocked_sums, signed_sums_of_groups
 from caltest.predictions._sample import make_sample
-from caltest.resampling._group_shocks import latent_bounds
+from caltest.resampling.draws._group_shocks import latent_bounds
 from caltest.statistics._segments import ResidualSums, Segments, Spread, cells_of_groups, worth_of_cells
 from tests.reference import group_inversion as naive
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import special, stats
 
 import caltest as ct
-from caltest.estimation._l2_interval import l2_distribution
+from caltest.estimation.errors._l2_interval import l2_distribution
 from caltest.predictions._sample import make_sample
 from caltest.statistics._squared_l2_inversion import SquaredL2Inversion
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from caltest.statistics._surprises import rare_outcomes
+from caltest.statistics._segments import rare_outcomes
 from tests.reference import naive
 
 

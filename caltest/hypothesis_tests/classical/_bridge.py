@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
-from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import SeedLike, validate_choice
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import SeedLike, validate_choice
 from caltest.resampling import Consistency
 from caltest.results import TestResult
 from caltest.results._description import Table

@@ -14,23 +14,23 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._calibration import look_at
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.hypothesis_tests._diagnostics import describe_finding
-from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import SeedLike, validate_choice, validate_level
 from caltest.predictions._view import LensView
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_level
 from caltest.resampling import Consistency
-from caltest.resampling._distributions import Distribution, chi_squared
-from caltest.resampling._evaluation import Question
-from caltest.resampling._pvalues import tail_pvalue
-from caltest.resampling._run import Finding, run, settle
+from caltest.resampling.distributions._base import Distribution, chi_squared
+from caltest.resampling.engine._evaluation import Question
+from caltest.resampling.engine._pvalues import tail_pvalue
+from caltest.resampling.engine._run import Finding, run, settle
 from caltest.results import Note, TestResult
 from caltest.results._description import Table
 from caltest.results._naming import Specification
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import CoxScore
-from caltest.statistics._cox import logits
+from caltest.statistics._recalibration_scores import logits
 
 _NAN = float("nan")
 _PARTS = ("joint", "intercept", "slope")

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
-from caltest.predictions._against_rest import AgainstRest
-from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike
-from caltest.predictions._partitions import Partition
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import SeedLike
+from caltest.predictions.cells._against_rest import AgainstRest
+from caltest.predictions.cells._partitions import Partition
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import SeedLike
 from caltest.resampling import Consistency
 from caltest.results import TestResult
 from caltest.results._description import Table

@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.hypothesis_tests._diagnostics import describe_finding
-from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._user_functions import Region
-from caltest.predictions._validation import (
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import (
     SeedLike,
     validate_choice,
     validate_count,
@@ -26,10 +26,10 @@ from caltest.predictions._validation import (
     validate_problem,
 )
 from caltest.resampling import Consistency
-from caltest.resampling._distributions import Distribution, LimitDistribution, MonteCarloDistribution, Tail
-from caltest.resampling._pvalues import tail_pvalue, tail_pvalues
-from caltest.resampling._row_draws import BootstrapDraws
-from caltest.resampling._run import Finding
+from caltest.resampling.distributions._base import Distribution, LimitDistribution, MonteCarloDistribution, Tail
+from caltest.resampling.draws._rows import BootstrapDraws
+from caltest.resampling.engine._pvalues import tail_pvalue, tail_pvalues
+from caltest.resampling.engine._run import Finding
 from caltest.results import Note, TestResult
 from caltest.results._decision import show_pvalue
 from caltest.results._description import Table

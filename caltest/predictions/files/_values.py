@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions.files._table import Table, is_number
-from caltest.results._warnings import warn_user
+from caltest.results._note import warn_user
 
 MOST_NORMALISED = 0.1
 """Sums that miss 1 by more than this are no rounding."""

@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
-from caltest.predictions._validation import SeedLike, validate_count, validate_prob, validate_rng
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_prob, validate_rng
 from caltest.results._naming import Specification
-from caltest.simulation.models._estimate import (
+from caltest.simulation.models._exact import (
     FOLDS,
     MiscalibrationEstimate,
     level_set_estimate,
+    look,
     mean_distance_estimate,
 )
-from caltest.simulation.models._exact import look
 
 _BLOCK_SIZE = 2**16
 

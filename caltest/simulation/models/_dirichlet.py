@@ -15,7 +15,7 @@ from caltest.predictions._distances import Distance, squared_euclidean, total_va
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import apply_calibration_function
-from caltest.predictions._validation import validate_count, validate_positive, validate_prob
+from caltest.predictions.inputs._validation import validate_count, validate_positive, validate_prob
 from caltest.results._naming import describe
 from caltest.simulation.models._base import Model, Unlabelled
 from caltest.simulation.models._exact import finite_miscalibration, integrate, path_miscalibration, two_classes

@@ -1,4 +1,4 @@
-"""Random Gaussian mixtures with several modes in each class and exact posteriors (Posocco and Bonnefoy 2021)."""
+"""The one-dimensional mixture of Vaicenavicius et al. (2019), and random mixtures with several modes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,158 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from caltest.predictions._validation import validate_count, validate_positive
+from caltest.predictions._distances import Distance, total_variation
+from caltest.predictions._lens import LensLike
+from caltest.predictions.inputs._validation import validate_count, validate_number, validate_positive
+from caltest.simulation.models._base import Model, Unlabelled
+from caltest.simulation.models._exact import finite_miscalibration, path_miscalibration, two_classes
 from caltest.simulation.models._gaussian_mixture import Components, Mixture
+
+_REACH = 11.0  # of the features: less than 1e-22 of the mass lies beyond
+_LARGEST_LOGIT = np.log(np.finfo(np.float64).max)  # beyond it one of the predictions is 0 in doubles
+
+
+@dataclass(frozen=True, repr=False)
+class GaussianMixture1D(Model):
+    r"""Logistic model for two equally likely normal classes with means -1 and 1 and variance 1.
+
+    .. math:: X \mid Y \sim \mathcal N(\pm 1, 1), \qquad g_0(x) = \frac1{1 + \exp(-(\beta_0 + \beta_1 x))}, \quad
+              g_1 = 1 - g_0
+
+    Class 0 is :math:`Y = -1`, whose probability is :math:`P(Y = -1 \mid x) = 1 / (1 + \exp(2x))`: the model
+    (0, -2) is perfect, the constant (0, 0) is calibrated too, and no other is. The truth is exact for the model in real
+    numbers; beyond :math:`|\beta_1| \approx 60` double precision rounds predictions to 0 and 1.
+
+    Parameters
+    ----------
+    beta0, beta1 : float
+        Intercept and slope of the logit of class 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not a finite number.
+
+    References
+    ----------
+    J. Vaicenavicius et al. (2019), Evaluating model calibration in classification, AISTATS, section 5.1.
+
+    Examples
+    --------
+    The uncalibrated model of the paper, as a whole and through the confidence:
+
+    >>> import caltest
+    >>> model = caltest.simulation.GaussianMixture1D(1, 1)
+    >>> round(model.expected_miscalibration(), 10)
+    0.5637511406
+    >>> round(model.expected_miscalibration(lens=caltest.Confidence()), 6)
+    0.500346
+
+    An estimate from a sample: it is smaller, because a cell in which the deviation changes its sign averages over it:
+
+    >>> x, y_true, y_prob = model.draw(1000, rng=0)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.ECE(caltest.EqualWidth(10))), 2)
+    0.53
+    """
+
+    beta0: float = 0.0
+    beta1: float = -2.0
+
+    n_classes = 2
+
+    def __post_init__(self) -> None:
+        for name in ("beta0", "beta1"):
+            object.__setattr__(self, name, validate_number(getattr(self, name), name))
+
+    def draw_unlabelled(self, n_samples: int, rng: np.random.Generator) -> Unlabelled:
+        """Return features, predictions and posteriors."""
+        x = rng.standard_normal(n_samples) + (2.0 * rng.integers(2, size=n_samples) - 1.0)
+        return Unlabelled(x, self.predict(x), self.posterior(x))
+
+    def predict(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return the predictions ``(n_samples, 2)`` at features ``x (n_samples,)``."""
+        return two_classes(self.beta0 + self.beta1 * np.asarray(x, dtype=np.float64))
+
+    def posterior(self, x: ArrayLike) -> NDArray[np.float64]:
+        r"""Return :math:`P(Y = \cdot \mid x)`, shape (n_samples, 2), at features ``x (n_samples,)``."""
+        return two_classes(-2.0 * np.asarray(x, dtype=np.float64))
+
+    def calibration_function(self, y_prob: ArrayLike) -> NDArray[np.float64]:
+        r"""Return :math:`r(\mu) = P(Y = \cdot \mid g(X) = \mu)`, shape (n_samples, 2).
+
+        For :math:`\beta_1 \ne 0` this is the posterior at the only feature with this prediction; a prediction of
+        exactly 0 or 1 stands for all features whose predictions double precision cannot represent. For
+        :math:`\beta_1 = 0` it is one half.
+
+        Parameters
+        ----------
+        y_prob : array of shape (n_samples, 2)
+            Predictions.
+
+        Returns
+        -------
+        array of shape (n_samples, 2)
+            True class probabilities.
+        """
+        from scipy.special import log_ndtr
+
+        prob = self._validated(y_prob)
+        if self.beta1 == 0:
+            return np.full(prob.shape, 0.5)
+        with np.errstate(divide="ignore"):
+            logit = np.log(prob[:, 0]) - np.log(prob[:, 1])
+        x = (np.clip(logit, -_LARGEST_LOGIT, _LARGEST_LOGIT) - self.beta0) / self.beta1
+        side = np.sign(logit) * np.sign(self.beta1)  # all features beyond x lie above or below it
+        beyond = log_ndtr(-side * (x + 1)) - log_ndtr(-side * (x - 1))
+        return two_classes(np.where(np.isinf(logit), beyond, -2.0 * x))
+
+    def density(self, prob: ArrayLike) -> NDArray[np.float64]:
+        r"""Return the density of :math:`g_0(X)` at ``prob (n_samples,)``, strictly between 0 and 1.
+
+        Raises
+        ------
+        ValueError
+            If the model is constant, which has no density.
+        """
+        if self.beta1 == 0:
+            msg = f"the predictions of {self} are constant and have no density."
+            raise ValueError(msg)
+        value = np.asarray(prob, dtype=np.float64)
+        x = (np.log(value) - np.log1p(-value) - self.beta0) / self.beta1
+        return _feature_density(x) / (np.abs(self.beta1) * value * (1 - value))
+
+    def expected_miscalibration(self, lens: LensLike | None = None, distance: Distance = total_variation) -> float:
+        r"""Return :math:`\eta_d` through a lens by quadrature, to about 1e-12.
+
+        Parameters
+        ----------
+        lens : lens or callable, optional
+            What to look at, also a user's function; the whole prediction by default.
+        distance : callable
+            A function ``d(predicted, observed)`` of arrays ``(..., n_outcomes)``.
+
+        Returns
+        -------
+        float
+            The expected miscalibration.
+        """
+        if self.beta1 == 0:
+            return finite_miscalibration(self.predict([0.0]), np.array([[0.5, 0.5]]), lens, distance)
+        return path_miscalibration(
+            lens,
+            distance,
+            y_prob=self.predict,
+            class_prob=self.posterior,
+            density=_feature_density,
+            centre=-self.beta0 / self.beta1,
+            limits=(-_REACH, _REACH),
+        )
+
+
+def _feature_density(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.exp(-np.square(x - 1) / 2) / np.sqrt(8 * np.pi) + np.exp(-np.square(x + 1) / 2) / np.sqrt(8 * np.pi)
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._user_functions import apply_calibration_function
-from caltest.predictions._validation import validate_count
+from caltest.predictions.inputs._validation import validate_count
 from caltest.simulation.models._base import draw_classes
 from caltest.simulation.models._feature_model import FeatureModel
 from caltest.simulation.models._gaussian_mixture import Mixture

@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import ClassWise, Confidence
-from caltest.predictions._partitions import EqualWidth
 from caltest.predictions._user_functions import apply_lens
-from caltest.predictions._validation import SeedLike, validate_count, validate_rng
+from caltest.predictions.cells._partitions import EqualWidth
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng
 from caltest.results import Result
 from caltest.results._description import Description, Table
 from caltest.results._naming import describe
 from caltest.simulation.models._base import draw_classes
-from caltest.simulation.models._estimate import (
+from caltest.simulation.models._exact import (
     MiscalibrationEstimate,
     cell_estimate,
     in_words,
     level_set_estimate,
+    look,
     mean_estimate,
     one_hot,
 )
-from caltest.simulation.models._exact import look
 from caltest.simulation.models._feature_model import FeatureModel, require_mixture
 from caltest.simulation.models._gaussian_mixture import Mixture
 

@@ -10,24 +10,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._distances import total_variation
-from caltest.predictions._equal_mass import EqualMass
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import ClassWise, Confidence
-from caltest.predictions._partitions import EqualWidth
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import apply_lens
-from caltest.predictions._validation import SeedLike, validate_count, validate_rng
+from caltest.predictions.cells._partitions import EqualWidth
+from caltest.predictions.cells._quantiles import EqualMass
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng
 from caltest.results._description import Description
 from caltest.results._progress import Progress
 from caltest.simulation.models._base import Model, draw_classes
-from caltest.simulation.models._estimate import mean_estimate
+from caltest.simulation.models._exact import mean_estimate
 from caltest.simulation.models._trained import both_truths
-from caltest.simulation.studies._identity import identify
-from caltest.simulation.studies._ranking import CLEAR
-from caltest.simulation.studies._run import Part, PathLike, named, replicate_rng, run_study, sizes
-from caltest.simulation.studies._study import Study, frame_table
+from caltest.simulation.studies._run import Part, PathLike, identify, named, replicate_rng, run_study, sizes
+from caltest.simulation.studies._study import CLEAR, Study, frame_table
 from caltest.statistics import ConvexECE, KDEError, Statistic
 from caltest.statistics._binned import ECE
 

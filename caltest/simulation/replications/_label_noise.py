@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.estimation._scores import accuracy, mean_confidence
+from caltest.estimation.scores._scores import accuracy, mean_confidence
 from caltest.hypothesis_tests._calibration import calibration_test
-from caltest.predictions._arguments import read_problem, reads_arguments
-from caltest.predictions._validation import SeedLike, validate_count, validate_number, validate_problem
+from caltest.predictions.inputs._arguments import read_problem, reads_arguments
+from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_number, validate_problem
 from caltest.results._decision import rejects
 from caltest.results._description import Description
 from caltest.results._progress import Progress
 from caltest.results._test_result import percent
-from caltest.simulation.studies._identity import identify
-from caltest.simulation.studies._run import Part, PathLike, named, replicate_rng, run_study
+from caltest.simulation.studies._run import Part, PathLike, identify, named, replicate_rng, run_study
 from caltest.simulation.studies._study import Study, frame_table
 from caltest.statistics import ACE, GCE, SCE, Statistic
 

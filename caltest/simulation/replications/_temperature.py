@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.estimation._bracketed_search import minimise
-from caltest.predictions._arguments import read_problem, reads_arguments
+from caltest.estimation.curves._temperature_curve import minimise
 from caltest.predictions._sample import Sample, induce
-from caltest.predictions._validation import validate_count, validate_positive, validate_problem
+from caltest.predictions.inputs._arguments import read_problem, reads_arguments
+from caltest.predictions.inputs._validation import validate_count, validate_positive, validate_problem
 from caltest.results import Result
 from caltest.results._description import Description
-from caltest.simulation.replications._agreement import metric_values
-from caltest.simulation.replications._gce_properties import mean_by_property, metrics_frame, validate_metrics
+from caltest.simulation.replications._agreement import mean_by_property, metric_values, metrics_frame, validate_metrics
 from caltest.simulation.studies._study import frame_table
 from caltest.statistics import GCE
 

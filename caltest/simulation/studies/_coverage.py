@@ -10,27 +10,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
-from caltest.predictions._validation import SeedLike, validate_count
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import SeedLike, validate_count
 from caltest.results._description import Description
 from caltest.results._progress import Progress
 from caltest.simulation.models._base import Model
 from caltest.simulation.studies._data_sets import draw_data_sets
-from caltest.simulation.studies._identity import identify
-from caltest.simulation.studies._ranking import CLEAR
 from caltest.simulation.studies._run import (
     Part,
     PathLike,
     accepted,
+    identify,
     named,
     numbers,
     replicate_ranges,
     run_study,
     sizes,
 )
-from caltest.simulation.studies._study import Study, frame_table, subject, varying
+from caltest.simulation.studies._study import CLEAR, Study, frame_table, subject, varying
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from caltest._compiled._draws import random_words
 from caltest._compiled._gaussian_events import gaussian_events, layers
 from caltest.simulation.models._base import Model, draw_classes
-from caltest.simulation.models._gaussian import GaussianMixture1D
+from caltest.simulation.models._mixtures import GaussianMixture1D
 from caltest.simulation.studies._estimates import validated
 from caltest.simulation.studies._run import replicate_rng
 

@@ -1,27 +1,171 @@
-"""How a study runs: in parts, each with its own random numbers, in threads, in processes or on a cluster."""
+"""How a study runs: in parts, each with its own random numbers, in threads, into a folder that keeps them."""
 
 from __future__ import annotations
 
 import inspect
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
-from caltest.predictions._validation import SeedLike, validate_count, validate_rng, validate_workers
+from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng, validate_workers
+from caltest.results._atomic_file import atomic_file, write_atomically
 from caltest.results._naming import describe
 from caltest.results._progress import Progress, reporting
-from caltest.simulation.studies._store import Store, new_seed
 from caltest.statistics import Statistic
 from caltest.statistics._base import default_lens
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def identify(thing: Any) -> str:
+    """Return the description of a thing, with a digest of the code of the functions in it.
+
+    Two functions are the same if their code, defaults and enclosed values are; the functions that they call are not
+    compared.
+    """
+    codes = [_meaning(function, ()) for function in _functions(thing)]
+    return _text(thing) + (f" #{sha256(repr(codes).encode()).hexdigest()[:16]}" if codes else "")
+
+
+def _text(thing: Any) -> str:
+    """Describe a thing in the same words in every process: no dataclass shows the address of a function in it."""
+    if is_dataclass(thing) and not isinstance(thing, type):
+        parts = [f"{field.name}={_text(getattr(thing, field.name))}" for field in fields(thing) if field.repr]
+        return f"{type(thing).__name__}({', '.join(parts)})"
+    if isinstance(thing, Mapping):
+        return "{" + ", ".join(f"{name!r}: {_text(part)}" for name, part in thing.items()) + "}"
+    if isinstance(thing, tuple | list):
+        return "[" + ", ".join(_text(part) for part in thing) + "]"
+    if isinstance(thing, partial):
+        options = [f"{name}={_text(value)}" for name, value in thing.keywords.items()]
+        return f"{_text(thing.func)}({', '.join([*map(_text, thing.args), *options])})"
+    return describe(thing)
+
+
+def _functions(thing: Any) -> Iterator[FunctionType]:
+    """Yield the functions in a thing, in a fixed order."""
+    if isinstance(thing, FunctionType):
+        yield thing
+        return
+    parts: Any = ()
+    if isinstance(thing, partial):
+        parts = (thing.func, *thing.args, *thing.keywords.values())
+    elif isinstance(thing, Mapping):
+        parts = thing.values()
+    elif isinstance(thing, tuple | list):
+        parts = thing
+    elif is_dataclass(thing) and not isinstance(thing, type):
+        parts = [getattr(thing, field.name) for field in fields(thing)]
+    for part in parts:
+        yield from _functions(part)
+
+
+def _meaning(function: FunctionType, seen: tuple[FunctionType, ...]) -> Any:
+    """Return code, defaults and enclosed values; a function that encloses itself is followed once only."""
+    if function in seen:
+        return function.__qualname__
+    enclosed = [cell.cell_contents for cell in function.__closure__ or ()]
+    values = [*enclosed, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    inner = [_meaning(value, (*seen, function)) for value in values for value in _functions(value)]
+    return function.__module__, function.__qualname__, _instructions(function.__code__), _text(values), inner
+
+
+def _instructions(code: CodeType) -> Any:
+    return code.co_code, code.co_names, [_constant(value) for value in code.co_consts]
+
+
+def _constant(value: Any) -> Any:
+    if isinstance(value, CodeType):
+        return _instructions(value)
+    return sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
+
+
+_MANIFEST = "study.json"
+
+
+@dataclass(frozen=True)
+class Store:
+    """Finished parts of one study, one file each: Parquet where pyarrow is installed, otherwise CSV.
+
+    The file name of a part depends on the seed and on everything else that its values depend on. The file appears under
+    that name only when it is complete, so that nothing is lost or counted twice, whenever the study was stopped.
+    """
+
+    folder: Path
+    seed: int
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], study: str, seed: int | None) -> Store:
+        """Open the folder of a study, or make it; without a seed, a study that was begun continues with its seed.
+
+        Raises
+        ------
+        ValueError
+            If the folder holds another study, or the same study with another seed.
+        """
+        place = Path(folder)
+        if place.exists() and not place.is_dir():
+            msg = f"`out` must be a folder, got the file {place}."
+            raise ValueError(msg)
+        place.mkdir(parents=True, exist_ok=True)
+        manifest = place / _MANIFEST
+        if not manifest.exists():
+            about = {"study": study, "seed": new_seed() if seed is None else seed}
+            write_atomically(manifest, json.dumps(about))
+        try:
+            known = json.loads(manifest.read_text(encoding="utf-8"))
+        except ValueError:
+            msg = f"`out` must be a new folder or that of a study, got {place}, whose {_MANIFEST} is damaged."
+            raise ValueError(msg) from None
+        if known["study"] != study:
+            msg = (
+                f"`out` must be a new folder or that of a {study} study, got that of a {known['study']} study: {place}."
+            )
+            raise ValueError(msg)
+        if seed not in {None, known["seed"]}:
+            msg = f"`rng` must be None or {known['seed']}, with which the study in {place} was begun, got {seed}."
+            raise ValueError(msg)
+        return cls(place, known["seed"])
+
+    def load(self, name: str) -> pd.DataFrame | None:
+        """Return a finished part, or None."""
+        import pandas as pd
+
+        path = self._path(name)
+        if path.with_suffix(".parquet").exists():
+            return pd.read_parquet(path.with_suffix(".parquet"))
+        if path.with_suffix(".csv").exists():
+            # This engine reads numbers back exactly; a model may be called "NA".
+            return pd.read_csv(path.with_suffix(".csv"), engine="python", keep_default_na=False, na_values=[""])
+        return None
+
+    def save(self, name: str, part: pd.DataFrame) -> None:
+        """Keep a finished part."""
+        path = self._path(name)
+        kind = "parquet" if find_spec("pyarrow") else "csv"
+        with atomic_file(path.with_suffix(f".{kind}")) as stream:
+            (part.to_parquet if kind == "parquet" else part.to_csv)(stream, index=False)
+
+    def _path(self, name: str) -> Path:
+        return self.folder / sha256(f"{self.seed}/{name}".encode()).hexdigest()[:32]
+
+
+def new_seed() -> int:
+    """Return a random seed."""
+    return int(np.random.default_rng().integers(2**63))
+
 
 PathLike = str | os.PathLike[str]
 

@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._arguments import reads_arguments
 from caltest.predictions._lens import LensLike
-from caltest.predictions._validation import SeedLike, validate_count, validate_level, validate_rng
-from caltest.resampling._schemes import Consistency
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_level, validate_rng
+from caltest.resampling.draws._schemes import Consistency
 from caltest.results import ConfidenceInterval, Result
 from caltest.results._description import Description
 from caltest.results._naming import describe
 from caltest.results._progress import Progress, reporting
 from caltest.results._test_result import percent
 from caltest.simulation.models._base import Model
-from caltest.simulation.studies._battery import Test
-from caltest.simulation.studies._size import size_study
+from caltest.simulation.studies._size import Test, size_study
 from caltest.simulation.studies._study import frame_table
 
 if TYPE_CHECKING:

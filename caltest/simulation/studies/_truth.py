@@ -12,7 +12,7 @@ from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.results._naming import describe
 from caltest.simulation.models._base import Model
-from caltest.simulation.models._estimate import in_words
+from caltest.simulation.models._exact import in_words
 from caltest.simulation.studies._run import by_lens, replicate_rng
 from caltest.statistics import ConvexECE, KDEError, MonotonicSweepECE, SquaredL2, Statistic
 from caltest.statistics._binned import ECE

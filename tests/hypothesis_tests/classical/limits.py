@@ -8,7 +8,7 @@ import numpy as np
 
 import caltest
 from caltest.predictions._sample import make_sample
-from caltest.resampling._evaluation import null_values
+from caltest.resampling.engine._evaluation import null_values
 from tests.hypothesis_tests.problems import STANDARD_ERRORS
 
 _N_PREDICTIONS, _N_DRAWS = 20, 2000

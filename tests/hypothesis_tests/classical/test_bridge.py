@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 
 import caltest
-from caltest.statistics._bridge import log_kolmogorov_pvalue, log_normal_pvalue
+from caltest.statistics._cumulative import log_kolmogorov_pvalue, log_normal_pvalue
 from tests.hypothesis_tests.classical.limits import check_size, five_values, rare_events
 from tests.hypothesis_tests.problems import calibrated, words
 from tests.results.printed import printed

@@ -12,8 +12,8 @@ from statsmodels.discrete.discrete_model import Logit
 import caltest
 from caltest.hypothesis_tests import CoxLikelihoodRatio
 from caltest.predictions._sample import make_sample
-from caltest.resampling._evaluation import null_values
-from caltest.statistics._cox import logits
+from caltest.resampling.engine._evaluation import null_values
+from caltest.statistics._recalibration_scores import logits
 from tests.hypothesis_tests.classical.limits import check_size, rare_events
 from tests.hypothesis_tests.problems import STANDARD_ERRORS, calibrated, codes, words
 from tests.results.printed import printed

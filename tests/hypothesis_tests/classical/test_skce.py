@@ -10,7 +10,7 @@ from scipy.stats import norm
 import caltest
 from caltest.hypothesis_tests.classical._skce import Bound
 from caltest.predictions._sample import make_sample
-from caltest.resampling._row_draws import BootstrapDraws
+from caltest.resampling.draws._rows import BootstrapDraws
 from tests.hypothesis_tests.problems import STANDARD_ERRORS, calibrated, codes, words
 from tests.reference import naive
 from tests.reference.cases import check_refused

@@ -8,7 +8,7 @@ from scipy import special, stats
 
 import caltest
 from caltest.predictions._sample import make_sample
-from caltest.resampling._evaluation import null_values
+from caltest.resampling.engine._evaluation import null_values
 from tests.hypothesis_tests.classical.limits import check_size, rare_events
 from tests.hypothesis_tests.problems import STANDARD_ERRORS, calibrated, codes, words
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caltest.predictions import read_predictions
-from caltest.predictions._arguments import read_problem
-from caltest.predictions._validation import validate_problem
+from caltest.predictions.inputs._arguments import read_problem
+from caltest.predictions.inputs._validation import validate_problem
 from tests import writers
 
 WORDS = ["cat", "dog", "eel", "Fünf", "big cat", "g-7"]

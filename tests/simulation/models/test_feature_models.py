@@ -25,7 +25,7 @@ from caltest.simulation import (
     TrainedClassifier,
 )
 from caltest.simulation.models._exact import look
-from caltest.simulation.models._inverse import inverse
+from caltest.simulation.models._maps import inverse
 
 PAPER = GaussianMixture([0.5, 0.5], [-1.0, 1.0], [1.0, 1.0], [0, 1])
 TWO = GaussianMixture([0.3, 0.3, 0.4], [-2.0, 2.0, 0.5], [0.5, 1.0, 2.0], [0, 0, 1])

@@ -47,8 +47,7 @@ from caltest.simulation import (
 )
 from caltest.simulation.models import _maps as maps
 from caltest.simulation.models import _trained as trained
-from caltest.simulation.models._estimate import cell_estimate
-from caltest.simulation.models._exact import integrate, look
+from caltest.simulation.models._exact import cell_estimate, integrate, look
 from tests.reference import naive
 from tests.reference.examples import defined_in, distances, reverse, subclasses
 

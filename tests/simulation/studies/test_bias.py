@@ -23,8 +23,8 @@ from caltest.simulation import (
 )
 from caltest.simulation.studies import _bias
 from caltest.simulation.studies._data_sets import draw_data_sets
-from caltest.simulation.studies._ranking import _differences
 from caltest.simulation.studies._run import replicate_rng
+from caltest.simulation.studies._study import _differences
 from caltest.statistics import MonotonicSweepECE
 from tests.reference import naive
 

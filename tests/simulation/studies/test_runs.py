@@ -18,9 +18,8 @@ import pytest
 
 from caltest.results import _progress
 from caltest.simulation import DirichletModel, size_study
-from caltest.simulation.studies import _store
-from caltest.simulation.studies._identity import identify
-from caltest.simulation.studies._run import Part, replicate_ranges, replicate_rng, run_study
+from caltest.simulation.studies import _run as _store
+from caltest.simulation.studies._run import Part, identify, replicate_ranges, replicate_rng, run_study
 
 QUIET = {"workers": 1, "progress": False}
 
@@ -244,7 +243,7 @@ def test_no_identity_shows_the_address_of_a_function():
 
 
 def test_the_identity_is_that_of_other_processes():
-    module = "caltest.simulation.studies._identity"
+    module = "caltest.simulation.studies._run"
     code = f"from {module} import identify; print(identify(lambda x: x in {{'a', 'b', 'c', 'd'}}))"
     said = {
         subprocess.run(

@@ -18,7 +18,7 @@ from matplotlib import pyplot as plt
 from scipy.stats import binom
 
 import caltest
-from caltest.resampling._run import run
+from caltest.resampling.engine._run import run
 from caltest.results._naming import describe
 from caltest.simulation import (
     BentPosterior,
@@ -33,9 +33,10 @@ from caltest.simulation import (
     sample_size,
     size_study,
 )
-from caltest.simulation.studies import _battery, _size
-from caltest.simulation.studies._battery import Battery
+from caltest.simulation.studies import _size
+from caltest.simulation.studies import _size as _battery
 from caltest.simulation.studies._run import replicate_rng
+from caltest.simulation.studies._size import Battery
 from tests.reference.examples import default_statistics
 
 MODEL = DirichletModel(3, 0.5)

@@ -1,0 +1,1 @@
+"""Where the miscalibration is: curves, bars and bands."""

@@ -1,0 +1,314 @@
+"""Temperature curve: calibration errors against the softmax temperature, with their noise floors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest.estimation.curves._cells_curve import ErrorCurve, measure_errors, validate_errors
+from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import observations_that_count
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._models import by_name, naming, validate_models
+from caltest.predictions.inputs._validation import (
+    SeedLike,
+    validate_count,
+    validate_positive,
+    validate_rng,
+    validate_weight,
+)
+from caltest.results._description import Description, counted
+from caltest.results._naming import describe
+from caltest.results._progress import Progress, reporting
+from caltest.statistics import UCE, ConfidenceECE, Statistic
+
+
+def minimise(
+    function: Callable[[float], float], grid: NDArray[np.float64], values: NDArray[np.float64], tolerance: float
+) -> tuple[float, float]:
+    """Return argument and value of the smallest of all values.
+
+    Parameters
+    ----------
+    function : callable
+        What is minimised.
+    grid, values : arrays of shape (n_points,)
+        Increasing arguments, and the values there.
+    tolerance : float
+        How exactly the argument is found between the neighbours of the best point of the grid.
+    """
+    from scipy.optimize import minimize_scalar
+
+    best = int(np.argmin(values))
+    start = float(grid[best]), float(values[best])
+    if not np.isfinite(start[1]):
+        return start
+    around = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    found = minimize_scalar(function, bounds=around, method="bounded", options={"xatol": tolerance})
+    return (float(found.x), float(found.fun)) if found.fun < start[1] else start
+
+
+_TEMPERATURES = tuple((4.0 ** (np.arange(-12, 13) / 12)).tolist())
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TemperatureCurve(ErrorCurve):
+    """Result of `temperature_curve`.
+
+    Attributes
+    ----------
+    temperature : array of shape (n_points,)
+        Softmax temperatures, increasing.
+    models : tuple of str
+        Names of the models; a single one has the name "".
+    statistics : tuple of str
+        Names of the statistics.
+    value : array of shape (n_statistics, n_models, n_points)
+        The error of the observed labels.
+    floor, floor_high : arrays of shape (n_statistics, n_models, n_points)
+        Noise floor: mean and 95 % quantile of the error if the model is calibrated at this temperature, from simulated
+        labels.
+    log_score : array of shape (n_models, n_points)
+        Negative log-likelihood (nats per observation), which temperature scaling minimises.
+    n_resamples, n_samples : int
+        Number of draws of the labels at each point, and of observations.
+    """
+
+    temperature: NDArray[np.float64]
+    log_score: NDArray[np.float64]
+
+    parameter: ClassVar[str] = "temperature"
+    _picture: ClassVar[str | None] = "plot_temperature_curve"
+    _derived: ClassVar[tuple[str, ...]] = ("best", "best_log_score", "conclusion")
+
+    @property
+    def best(self) -> NDArray[np.int64]:
+        """Position of the temperature of the smallest error, ``(n_statistics, n_models)``."""
+        return self.value.argmin(axis=-1)
+
+    @property
+    def best_log_score(self) -> NDArray[np.int64]:
+        """Position of the temperature of the smallest negative log-likelihood, ``(n_models,)``."""
+        return self.log_score.argmin(axis=-1)
+
+    @property
+    def _sentences(self) -> Sequence[str]:
+        return [self._sentence(s, m) for s in range(len(self.statistics)) for m in range(len(self.models))]
+
+    def _sentence(self, s: int, m: int) -> str:
+        values, at = self.value[s, m], self.best[s, m]
+        of = f" of {self.models[m]}" if self.models[m] else ""
+        if np.all(self.value[s, m] == values[0]):
+            return f"{self.statistics[s]}{of} is {values[0]:.4g} at every temperature."
+        floor = "not above" if values[at] <= self.floor_high[s, m, at] else "above"
+        as_is = np.flatnonzero(self.temperature == 1)
+        now = f", at temperature 1 it is {values[as_is[0]]:.4g}" if as_is.size else ""
+        return (
+            f"{self.statistics[s]}{of} is smallest at temperature {self.temperature[at]:.4g}: {values[at]:.4g}{now}. "
+            f"The minimum is {floor} what 95 % of calibrated models would have there ({self.floor_high[s, m, at]:.4g})."
+        )
+
+    def _describe(self) -> Description:
+        likely = ", ".join(
+            f"{self.temperature[at]:.4g}" + (f" ({name})" if name else "")
+            for name, at in zip(self.models, self.best_log_score, strict=True)
+        )
+        return Description(
+            f"Temperature curve ({counted(self.n_samples)})",
+            self._sentences,
+            [self._table(self.best, "best temperature")],
+            [
+                f"The negative log-likelihood is smallest at temperature {likely}.",
+                f"Noise floor: {self.n_resamples} Monte Carlo draws of the labels from the tempered predictions.",
+                "The temperature is chosen and the minimum is found with the same labels, so that the minimum is too "
+                "small. Choose it on other data. Errors of models with different noise floors cannot be compared.",
+            ],
+        )
+
+
+@reads_arguments
+def temperature_curve(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    *,
+    logits: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    classes: Sequence[Any] | None = None,
+    lens: LensLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    statistics: Statistic | Sequence[Statistic] | None = None,
+    temperatures: Sequence[float] | None = None,
+    n_resamples: int = 99,
+    rng: SeedLike = None,
+    progress: bool | Progress = False,
+) -> TemperatureCurve:
+    r"""Compute calibration errors against the softmax temperature, with noise floors and the smallest error.
+
+    At the temperature :math:`\tau` the prediction is
+
+    .. math:: p_{ik}(\tau) = \frac{p_{ik}^{1 / \tau}}{\sum_j p_{ij}^{1 / \tau}} =
+              \mathrm{softmax}_k(z_i / \tau)
+
+    with the logits z. A temperature above 1 makes predictions less sharp (Laves et al. 2020, figures 5 to 8; Nixon et
+    al. 2019, figure 1). Each error estimates that of the model at this temperature, with the bias of its statistic. The
+    noise floor under it is what a calibrated model with the predictions of this temperature has on average; it changes
+    with the temperature too, because sharper predictions leave less noise.
+
+    Probabilities of exactly 0 stay 0 at every temperature, so that predictions of exactly 0 and 1 do not change. Pass
+    ``logits`` where the softmax has lost small probabilities to rounding.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,), or mapping of str to such, optional
+        Predicted probabilities; of several models by name.
+    logits : array-like of shape (n_samples, n_classes) or (n_samples,), or mapping of str to such, optional
+        Instead of ``y_prob``: what the softmax is applied to; one dimension is the log odds of the positive class.
+    classes : sequence, optional
+        The label of each column.
+    lens : lens, optional
+        By default that of each statistic: the whole prediction if it can judge it, and the confidence otherwise.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation: how much it counts, for errors, scores and noise floors. Labels are not repeated.
+        The statistics must take weights.
+    statistics : Statistic or sequence of Statistic, optional
+        The errors; ``ConfidenceECE()`` and ``UCE()`` by default. The UCE of a calibrated model is not 0,
+        so that its smallest value does not show the right temperature.
+    temperatures : sequence of float, optional
+        Positive and different; 25 from 1/4 to 4, equally spaced on a logarithmic axis, by default.
+    n_resamples : int
+        Number of draws of the labels for each noise floor.
+    rng : None, int or numpy.random.Generator
+        Source of randomness.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
+
+    Returns
+    -------
+    TemperatureCurve
+        Data for `caltest.plotting.plot_temperature_curve`; prints as a report.
+
+    Raises
+    ------
+    TypeError
+        If a statistic or a name of a model has a wrong type, or not exactly one of ``y_prob`` and ``logits`` is given.
+    ValueError
+        If ``y_prob`` has values outside [0, 1] or does not sum to 1, ``logits`` are not finite, a label is unknown or
+        lengths differ, or weights are negative or all 0; if there is no model, or models differ in their number of
+        classes; if a statistic combines tests or occurs twice, or needs two outcomes and the lens returns more; if a
+        temperature is not positive and finite or occurs twice; if ``n_resamples`` < 1.
+
+    See Also
+    --------
+    cells_curve : Errors against the number of cells (bins).
+    caltest.simulation.best_temperatures : The temperature that minimises each metric, to higher precision.
+
+    References
+    ----------
+    M.-H. Laves, S. Ihler, K.-P. Kortmann and T. Ortmaier (2020), Uncertainty Calibration Error: A New Metric for
+    Multi-Class Classification, submission to ICLR 2021, OpenReview, figures 5 to 8.
+    J. Nixon et al. (2019), Measuring calibration in deep learning, CVPR workshops, figure 1.
+    C. Guo et al. (2017), On calibration of modern neural networks, ICML.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> curve = caltest.temperature_curve(y_true, y_prob, statistics=caltest.ConfidenceECE(), rng=0)
+    >>> round(float(curve.temperature[curve.best[0, 0]]), 3), round(float(curve.value[0, 0].min()), 4)
+    (1.587, 0.0165)
+    """
+    named = by_name(y_prob, "y_prob") if logits is None else by_name(logits, "logits")
+    if (y_prob is None) == (logits is None):
+        msg = "temperature_curve needs `y_prob` or `logits`, and not both."
+        raise TypeError(msg)
+    listed = (ConfidenceECE(), UCE()) if statistics is None else statistics
+    several = (listed,) if isinstance(listed, Statistic) else tuple(listed)
+    chosen = validate_errors({describe(one): one for one in several})
+    if not chosen or len(chosen) < len(several):
+        msg = f"`statistics` must be different statistics, got {describe(several)}."
+        raise ValueError(msg)
+    grid = _validate_temperatures(temperatures)
+    count, seed = validate_count(n_resamples, "n_resamples"), int(validate_rng(rng).integers(2**62))
+    if logits is None:
+        outcome, as_is = validate_models(y_true, named, classes)
+        with np.errstate(divide="ignore"):
+            logs = [np.log(prob.astype(np.float64)) for prob in as_is]
+    else:
+        logs = [_validate_logits(name, values) for name, values in named.items()]
+        given = {name: _softmax(z) for name, z in zip(named, logs, strict=True)}
+        outcome, as_is = validate_models(y_true, given, classes)
+    row, weight, _ = observations_that_count(validate_weight(sample_weight, len(outcome)), None)
+    outcome, as_is, logs = outcome[row], [prob[row] for prob in as_is], [log[row] for log in logs]
+    errors = np.empty((3, len(chosen), len(logs), len(grid)))
+    log_score = np.empty((len(logs), len(grid)))
+    with reporting(progress, "temperatures") as report:
+        for m, log in enumerate(logs):
+            for t, temperature in enumerate(grid):
+                # Logarithm and softmax would move rounded predictions off the edges of cells.
+                tempered = as_is[m] if temperature == 1 else _softmax(log / temperature)
+                errors[:, :, m, t] = measure_errors(
+                    chosen, tempered, outcome, lens=lens, n_resamples=count, seed=seed, weight=weight
+                )
+                log_score[m, t] = _mean_log_score(log / temperature, outcome, weight)
+                report(m * len(grid) + t + 1, len(logs) * len(grid))
+    return TemperatureCurve(
+        temperature=grid,
+        models=tuple(named),
+        statistics=tuple(chosen),
+        value=errors[0],
+        floor=errors[1],
+        floor_high=errors[2],
+        log_score=log_score,
+        n_resamples=count,
+        n_samples=len(outcome),
+    )
+
+
+def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return probabilities of logits, of which some but not all in a row may be minus infinity."""
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _mean_log_score(
+    logits: NDArray[np.float64], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None
+) -> float:
+    largest = logits.max(axis=1)
+    total = largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1))
+    score = total - logits[np.arange(len(outcome)), outcome]
+    return float(np.average(score, weights=weight))
+
+
+def _validate_logits(name: str, logits: Any) -> NDArray[np.float64]:
+    """Return logits ``(n_samples, n_classes)``."""
+    with naming(name):
+        try:
+            values = np.asarray(logits, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            msg = f"`logits` must hold real numbers: {error}."
+            raise ValueError(msg) from None
+        if values.ndim not in {1, 2} or 0 in values.shape or (values.ndim == 2 and values.shape[1] == 1):
+            msg = f"`logits` must have shape (n_samples,) or (n_samples, n_classes), got {values.shape}."
+            raise ValueError(msg)
+        if not np.isfinite(values).all():
+            msg = f"`logits` must be finite, got {values[~np.isfinite(values)][0]}."
+            raise ValueError(msg)
+    return np.column_stack([np.zeros_like(values), values]) if values.ndim == 1 else values
+
+
+def _validate_temperatures(temperatures: Any) -> NDArray[np.float64]:
+    """Return different positive temperatures, increasing."""
+    given = _TEMPERATURES if temperatures is None else temperatures
+    if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str):
+        msg = f"`temperatures` must be a sequence of positive numbers, got {temperatures!r}."
+        raise TypeError(msg)
+    grid = np.unique([validate_positive(value, "temperatures") for value in given])
+    if not grid.size or grid.size < len(given):
+        msg = f"`temperatures` must be one or more different numbers, got {list(given)}."
+        raise ValueError(msg)
+    return grid

@@ -1,0 +1,1 @@
+"""How large the miscalibration is, with intervals."""

@@ -1,0 +1,208 @@
+"""Tests of single cells (bins): one exact test for each, with p-values adjusted for their number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.resampling import correct_pvalues
+from caltest.resampling.distributions._base import SMALLEST_PVALUE
+from caltest.resampling.distributions._poisson_binomial import SMALLEST_EXACT, PoissonBinomial, count_bound
+from caltest.results import Result
+from caltest.results._decision import rejects, show_pvalue
+from caltest.results._description import Description, Table, counted, join
+from caltest.results._naming import describe
+from caltest.results._test_result import percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ROUNDING = 1e-12  # of a frequency
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CellTests(Result):
+    """Result of `ReliabilityCurve.cell_tests`; one entry per occupied cell (bin), in the order of the curve.
+
+    Attributes
+    ----------
+    lower, upper : arrays of shape (n_cells,)
+        Ends of each cell on the probability axis.
+    count : array of shape (n_cells,)
+        Number of observations in each cell.
+    expected, observed : arrays of shape (n_cells,)
+        Frequency of the event under the null hypothesis, and in the data.
+    pvalue : array of shape (n_cells,)
+        Exact two-sided p-value of each cell, not adjusted.
+    pvalue_adjusted : array of shape (n_cells,)
+        P-values adjusted for the number of cells.
+    smallest_pvalue : array of shape (n_cells,)
+        Smallest p-value that is possible in each cell, not adjusted.
+    smallest_adjusted : array of shape (n_cells,)
+        Adjusted p-value that each cell would have with it; a cell with a larger one than ``alpha`` is undecidable.
+    correction : str
+        How p-values were adjusted.
+    alpha : float
+        Cells with an adjusted p-value of at most this level are rejected. If the model is calibrated, the probability
+        that any cell is rejected is at most this level.
+    lens_name : str
+        The lens in words.
+    partition : Partition or callable
+        The cells (bins).
+    origin : str
+        Where the p-values come from, in words.
+    """
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    count: NDArray[np.int64]
+    expected: NDArray[np.float64]
+    observed: NDArray[np.float64]
+    pvalue: NDArray[np.float64]
+    pvalue_adjusted: NDArray[np.float64]
+    smallest_pvalue: NDArray[np.float64]
+    smallest_adjusted: NDArray[np.float64]
+    correction: str
+    alpha: float
+    lens_name: str
+    partition: Any
+    origin: str
+
+    _derived: ClassVar[tuple[str, ...]] = ("rejected", "undecidable", "conclusion")
+
+    @property
+    def n_cells(self) -> int:
+        """Number of tests."""
+        return len(self.count)
+
+    @property
+    def rejected(self) -> NDArray[np.bool_]:
+        """Whether calibration is rejected in each cell, ``(n_cells,)``."""
+        return rejects(self.pvalue_adjusted, self.alpha)
+
+    @property
+    def undecidable(self) -> NDArray[np.bool_]:
+        """Whether calibration cannot be rejected in a cell, whatever is observed there, ``(n_cells,)``."""
+        return ~rejects(self.smallest_adjusted, self.alpha) & ~self.rejected
+
+    @property
+    def conclusion(self) -> str:
+        """The decision in words."""
+        undecidable = self._about_undecidable
+        return f"{self._decision} {undecidable}" if undecidable else self._decision
+
+    @property
+    def _about_undecidable(self) -> str:
+        """Say in how many cells nothing can be decided, and why."""
+        number = int(self.undecidable.sum())
+        if not number:
+            return ""
+        least = show_pvalue(float(self.smallest_adjusted[self.undecidable].min()))
+        many = "All cells (bins) are" if number == self.n_cells > 1 else "1 cell (bin) is"
+        if 1 < number < self.n_cells:
+            many = f"{number} cells (bins) are"
+        one = number == 1
+        return (
+            f"{many} undecidable: {'it has' if one else 'they have'} so few observations or groups that no adjusted "
+            f"p-value below {least} is possible in {'it' if one else 'them'}. Wider cells hold more."
+        )
+
+    @property
+    def _decision(self) -> str:
+        found = np.flatnonzero(self.rejected)
+        decision = (
+            f"After {self.correction.title()}'s correction calibration is rejected in {found.size or 'none'} of the "
+            f"{self.n_cells} cells (bins) at the {percent(self.alpha)} level."
+        )
+        if not found.size:
+            return f"{decision} This does not prove that the model is calibrated."
+        gap = self.observed - self.expected
+        n_more, n_less = int((gap[found] > _ROUNDING).sum()), int((gap[found] < -_ROUNDING).sum())
+        worst = found[np.argmax(np.abs(gap[found]))]
+        largest = f"{gap[worst]:+z.3f}, is in the cell from {self.lower[worst]:.4g} to {self.upper[worst]:.4g}"
+        n_equal = found.size - n_more - n_less  # rejected because of a label that is impossible
+        counts = [
+            (n_more, f"more frequent than predicted in {n_more}"),
+            (n_less, f"less frequent than predicted in {n_less}"),
+            (n_equal, f"as frequent as predicted, but with a label that had been given probability 0, in {n_equal}"),
+        ]
+        directions = join(words for number, words in counts if number)
+        return f"{decision} The event is {directions} of these. The largest deviation, {largest}."
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each cell as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Ends of the cell, number of observations, expected and observed frequency, p-values, and the decision,
+            or that none is possible.
+        """
+        import pandas as pd
+
+        names = ("lower", "upper", "count", "expected", "observed", "pvalue", "pvalue_adjusted")
+        return pd.DataFrame({name: getattr(self, name) for name in (*names, "rejected", "undecidable")})
+
+    def _describe(self) -> Description:
+        rows = [
+            (
+                f"{cell.lower:.4f} to {cell.upper:.4f}",
+                f"{cell.count}",
+                f"{cell.expected:.4f}",
+                f"{cell.observed:.4f}",
+                show_pvalue(cell.pvalue, bound=cell.pvalue <= SMALLEST_EXACT),
+                show_pvalue(cell.pvalue_adjusted, bound=cell.pvalue <= SMALLEST_EXACT),
+                "*" if cell.rejected else "undecidable" if cell.undecidable else "",
+            )
+            for cell in self.to_frame().itertuples()
+        ]
+        n_samples = int(self.count.sum())
+        return Description(
+            f"Tests of single cells ({self.lens_name}, {counted(n_samples)}, {describe(self.partition)})",
+            [self.conclusion],
+            [Table(("cell (bin)", "count", "expected", "observed", "p-value", "adjusted p", "rejected"), rows)],
+            [
+                f"p-value: two-sided, from {self.origin}.",
+                f"If the model is calibrated, the probability that any cell is rejected is at most "
+                f"{percent(self.alpha)}.",
+            ],
+        )
+
+
+EXACT = (
+    "the exact Poisson-binomial distribution of the number of events, predictions fixed (valid at every sample size)"
+)
+
+
+def cell_pvalue(distribution: PoissonBinomial, probabilities: NDArray[np.float64], n_events: int) -> float:
+    r"""Return the two-sided p-value of a cell, :math:`\min(1, 2 \min(P(K \le k), P(K \ge k)))`.
+
+    Parameters
+    ----------
+    distribution : PoissonBinomial
+        Distribution of the number of events.
+    probabilities : array of shape (n,)
+        Probabilities of the events; below 1e-12 they give Chernoff's upper bound of the p-value.
+    n_events : int
+        The observed number k.
+    """
+    pvalue = distribution.two_sided(n_events)
+    if pvalue < SMALLEST_EXACT:
+        upper = n_events > probabilities.sum()
+        pvalue = min(2 * count_bound(probabilities, n_events, upper=upper), SMALLEST_EXACT)
+    return max(pvalue, SMALLEST_PVALUE)
+
+
+def smallest_adjusted(
+    pvalue: NDArray[np.float64], smallest: NDArray[np.float64], correction: str
+) -> NDArray[np.float64]:
+    """Return the adjusted p-value ``(n_cells,)`` that each cell would have with its smallest p-value."""
+    found = np.empty(len(pvalue))
+    for cell, least in enumerate(smallest):
+        values = pvalue.copy()
+        values[cell] = min(least, values[cell])
+        found[cell] = correct_pvalues(values, correction)[cell]
+    return found

@@ -1,0 +1,485 @@
+"""The l2 calibration error with a confidence interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lenses import Canonical
+from caltest.predictions._sample import Sample, make_sample
+from caltest.predictions._user_functions import Region
+from caltest.predictions.cells._cells import few_cells_notes
+from caltest.predictions.cells._partitions import Partition
+from caltest.predictions.cells._trees import VarianceTree
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._parts import effective_numbers
+from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_level, validate_rng
+from caltest.results import ConfidenceInterval, Note, Result
+from caltest.results._description import Description, Table, sized
+from caltest.results._naming import describe
+from caltest.results._test_result import percent
+from caltest.statistics._segments import FEWEST_GROUPS, cells_of_groups
+from caltest.statistics._squared_l2_distribution import SquaredL2Distribution
+from caltest.statistics._squared_l2_inversion import CERTIFYING_GROUPS, SquaredL2Inversion
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class L2Interval(Result):
+    """Result of `l2_interval`; unpacks as ``low, high``, the ends for the squared error.
+
+    Attributes
+    ----------
+    estimate : float
+        T, the debiased estimate of the squared l2 error (`SquaredL2`). It is below 0 by chance, or where labels vary
+        less than predicted.
+    confidence_interval : ConfidenceInterval
+        Interval for the squared l2 error: ``low`` and ``high``.
+    confidence_level : float
+        Probability with which the interval contains its target.
+    alternative : {"two-sided", "less", "greater"}
+        Both ends, the upper end alone (``low`` is 0), or the lower end alone (``high`` is the greatest possible value).
+    null_std : float
+        Approximate standard deviation of T if the model is calibrated.
+    target : str
+        The target of the interval in words.
+    origin : str
+        How the interval was computed.
+    lens : lens
+        The lens.
+    lens_name : str
+        The lens in words.
+    partition : Partition or callable
+        The cells (bins).
+    n_samples, n_outcomes, n_cells : int
+        Number of observations, of outcomes behind the lens, and of occupied cells (bins).
+    sparse_share : float
+        Share of the observations (weights) in cells of fewer than 10 observations (of equal weight).
+    n_groups : int or None
+        Number of groups of observations, if only groups are independent.
+    weighted : bool
+        Whether the observations have weights.
+    notes : tuple of Note
+        Cautions.
+    """
+
+    estimate: float
+    confidence_interval: ConfidenceInterval
+    confidence_level: float
+    alternative: str
+    null_std: float
+    target: str
+    origin: str
+    lens: LensLike
+    lens_name: str
+    partition: Any
+    n_samples: int
+    n_outcomes: int
+    n_cells: int
+    sparse_share: float
+    n_groups: int | None = None
+    weighted: bool = False
+    notes: tuple[Note, ...] = ()
+
+    _derived: ClassVar[tuple[str, ...]] = ("root", "root_interval", "conclusion")
+
+    @property
+    def root(self) -> float:
+        """The estimate as an l2 error: the root of T, 0 where T is negative."""
+        return math.sqrt(max(self.estimate, 0.0))
+
+    @property
+    def root_interval(self) -> ConfidenceInterval:
+        """Interval for the l2 error, the root of the squared one."""
+        return ConfidenceInterval(*map(math.sqrt, self.confidence_interval))
+
+    @property
+    def root_text(self) -> str:
+        """The l2 error with its interval: "0.0238 (0.0163 to 0.0312)"."""
+        return f"{self.root:.4f} ({self.root_interval.low:.4f} to {self.root_interval.high:.4f})"
+
+    @property
+    def size(self) -> str:
+        """The number of observations in words."""
+        return sized(self.n_samples, self.n_groups, weighted=self.weighted)
+
+    @property
+    def conclusion(self) -> str:
+        """Size of the miscalibration in words."""
+        low, high = (f"{end:.4f}" for end in self.root_interval)
+        level, size = percent(self.confidence_level), f"The l2 calibration error is {self.root:.4f}"
+        if self.alternative == "less":
+            return f"{size}, and at most {high} with {level} confidence."
+        if self.alternative == "greater":
+            return f"{size}, and at least {low} with {level} confidence."
+        return f"{size} ({level} confidence interval {low} to {high})."
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.confidence_interval)
+
+    def _describe(self) -> Description:
+        rows = [
+            (label, *(f"{number:.4g}" for number in (value, *interval)))
+            for label, value, interval in (
+                ("squared", self.estimate, self.confidence_interval),
+                ("root", self.root, self.root_interval),
+            )
+        ]
+        return Description(
+            f"l2 calibration error ({self.lens_name}, {self.size}, {self.n_cells} cells)",
+            [self.conclusion],
+            [Table(("", "estimate", "low", "high"), rows)],
+            [f"Target: {self.target}.", f"Interval: {self.origin}."],
+            self.notes,
+        )
+
+
+@reads_arguments
+def l2_interval(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    lens: LensLike | None = None,
+    partition: Partition | Any | None = None,
+    region: Region | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+    alternative: str = "two-sided",
+    rng: SeedLike = 0,
+) -> L2Interval:
+    r"""Compute a confidence interval for the l2 calibration error within cells (bins), squared and as a root.
+
+    The target belongs to these observations: :math:`\theta = \sum_b w_b |\mu_b|^2`, with shares
+    :math:`w_b = n_b / n` and :math:`\mu_b` the mean over cell b of true minus predicted probabilities
+    (`squared_l2_target`), behind two-outcome lenses only of the event. Deviations of opposite sign within a cell cancel
+    and are not detected. Cells of one observation are left out. With T the debiased estimate `SquaredL2`, an end of the
+    two-sided interval is the :math:`\theta` for which T or a more extreme value has probability :math:`\alpha / 2`,
+    where
+
+    .. math:: P_\theta(T \le t) = F(t / a + \nu; \nu, \theta / a), \qquad a = \kappa / n, \quad
+              \nu = s_0^2 / (2 a^2),
+
+    and negative ends are set to 0. F is the non-central chi-squared distribution function.
+    With residuals :math:`e_i`, the sums :math:`C_b = \sum e_i e_i^\top` and predicted covariances :math:`V_i`,
+
+    .. math::
+        s_0^2 &= \frac{2}{n^2} \max\Bigl\{\sum_b \frac{\|\sum V_i\|_F^2 - \sum \|V_i\|_F^2}{(n_b - 1)^2}, \;
+                 \sum_b \frac{\|C_b\|_F^2 - \sum |e_i|^4}{(n_b - 1)^2}\Bigr\}, \\
+        \kappa &= \max\Bigl\{\frac{\sum w_b \, m_b^\top \Sigma_b m_b}{\sum w_b |m_b|^2}, \;
+                 \sum w_b \Sigma_b \text{ (two outcomes), or }
+                 \frac{\sum \operatorname{tr} \Sigma_b^3}{\sum \operatorname{tr} \Sigma_b^2}\Bigr\}.
+
+    :math:`m_b` and :math:`\Sigma_b` are the mean and the covariance of the residuals of a cell, the covariance with
+    four pseudo-observations spread evenly over the outcomes. The variance is :math:`s_0^2 + 4 \kappa \theta / n`: that
+    of a calibrated model near 0, and that of the normal limit far from it. With more than two outcomes the upper end is
+    the larger one of this distribution and of the normal one. Two rules protect upper ends from being too small: a T
+    below the 16 % quantile of its null distribution counts as that quantile, and cells with almost no wrong label
+    exclude only error rates at which that many observations would have had more of them.
+
+    With ``groups`` or ``sample_weight``, cells are counted by weight, and with the weighted residual sums
+    :math:`U_{gb}` and the weights :math:`W_{gb}` of group g in cell b
+
+    .. math:: T = \frac1W \sum_b \frac{W_b}{W_b^2 - \sum_g W_{gb}^2} \Bigl(|U_b|^2 - \sum_g |U_{gb}|^2\Bigr).
+
+    The interval then holds the values :math:`\theta` that Monte Carlo tests do not reject. Each test shifts the
+    predictions of all cells until their squared error is :math:`\theta`: all alike (of two outcomes up and down, of
+    more towards equal probabilities and away from them), and in proportion to the observed residuals and to their
+    opposite. T is compared with that of labels which are simulated with these probabilities, and the p-value is the
+    largest one. With groups the labels of a group share a normal shock. Its size is chosen such that sums of groups
+    vary as much as is observed, once exactly and once by one standard error more, T is divided by a standard deviation
+    that follows the simulated variation of groups, and random signs of the centred sums of the groups (CR3) give a
+    third p-value. Where labels do not vary within any cell, the data show nothing of how they depend on each other; all
+    labels of a group may then be equal, which gives a fourth one. Large data need no simulated labels: with more than
+    16,384 labels (observations times outcomes, of two outcomes one), 400 groups (or observations) of equal size and
+    sums that are nearly symmetric (a standardised third moment of at most 0.2), the p-value of random signs counts
+    alone. Cells that are worth fewer than two groups (weighted observations) of equal size are unknown: the upper end
+    takes their error as the largest possible. Fewer than five such groups give no interval.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities; one dimension is the probability of the positive class.
+    classes : sequence, optional
+        The label of each column of ``y_prob``.
+    lens : lens, optional
+        What to look at; the whole prediction by default.
+    partition : Partition or callable, optional
+        Cells of the induced simplex; `VarianceTree()` by default, with groups or weights of so few cells that each is
+        worth five groups of equal size.
+    region : callable, optional
+        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; others are left out.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation: how much it counts. Labels are not repeated.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation, such as its patient, if observations of a group may depend on each other.
+    confidence_level : float
+        Probability with which the interval contains its target.
+    alternative : {"two-sided", "less", "greater"}
+        Both ends, or a one-sided bound: "less" gives the upper end alone, "greater" the lower end.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness of the simulated labels, which only ``groups`` and ``sample_weight`` need. The default is a
+        number, so that the interval is the same wherever it is printed.
+
+    Returns
+    -------
+    L2Interval
+        Prints as a report; unpacks as ``low, high``.
+
+    Raises
+    ------
+    TypeError
+        If ``lens``, ``partition`` or ``region`` has a wrong type.
+    ValueError
+        If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if
+        ``confidence_level`` is not strictly between 0 and 1, or ``alternative`` is unknown; if ``partition`` needs two
+        outcomes and the lens returns more; if no observation lies in the region.
+
+    See Also
+    --------
+    bootstrap_interval : Sampling variability of any estimate; not a confidence interval for the miscalibration.
+    equivalence_test : Test whether the error is smaller than a margin.
+
+    Notes
+    -----
+    The coverage is approximate. For 95 % confidence, two outcomes, at least 200 observations, at least 10 in each cell,
+    and predictions that vary within cells, simulated coverage was at most 2 percentage points below nominal from 1,000
+    observations on, at most 3 points at 200, and the error on each side at most 2 points above its nominal 2.5 %. A
+    cell of equal predictions is a binomial count, whose steps cost more coverage: with a constant prediction of 0.5 it
+    was 0.91 at worst, where hardly any event happened (200 and 1,000 observations). Near calibration the coverage is
+    above nominal, because no interval can miss 0 from above. docs/how-much.md reports all simulations, also with more
+    outcomes, few observations in a cell and rare events.
+
+    References
+    ----------
+    Y. Sun, P. Chaudhari, I. J. Barnett and E. Dobriban (2024), A confidence interval for the l2 expected calibration
+    error, arXiv:2408.08998: another interval for such a target.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> interval = caltest.l2_interval(y_true, y_prob, lens=caltest.Confidence())
+    >>> low, high = interval
+    >>> round(low, 4), round(high, 4)
+    (0.0049, 0.0076)
+    >>> round(interval.root, 3), [round(end, 3) for end in interval.root_interval]
+    (0.078, [0.07, 0.087])
+    """
+    level = validate_level(confidence_level, "confidence_level")
+    validate_choice(alternative, "alternative", ("two-sided", "less", "greater"))
+    look = Canonical() if lens is None else lens
+    sample = make_sample(
+        y_true, y_prob, classes=classes, lens=look, region=region, sample_weight=sample_weight, groups=groups
+    )
+    named = lens_name(look, classes)
+    return interval_of_sample(
+        sample, partition, lens=look, lens_name=named, confidence_level=level, alternative=alternative, rng=rng
+    )
+
+
+def interval_of_sample(
+    sample: Sample,
+    partition: Any = None,
+    *,
+    lens: LensLike,
+    lens_name: str,
+    confidence_level: float = 0.95,
+    alternative: str = "two-sided",
+    rng: SeedLike = 0,
+) -> L2Interval:
+    """Return the interval of a sample, in default cells if the partition is None."""
+    distribution, cut = l2_distribution(sample, partition, rng=rng)
+    return interval_of_distribution(
+        distribution,
+        sample,
+        cut,
+        lens=lens,
+        lens_name=lens_name,
+        confidence_level=confidence_level,
+        alternative=alternative,
+    )
+
+
+def interval_of_distribution(
+    distribution: SquaredL2Distribution | SquaredL2Inversion,
+    sample: Sample,
+    partition: Any,
+    *,
+    lens: LensLike,
+    lens_name: str,
+    confidence_level: float,
+    alternative: str,
+) -> L2Interval:
+    """Return the interval of a sample, whose `l2_distribution` is known."""
+    missed = (1 - confidence_level) / (2 if alternative == "two-sided" else 1)
+    ends = (
+        0.0 if alternative == "less" else distribution.lower_end(missed),
+        distribution.largest if alternative == "greater" else distribution.upper_end(missed),
+    )
+    count = sample.cells(partition).count
+    return L2Interval(
+        estimate=distribution.estimate,
+        confidence_interval=ConfidenceInterval(*ends),
+        confidence_level=confidence_level,
+        alternative=alternative,
+        null_std=distribution.noise,
+        target=_target_text(sample, partition),
+        origin=distribution.origin,
+        lens=lens,
+        lens_name=lens_name,
+        partition=partition,
+        n_samples=sample.n_samples,
+        n_outcomes=sample.n_outcomes,
+        n_cells=len(count),
+        sparse_share=sample.once(_sparse_share, partition),
+        n_groups=sample.n_groups,
+        weighted=sample.weight is not None,
+        notes=_notes(sample, distribution, count, partition),
+    )
+
+
+def l2_distribution(
+    sample: Sample, partition: Any, *, any_shock: bool = False, rng: SeedLike = 0
+) -> tuple[SquaredL2Distribution | SquaredL2Inversion, Any]:
+    """Return what gives the p-value of every squared error, and the cells, which are default ones if they are None.
+
+    ``any_shock``: few groups prove no upper end, unless it holds if all labels of a group may be equal.
+    """
+    if sample.group is None and sample.weight is None:
+        cut = VarianceTree() if partition is None else partition
+        return SquaredL2Distribution.of(sample, cut), cut
+    cut = cells_of_groups(sample) if partition is None else partition
+    return SquaredL2Inversion.of(sample, cut, any_shock=any_shock, rng=validate_rng(rng)), cut
+
+
+_SPARSE, _SPARSE_SHARE = 10, 0.05  # cells of fewer observations are sparse; a larger share in them is noted
+_ROUNDING = 1e-9  # of an effective number of observations
+_FEWEST_SAMPLES = 200  # of the simulations of coverage
+_UNUSUALLY_LOW = 0.01
+_CERTIFY = (
+    f" To show that the error is small with fewer than {CERTIFYING_GROUPS} groups, take equivalence_test, which allows "
+    "that all labels of a group are equal."
+)
+_MANY_GROUPS = 50  # of a simulation with rare groups that are very different (docs/validity.md)
+
+
+def _target_text(sample: Sample, partition: Any) -> str:
+    """Return what T estimates and the interval contains."""
+    mean = "mean true minus predicted probability" + (" of the event" if sample.n_outcomes == 2 else "")
+    share = "observations" if sample.weight is None else "weight"
+    return (
+        f"the sum over the cells (bins) of {describe(partition)} of (share of the {share}) x |{mean}|^2, for these "
+        f"{sample.n_samples} observations, and its root. Deviations of opposite sign within a cell cancel and are not "
+        "detected"
+    )
+
+
+def _notes(
+    sample: Sample,
+    distribution: SquaredL2Distribution | SquaredL2Inversion,
+    count: NDArray[np.float64],
+    partition: Any,
+) -> tuple[Note, ...]:
+    """Return where the coverage is uncertain, and what else limits the interval."""
+    if isinstance(distribution, SquaredL2Inversion):
+        own = _notes_of_groups(sample, distribution)
+    else:
+        own = _notes_of_observations(distribution, count)
+    measured = "docs/how-much.md reports its simulated coverage."
+    sparse = sample.once(_sparse_share, partition)
+    found = [
+        (
+            distribution.null_tail < _UNUSUALLY_LOW,
+            "C401",
+            "The estimate is below the 1 % quantile of its null distribution. The labels vary less than predicted: "
+            "the model is under-confident within the cells, or the observations are not independent. The upper limit "
+            "reads the estimate as its 16 % quantile.",
+        ),
+        (
+            sparse > _SPARSE_SHARE,
+            "C405",
+            f"{100 * sparse:.0f} % of the observations{' (weights)' if sample.weight is not None else ''} lie in cells "
+            f"{'that are worth' if sample.weight is not None else 'of'} fewer than {_SPARSE}. The coverage of the l2 "
+            f"interval is not proven there; {measured}",
+        ),
+        (
+            sample.n_outcomes > 2,
+            "C406",
+            f"With more than two outcomes the coverage of the l2 interval is not proven; {measured}",
+        ),
+        (
+            sample.n_samples < _FEWEST_SAMPLES,
+            "C407",
+            f"With fewer than {_FEWEST_SAMPLES} observations the coverage of the l2 interval was not studied.",
+        ),
+    ]
+    return (*few_cells_notes(sample, partition), *own, *(Note(code, text) for holds, code, text in found if holds))
+
+
+def _notes_of_observations(distribution: SquaredL2Distribution, count: NDArray[np.float64]) -> tuple[Note, ...]:
+    """Return what limits the interval of independent observations without weights."""
+    single = int((count == 1).sum())
+    found = [
+        (
+            distribution.evidence > 0,
+            "C403",
+            "Fewer than 5 errors (labels other than the most probable one) were expected, so the chi-squared "
+            "approximation is unreliable. The lower limit is 0 unless the number of errors is itself significant.",
+        ),
+        (
+            single > 0,
+            "C404",
+            f"Cells of a single observation (here {single}) are left out: one observation cannot show a squared error.",
+        ),
+        (
+            not distribution.noise,
+            "C408",
+            "No two observations of a cell show any variance. The upper limit is the error that so few observations "
+            "could have left undetected.",
+        ),
+    ]
+    return tuple(Note(code, text) for holds, code, text in found if holds)
+
+
+def _notes_of_groups(sample: Sample, distribution: SquaredL2Inversion) -> tuple[Note, ...]:
+    """Return what limits the interval of groups, or of weighted observations."""
+    worth, what = distribution.n_effective, "observations" if sample.group is None else "groups"
+    known = f"The observations of the known cells are worth {worth:.3g} {what} of equal size."
+    found = [
+        (
+            distribution.unknown > 0,
+            "C404",
+            f"{100 * distribution.unknown:.3g} % of the observations (weights) lie in cells that are worth fewer than "
+            f"two {what} of equal size. Nothing is known of their error: the upper limit takes it as the largest "
+            "possible.",
+        ),
+        (
+            worth < FEWEST_GROUPS,
+            "C303",
+            f"{known} Fewer than {FEWEST_GROUPS} do not show how much they differ, so there is no interval.",
+        ),
+        (
+            sample.group is not None and FEWEST_GROUPS <= worth < _MANY_GROUPS,
+            "C303",
+            f"{known} The interval assumes that groups differ smoothly: with fewer than {_MANY_GROUPS} it cannot "
+            "detect rare groups that are very different and were not observed."
+            f"{_CERTIFY if worth < CERTIFYING_GROUPS else ''}",
+        ),
+    ]
+    return tuple(Note(code, text) for holds, code, text in found if holds)
+
+
+def _sparse_share(sample: Sample, partition: Any) -> float:
+    """Return the share of the observations (weights) in cells that are worth few observations of equal weight."""
+    cells = sample.cells(partition)
+    number = cells.count if sample.weight is None else effective_numbers(sample.weight, cells.index, cells.n_cells)
+    return float(cells.count[number < _SPARSE * (1 - _ROUNDING)].sum() / cells.count.sum())

@@ -1,0 +1,1 @@
+"""Proper scores, accuracy and confidence."""

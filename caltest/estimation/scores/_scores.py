@@ -1,0 +1,399 @@
+"""Proper scores, accuracy and confidence: how good and how confident predictions are, calibrated or not.
+
+The Brier, logarithmic and spherical scores are proper, but reward discrimination as well. All are behind a lens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest.estimation.scores._score_decomposition import accuracy_of, brier_of, log_of, mean_of
+from caltest.predictions._lens import LensLike
+from caltest.predictions._user_functions import apply_lens
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import validate_problem, validate_weight
+
+
+@reads_arguments
+def brier_score(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    lens: LensLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""Compute the Brier score, a proper score of which smaller values are better.
+
+    .. math:: \frac1n \sum_i \sum_k (p_{ik} - 1\{y_i = k\})^2
+
+    For two outcomes it is half of that, :math:`\frac1n \sum_i (p_i - y_i)^2`, as in scikit-learn.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities; one dimension is the probability of the positive class.
+    classes : sequence, optional
+        The label of each column of ``y_prob``.
+    lens : lens, optional
+        What to look at; the whole prediction by default.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation.
+
+    Returns
+    -------
+    float
+        From 0 to 1 for two outcomes, to 2 for more.
+
+    Raises
+    ------
+    ValueError
+        If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
+
+    References
+    ----------
+    G. W. Brier (1950), Verification of forecasts expressed in terms of probability, Monthly Weather Review 78, 1-3.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> caltest.estimation.brier_score([1, 0], [0.75, 0.5])
+    0.15625
+    >>> caltest.estimation.brier_score([1, 0], [[0.25, 0.5, 0.25], [1.0, 0.0, 0.0]])
+    0.1875
+    """
+    prob, outcome, weight = _induced(y_true, y_prob, classes, lens, sample_weight)
+    return mean_of(brier_of(prob, outcome), weight)
+
+
+@reads_arguments
+def log_score(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    lens: LensLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""Compute the logarithmic score (negative log-likelihood, cross-entropy), of which smaller values are better.
+
+    .. math:: -\frac1n \sum_i \log p_{i, y_i}
+
+    This proper score is measured in nats. It is infinite if a label had been given probability 0, because probabilities
+    are not clipped (scikit-learn's ``log_loss`` clips them to the resolution of the number type).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities; one dimension is the probability of the positive class.
+    classes : sequence, optional
+        The label of each column of ``y_prob``.
+    lens : lens, optional
+        What to look at; the whole prediction by default.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation; those of weight 0 are left out, whatever their labels.
+
+    Returns
+    -------
+    float
+        At least 0, perhaps infinite.
+
+    Raises
+    ------
+    ValueError
+        If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
+
+    References
+    ----------
+    I. J. Good (1952), Rational decisions, Journal of the Royal Statistical Society B 14, 107-114.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> round(caltest.estimation.log_score([1, 0], [0.5, 0.75]), 6)
+    1.039721
+    >>> caltest.estimation.log_score([1, 0], [0.0, 0.75])
+    inf
+    """
+    prob, outcome, weight = _induced(y_true, y_prob, classes, lens, sample_weight)
+    return mean_of(log_of(prob, outcome), weight)
+
+
+@reads_arguments
+def spherical_score(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    lens: LensLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""Compute the spherical score, a proper score of which larger values are better.
+
+    .. math:: \frac1n \sum_i \frac{p_{i, y_i}}{\bigl(\sum_k p_{ik}^2\bigr)^{1/2}}
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities; one dimension is the probability of the positive class.
+    classes : sequence, optional
+        The label of each column of ``y_prob``.
+    lens : lens, optional
+        What to look at; the whole prediction by default.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
+
+    References
+    ----------
+    T. Gneiting and A. E. Raftery (2007), Strictly proper scoring rules, prediction, and estimation, Journal of the
+    American Statistical Association 102, 359-378.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> round(caltest.estimation.spherical_score([1], [[0.5, 0.375, 0.125]]), 6)
+    0.588348
+    """
+    prob, outcome, weight = _induced(y_true, y_prob, classes, lens, sample_weight)
+    predicted = np.take_along_axis(prob, outcome[:, None], axis=1)[:, 0]
+    return float(np.average(predicted / np.linalg.norm(prob, axis=1), weights=weight))
+
+
+@reads_arguments
+def accuracy(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    lens: LensLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""Compute the accuracy: the share of the observations whose most probable class is the right one.
+
+    .. math:: \frac1n \sum_i a_i, \qquad
+              a_i = \frac{1\{p_{i, y_i} = \max_k p_{ik}\}}{\#\{k: p_{ik} = \max_j p_{ij}\}}
+
+    If m classes have the largest probability and the label is one of them, the observation counts as 1 / m right: the
+    average of a choice among them by lot, which does not depend on the order of the columns. Probabilities that differ
+    by less than a relative 1e-9 are equal here. The lens `Confidence` looks at the first of these classes, because a
+    test needs one event of each observation; where there are ties, its frequency may differ from the accuracy.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities; one dimension is the probability of the positive class.
+    classes : sequence, optional
+        The label of each column of ``y_prob``.
+    lens : lens, optional
+        What to look at; the whole prediction by default.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> caltest.estimation.accuracy([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
+    0.875
+    """
+    prob, outcome, weight = _induced(y_true, y_prob, classes, lens, sample_weight)
+    return mean_of(accuracy_of(prob, outcome), weight)
+
+
+@reads_arguments
+def mean_confidence(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    lens: LensLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""Compute the mean confidence: the average of the largest probability.
+
+    .. math:: \frac1n \sum_i \max_k p_{ik}
+
+    The difference ``mean_confidence - accuracy`` is the top-label gap.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        As in `accuracy`; the value does not depend on them.
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities; one dimension is the probability of the positive class.
+    classes : sequence, optional
+        The label of each column of ``y_prob``.
+    lens : lens, optional
+        What to look at; the whole prediction by default.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation.
+
+    Returns
+    -------
+    float
+        From 1 / n_outcomes to 1.
+
+    Raises
+    ------
+    ValueError
+        If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> caltest.estimation.mean_confidence([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
+    0.71875
+    """
+    confidence, _, weight = _top(y_true, y_prob, classes, lens, sample_weight)
+    return float(np.average(confidence, weights=weight))
+
+
+@reads_arguments
+def overconfidence(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    lens: LensLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""Compute the overconfidence: the confidence in wrong predictions, averaged over all observations.
+
+    .. math:: \frac1n \sum_i c_i (1 - a_i), \qquad c_i = \max_k p_{ik}
+
+    Whether the observation is right, :math:`a_i`, is that of `accuracy`, a fraction where classes are tied.
+    ``overconfidence - underconfidence`` equals ``mean_confidence - accuracy``. Neither is 0 for a calibrated
+    model: both have the expected value :math:`\frac1n \sum_i c_i (1 - c_i)`. Divided by the share of wrong predictions,
+    this is the overconfidence of Mund et al. (2015), the average confidence where the model is wrong.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities; one dimension is the probability of the positive class.
+    classes : sequence, optional
+        The label of each column of ``y_prob``.
+    lens : lens, optional
+        What to look at; the whole prediction by default.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
+
+    References
+    ----------
+    D. Mund, R. Triebel and D. Cremers (2015), Active online confidence boosting for efficient object classification,
+    ICRA.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> caltest.estimation.overconfidence([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
+    0.0625
+    """
+    confidence, right, weight = _top(y_true, y_prob, classes, lens, sample_weight)
+    return float(np.average(confidence * (1 - right), weights=weight))
+
+
+@reads_arguments
+def underconfidence(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    lens: LensLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""Compute the underconfidence: one minus the confidence in right predictions, averaged over all observations.
+
+    .. math:: \frac1n \sum_i (1 - c_i) a_i, \qquad c_i = \max_k p_{ik}
+
+    See `overconfidence`. Divided by the share of right predictions, this is the underconfidence of Mund et al. (2015).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities; one dimension is the probability of the positive class.
+    classes : sequence, optional
+        The label of each column of ``y_prob``.
+    lens : lens, optional
+        What to look at; the whole prediction by default.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        If probabilities are outside [0, 1] or do not sum to 1, a label is unknown, lengths differ or weights are < 0.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> caltest.estimation.underconfidence([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
+    0.21875
+    """
+    confidence, right, weight = _top(y_true, y_prob, classes, lens, sample_weight)
+    return float(np.average((1 - confidence) * right, weights=weight))
+
+
+_Induced = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.float64] | None]
+
+
+def _induced(y_true: Any, y_prob: Any, classes: Any, lens: LensLike | None, sample_weight: Any) -> _Induced:
+    """Return probabilities, outcomes and weights behind the lens, in the caller's order."""
+    prob, outcome = validate_problem(y_true, y_prob, classes)
+    found, seen = (prob, outcome) if lens is None else apply_lens(lens, prob, outcome)
+    return found, seen.astype(np.int64), validate_weight(sample_weight, len(prob))
+
+
+def _top(*arguments: Any) -> _Induced:
+    """Return the largest probability, whether it is that of the outcome, and weights, ``(n_samples,)`` each."""
+    prob, outcome, weight = _induced(*arguments)
+    return prob.max(axis=1), accuracy_of(prob, outcome), weight

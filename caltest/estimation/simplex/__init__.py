@@ -1,0 +1,1 @@
+"""Reliability of three or four classes."""

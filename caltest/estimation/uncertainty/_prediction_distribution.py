@@ -1,0 +1,240 @@
+"""Uncertainty of predictions, and their distribution over cells (bins)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._parts import effective_of_sums
+from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_given_prob
+from caltest.results import Result
+from caltest.results._description import Description, Table, counted
+from caltest.results._test_result import percent
+from caltest.statistics._entropy import normalised_entropy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LINEAR = np.arange(41) / 40
+"""Edges of equal width."""
+
+_FAR = 24  # quarters of a power of ten: the outermost bins end at 1e-6
+_ODDS = 10.0 ** (np.arange(-_FAR, _FAR + 1) / 4)
+LOGIT = np.concatenate([[0.0], _ODDS / (1 + _ODDS), [1.0]])
+"""Edges at equal distances of the log odds, a quarter of a power of ten."""
+
+EDGES = np.union1d(LINEAR, LOGIT)
+"""All of these edges."""
+
+
+def prediction_density(event: NDArray[np.float64], times: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    """Return the share of the predictions ``(n_samples,)`` in each bin between `EDGES`, each counted ``times``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> share = prediction_density(np.array([0.0, 0.5, 0.99999, 1.0]))
+    >>> share[0], share[-1], share.sum()
+    (np.float64(0.25), np.float64(0.25), np.float64(1.0))
+    """
+    inside = np.clip(np.asarray(event, dtype=np.float64), 0.0, 1.0)
+    place = np.searchsorted(EDGES[1:-1], inside, side="right")
+    count = np.bincount(place, weights=times, minlength=len(EDGES) - 1)
+    return count / count.sum()
+
+
+def _doubt(prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return 1 minus the largest probability, ``(n_samples,)``."""
+    return 1.0 - prob.max(axis=1)
+
+
+UNCERTAINTIES: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+    "entropy": normalised_entropy,
+    "confidence": _doubt,
+}
+"""From predictions ``(n_samples, n_classes)`` to uncertainties ``(n_samples,)`` from 0 to 1."""
+
+WORDS = {"entropy": "normalised entropy", "confidence": "1 - confidence"}
+"""Their names in words."""
+
+MOST = {"entropy": "largest entropy", "confidence": "smallest confidence"}
+"""What the most uncertain predictions have."""
+
+
+def validate_uncertainty(uncertainty: Any) -> tuple[str, ...]:
+    """Return the names of one or more measures of uncertainty, each once."""
+    several = isinstance(uncertainty, Sequence) and not isinstance(uncertainty, str)
+    names = tuple(uncertainty) if several else (uncertainty,)
+    for name in names:
+        validate_choice(name, "uncertainty", tuple(UNCERTAINTIES))
+    if not names or len(set(names)) < len(names):
+        msg = f"`uncertainty` must name measures of uncertainty, each once, got {uncertainty!r}."
+        raise ValueError(msg)
+    return names
+
+
+def uncertainty_of(prob: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Return the uncertainty of predictions; those that differ by rounding only are equal."""
+    return np.round(UNCERTAINTIES[name](prob.astype(np.float64, copy=False)), 12) + 0.0
+
+
+_MOST_SHOWN = 40  # rows of the printed table
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class PredictionDistribution(Result):
+    """Result of `prediction_distribution`; one row for each quantity, one column for each cell (bin).
+
+    Attributes
+    ----------
+    quantity : tuple of str
+        "confidence", "normalised entropy" and "class ...".
+    edges : array of shape (n_cells + 1,)
+        Ends of the cells, of equal width.
+    count : array of shape (n_quantities, n_cells)
+        Number of the predictions in each cell.
+    n_samples : int
+        Number of predictions.
+    """
+
+    quantity: tuple[str, ...]
+    edges: NDArray[np.float64]
+    count: NDArray[np.int64]
+    n_samples: int
+
+    _picture: ClassVar[str | None] = "plot_prediction_distribution"
+    _derived: ClassVar[tuple[str, ...]] = ("occupied", "fullest", "effective_cells", "conclusion")
+
+    @property
+    def share(self) -> NDArray[np.float64]:
+        """Share of the predictions in each cell, ``(n_quantities, n_cells)``."""
+        return self.count / self.n_samples
+
+    @property
+    def occupied(self) -> NDArray[np.int64]:
+        """Number of cells that are not empty, ``(n_quantities,)``."""
+        return np.count_nonzero(self.count, axis=1)
+
+    @property
+    def fullest(self) -> NDArray[np.float64]:
+        """Share of the predictions in the fullest cell, ``(n_quantities,)``."""
+        return self.share.max(axis=1)
+
+    @property
+    def effective_cells(self) -> NDArray[np.float64]:
+        """Inverse of the sum of squared shares: as many equally full cells are as uneven, ``(n_quantities,)``."""
+        return effective_of_sums(1.0, np.square(self.share).sum(axis=1))
+
+    @property
+    def conclusion(self) -> str:
+        """How unevenly the confidence fills its cells, in words."""
+        share = percent(float(f"{self.fullest[0]:.3g}"))
+        return (
+            f"The confidence occupies {self.occupied[0]} of {len(self.edges) - 1} cells (bins) of equal width, and "
+            f"{share} of the predictions lie in one of them."
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each quantity and cell as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Quantity, ends of the cell, number and share of the predictions.
+        """
+        import pandas as pd
+
+        index = pd.MultiIndex.from_product([self.quantity, self.edges[:-1]], names=["quantity", "lower"])
+        frame = pd.DataFrame({"count": self.count.ravel(), "share": self.share.ravel()}, index=index).reset_index()
+        frame.insert(2, "upper", np.tile(self.edges[1:], len(self.quantity)))
+        return frame
+
+    def _describe(self) -> Description:
+        rows = [
+            (name, f"{occupied}", percent(float(f"{fullest:.3g}")), f"{effective:.3g}")
+            for name, occupied, fullest, effective in zip(
+                self.quantity, self.occupied, self.fullest, self.effective_cells, strict=True
+            )
+        ]
+        rest = len(rows) - _MOST_SHOWN
+        remarks = [f"{rest} more classes are in to_frame()."] if rest > 0 else []
+        head = ("predictions of", "occupied cells", "fullest cell", "effective cells")
+        return Description(
+            f"Distribution of predictions ({counted(self.n_samples)}, {len(self.edges) - 1} cells of equal width)",
+            [self.conclusion],
+            [Table(head, rows[:_MOST_SHOWN])],
+            remarks,
+        )
+
+
+@reads_arguments
+def prediction_distribution(
+    y_prob: ArrayLike, *, classes: Sequence[Any] | None = None, n_cells: int = 15
+) -> PredictionDistribution:
+    r"""Count the predictions in cells (bins) of equal width: of the confidence, the entropy and every class.
+
+    An estimate in cells is as good as its cells are full. Modern networks put most confidences into the last cell, so
+    that the other ones hold few observations (Laves et al. 2020, figure 10). The counts of the confidence are those of
+    the cells of `caltest.ECE` with ``EqualWidth(n_cells)``, those of the normalised entropy :math:`-\sum_k p_k \log p_k
+    / \log K` those of `caltest.statistics.UCE`, and those of the classes those of the class-wise errors
+    (`caltest.statistics.SCE`). No labels are needed.
+
+    Parameters
+    ----------
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities.
+    classes : sequence, optional
+        The label of each column of ``y_prob``.
+    n_cells : int
+        Number of cells.
+
+    Returns
+    -------
+    PredictionDistribution
+        Data for `caltest.plotting.plot_prediction_distribution`; prints as a table.
+
+    Raises
+    ------
+    TypeError
+        If ``n_cells`` is no integer.
+    ValueError
+        If ``y_prob`` has values outside [0, 1] or does not sum to 1, or ``n_cells`` < 1.
+
+    See Also
+    --------
+    cells_curve : Errors against the number of cells.
+    caltest.EqualMass : Cells that are equally full.
+
+    References
+    ----------
+    M.-H. Laves, S. Ihler, K.-P. Kortmann and T. Ortmaier (2020), Uncertainty Calibration Error: A New Metric for
+    Multi-Class Classification, submission to ICLR 2021, OpenReview, figure 10.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> _, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> found = caltest.prediction_distribution(y_prob)
+    >>> print(found.conclusion)
+    The confidence occupies 11 of 15 cells (bins) of equal width, and 91.7 % of the predictions lie in one of them.
+    """
+    number = validate_count(n_cells, "n_cells")
+    prob = validate_given_prob(y_prob)
+    edges = np.arange(number + 1) / number
+    named = range(prob.shape[1]) if classes is None else classes
+    columns = [prob.max(axis=1), uncertainty_of(prob, "entropy"), *prob.T]
+    count = [
+        np.bincount(np.searchsorted(edges[1:-1], column.astype(np.float64), side="right"), minlength=number)
+        for column in columns
+    ]
+    return PredictionDistribution(
+        quantity=("confidence", "normalised entropy", *(f"class {label}" for label in named)),
+        edges=edges,
+        count=np.array(count),
+        n_samples=len(prob),
+    )

@@ -1,0 +1,306 @@
+"""Shift curve: mean uncertainty of batches against their share of foreign data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest.estimation.uncertainty._prediction_distribution import MOST, WORDS, uncertainty_of, validate_uncertainty
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._models import by_name, naming
+from caltest.predictions.inputs._validation import (
+    SeedLike,
+    validate_count,
+    validate_given_prob,
+    validate_level,
+    validate_number,
+    validate_rng,
+)
+from caltest.results import Result
+from caltest.results._description import Description, Table, counted
+from caltest.results._test_result import percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHARES = tuple((np.arange(11) / 10).tolist())
+_COLUMNS = ("model", "uncertainty", "share", "mean", "low", "high", "detection")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ShiftCurve(Result):
+    """Result of `shift_curve`; one entry for each model, measure of uncertainty and share, increasing.
+
+    Attributes
+    ----------
+    model, uncertainty : arrays of shape (n_points,)
+        The model and the measure of uncertainty of each entry; the name of a single model is empty.
+    share : array of shape (n_points,)
+        Share of foreign data in a batch.
+    mean : array of shape (n_points,)
+        Expected mean uncertainty of a batch.
+    low, high : arrays of shape (n_points,)
+        Where the mean uncertainty of a single batch lies with probability ``confidence_level``.
+    detection : array of shape (n_points,)
+        Share of the batches whose mean uncertainty is above that of 95 % of the batches without foreign data.
+    auroc : dict of (str, str) to float
+        Probability that a foreign prediction is more uncertain than one at home, ties half, of each curve.
+    batch_size, n_resamples : int
+        Number of predictions in a batch, and number of batches drawn for each share.
+    confidence_level : float
+        Level of ``low`` and ``high``.
+    n_home, n_foreign : int
+        Numbers of predictions.
+    """
+
+    model: NDArray[np.str_]
+    uncertainty: NDArray[np.str_]
+    share: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    detection: NDArray[np.float64]
+    auroc: Mapping[tuple[str, str], float]
+    batch_size: int
+    n_resamples: int
+    confidence_level: float
+    n_home: int
+    n_foreign: int
+
+    _picture: ClassVar[str | None] = "plot_shift_curve"
+    _left_out: ClassVar[frozenset[str]] = frozenset({"auroc"})
+    _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
+
+    @property
+    def curves(self) -> tuple[tuple[str, str], ...]:
+        """Model and measure of uncertainty of each curve."""
+        return tuple(self.auroc)
+
+    def entries(self, model: str, uncertainty: str) -> NDArray[np.int64]:
+        """Return the positions of the entries of a curve, shares increasing."""
+        return np.flatnonzero((self.model == model) & (self.uncertainty == uncertainty))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each entry as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Model, measure, share of foreign data, expected mean uncertainty, its range and the share detected.
+        """
+        import pandas as pd
+
+        return pd.DataFrame({name: getattr(self, name) for name in _COLUMNS})
+
+    @property
+    def _sentences(self) -> list[str]:
+        return [self._sentence(*curve) for curve in self.curves]
+
+    @property
+    def conclusion(self) -> str:
+        """From which share on foreign data is noticed, in words."""
+        return " ".join(self._sentences)
+
+    def _sentence(self, model: str, uncertainty: str) -> str:
+        rows = self.entries(model, uncertainty)
+        of = f" of {model}" if model else ""
+        enough = rows[self.detection[rows] >= _OFTEN]
+        begin = f"In batches of {self.batch_size} predictions{of} "
+        words = WORDS[uncertainty]
+        if not enough.size:
+            return f"{begin}no share of foreign data raises the mean {words} detectably in {percent(_OFTEN)} of them."
+        return (
+            f"{begin}{percent(self.share[enough[0]])} foreign data raise the mean {words} above that of 95 % of clean "
+            f"batches in {percent(self.detection[enough[0]])} of them."
+        )
+
+    def _describe(self) -> Description:
+        rows = []
+        for (model, name), area in self.auroc.items():
+            ends = self.entries(model, name)[[0, -1]]
+            rows.append((model or "the model", WORDS[name], *(f"{self.mean[end]:.4g}" for end in ends), f"{area:.4g}"))
+        home, foreign = (f"mean at {percent(self.share[end])}" for end in self.entries(*self.curves[0])[[0, -1]])
+        return Description(
+            f"Shift curve ({counted(self.n_home)} at home, {self.n_foreign} foreign)",
+            self._sentences,
+            [Table(("model", "uncertainty", home, foreign, "AUROC"), rows, left=("uncertainty",))],
+            [
+                f"Means are those of the data; the range and the share detected are those of {self.n_resamples} batches"
+                " drawn with replacement.",
+                f"AUROC: probability that a foreign prediction has the {' or the '.join(MOST.values())} of two.",
+                "It holds for foreign data like these; other foreign data may be predicted with confidence.",
+            ],
+        )
+
+
+_OFTEN = 0.9
+
+
+@reads_arguments
+def shift_curve(
+    y_prob: ArrayLike | Mapping[str, ArrayLike],
+    y_prob_foreign: ArrayLike | Mapping[str, ArrayLike],
+    *,
+    uncertainty: str | Sequence[str] = ("entropy", "confidence"),
+    shares: Sequence[float] = _SHARES,
+    batch_size: int = 100,
+    confidence_level: float = 0.9,
+    n_resamples: int = 999,
+    rng: SeedLike = None,
+) -> ShiftCurve:
+    r"""Compute the mean uncertainty of batches against their share of foreign (out-of-distribution) data; no labels.
+
+    A batch of m predictions with the share s of foreign ones has the expected mean uncertainty
+
+    .. math:: E\,\bar u(s) = (1 - s)\, \bar u_\mathrm{home} + s\, \bar u_\mathrm{foreign}
+
+    with the averages :math:`\bar u` over the given predictions, of the normalised entropy or of :math:`1 - \max_k
+    p_{ik}` (Laves et al. 2020, figure 2). How far a single batch is from it, and how often it shows that foreign data
+    are there, is found by drawing batches. Shares are rounded to whole numbers of predictions.
+
+    Parameters
+    ----------
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,), or mapping of str to such
+        Predictions for data of the kind that the model was made for; of several models by name.
+    y_prob_foreign : array-like of shape (n_foreign, n_classes) or (n_foreign,), or mapping of str to such
+        Predictions for foreign data, of the same models.
+    uncertainty : {"entropy", "confidence"} or sequence of these
+        Measures of uncertainty.
+    shares : sequence of float
+        Shares of foreign data, from 0 to 1; 0, 0.1 to 1 by default.
+    batch_size : int
+        Number of predictions m in a batch; the paper has 100.
+    confidence_level : float
+        Level of the range of a batch.
+    n_resamples : int
+        Number of batches that are drawn for each share.
+    rng : None, int or numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ShiftCurve
+        Data for `caltest.plotting.plot_shift_curve`; prints as a report.
+
+    Raises
+    ------
+    TypeError
+        If ``shares`` is no sequence of numbers, a name is no string, or ``batch_size``, ``n_resamples`` or ``rng`` has
+        a wrong type.
+    ValueError
+        If predictions are outside [0, 1] or do not sum to 1; if the models or their classes differ between home and
+        foreign data; if ``uncertainty`` is unknown, a share is not in [0, 1], there is none or two are the same number
+        of predictions; if ``batch_size`` or ``n_resamples`` < 1, or ``confidence_level`` is not strictly between 0 and
+        1.
+
+    See Also
+    --------
+    rejection_curve : Error rate of what is kept when uncertain predictions are rejected.
+
+    References
+    ----------
+    M.-H. Laves, S. Ihler, K.-P. Kortmann and T. Ortmaier (2020), Uncertainty Calibration Error: A New Metric for
+    Multi-Class Classification, submission to ICLR 2021, OpenReview, section 5.1, figure 2.
+
+    Examples
+    --------
+    In the place of foreign images, predictions that are less sharp:
+
+    >>> import caltest
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> vague = y_prob**0.3 / (y_prob**0.3).sum(axis=1, keepdims=True)
+    >>> curve = caltest.shift_curve(y_prob, vague, uncertainty="entropy", rng=0)
+    >>> curve.mean[[0, -1]].round(3).tolist()
+    [0.028, 0.48]
+    """
+    level, generator = validate_level(confidence_level, "confidence_level"), validate_rng(rng)
+    size, n_batches = validate_count(batch_size, "batch_size"), validate_count(n_resamples, "n_resamples")
+    measures = validate_uncertainty(uncertainty)
+    foreign_counts = _validate_shares(shares, size)
+    home, foreign = _validated(by_name(y_prob), by_name(y_prob_foreign, "y_prob_foreign"))
+    columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+    auroc = {}
+    seed = int(generator.integers(2**62))
+    for model in home:
+        for measure in measures:
+            near, far = (uncertainty_of(prob[model], measure) for prob in (home, foreign))
+            auroc[model, measure] = _auroc(near, far)
+            draw = np.random.default_rng(seed)  # the same rows for every model and measure
+            clean = _means(near, far, 0, (n_batches, size), draw)
+            limit = np.quantile(clean, _LIMIT, method="higher")
+            for count in foreign_counts:
+                batches = _means(near, far, int(count), (n_batches, size), draw)
+                low, high = np.quantile(batches, [(1 - level) / 2, (1 + level) / 2])
+                share = count / size
+                mean = (1 - share) * near.mean() + share * far.mean()
+                found = float((batches > limit * (1 + 1e-12)).mean())
+                values = (model, measure, share, mean, low, high, found)
+                for name, value in zip(_COLUMNS, values, strict=True):
+                    columns[name].append(value)
+    arrays: dict[str, Any] = {name: np.array(values) for name, values in columns.items()}
+    return ShiftCurve(
+        **arrays,
+        auroc=auroc,
+        batch_size=size,
+        n_resamples=n_batches,
+        confidence_level=level,
+        n_home=len(next(iter(home.values()))),
+        n_foreign=len(next(iter(foreign.values()))),
+    )
+
+
+_LIMIT = 0.95
+
+
+def _means(
+    near: NDArray[np.float64], far: NDArray[np.float64], count: int, shape: tuple[int, int], rng: Any
+) -> NDArray[np.float64]:
+    """Return the means of batches with a number of foreign predictions, ``(n_batches,)``."""
+    n_batches, size = shape
+    total = near[rng.integers(len(near), size=(n_batches, size - count))].sum(axis=1)
+    return (total + far[rng.integers(len(far), size=(n_batches, count))].sum(axis=1)) / size
+
+
+def _auroc(near: NDArray[np.float64], far: NDArray[np.float64]) -> float:
+    """Return the probability that a foreign prediction is more uncertain, ties half."""
+    ordered = np.sort(near)
+    below = np.searchsorted(ordered, far, side="left") + np.searchsorted(ordered, far, side="right")
+    return float(below.mean() / (2 * len(near)))
+
+
+def _validated(home: dict[str, Any], foreign: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the predictions of every model at home and for foreign data."""
+    if list(home) != list(foreign):
+        msg = f"`y_prob` and `y_prob_foreign` must be of the same models, got {list(home)} and {list(foreign)}."
+        raise ValueError(msg)
+    checked: list[dict[str, Any]] = []
+    for given in (home, foreign):
+        probs = {}
+        for name, prob in given.items():
+            with naming(name):
+                probs[name] = validate_given_prob(prob)
+        if len({len(prob) for prob in probs.values()}) > 1:
+            msg = f"all models must predict the same observations, got { {n: len(p) for n, p in probs.items()} }."
+            raise ValueError(msg)
+        checked.append(probs)
+    n_classes = {prob.shape[1] for probs in checked for prob in probs.values()}
+    if len(n_classes) > 1:
+        msg = f"all models must predict the same classes at home and elsewhere, got {sorted(n_classes)} classes."
+        raise ValueError(msg)
+    return checked[0], checked[1]
+
+
+def _validate_shares(shares: Any, size: int) -> NDArray[np.int64]:
+    """Return numbers of foreign predictions in a batch, increasing."""
+    if not isinstance(shares, Sequence | np.ndarray) or isinstance(shares, str):
+        msg = f"`shares` must be a sequence of numbers from 0 to 1, got {shares!r}."
+        raise TypeError(msg)
+    counts = np.unique([round(validate_number(share, "shares", 0, 1) * size) for share in shares])
+    if not counts.size or (shares is not _SHARES and counts.size < len(shares)):
+        msg = f"`shares` must be one or more different numbers of {size} predictions, got {list(shares)}."
+        raise ValueError(msg)
+    return counts

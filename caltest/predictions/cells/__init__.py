@@ -1,0 +1,1 @@
+"""Partitions of predictions into cells (bins), and sums over cells."""

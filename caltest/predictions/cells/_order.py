@@ -1,0 +1,88 @@
+"""Stable sorting of predictions, and the most probable classes: the same results on every machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MOST_PLACES = 2**32
+_BLOCK = 2**16
+_INFINITY = 0x7F800000  # as float32; NaN and negative numbers have larger bits
+
+
+def stable_order(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Return ``np.argsort(values, kind="stable")``, several times faster.
+
+    Positive doubles are ordered as the integers with the same bits. The lowest bits make room for the place, so that
+    the keys are distinct, a fast sort brings along the places, and equal values keep their order. Different values that
+    share a key are sorted afterwards. If values are negative, NumPy's stable sort is used. Numbers of 32 bits leave
+    room enough.
+    """
+    if values.dtype == np.float32 and len(values) < _MOST_PLACES:
+        short = (values + np.float32(0)).view(np.uint32)  # 0.0 instead of -0.0
+        if not short.size or short.max() <= _INFINITY:
+            order: NDArray[np.int64] = (short.astype(np.int64) << 32) | np.arange(len(values))
+            order.sort()
+            order &= _MOST_PLACES - 1
+            return order
+    value = np.add(values, 0.0, dtype=np.float64)  # 0.0 instead of -0.0
+    bits = np.int64(len(value).bit_length())
+    key = value.view(np.int64) >> bits
+    key <<= bits
+    for start in range(0, len(key), _BLOCK):
+        key[start : start + _BLOCK] |= np.arange(start, min(start + _BLOCK, len(key)))
+    key.sort()
+    if not np.all(key[:1] >= 0):
+        return np.argsort(values, kind="stable")
+    mixed = _places_of_mixed_keys(value, key, bits)
+    key &= (np.int64(1) << bits) - 1
+    if mixed.size:
+        some = key[mixed]  # in the order of their keys, and of their places where these are equal
+        key[mixed] = some[np.argsort(value[some], kind="stable")]
+    return key
+
+
+def _places_of_mixed_keys(value: NDArray[np.float64], key: NDArray[np.int64], bits: np.int64) -> NDArray[np.int64]:
+    """Return the places, in the order of the keys, of all that share a key with a larger value before them."""
+    mask = (np.int64(1) << bits) - 1
+    wrong = [np.empty(0, dtype=np.int64)]
+    for start in range(0, len(key), _BLOCK):  # in parts, which take little memory
+        ordered = value[key[start : start + _BLOCK + 1] & mask]
+        wrong.append(start + np.flatnonzero(ordered[1:] < ordered[:-1]))
+    found = np.concatenate(wrong)
+    if not found.size:
+        return found
+    shared = np.unique(key[found] >> bits)
+    first = np.searchsorted(key, shared << bits)
+    size = np.searchsorted(key, (shared + 1) << bits) - first
+    return np.repeat(first - np.cumsum(size) + size, size) + np.arange(size.sum())
+
+
+_BLOCK_VALUES = 2**19
+
+
+def top_and_rest(
+    prob: NDArray[np.float64], ranked: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the probabilities of the ranked classes, and the sum of all others.
+
+    1 minus the ranked ones would be rounding error where little is left.
+    """
+    top = np.take_along_axis(prob, ranked, axis=1).astype(np.float64)
+    rest = np.empty(len(prob))
+    step = max(1, _BLOCK_VALUES // prob.shape[1])
+    for start in range(0, len(prob), step):
+        others = prob[start : start + step].astype(np.float64)
+        np.put_along_axis(others, ranked[start : start + step], 0.0, axis=1)
+        rest[start : start + step] = others.sum(axis=1)
+    return top, rest
+
+
+def ranking(prob: NDArray[np.float64], size: int, name: str) -> NDArray[np.int64]:
+    """Return the classes of the largest probabilities, ``(n_samples, size)``; ties go to the smaller index."""
+    if size > prob.shape[1]:
+        msg = f"`{name}` must be at most the number of classes, {prob.shape[1]}, got {size}."
+        raise ValueError(msg)
+    return np.argsort(-prob, axis=1, kind="stable")[:, :size]

@@ -1,0 +1,1 @@
+"""What users pass: validated, matched by name and cut into parts."""

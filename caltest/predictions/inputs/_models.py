@@ -1,0 +1,71 @@
+"""Predictions of several models for the same observations, by the names of the models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest.predictions.inputs._validation import validate_given_prob, validate_outcome
+
+
+@contextmanager
+def naming(model: str) -> Iterator[None]:
+    """Begin the message of a refusal with the name of the model, if it has one."""
+    try:
+        yield
+    except ValueError as error:
+        if not model:
+            raise
+        msg = f"{model}: {error}"
+        raise ValueError(msg) from None
+
+
+def validate_names(names: Sequence[Any], argument: str) -> None:
+    """Refuse names of models that are no texts, empty or equal."""
+    for name in names:
+        if not isinstance(name, str):
+            msg = f"names of `{argument}` must be strings, got {name!r}."
+            raise TypeError(msg)
+        if not name:
+            msg = f"names of `{argument}` must not be empty, got ''."
+            raise ValueError(msg)
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        msg = f"names of `{argument}` must differ, got {twice[0]!r} twice."
+        raise ValueError(msg)
+
+
+def by_name(predictions: Any, argument: str = "y_prob") -> dict[str, Any]:
+    """Return what was passed for every model by its name; a single model without a name has the name ""."""
+    if not isinstance(predictions, Mapping):
+        return {"": predictions}
+    validate_names(list(predictions), argument)
+    if not predictions:
+        msg = f"`{argument}` must hold at least one model, got none."
+        raise ValueError(msg)
+    return dict(predictions)
+
+
+def validate_models(
+    y_true: ArrayLike, models: Mapping[str, ArrayLike], classes: Sequence[Any] | None
+) -> tuple[NDArray[np.int64], list[NDArray[Any]]]:
+    """Return outcomes and the predictions of every model for the same observations; errors name the model."""
+    probs = {}
+    for name, y_prob in models.items():
+        with naming(name):
+            probs[name] = validate_given_prob(y_prob)
+    shapes = {name: prob.shape for name, prob in probs.items()}
+    if len(set(shapes.values())) > 1:
+        shown = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        msg = f"all models must predict the same observations and classes, got (n_samples, n_classes): {shown}."
+        raise ValueError(msg)
+    n_samples, n_classes = next(iter(shapes.values()))
+    outcome = validate_outcome(y_true, n_classes, classes)
+    if len(outcome) != n_samples:
+        msg = f"`y_true` and the predictions must have the same length, got {len(outcome)} and {n_samples}."
+        raise ValueError(msg)
+    return outcome, list(probs.values())

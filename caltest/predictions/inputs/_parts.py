@@ -1,0 +1,181 @@
+"""Parts of the observations, groups and cross-validation folds: ids, sums, effective numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def sums_in_parts(part: NDArray[np.integer], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """Return the sums ``(n,)`` of values ``(n_values,)`` in the parts from 0 to n - 1; 0 in an empty one."""
+    return np.bincount(part, values, n).astype(np.float64, copy=False)
+
+
+def effective_number(weight: NDArray[np.float64]) -> float:
+    r"""Return :math:`(\sum w)^2 / \sum w^2`, which does not depend on the unit of weights; 0 if there are none."""
+    return float(effective_numbers(weight, np.zeros(len(weight), dtype=np.int64), 1)[0])
+
+
+def effective_numbers(weight: NDArray[np.float64], index: NDArray[np.integer], n: int) -> NDArray[np.float64]:
+    """Return the effective number of each of n parts, ``(n,)``, of weights in the parts ``index``, ``(n_weights,)``."""
+    share = weight / weight.max(initial=np.finfo(float).tiny)  # squares of large or small weights are no numbers
+    return effective_of_sums(sums_in_parts(index, share, n), sums_in_parts(index, np.square(share), n))
+
+
+def effective_of_sums(total: float | NDArray[np.float64], squares: float | NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the effective numbers of weights whose sums, and whose sums of squares, are known; 0 without weight."""
+    squares = np.asarray(squares, dtype=np.float64)
+    return np.divide(np.square(total), squares, out=np.zeros_like(squares), where=squares > 0)
+
+
+_ID_WORDS = {
+    *("id", "patient", "subject", "participant", "person", "user", "case", "group", "cluster", "centre", "center"),
+    *("site", "mrn", "hospital", "clinic", "video", "prompt", "session", "document", "household", "family", "animal"),
+}
+
+
+def validate_ids(ids: Any, n_samples: int, name: str, part: str) -> tuple[list[int | str], NDArray[np.int64]]:
+    """Return the ids in their order and the number of that of each observation, ``(n_samples,)``.
+
+    Numbers are ordered as numbers and come before texts, whatever the order in which they occur. ``name`` is that of
+    the argument, ``part`` what an id stands for.
+    """
+    import pandas as pd
+
+    values = _array(ids, name)
+    if values.ndim != 1:
+        msg = f"`{name}` must have shape (n_samples,), got {values.shape}."
+        raise ValueError(msg)
+    if len(values) != n_samples:
+        msg = f"`{name}` must have the {part} of each of the {n_samples} observations, got {len(values)}."
+        raise ValueError(msg)
+    try:
+        code, found = pd.factorize(values)
+    except TypeError as error:  # not hashable
+        msg = f"`{name}` must hold integers or strings: {error}."
+        raise TypeError(msg) from None
+    missing = np.flatnonzero(code < 0)
+    if missing.size:
+        msg = f"`{name}` must have a {part} for every observation, got a missing id for observation {missing[0]}."
+        raise ValueError(msg)
+    if isinstance(found, np.ndarray) and found.dtype.kind in "iu":  # perhaps millions
+        places = np.argsort(found)
+        return found[places].tolist(), np.argsort(places)[code]
+    known = [_validated(value, name) for value in found.tolist()]
+    order = sorted(range(len(known)), key=lambda i: (isinstance(known[i], str), known[i]))
+    return [known[i] for i in order], np.argsort(order)[code]
+
+
+def _array(ids: Any, name: str) -> NDArray[Any]:
+    """Return ids as an array; a sequence becomes one of objects, so that its numbers do not turn into texts."""
+    if isinstance(ids, str) or not hasattr(ids, "__len__"):
+        msg = f"`{name}` must be an array of shape (n_samples,), got {ids!r}."
+        raise TypeError(msg)
+    if hasattr(ids, "detach"):  # a PyTorch tensor that may still carry a gradient
+        ids = ids.detach()
+    if isinstance(ids, list | tuple):
+        values = np.empty(len(ids), dtype=object)
+        values[:] = ids
+        return values
+    return np.asarray(ids)
+
+
+def _validated(value: Any, name: str) -> int | str:
+    value = value.item() if isinstance(value, np.generic) else value  # of a list
+    if isinstance(value, int | str):
+        return value
+    if isinstance(value, float) and value == int(value):  # a column of integers that were read as floats
+        return int(value)
+    msg = f"`{name}` must hold integers or strings, got {value!r}."
+    raise TypeError(msg) if not isinstance(value, float) else ValueError(msg)
+
+
+def names_an_id(name: Any) -> bool:
+    """Return whether a column or an index has the name of an id, such as "patient_id"."""
+    return bool(_ID_WORDS & {word.lower() for word in re.split(r"[^A-Za-z]+|(?<=[a-z])(?=[A-Z])", str(name))})
+
+
+_FEWEST_IDS = 6  # with fewer groups no two-sided p-value from signs is at most 5 %; 2 ** (1 - 6) with six
+
+
+def advice_on_groups(n_groups: int) -> str:
+    """Return what to do with an id that is not used yet and has so many values, as the end of a caution."""
+    if n_groups < _FEWEST_IDS:
+        return (
+            f"{n_groups} values are too few for groups of dependent observations, because no p-value could be below "
+            f"{2.0 ** (1 - n_groups):.2g}. To test each of these parts of the data by itself, use "
+            "caltest.subgroup_tests in Python."
+        )
+    return (
+        "If observations with the same value may depend on each other, name it with `groups`, otherwise p-values are "
+        "too small."
+    )
+
+
+def repeated_index(frame: Any) -> tuple[str, int] | None:
+    """Return the name of the index of a frame or series if it is an id whose values repeat, and their number."""
+    index: Any = getattr(frame, "index", None)
+    for level, name in enumerate(getattr(index, "names", ())):
+        if name is not None and names_an_id(name):
+            values = index.get_level_values(level)
+            number = int(values.nunique())
+            return (str(name), number) if 1 < number < len(values) else None
+    return None
+
+
+SMALL = 20
+"""A test of fewer observations has little power, and so has a fold of fewer."""
+
+
+@dataclass(frozen=True)
+class Folds:
+    """The folds of a cross-validation, in the order of their ids.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The id of each fold.
+    members : tuple of array of int
+        The observations of each fold.
+    """
+
+    names: tuple[str, ...]
+    members: tuple[NDArray[np.int64], ...]
+
+    def __iter__(self) -> Iterator[tuple[str, NDArray[np.int64]]]:
+        return iter(zip(self.names, self.members, strict=True))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def validate_folds(folds: Any, n_samples: int) -> Folds:
+    """Return the observations of every fold.
+
+    Numbers are ordered as numbers and come before texts, whatever the order in which they occur.
+    """
+    ids, number = validate_ids(folds, n_samples, "folds", "fold")
+    if len(ids) == 1:
+        msg = f"`folds` must hold several folds, got {ids[0]!r} for every observation; leave it out for a single model."
+        raise ValueError(msg)
+    if len(ids) == n_samples:
+        msg = (
+            "`folds` must hold several observations of each fold, got a different one for every observation. Each fold "
+            "is tested separately, and a single observation shows nothing: use fewer, larger folds."
+        )
+        raise ValueError(msg)
+    return Folds(tuple(map(str, ids)), tuple(np.flatnonzero(number == i) for i in range(len(ids))))
+
+
+def part_of(values: Any, rows: NDArray[np.int64]) -> Any:
+    """Return some observations of an array, a frame, a series or a sequence."""
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    if isinstance(values, list | tuple):
+        return [values[row] for row in rows]
+    return values[rows]

@@ -1,0 +1,414 @@
+"""Validation of arguments: a refusal names the argument, what is allowed and the value."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest.predictions.inputs._parts import validate_ids
+from caltest.results import Note
+from caltest.results._note import warn_user
+
+SUM_TOLERANCE = 1e-4
+"""Probabilities that a function returns may miss the sum 1 by this."""
+
+ROUNDING, MOST_ROUNDING = 0.5e-4, 0.01
+"""Sums may miss 1 by this for each class, so that files with 4 decimals pass, and by this in all."""
+
+FLOAT32_ROUNDING = 2.0**-24
+"""Sums that miss 1 by no more than this for each class are left as they are: softmax in float32."""
+
+PAIR_ROUNDING = 2.0**-46
+"""Sums of two columns that miss 1 by more are divided out: functions that use one column and both then agree."""
+
+RANGE_TOLERANCE = 2.0**-23
+"""Probabilities may lie outside [0, 1] by this, one rounding error of float32 above 1; they are set to 0 or 1."""
+
+_MOST = {"n_cells": 2**24, "n_points": 10**7, "n_knots": 10**5}
+"""The greatest values of arguments that arrays are as long as, wherever an argument of this name is."""
+
+SeedLike = int | np.random.Generator | np.random.RandomState | None
+
+
+MANY, LARGE = 256, 2**22
+"""Of more classes and more probabilities than these, tables of one double for each probability are not made."""
+
+
+def validate_prob(y_prob: ArrayLike) -> NDArray[np.float64]:
+    """Return probabilities of shape ``(n_samples, n_classes)``; ``(n_samples,)`` is read as the positive class.
+
+    Where a sum misses 1 by more than float32 does, its row is divided by it, with a warning. The array may be the
+    caller's, so that nothing may write to it: functions of users get read-only views.
+    """
+    return np.require(validate_given_prob(y_prob), np.float64, ["C", "W"])
+
+
+def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
+    """Return the same probabilities as `validate_prob`, large arrays of float32 as they are."""
+    prob = _typed_array(y_prob, "y_prob")
+    if prob.dtype == object:
+        prob = _as_float(prob, "y_prob")
+    if prob.dtype.kind in "iub":
+        msg = (
+            f"`y_prob` must hold probabilities as floats, got {prob.dtype} values; "
+            "integers look like class labels or counts."
+        )
+        raise ValueError(msg)
+    if prob.dtype.kind != "f":
+        msg = f"`y_prob` must hold real numbers, got {prob.dtype} values."
+        raise ValueError(msg)
+    if prob.ndim not in {1, 2}:
+        msg = f"`y_prob` must have shape (n_samples,) or (n_samples, n_classes), got {prob.shape}."
+        raise ValueError(msg)
+    if prob.ndim == 2 and prob.shape[1] == 1:
+        msg = (
+            f"`y_prob` has a single column, shape {prob.shape}; pass shape (n_samples,) for the probability of the "
+            "positive class, or one column per class."
+        )
+        raise ValueError(msg)
+    if prob.size == 0:
+        msg = f"`y_prob` must not be empty, got shape {prob.shape}."
+        raise ValueError(msg)
+    prob = _within_range(prob)
+    kept = prob.dtype == np.float32 and is_large(prob)
+    prob = np.require(prob, np.float32 if kept else np.float64, ["C", "W"])  # copied if need be: nothing writes to it
+    if prob.ndim == 1:
+        return np.column_stack([1.0 - prob, prob])
+    return _normalised(prob)
+
+
+def _normalised(prob: NDArray[Any]) -> NDArray[Any]:
+    """Return probabilities whose rows sum to 1 up to rounding of float32; refuse rows that files do not explain.
+
+    Rows of two columns sum to 1 up to rounding of doubles, so that either of them says what the other one does.
+    """
+    n_classes = prob.shape[1]
+    total = np.einsum("ik->i", prob, dtype=np.float64)
+    missing = np.abs(total - 1.0)
+    allowed = min(ROUNDING * n_classes, MOST_ROUNDING)
+    wrong = np.flatnonzero(missing > allowed * (1 + 1e-9))  # 0.9999 is not a double
+    if wrong.size:
+        row = wrong[0]
+        msg = (
+            f"rows of `y_prob` must sum to 1 within {allowed:g}, got {total[row]:.9g} in row {row} "
+            f"({wrong.size} such rows); if this is rounding, divide each row by its sum."
+        )
+        raise ValueError(msg)
+    off = np.flatnonzero(missing > FLOAT32_ROUNDING * n_classes)
+    if off.size:
+        row = int(np.argmax(missing))
+        rows = "1 row of `y_prob` does" if off.size == 1 else f"{off.size} rows of `y_prob` do"
+        warn_user(f"{rows} not sum to 1, as after rounding (row {row}: {total[row]:.9g}); each was divided by its sum.")
+    if n_classes == 2 and missing.max() > PAIR_ROUNDING:
+        return prob / np.where(missing > PAIR_ROUNDING, total, 1.0)[:, None]
+    if off.size:
+        prob = prob.copy()
+        prob[off] /= total[off, None]
+    return prob
+
+
+def is_large(prob: NDArray[Any]) -> bool:
+    """Return whether probabilities should not be converted to doubles, nor anything be kept for each of them."""
+    return prob.ndim == 2 and prob.shape[1] > MANY and prob.size > LARGE
+
+
+def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] | None = None) -> NDArray[np.int64]:
+    """Return class indices ``(n_samples,)``; ``classes`` names the label of each column."""
+    label = _plain_array(y_true, "y_true") if classes is not None else _typed_array(y_true, "y_true")
+    if label.ndim != 1:
+        msg = f"`y_true` must have shape (n_samples,), got {label.shape}."
+        raise ValueError(msg)
+    if label.size == 0:
+        msg = "`y_true` must not be empty, got shape (0,)."
+        raise ValueError(msg)
+    if classes is not None:
+        return _index_of(label, classes, n_classes)
+    if label.dtype.kind == "b" and n_classes != 2:
+        msg = f"`y_true` may be boolean for two classes only, `y_prob` has {n_classes}."
+        raise ValueError(msg)
+    if label.dtype.kind in "biuf":  # NaN and infinity fail a comparison
+        wrong = np.flatnonzero(~((label >= 0) & (label < n_classes) & (label == np.floor(label))))
+    else:
+        right = [isinstance(value, int | float) and 0 <= value < n_classes for value in label.tolist()]
+        wrong = np.array([right.index(False) if False in right else 0])
+    if wrong.size:
+        msg = (
+            f"`y_true` must hold class indices 0 to {n_classes - 1}, one for each column of `y_prob`, "
+            f"got {_shown(label, wrong[0])}; for other labels pass `classes`, the label of each column (of two "
+            "classes the event last), such as `classes_` of a scikit-learn classifier."
+        )
+        raise ValueError(msg)
+    return np.require(label, np.int64, ["C", "W"])
+
+
+def validate_problem(
+    y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return ``prob (n_samples, n_classes)`` and ``outcome (n_samples,)`` of equal length."""
+    prob, outcome = validate_given_problem(y_true, y_prob, classes)
+    return np.require(prob, np.float64, ["C", "W"]), outcome
+
+
+def validate_given_problem(
+    y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None = None
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the same as `validate_problem`, large arrays of float32 probabilities as they are."""
+    prob = validate_given_prob(y_prob)
+    outcome = validate_outcome(y_true, prob.shape[1], classes)
+    if len(prob) != len(outcome):
+        msg = f"`y_true` and `y_prob` must have the same length, got {len(outcome)} and {len(prob)}."
+        raise ValueError(msg)
+    return prob, outcome
+
+
+def validate_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
+    """Return weights ``(n_samples,)``, finite and not negative, with a positive sum; None stays None."""
+    if sample_weight is None:
+        return None
+    weight = _as_float(_typed_array(sample_weight, "sample_weight"), "sample_weight")
+    if weight.shape != (n_samples,):
+        msg = f"`sample_weight` must have shape ({n_samples},), got {weight.shape}."
+        raise ValueError(msg)
+    wrong = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if wrong.size:
+        msg = f"`sample_weight` must be finite and not negative, got {weight[wrong[0]]} in row {wrong[0]}."
+        raise ValueError(msg)
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not 0 < total < np.inf:
+        msg = f"`sample_weight` must have a positive, finite sum, got {total}."
+        raise ValueError(msg)
+    return weight
+
+
+def validate_groups(groups: Any, n_samples: int) -> NDArray[np.int64] | None:
+    """Return the number of the group of each observation, from 0 in the order of the ids; None stays None."""
+    if groups is None:
+        return None
+    ids, number = validate_ids(groups, n_samples, "groups", "group")
+    if len(ids) < 2:
+        msg = f"`groups` must hold at least 2 groups, got the id {ids[0]!r} for every observation."
+        raise ValueError(msg)
+    return number
+
+
+def validate_rng(rng: SeedLike) -> np.random.Generator:
+    """Return a Generator; all randomness of the package enters here.
+
+    A RandomState of NumPy, scikit-learn's habit, gives the seed of a Generator and advances by four numbers.
+    """
+    if isinstance(rng, np.random.RandomState):
+        return np.random.default_rng(rng.randint(0, 2**32, size=4, dtype=np.uint32))
+    if rng is None or isinstance(rng, np.random.Generator):
+        return np.random.default_rng(rng)
+    seed: Any = rng
+    is_integer = _is_integer(seed)
+    if is_integer and seed >= 0:
+        return np.random.default_rng(int(seed))
+    msg = f"`rng` must be None, an integer >= 0, a numpy.random.Generator or RandomState, got {rng!r}."
+    raise _refusal(is_integer, msg)
+
+
+def validate_workers(workers: Any) -> int:
+    """Return a number of threads; -1 stands for all processors."""
+    is_integer = _is_integer(workers)
+    if is_integer and workers == -1:
+        return os.cpu_count() or 1
+    if is_integer and workers >= 1:
+        return int(workers)
+    msg = f"`workers` must be an integer >= 1, or -1 for all processors, got {workers!r}."
+    raise _refusal(is_integer, msg)
+
+
+def validate_count(value: Any, name: str, minimum: int = 1) -> int:
+    """Return ``value`` as int if it is an integer of at least ``minimum``, and not more than memory has room for."""
+    is_integer = _is_integer(value)
+    if is_integer and value > _MOST.get(name, value):
+        msg = f"`{name}` must be at most {_MOST[name]:,}, so that there is enough memory, got {value:,}."
+        raise ValueError(msg)
+    if is_integer and value >= minimum:
+        return int(value)
+    msg = f"`{name}` must be an integer >= {minimum}, got {value!r}."
+    raise _refusal(is_integer, msg)
+
+
+def validate_level(value: Any, name: str) -> float:
+    """Return ``value`` as float if it lies strictly between 0 and 1."""
+    right_type = is_number(value)
+    if right_type and 0 < value < 1:
+        return float(value)
+    msg = f"`{name}` must lie strictly between 0 and 1, got {value!r}."
+    raise _refusal(right_type, msg)
+
+
+def validate_positive(value: Any, name: str, or_else: str = "") -> float:
+    """Return ``value`` as float if it is a positive, finite number; ``or_else`` names another allowed value."""
+    right_type = is_number(value)
+    if right_type and 0 < value < np.inf:
+        return float(value)
+    msg = f"`{name}` must be a positive, finite number{f' or {or_else}' if or_else else ''}, got {value!r}."
+    raise _refusal(right_type, msg)
+
+
+def validate_number(value: Any, name: str, low: float = -np.inf, high: float = np.inf) -> float:
+    """Return ``value`` as float if it is a finite number from ``low`` to ``high``."""
+    right_type = is_number(value)
+    if right_type and np.isfinite(value) and low <= value <= high:
+        return float(value)
+    allowed = "" if low == -np.inf and high == np.inf else f" from {low:g} to {high:g}"
+    msg = f"`{name}` must be a finite number{allowed}, got {value!r}."
+    raise _refusal(right_type, msg)
+
+
+def validate_bool(value: Any, name: str) -> None:
+    """Raise TypeError unless ``value`` is True or False."""
+    if not isinstance(value, bool):
+        msg = f"`{name}` must be True or False, got {value!r}."
+        raise TypeError(msg)
+
+
+def validate_share(value: Any, name: str) -> float:
+    """Return ``value`` as float if it is a number from 0 to 1, 1 excluded."""
+    if is_number(value) and 0 <= value < 1:
+        return float(value)
+    msg = f"`{name}` must be a number of at least 0 and below 1, got {value!r}."
+    raise (ValueError if is_number(value) else TypeError)(msg)
+
+
+def validate_choice(value: Any, name: str, allowed: Sequence[str]) -> str:
+    """Return ``value`` if it is one of the allowed words."""
+    if isinstance(value, str) and value in allowed:
+        return value
+    msg = f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}."
+    raise _refusal(isinstance(value, str), msg)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether ``value`` is a real number, of Python or NumPy."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _refusal(right_type: bool, message: str) -> TypeError | ValueError:
+    """Return the exception for a wrong value, or for a wrong type."""
+    return ValueError(message) if right_type else TypeError(message)
+
+
+def _plain_array(values: Any, name: str) -> NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        msg = f"`{name}` must not hold masked values; drop those rows first."
+        raise ValueError(msg)
+    if hasattr(values, "detach"):  # a PyTorch tensor that may still carry a gradient
+        values = values.detach()
+    if hasattr(values, "toarray") and hasattr(values, "nnz"):
+        msg = f"`{name}` must be a dense array, got a sparse {type(values).__name__}: pass `{name}.toarray()`."
+        raise ValueError(msg)
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError, RuntimeError) as error:
+        msg = f"`{name}` must be convertible to an array of one shape: {error}"
+        raise ValueError(msg) from None
+
+
+def _typed_array(values: Any, name: str) -> NDArray[Any]:
+    """Return an array of numbers where a frame hands over objects that are numbers."""
+    array = _plain_array(values, name)
+    return _plain_array(array.tolist(), name) if array.dtype == object and array.ndim else array
+
+
+def _as_float(values: NDArray[Any], name: str) -> NDArray[np.float64]:
+    if values.dtype.kind not in "biufO":
+        msg = f"`{name}` must hold real numbers, got {values.dtype} values."
+        raise ValueError(msg)
+    try:
+        return np.require(values, np.float64, ["C", "W"])
+    except (ValueError, TypeError) as error:
+        msg = f"`{name}` must hold real numbers: {error}."
+        raise ValueError(msg) from None
+
+
+def _within_range(prob: NDArray[Any]) -> NDArray[Any]:
+    """Return probabilities in [0, 1]: what lies outside by no more than `RANGE_TOLERANCE` is set to 0 or 1."""
+    low, high = prob.min(), prob.max()
+    if low >= 0 and high <= 1:  # NaN fails every comparison
+        return prob
+    if low >= -RANGE_TOLERANCE and high <= 1 + RANGE_TOLERANCE:
+        return np.clip(prob, 0, 1)
+    wrong = np.argwhere(~((prob >= -RANGE_TOLERANCE) & (prob <= 1 + RANGE_TOLERANCE)))
+    where = tuple(wrong[0])
+    value = prob[where]
+    place = f"row {where[0]}" + (f", column {where[1]}" if len(where) == 2 else "")
+    if not np.isfinite(value):
+        msg = f"`y_prob` must be finite, got {value} in {place}."
+    elif prob.min() < -SUM_TOLERANCE or prob.max() > 1 + SUM_TOLERANCE:
+        msg = f"`y_prob` must lie in [0, 1], got {value} in {place}; if these are logits, apply softmax first."
+    else:
+        msg = f"`y_prob` must lie in [0, 1], got {value} in {place}."
+    raise ValueError(msg)
+
+
+def validate_design(sample_weight: ArrayLike | None, groups: ArrayLike | None, n_samples: int) -> dict[str, Any]:
+    """Return the weights and the numbers of the groups of observations by the names that `induce` gives them."""
+    return {"weight": validate_weight(sample_weight, n_samples), "group": validate_groups(groups, n_samples)}
+
+
+def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> NDArray[np.int64]:
+    n_dimensions = _plain_array(classes, "classes").ndim  # 0 for texts, sets and numbers
+    if n_dimensions != 1:
+        msg = f"`classes` must be a sequence of {n_classes} labels, one per column of `y_prob`, got {classes!r}."
+        raise _refusal(n_dimensions > 0, msg)
+    names = list(classes) if isinstance(classes, list | tuple) else np.asarray(classes).tolist()
+    if len(names) != n_classes:
+        msg = f"`classes` must name {n_classes} classes, one per column of `y_prob`, got {len(names)}."
+        raise ValueError(msg)
+    position = {name: k for k, name in enumerate(names)}
+    if len(position) != len(names):
+        msg = f"`classes` must be distinct, got {names!r}."
+        raise ValueError(msg)
+    known = [position.get(value, -1) if isinstance(value, Hashable) else -1 for value in label.tolist()]
+    outcome = np.array(known, dtype=np.int64)
+    wrong = np.flatnonzero(outcome < 0)
+    if wrong.size:
+        msg = f"`y_true` must hold labels from `classes` {names!r}, got {_shown(label, wrong[0])}."
+        raise ValueError(msg)
+    return outcome
+
+
+def _shown(label: NDArray[Any], row: int) -> str:
+    return f"{label.tolist()[row]!r} in row {row}"
+
+
+_ROUNDING = 4 * 2.0**-11
+"""Sums of probabilities in half precision may miss 1 by this: four rounding errors of the number 1."""
+_SMALLEST = 2.0**-25
+"""And by this for each class: probabilities below it become 0."""
+
+
+def widen(prob: Any, name: str) -> tuple[Any, Note | None]:
+    """Return predictions in half precision as wider floats whose rows sum to 1, with a note where that changed them.
+
+    Other arrays, and sums that are refused later, are returned as they are. ``name`` is that of the argument.
+    """
+    if getattr(prob, "dtype", None) != np.float16 or not isinstance(prob, np.ndarray):
+        return prob, None
+    wide: NDArray[Any] = prob.astype(np.float32 if is_large(prob) else np.float64)
+    if wide.ndim != 2 or not wide.size:
+        return wide, None
+    total = wide.sum(axis=1, keepdims=True, dtype=np.float64)
+    missing = np.abs(total - 1)
+    if not FLOAT32_ROUNDING * wide.shape[1] < missing.max() <= _ROUNDING + _SMALLEST * wide.shape[1]:
+        return wide, None
+    change = float((wide * (np.abs(1 / total - 1))).max())
+    wide /= total
+    text = (
+        f"Half precision (float16) of `{name}`: rows do not sum to 1. Each was divided by its sum, which changed "
+        f"probabilities by at most {change:.2g}."
+    )
+    return wide, Note("C903", text)

@@ -1,0 +1,1 @@
+"""Recalibration methods."""

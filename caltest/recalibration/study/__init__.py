@@ -1,0 +1,1 @@
+"""Recalibration methods judged on held-out observations."""

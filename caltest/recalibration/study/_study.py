@@ -1,0 +1,322 @@
+"""Recalibration methods judged on observations that they were not fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from itertools import combinations, count
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from caltest.hypothesis_tests._diagnostics import warn_before
+from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lenses import Canonical
+from caltest.predictions.cells._partitions import Partition
+from caltest.predictions.cells._trees import VarianceTree
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._models import validate_models, validate_names
+from caltest.predictions.inputs._validation import (
+    SeedLike,
+    validate_count,
+    validate_design,
+    validate_level,
+    validate_rng,
+)
+from caltest.recalibration.maps._base import Recalibrator
+from caltest.recalibration.maps._methods import fit_quietly, named_methods
+from caltest.recalibration.study._judge import Judge, questions_of
+from caltest.recalibration.study._splits import validate_splits
+from caltest.recalibration.study._study_entries import BEFORE, CombinedDifference, RepairedModel, RepairedPair
+from caltest.recalibration.study._study_notes import draws_note, study_notes
+from caltest.recalibration.study._study_result import RecalibrationStudy
+from caltest.resampling import correct_pvalues
+from caltest.results._progress import Progress, reporting
+from caltest.statistics import Statistic
+
+
+@reads_arguments
+def recalibration_study(
+    models: Mapping[str, Any] | Sequence[tuple[str, Any]],
+    recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator] | None,
+    y_true: ArrayLike,
+    *,
+    folds: int | ArrayLike = 5,
+    held_out: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+    lens: LensLike | None = None,
+    statistics: Sequence[Statistic] | None = None,
+    partition: Partition | Any = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    alpha: float = 0.05,
+    n_resamples: int = 9999,
+    workers: int = 1,
+    rng: SeedLike = None,
+    progress: bool | Progress | None = None,
+) -> RecalibrationStudy:
+    r"""Fit recalibration methods to a part of the observations, and judge them by the others.
+
+    In each of K folds every method is fitted to the observations of the other folds, and predicts those of the fold,
+    whose labels it has not seen. There the model is judged before and after: accuracy, Brier and log score with their
+    parts, every error with its noise floor and p-value, the debiased squared l2 error with its interval, and tests of
+    the differences of this error before and after and between methods (`paired_test`).
+
+    Observations of different folds are never pooled in a test, because their maps differ and each was fitted to labels
+    of the other folds. The p-values of the folds are combined to :math:`\min(1, K \min_k p_k)`, valid under any
+    dependence between the folds; intervals of the folds have the level :math:`1 - \alpha / K`, and the means of their
+    ends contain the mean error of the K maps with probability :math:`1 - \alpha` at least. The model before is judged
+    by the same rule, so that "no longer rejected" is not a matter of fewer observations. Combined p-values are
+    Holm-adjusted in three families, each over all models: calibration before and after each method, changes by each
+    method, and pairs of methods.
+
+    Parameters
+    ----------
+    models : mapping of str to array-like, or sequence of pairs (str, array-like)
+        Predicted probabilities of each model, ``(n_samples, n_classes)`` or ``(n_samples,)``.
+    recalibrators : sequence of Recalibrator, mapping of str to Recalibrator, or None
+        The methods; None for nine of them: `TemperatureScaling`, `VectorScaling`, `DirichletCalibration`,
+        `PlattScaling`, `BetaCalibration`, `IsotonicCalibration`, `HistogramBinning`, `ScalingBinning` and
+        `SplineCalibration`. `AutomaticCalibration` makes its choice within the calibration part of each fold.
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
+    folds : int or array-like of shape (n_samples,)
+        Number of folds, which are drawn without looking at labels and keep groups together; or the fold of each
+        observation, integers or strings.
+    held_out : array-like of bool of shape (n_samples,), optional
+        A single split instead of folds: methods are fitted where it is False and judged where it is True.
+    classes : sequence, optional
+        The label of each column of the predictions.
+    lens : lens, optional
+        What tests, l2 errors and differences look at. By default the whole prediction, and for statistics that need two
+        outcomes the confidence. Methods are fitted to the whole prediction in any case.
+    statistics : sequence of Statistic, optional
+        Errors and test statistics; ``[Omnibus()]`` by default, which has five. Calibration is tested by all of them,
+        with Bonferroni's rule.
+    partition : Partition or callable, optional
+        Cells (bins) of the l2 error, fitted to the predictions of each model; ``VarianceTree()`` by default.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation, in the fit and in the judgement.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation, such as its patient, if observations of a group may depend on each other.
+    alpha : float
+        Level of the decisions; intervals have the level 1 - ``alpha``.
+    n_resamples : int
+        Number of draws of each test.
+    workers : int
+        Threads of the tests; -1 for all processors. The answer does not depend on it.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness of the folds and of the draws.
+    progress : bool or callable, optional
+        By default a bar with the time left on a terminal, and nothing elsewhere. True shows the bar, or lines where the
+        error stream is no terminal; False shows nothing; a function is called with ``(done, total)``.
+
+    Returns
+    -------
+    RecalibrationStudy
+        Prints as a report with a table of all models and methods. A method that refuses the calibration part of a fold,
+        for example because a class has no label there, is left out with a note.
+
+    Raises
+    ------
+    TypeError
+        If ``models`` or ``recalibrators`` has a wrong type, a statistic is none, ``held_out`` holds no booleans, or
+        another argument has a wrong type.
+    ValueError
+        If there is no model or no method, all methods refuse the data, or a name is empty, occurs twice or is "before";
+        if predictions are outside [0, 1] or do not sum to 1, or a label is unknown; if ``folds`` is less than 2 or more
+        than half of the observations or groups, a group lies in several folds, or ``held_out`` is constant; if
+        ``alpha`` is not strictly between 0 and 1, or ``n_resamples`` < 1; if a statistic needs two outcomes and the
+        lens returns more.
+
+    Warns
+    -----
+    CalibrationWarning
+        Before the work starts, if there are too few draws for any adjusted p-value of calibration to reach the level.
+
+    See Also
+    --------
+    caltest.recalibration.AutomaticCalibration : Chooses a method.
+    caltest.compare_models : Comparison of models as they are.
+
+    Notes
+    -----
+    The p-values are valid if the predictions were made without the labels of ``y_true``, and observations (groups) are
+    independent. Tests of differences are asymptotic, conservative near calibration. Folds are not stratified: then the
+    labels that a method was fitted to would determine how often each class occurs in the held-out part.
+
+    References
+    ----------
+    K. Gupta et al. (2020), Calibration of neural networks using splines, arXiv 2006.12800, tables 1 to 7.
+    V. Vovk and R. Wang (2020), Combining p-values via averaging, Biometrika.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> from caltest.recalibration import HistogramBinning, TemperatureScaling
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> methods = [TemperatureScaling(), HistogramBinning()]
+    >>> study = caltest.recalibration_study({"VGG-16": y_prob}, methods, y_true, n_resamples=999, rng=0)
+    >>> before, scaled, binned = study
+    >>> before.l2_text, scaled.l2_text
+    ('0.0166 (0.0042 to 0.0334)', '0.0098 (0.0000 to 0.0271)')
+    >>> scaled.better, binned.better
+    (True, None)
+    >>> scaled.found
+    'T = 1.68 to 1.69'
+    """
+    alpha, n_resamples = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
+    named = _named_models(models)
+    outcome, probs = validate_models(y_true, named, classes)
+    methods = named_methods(recalibrators)
+    n_classes = probs[0].shape[1]
+    design = validate_design(sample_weight, groups, len(outcome))
+    generator = validate_rng(rng)
+    splits = validate_splits(folds, held_out, len(outcome), design["group"], generator)
+    judge = Judge(
+        questions_of(statistics, lens, n_classes),
+        Canonical() if lens is None else lens,
+        VarianceTree() if partition is None else partition,
+        classes,
+        alpha,
+        len(splits),
+        n_resamples,
+        workers,
+    )
+    few = draws_note(n_resamples, len(splits) * len(judge.questions), len(named) * (1 + len(methods)), alpha)
+    warn_before(few)
+    streams = generator.spawn(len(splits))
+    rows: list[RepairedModel] = []
+    pairs: list[RepairedPair] = []
+    cautions: list[tuple[str, str, str, str]] = []
+    total = len(named) * len(splits) * (1 + 2 * len(methods))  # each method is fitted and judged
+    what = f"judging {len(methods)} recalibration method{'' if len(methods) == 1 else 's'}"
+    with reporting(progress, what) as report:
+        finished = count(1)
+
+        def step() -> None:
+            report(next(finished), total)
+
+        for name, prob in zip(named, probs, strict=True):
+            found = []
+            for split, stream in zip(splits, streams, strict=True):
+                fitted, weight = split.fitted, design["weight"]
+                given = prob[fitted], outcome[fitted], None if weight is None else weight[fitted]
+                maps, said = _fit_all(methods, given, split.name, step)
+                cautions += [(code, name, method, text) for code, method, text in said]
+                part = {key: None if value is None else value[split.held_out] for key, value in design.items()}
+                judged = {}
+                for method in (BEFORE, *methods):
+                    if method == BEFORE or method in maps:
+                        values = prob[split.held_out]
+                        values = values if method == BEFORE else maps[method].predict_proba(values)
+                        judged[method] = judge.judge(split.name, values, outcome[split.held_out], part, stream)
+                    step()
+                found.append((maps, judged))
+            own, compared = _entries(name, methods, found, judge, streams)
+            rows, pairs = rows + own, pairs + compared
+    if len(rows) == len(named):
+        msg = f"`recalibrators` must hold a method that accepts the data, but all refused them: {cautions[0][3]}"
+        raise ValueError(msg)
+    rows, pairs = _adjusted(rows, pairs)
+    return RecalibrationStudy(
+        rows=tuple(rows),
+        pairs=tuple(pairs),
+        fold_names=tuple(split.name for split in splits),
+        held_out=tuple(split.held_out for split in splits),
+        y_true=outcome,
+        y_prob=dict(zip(named, probs, strict=True)),
+        classes=None if classes is None else tuple(classes),
+        lens=judge.lens,
+        lens_name=lens_name(judge.lens, classes),
+        alpha=alpha,
+        n_resamples=n_resamples,
+        notes=(*few, *judge.notes, *study_notes(rows, cautions, len(splits))),
+    )
+
+
+def _fit_all(
+    methods: Mapping[str, Recalibrator], part: tuple[Any, Any, Any], fold: str, step: Callable[[], None]
+) -> tuple[dict[str, Recalibrator], list[tuple[str, str, str]]]:
+    """Return every method that accepts a calibration part, fitted to it, and (code, method, text) of cautions.
+
+    A part is its predictions, outcomes and weights; ``step`` is called after each method.
+    """
+    maps, said = {}, []
+    for name, method in methods.items():
+        try:
+            maps[name], cautions = fit_quietly(method, *part)
+        except ValueError as error:
+            said.append(("C703", name, f"fold {fold}: {error}"))
+        else:
+            said += [("C704", name, caution) for caution in cautions]
+        step()
+    return maps, said
+
+
+def _entries(
+    model: str,
+    methods: Mapping[str, Recalibrator],
+    found: Sequence[Any],
+    judge: Judge,
+    streams: Sequence[Any],
+) -> tuple[list[RepairedModel], list[RepairedPair]]:
+    """Return the model before and after each method that was fitted in all folds, and all pairs of methods."""
+    kept = [BEFORE, *(method for method in methods if all(method in maps for maps, _ in found))]
+    tests = [
+        judge.differences([judged[method][1] for method in kept], deepcopy(stream))
+        for (_, judged), stream in zip(found, streams, strict=True)
+    ]
+
+    def between(a: int, b: int) -> CombinedDifference:
+        return CombinedDifference(tuple(of_fold[a, b] for of_fold in tests))
+
+    rows = [
+        RepairedModel(
+            model=model,
+            method=method,
+            folds=tuple(judged[method][0] for _, judged in found),
+            maps=tuple(maps[method] for maps, _ in found) if method != BEFORE else (),
+            change=between(0, place) if place else None,
+            alpha=judge.alpha,
+        )
+        for place, method in enumerate(kept)
+    ]
+    pairs = [
+        RepairedPair(model=model, a=kept[a], b=kept[b], test=between(a, b), alpha=judge.alpha)
+        for a, b in combinations(range(1, len(kept)), 2)
+    ]
+    return rows, pairs
+
+
+def _adjusted(
+    rows: Sequence[RepairedModel], pairs: Sequence[RepairedPair]
+) -> tuple[list[RepairedModel], list[RepairedPair]]:
+    """Return all entries with p-values that are Holm-adjusted for their number."""
+    calibration = correct_pvalues([row.pvalue for row in rows])
+    changes = iter(correct_pvalues([row.change.pvalue for row in rows if row.change is not None]))
+    found = [
+        replace(
+            row,
+            pvalue_adjusted=float(p),
+            change_adjusted=float("nan") if row.change is None else float(next(changes)),
+        )
+        for row, p in zip(rows, calibration, strict=True)
+    ]
+    if not pairs:
+        return found, []
+    adjusted = correct_pvalues([pair.test.pvalue for pair in pairs])
+    return found, [replace(pair, pvalue_adjusted=float(p)) for pair, p in zip(pairs, adjusted, strict=True)]
+
+
+def _named_models(models: Any) -> dict[str, Any]:
+    pairs = list(models.items()) if isinstance(models, Mapping) else models
+    if not isinstance(pairs, list | tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+        msg = f"`models` must map names to predictions, or list pairs (name, predictions), got {type(models).__name__}."
+        raise TypeError(msg)
+    validate_names([name for name, _ in pairs], "models")
+    if not pairs:
+        msg = "`models` must hold at least one model, got none."
+        raise ValueError(msg)
+    return dict(pairs)

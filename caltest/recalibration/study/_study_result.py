@@ -1,0 +1,367 @@
+"""The result of a recalibration study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._lens import LensLike
+from caltest.recalibration.study._study_entries import BEFORE, UNCHANGED, RepairedModel, RepairedPair
+from caltest.recalibration.study._study_notes import undecidable
+from caltest.results import Note, Result
+from caltest.results._decision import equate_pvalue, rejects, show_pvalue
+from caltest.results._description import Description, Table, counted, join
+from caltest.results._naming import describe
+from caltest.results._note import PAGE
+from caltest.results._test_result import percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ROUNDING = 1e-9  # relative
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RecalibrationStudy(Result):
+    """Result of `recalibration_study`; iterates over the models before and after each method.
+
+    Attributes
+    ----------
+    rows : tuple of RepairedModel
+        Each model before recalibration, and after each method.
+    pairs : tuple of RepairedPair
+        All pairs of methods on each model.
+    fold_names : tuple of str
+        The id of each fold; ``("held-out",)`` for a single split.
+    held_out : tuple of arrays of int
+        The observations that judge in each fold.
+    y_true : array of shape (n_samples,)
+        Class indices.
+    y_prob : dict of str to array of shape (n_samples, n_classes)
+        Predictions of each model before recalibration.
+    classes : tuple or None
+        The label of each class.
+    lens : lens
+        What l2 errors and differences look at.
+    lens_name : str
+        The lens in words.
+    alpha : float
+        Level of the decisions; 1 minus that of the intervals.
+    n_resamples : int
+        Number of draws of each test.
+    notes : tuple of Note
+        Cautions.
+    """
+
+    rows: tuple[RepairedModel, ...]
+    pairs: tuple[RepairedPair, ...]
+    fold_names: tuple[str, ...]
+    held_out: tuple[NDArray[np.int64], ...]
+    y_true: NDArray[np.int64]
+    y_prob: Mapping[str, NDArray[Any]]
+    classes: tuple[Any, ...] | None
+    lens: LensLike
+    lens_name: str
+    alpha: float
+    n_resamples: int
+    notes: tuple[Note, ...] = ()
+
+    _picture: ClassVar[str | None] = "plot_recalibration"
+    _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
+    _left_out: ClassVar[frozenset[str]] = frozenset({"held_out", "y_true", "y_prob"})
+
+    def __iter__(self) -> Iterator[RepairedModel]:
+        return iter(self.rows)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of the models."""
+        return tuple(self.y_prob)
+
+    def row(self, method: str, model: str | None = None) -> RepairedModel:
+        """Return a model after a method.
+
+        Parameters
+        ----------
+        method : str
+            The name of a method, or "before".
+        model : str, optional
+            The name of the model; the first one by default.
+
+        Returns
+        -------
+        RepairedModel
+            What held-out observations show about it.
+
+        Raises
+        ------
+        KeyError
+            If there is no such model or method.
+        """
+        name = self.models[0] if model is None else model
+        for row in self.rows:
+            if (row.model, row.method) == (name, method):
+                return row
+        known = list(dict.fromkeys(row.method for row in self.rows))
+        msg = f"there is no method {method!r} on model {name!r}; methods are {known}, models {list(self.models)}."
+        raise KeyError(msg)
+
+    def predict(self, method: str, model: str | None = None) -> NDArray[Any]:
+        """Return the held-out predictions of a model after a method.
+
+        Parameters
+        ----------
+        method : str
+            The name of a method, or "before".
+        model : str, optional
+            The name of the model; the first one by default.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Each observation is predicted by the map that was not fitted to it; NaN where an observation judges in no
+            fold, because it belongs to the calibration part of a single split.
+
+        Raises
+        ------
+        KeyError
+            If there is no such model or method.
+        """
+        row = self.row(method, model)
+        prob = self.y_prob[row.model]
+        found = np.full_like(prob, np.nan)
+        for number, rows in enumerate(self.held_out):
+            found[rows] = row.maps[number].predict_proba(prob[rows]) if row.maps else prob[rows]
+        return found
+
+    def verdict(self, method: str, model: str | None = None) -> str:
+        """Return what a method achieved, in whole sentences.
+
+        Parameters
+        ----------
+        method : str
+            The name of a method.
+        model : str, optional
+            The name of the model; the first one by default.
+
+        Returns
+        -------
+        str
+            Whether the log score of held-out observations is worse than before, which comes first; whether calibration
+            is still rejected, by a p-value that is not adjusted for other methods; what error remains at most; and what
+            happened to accuracy and log score.
+
+        Raises
+        ------
+        KeyError
+            If there is no such model or method.
+        """
+        row, before = self.row(method, model), self.row(BEFORE, model)
+        level, p = percent(self.alpha), equate_pvalue(row.pvalue)
+        chosen = row.chosen
+        if set(chosen) == {UNCHANGED}:
+            name = "recalibration"
+        elif len(chosen) == 1:
+            name = f"{next(iter(chosen))}{f' ({row.found})' if row.found else ''}"
+        else:
+            times = join(f"{words} in {number}" for words, number in chosen.items())
+            name = f"recalibration ({times} of {len(self.held_out)} folds)"
+        was = f"before: {equate_pvalue(before.pvalue)}"
+        if row.rejected:
+            still = "still rejected" if before.rejected else "rejected"
+            first = f"After {name} calibration is {still} at the {level} level ({p}; {was})."
+        elif before.rejected:
+            first = (
+                f"After {name} calibration is rejected no longer at the {level} level ({p}; {was}). This does not "
+                "prove that the model is calibrated."
+            )
+        elif row.decision == "undecidable":
+            first = f"After {name}: {undecidable(row)}"
+        else:
+            first = (
+                f"Calibration is not rejected at the {level} level before ({equate_pvalue(before.pvalue)}), nor after "
+                f"{name} ({p}), so that these tests do not show that this model needs repair. Each of them looks at "
+                "the held-out part of a fold only; a calibration test of all observations sees more."
+            )
+        interval = percent(1 - self.alpha)
+        size = (
+            f"The remaining l2 calibration error is at most {row.l2_interval.high:.4f} ({interval}); before it was "
+            f"{before.l2_text}."
+        )
+        change = {True: "smaller", False: "larger", None: "not shown to be different"}[row.better]
+        where = ", in at least one fold" if row.better is not None and len(self.held_out) > 1 else ""
+        lost = (
+            f"It is {change} after recalibration{where} (adjusted p = {show_pvalue(row.change_adjusted)}). The "
+            f"accuracy changes from {before.mean('accuracy'):.4f} to {row.mean('accuracy'):.4f}, the log score from "
+            f"{before.mean('log'):.4f} to {row.mean('log'):.4f} nats."
+        )
+        return " ".join([*self._warning(row, before), first, size, lost])
+
+    def _warning(self, row: RepairedModel, before: RepairedModel) -> list[str]:
+        """Return what has to be read before anything else: that predictions are worse, or stay as they are."""
+        if set(row.chosen) == {UNCHANGED}:
+            return ["The predictions stay as they are, because no method predicts held-out observations better."]
+        if row.mean("log") > before.mean("log") * (1 + _ROUNDING):
+            return [
+                f"Recalibration makes the predictions worse: the log score of held-out observations rises from "
+                f"{before.mean('log'):.4f} to {row.mean('log'):.4f} nats, so that this map should not be used."
+            ]
+        return []
+
+    @property
+    def conclusion(self) -> str:
+        """For which models and methods calibration is rejected, which are better than before, and pairs, in words."""
+        sentences = [self._about(model) for model in self.models]
+        if self.pairs:
+            shown = [pair for pair in self.pairs if pair.better is not None]
+            what = f"A difference between methods is shown for {len(shown) or 'none'} of the {len(self.pairs)} pairs"
+            sentences.append(f"{what}.")
+        level = percent(self.alpha)
+        sentences.append(f"Decisions are made at the {level} level, Holm-adjusted within each family of tests.")
+        return " ".join(sentences)
+
+    def _about(self, model: str) -> str:
+        before, *after = [row for row in self.rows if row.model == model]
+        calm = [row.method for row in after if not rejects(row.pvalue_adjusted, self.alpha)]
+        still = [row.method for row in after if rejects(row.pvalue_adjusted, self.alpha)]
+        p = equate_pvalue(before.pvalue_adjusted, name="adjusted p")
+        if rejects(before.pvalue_adjusted, self.alpha):
+            found = [f"Calibration of {model} is rejected before recalibration ({p})"]
+            found += [f"no longer after {join(calm)}"] if calm else []
+            found += [f"still after {join(still)}"] if still else []
+            text = ", ".join(found) + "."
+        elif before.decision == "undecidable":
+            text = f"{model}: {undecidable(before)}"
+            text += f" Calibration is rejected after {join(still)}." if still else ""
+        else:
+            text = f"Calibration of {model} is not rejected before recalibration ({p}), which does not prove it."
+            text += f" It is rejected after {join(still)}." if still else ""
+        better = [row.method for row in after if row.better is True]
+        worse = [row.method for row in after if row.better is False]
+        text += f" Better calibrated than before: {join(better)}." if better else ""
+        text += f" Worse than before: {join(worse)}." if worse else ""
+        return text if better or worse else f"{text} No method is shown to make it better or worse."
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return models and methods as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each model and method, both as index: scores with their parts, errors with noise floors and
+            p-values, l2 error with its interval, and the change; see `pairs_frame` and `folds_frame`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([row.numbers for row in self.rows]).set_index(["model", "method"])
+
+    def pairs_frame(self) -> pd.DataFrame:
+        """Return the pairs of methods as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each model and pair, as index, with difference, interval, p-values and the better one.
+        """
+        import pandas as pd
+
+        columns = ["model", "a", "b", "difference", "low", "high", "pvalue", "pvalue_adjusted", "better"]
+        return pd.DataFrame([pair.numbers for pair in self.pairs], columns=columns).set_index(["model", "a", "b"])
+
+    def folds_frame(self) -> pd.DataFrame:
+        """Return every error of every fold as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each model, method, fold and statistic: value, noise floor and p-value.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {"model": row.model, "method": row.method, "fold": fold.name, **error}
+                for row in self.rows
+                for fold in row.folds
+                for error in fold.numbers["errors"]
+            ]
+        )
+
+    def _describe(self) -> Description:
+        n_folds, first = len(self.held_out), self.rows[0]
+        size = counted(first.n_samples)
+        where = f"{size} in {n_folds} folds" if n_folds > 1 else f"{size} held out"
+        level = percent(1 - self.alpha)
+        tests = sum(len(fold.tests) for fold in first.folds)
+        rule = (
+            f"{tests} times the smallest p-value of {tests} tests (Bonferroni's rule)" if tests > 1 else "of one test"
+        )
+        tables = []
+        for model in self.models:
+            tables += self._tables(model, level)
+        return Description(
+            f"Recalibration of {join(self.models)} ({self.lens_name}, {where})",
+            [self.conclusion],
+            tables,
+            [
+                "Every method is fitted to the calibration part of each fold and judged by the held-out part; numbers "
+                "are means of the folds.",
+                f"P-values: {rule}, Holm-adjusted over all models and methods; no test pools observations of different "
+                f"folds. Tests of calibration in a fold: {describe(first.folds[0].tests[0].test_statistic)}, "
+                f"{first.folds[0].tests[0].origin}.",
+                f"Intervals: means of intervals of the folds, each at the level {percent(1 - self.alpha / n_folds)}. "
+                "Changes: squared l2 error before minus after, positive where the method makes it smaller (asymptotic, "
+                "conservative near calibration). Intervals are about the mean of the folds, p-values about the fold "
+                "that differs most.",
+                "Scores: of the whole prediction. MCB is what isotonic recalibration of the confidence gains in the "
+                "Brier score, DSC what that gains on the base rate.",
+                "Noise floor: the average of an error if the model is calibrated. An error minus its noise floor does "
+                "not estimate the miscalibration; the l2 error does.",
+                *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in first.folds[0].tests[0].conditions),
+            ],
+            self.notes,
+        )
+
+    def _tables(self, model: str, level: str) -> list[Table]:
+        rows = [row for row in self.rows if row.model == model]
+        name = describe(rows[0].folds[0].errors[0].test_statistic).partition("(")[0]
+        evidence = [
+            (
+                row.method,
+                row.l2_text,
+                *(f"{value:.4f}" for value in row.mean_error(0)),
+                show_pvalue(row.pvalue_adjusted),
+            )
+            for row in rows
+        ]
+        changes = [
+            (
+                row.method,
+                f"{row.change.difference:.2g} ({row.change.confidence_interval.low:.2g} to "
+                f"{row.change.confidence_interval.high:.2g})",
+                show_pvalue(row.change_adjusted),
+                {True: "better", False: "worse", None: ""}[row.better],
+            )
+            for row in rows
+            if row.change is not None
+        ]
+        scores = [
+            (
+                row.method,
+                *(
+                    f"{row.mean(part):z.4f}"
+                    for part in ("accuracy", "log", "brier", "brier_miscalibration", "brier_discrimination")
+                ),
+                row.found,
+            )
+            for row in rows
+        ]
+        return [
+            Table((model, f"l2 error ({level} interval)", name, "noise floor", "adjusted p"), evidence),
+            Table(("before - after", f"change ({level} interval)", "adjusted p", "after"), changes, left=("after",)),
+            Table((model, "accuracy", "log", "Brier", "MCB", "DSC", "fitted"), scores, left=("fitted",)),
+        ]

@@ -1,0 +1,1 @@
+"""Null distributions that are computed exactly or known in the limit."""

@@ -1,0 +1,271 @@
+"""Poisson-binomial distribution, and Chernoff's bounds of tails that are too small to be worth computing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._poisson_binomial import characteristic_function, log_moment, log_moment_of_deviations
+from caltest.resampling.distributions._base import TIE_TOLERANCE
+
+_BLOCK_VALUES = 2**18  # complex numbers that are made at a time
+_LOG_NEGLIGIBLE = 18 * math.log(10) + math.log(2)  # mass outside the window: 2 exp(-this) = 1e-18
+
+
+def window_half_width(variance: float) -> float:
+    """Return the distance from the mean beyond which a sum of indicators has a probability below 1e-18 (Bernstein)."""
+    third = _LOG_NEGLIGIBLE / 3
+    return third + math.sqrt(third**2 + 2 * variance * _LOG_NEGLIGIBLE)
+
+
+@dataclass(frozen=True, eq=False)
+class _Window:
+    """Counts that are not too improbable, and the frequencies at which their characteristic function is needed."""
+
+    first: int
+    n_counts: int
+    frequency: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, mean: float, variance: float, n: int) -> _Window:
+        half_width = window_half_width(variance)
+        first = max(0, math.floor(mean - half_width))
+        n_counts = min(n, math.ceil(mean + half_width)) - first + 1
+        frequency = 2 * math.pi * np.arange(n_counts // 2 + 1) / n_counts
+        return cls(first, n_counts, frequency[variance * (1 - np.cos(frequency)) <= _LOG_NEGLIGIBLE + 4])
+
+    @property
+    def waves(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return np.cos(self.frequency) - 1, np.sin(self.frequency)
+
+    def invert(self, values: NDArray[np.complex128], shift: float) -> PoissonBinomial:
+        """Return the distribution of a count from the characteristic function of the count minus ``shift``."""
+        spectrum = np.zeros(self.n_counts // 2 + 1, dtype=complex)
+        spectrum[: len(values)] = values.conj() * np.exp(1j * self.frequency * (self.first - shift))
+        pmf = np.clip(np.fft.irfft(spectrum, self.n_counts), 0.0, None)
+        return PoissonBinomial(self.first, pmf / pmf.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class PoissonBinomial:
+    r"""Distribution of :math:`K = \sum_i Y_i` with independent :math:`Y_i \sim \mathrm{Bernoulli}(p_i)`.
+
+    It is made by `PoissonBinomial.of`, on a window of counts.
+
+    Parameters
+    ----------
+    first : int
+        Smallest count of the window.
+    pmf : array of shape (n_counts,)
+        ``P(K = first), P(K = first + 1), ...``
+
+    References
+    ----------
+    J. Bröcker and L. A. Smith (2007), Increasing the reliability of reliability diagrams, Weather and Forecasting.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> PoissonBinomial.of(np.array([0.5, 0.5])).pmf.round(12).tolist()
+    [0.25, 0.5, 0.25]
+    """
+
+    first: int
+    pmf: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, probabilities: NDArray[np.float64]) -> PoissonBinomial:
+        r"""Return the distribution for probabilities ``(n,)``, with an absolute error below 1e-11, usually about 1e-15.
+
+        .. math:: \phi(\omega) = \prod_i (1 - p_i + p_i e^{i \omega}), \qquad
+                  |\phi(\omega)| \le e^{-V (1 - \cos\omega)}, \quad V = \sum_i p_i (1 - p_i)
+
+        On a window of W counts the probabilities are the discrete Fourier transform of W frequencies; all but about 30
+        of them are negligible, whatever n is. By Bernstein's inequality the window leaves out less than 1e-18.
+
+        Parameters
+        ----------
+        probabilities : array of shape (n,)
+            Probabilities of the indicators; values outside [0, 1] are clipped.
+
+        Returns
+        -------
+        PoissonBinomial
+            The distribution on a window of counts.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> count = PoissonBinomial.of(np.array([0.5, 0.5]))
+        >>> count.first, count.pmf.round(12).tolist()
+        (0, [0.25, 0.5, 0.25])
+        """
+        starts = range(0, len(probabilities), _BLOCK_VALUES)
+        parts = [probabilities[start : start + _BLOCK_VALUES] for start in starts]  # not copies of millions at once
+        mean = variance = 0.0
+        for part in parts:
+            p = np.clip(part, 0.0, 1.0)
+            mean += p.sum()
+            variance += (p * (1 - p)).sum()
+        window = _Window.of(mean, variance, len(probabilities))
+        real, imag, *batch = np.empty((4, len(window.frequency)))
+        values, n_likely = np.ones(len(window.frequency), dtype=complex), 0
+        for part in parts:
+            p = np.clip(part, 0.0, 1.0)
+            likely = p > 0.5  # counted down from certain, so that phases stay small
+            np.subtract(p, 1, out=p, where=likely)
+            characteristic_function(p, *window.waves, real, imag, *batch)
+            values *= real + 1j * imag
+            n_likely += int(likely.sum())
+        return window.invert(values, n_likely)
+
+    @classmethod
+    def of_weighted(cls, probabilities: NDArray[np.float64], weight: NDArray[np.float64]) -> PoissonBinomial:
+        r"""Return the distribution with the characteristic function :math:`\prod_i (1 - p_i + p_i e^{i\omega})^{w_i}`.
+
+        Weights need not be whole numbers, but their sum must be: probabilities with weights stand for more indicators,
+        whose probabilities have the same moments.
+
+        Parameters
+        ----------
+        probabilities, weight : arrays of shape (n,)
+            Probabilities in [0, 1] and how many indicators have them.
+
+        Returns
+        -------
+        PoissonBinomial
+            The distribution on a window of counts.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> PoissonBinomial.of_weighted(np.array([0.5]), np.array([2.0])).pmf.round(12).tolist()
+        [0.25, 0.5, 0.25]
+        """
+        p = np.clip(probabilities, 0.0, 1.0)
+        window = _Window.of(float(weight @ p), float(weight @ (p * (1 - p))), round(float(weight.sum())))
+        likely = p >= 0.5
+        q = np.where(likely, 1 - p, p)
+        logarithm = np.zeros(len(window.frequency), dtype=complex)
+        cosine, sine = window.waves
+        size = max(1, _BLOCK_VALUES // len(q))
+        for j in range(0, len(cosine), size):
+            a, b = q * cosine[j : j + size, None], q * sine[j : j + size, None]
+            with np.errstate(divide="ignore"):
+                length = np.log1p(np.maximum(2 * a + a * a + b * b, -1.0)) / 2
+            angle = np.arctan2(np.where(likely, -b, b), 1 + a)
+            logarithm[j : j + size] = (weight * length).sum(axis=1) + 1j * (weight * angle).sum(axis=1)
+        return window.invert(np.exp(logarithm), round(float(weight[likely].sum())))
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Counts of the window, ``(n_counts,)``."""
+        return self.first + np.arange(len(self.pmf))
+
+    def two_sided(self, count: int) -> float:
+        r"""Return :math:`\min(1, 2 \min(P(K \le k), P(K \ge k)))`, the p-value of an observed count k.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> round(PoissonBinomial.of(np.full(4, 0.5)).two_sided(4), 12)
+        0.125
+        """
+        here = min(max(count - self.first, -1), len(self.pmf))
+        return min(1.0, 2 * float(min(self.pmf[: here + 1].sum(), self.pmf[max(here, 0) :].sum())))
+
+    def central_interval(self, level: float) -> tuple[int, int]:
+        """Return the closed interval of counts with at most ``(1 - level) / 2`` of the mass on either side of it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> PoissonBinomial.of(np.full(100, 0.5)).central_interval(0.9)
+        (42, 58)
+        """
+        tail = (1 - level) / 2 + TIE_TOLERANCE
+        below = np.cumsum(self.pmf)
+        above = np.append(np.cumsum(self.pmf[::-1])[::-1][1:], 0.0)
+        return self.first + int(np.argmax(below > tail)), self.first + int(np.argmax(above <= tail))
+
+
+SMALLEST_EXACT = 1e-12
+"""A smaller tail probability is replaced by an upper bound."""
+CHERNOFF = "Chernoff's inequality"
+
+_LOG_SLOPES = math.log(1e-8), math.log(200.0)  # where log t is searched; exp(200) must not overflow
+_N_STEPS = 16  # of golden section search: t to 1 %
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+def chernoff_bound(log_moment_of_sum: Callable[[float], float], x: float) -> float:
+    """Return an upper bound of P(T >= x), at most 1, from the function t -> log E exp(t T).
+
+    Its exponent is convex in t, so that golden section search finds the minimum.
+
+    Examples
+    --------
+    >>> coin = lambda t: math.log((1 + math.exp(t)) / 2)
+    >>> round(chernoff_bound(lambda t: 100 * coin(t), 100) * 2**100, 6)
+    1.0
+    """
+
+    def exponent(log_slope: float) -> float:
+        t = math.exp(log_slope)
+        return log_moment_of_sum(t) - t * x
+
+    low, high = _LOG_SLOPES
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = exponent(left), exponent(right)
+    smallest = min(0.0, at_left, at_right)
+    for _ in range(_N_STEPS):
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = exponent(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = exponent(right)
+        smallest = min(smallest, at_left, at_right)
+    return math.exp(smallest)
+
+
+def count_bound(prob: NDArray[np.float64], count: int, *, upper: bool) -> float:
+    """Return a bound of P(K >= count), or of P(K <= count), for events with probabilities ``(n,)``.
+
+    Examples
+    --------
+    >>> round(count_bound(np.full(100, 0.5), 0, upper=False) * 2**100, 6)
+    1.0
+    """
+    sign = 1.0 if upper else -1.0
+    p = np.clip(prob, 0.0, 1.0)
+    return chernoff_bound(lambda t: log_moment(p, sign * t), sign * count)
+
+
+def deviations_bound(
+    prob: Sequence[NDArray[np.float64]], centre: NDArray[np.float64], counts: Sequence[PoissonBinomial], x: float
+) -> float:
+    r"""Return a bound of :math:`P(\sum_b |K_b - m_b| \ge x)`.
+
+    Parameters
+    ----------
+    prob : sequence of arrays of shape (n_observations,)
+        Probabilities of the events in each cell.
+    centre : array of shape (n_cells,)
+        The number m of each cell.
+    counts : sequence of PoissonBinomial
+        Distribution of the number of events K of each cell.
+    x : float
+        The observed sum.
+    """
+    deviation = np.concatenate([np.abs(count.counts - m) for count, m in zip(counts, centre, strict=True)])
+    start = np.cumsum([0, *map(len, prob)])
+    first = np.cumsum([0, *(len(count.pmf) for count in counts)])
+    cells = np.concatenate(prob), start, centre, deviation, np.concatenate([count.pmf for count in counts]), first
+    return chernoff_bound(lambda t: log_moment_of_deviations(*cells, t), x)

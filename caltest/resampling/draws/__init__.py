@@ -1,0 +1,1 @@
+"""What is simulated: labels, resampled observations and signs of groups."""

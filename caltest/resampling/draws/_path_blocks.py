@@ -1,0 +1,198 @@
+"""Paths of several events, cut into blocks: what does not depend on simulated labels; see _compiled/_path_blocks.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._path_blocks import (
+    LANES,
+    BlockCounters,
+    Paths,
+    count_block_events,
+    fill_path,
+    find_places,
+    largest_of_counts,
+)
+from caltest.predictions.cells._cells import store_columns
+from caltest.predictions.cells._order import stable_order
+from caltest.resampling.draws._alias_tables import FEW
+
+_MOST_ROWS = 2**16 - 1  # of a block: counts of 16 bits
+_LARGEST_SHIFT = 16
+_COUNTERS = 2**18  # of all replicates that are counted together
+_ALL_LABELS, _DEPARTURES = 1.5, 0.4  # factors of the number of blocks, by experience: fewer where few labels depart
+EACH_PATH = 1.6  # the same where labels depart and every path is read, not only the one that goes farthest
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """The cumulative residual of an event in the order of a score.
+
+    Attributes
+    ----------
+    score : array of shape (n_samples,)
+        The path goes from the smallest score to the largest.
+    expected : array of shape (n_samples,)
+        Null probability of the event.
+    label : int, or array of shape (n_samples,)
+        The label that is the event, for all rows or for each.
+    """
+
+    score: NDArray[Any]
+    expected: NDArray[Any]
+    label: int | NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class PathBlocks:
+    """Paths cut into blocks.
+
+    Attributes
+    ----------
+    paths : Paths
+        Orders, probabilities and events of the paths, for blocks that are read label by label.
+    table : array of shape (n_groups, n_blocks + 1, 6, LANES), int32
+        The blocks of the base path, without counts. Draws count in a copy of it.
+    shift : int
+        Bounds are in units of ``2**-shift``.
+    rows : Rows
+        The counter of each row in each path, and its label on the usual path.
+    """
+
+    paths: Paths
+    table: NDArray[np.int32]
+    shift: int
+    rows: BlockCounters
+
+    @classmethod
+    def of(
+        cls,
+        paths: Iterable[Path],
+        n_paths: int,
+        n_samples: int,
+        label_dtype: np.dtype[Any],
+        *,
+        expected_dtype: np.dtype[Any] | type = np.float64,
+        usual: NDArray[Any] | None = None,
+        n_blocks: int | None = None,
+        factor: float | None = None,
+    ) -> PathBlocks:
+        """Cut ``n_paths`` paths, which are read one by one.
+
+        Parameters
+        ----------
+        paths : iterable of Path
+            The paths.
+        n_paths, n_samples : int
+            Their number, and that of the rows.
+        label_dtype, expected_dtype : numpy.dtype
+            Types of the labels, and of the null probabilities as they are stored.
+        usual : array of shape (n_samples,), integers, optional
+            Labels of the base path; -1 where a row has none. By default no row has one.
+        n_blocks : int, optional
+            Number of blocks of each path.
+        factor : float, optional
+            Factor of their number by default.
+        """
+        if factor is None:
+            factor = _DEPARTURES if usual is not None and np.all(usual >= 0) else _ALL_LABELS
+        wanted = _default_n_blocks(n_samples, n_paths, factor) if n_blocks is None else n_blocks
+        size = max(1, min(wanted, n_samples), -(-2 * n_samples // (_MOST_ROWS - 1)))
+        # Bounds of values up to n_samples in absolute value reach twice as far.
+        shift = max(0, min(_LARGEST_SHIFT, int(np.log2(2**30 / (1.01 * n_samples + 8)))))
+        shape, ends = (n_paths, n_samples), (n_paths, size + 1)
+        groups = -(-n_paths // LANES)
+        table = np.zeros((groups, size + 1, 6, LANES), dtype=np.int32)
+        place = np.empty((n_samples, n_paths), dtype=_unsigned(groups * size * LANES))
+        step = np.zeros(n_paths, dtype=np.int64)
+        made = Paths(
+            np.empty(shape, dtype=_unsigned(n_samples)),
+            np.empty(shape, dtype=expected_dtype),
+            np.empty(shape, dtype=np.bool_),
+            np.empty(0, dtype=label_dtype),
+            np.zeros(n_paths, dtype=np.int64),
+            step,
+            np.empty(ends, dtype=np.int64),
+            np.empty(ends, dtype=np.int64),
+            np.empty(ends),
+        )
+        labels = []
+        columns = np.empty((LANES, n_samples), dtype=place.dtype)
+        for p, path in enumerate(paths):
+            order = stable_order(path.score)
+            each = np.asarray(path.label)
+            happens = np.zeros(n_samples, dtype=np.bool_) if usual is None else usual == each
+            values = (np.require(some, expected_dtype, ["C", "W"]) for some in (path.score, path.expected))
+            fill_path(p, order, *values, happens, size, shift, made, table, columns[p % LANES])
+            if p % LANES == LANES - 1 or p == n_paths - 1:
+                store_columns(columns[: p % LANES + 1], place[:, p - p % LANES : p + 1])
+            step[p] = each.ndim
+            labels.append(each[order] if each.ndim else each[None])
+        start = np.cumsum([0] + [len(some) for some in labels[:-1]])
+        made = made._replace(label=np.concatenate(labels).astype(label_dtype), label_start=start)
+        return cls(made, table, shift, _rows(place, usual, label_dtype))
+
+    def starts_from(self, usual: NDArray[Any]) -> bool:
+        """Return whether the base paths are those of these labels ``(n_samples,)``."""
+        return not self.rows.others.size and bool(np.array_equal(self.rows.usual, usual))
+
+    @property
+    def n_paths(self) -> int:
+        """Number of paths."""
+        return self.rows.place.shape[1]
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks of each path."""
+        return self.table.shape[1] - 1
+
+    @property
+    def n_counters(self) -> int:
+        """Number of counters of a draw."""
+        return len(self.table) * self.n_blocks * LANES
+
+    def largest_of_labels(self, labels: NDArray[Any], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the largest standardised excursion of all paths, ``(n_replicates,)``; path k must be that of label k.
+
+        ``labels`` have the shape (n_replicates, n_samples).
+        """
+        found = np.empty(len(labels))
+        size = int(np.clip(_COUNTERS // self.n_counters, 1, len(labels)))
+        counts = np.empty((size, self.n_counters), dtype=np.int32)
+        none = np.empty(0, dtype=np.uint32), np.zeros(size + 1, dtype=np.int64), 0, self.rows.usual
+        places = np.empty((len(labels), len(self.rows.others) if self.n_paths > FEW else 0), self.rows.place.dtype)
+        if places.size:
+            find_places(labels, self.rows, places)
+        for start in range(0, len(labels), size):
+            some = labels[start : start + size]
+            count_block_events(some, self.rows, places[start : start + size], counts[: len(some)])
+            read = self.paths, self.table.copy(), self.shift, scale, found[start : start + size]
+            largest_of_counts(counts[: len(some)], 0, some, *none, *read)
+        return found
+
+
+def _unsigned(n: int) -> np.dtype[Any]:
+    """Return the type of numbers below n: one of two, so that little is compiled."""
+    return np.dtype(np.uint16 if n <= 2**16 else np.uint32)
+
+
+def _rows(place: NDArray[Any], usual: NDArray[Any] | None, dtype: np.dtype[Any]) -> BlockCounters:
+    """Return the counter of each row in each path, and its label on the usual path."""
+    n_samples = len(place)
+    has_usual = np.zeros(n_samples, dtype=np.bool_) if usual is None else usual >= 0
+    words = np.zeros(-(-n_samples // 64), dtype=np.uint64)
+    bits = np.packbits(has_usual, bitorder="little")
+    words.view(np.uint8)[: len(bits)] = bits
+    labels = np.zeros(n_samples, dtype=dtype) if usual is None else np.where(has_usual, usual, 0).astype(dtype)
+    return BlockCounters(place, labels, words, np.flatnonzero(~has_usual).astype(np.uint32))
+
+
+def _default_n_blocks(n_samples: int, n_paths: int, factor: float) -> int:
+    """Return a number of blocks: the time of bounds grows with it, that of the rows to read falls with it."""
+    groups = -(-n_paths // LANES)
+    return int(np.clip(np.sqrt(factor * n_samples / groups), 8, 256))

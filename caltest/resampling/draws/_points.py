@@ -1,0 +1,148 @@
+"""Labels simulated by their departures from the usual ones, where these are few."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest._compiled._alias import alias_tables
+from caltest._compiled._draws import random_words
+from caltest._compiled._points import draw_departures, point_rates, poisson_thresholds, usual_outcomes
+from caltest.predictions._lens import outcome_dtype
+from caltest.predictions._sample import Sample
+from caltest.resampling.draws._alias_tables import FEW
+
+LARGEST_DEPARTURE = 0.13
+"""Mean chance that a label is not the most probable one, up to which looking for such labels is faster than drawing all
+of them. Measured; see docs/how-it-is-fast.md."""
+MOST_ENTRIES = 2**20
+"""Observations times classes, up to which there are tables: they take several times the memory of the predictions."""
+_IN_CACHE = 2**18  # tables of more entries are read more slowly: a third as many labels may depart
+_LIKELY = 0.5  # an outcome of this probability is more probable than all others
+_DEVIATIONS = 12  # P(a Poisson number is so many standard deviations above its mean) is far below that of any draw
+_LANES = 32  # words are made in groups of so many
+
+
+@dataclass(frozen=True, eq=False)
+class Departures:
+    """Simulated labels of several replicates that are not the usual ones.
+
+    Attributes
+    ----------
+    entry : array of unsigned integers
+        ``row << shift | label`` of these labels, replicate by replicate.
+    end : array of shape (n_replicates + 1,)
+        Those of replicate r are ``entry[end[r] : end[r + 1]]``.
+    """
+
+    entry: NDArray[np.uint32]
+    end: NDArray[np.int64]
+
+    @property
+    def n_replicates(self) -> int:
+        """Number of replicates."""
+        return len(self.end) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """What labels of a sample are drawn from by Poisson points; see `_compiled._points`.
+
+    Attributes
+    ----------
+    n_outcomes : int
+        Number of outcomes.
+    usual : array of shape (n_samples,)
+        The most probable outcome of each observation.
+    shift : int
+        The number of an entry is ``row << shift | outcome``.
+    number : array of uint64
+        Cumulative distribution of the number of points, times 2**64.
+    table : array of shape (m, 3), uint32
+        Alias table of the m entries that points fall on: thresholds, entries and their aliases.
+    """
+
+    n_outcomes: int
+    usual: NDArray[Any]
+    shift: int
+    number: NDArray[np.uint64]
+    table: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, sample: Sample) -> Points | None:
+        """Return the points of a sample; None where drawing every label is faster."""
+        prob = np.ascontiguousarray(sample.given_null)
+        n_samples, n_outcomes = prob.shape
+        if n_outcomes > FEW or prob.size > MOST_ENTRIES:
+            return None
+        usual, departure = np.empty(n_samples, dtype=outcome_dtype(n_outcomes)), np.empty(n_samples)
+        usual_outcomes(prob, usual, departure)
+        # Not `mean` and `sum`, whose order depends on the processor.
+        largest = LARGEST_DEPARTURE if prob.size <= _IN_CACHE else LARGEST_DEPARTURE / 3
+        if np.cumsum(departure)[-1] > largest * n_samples:
+            return None
+        shift = (n_outcomes - 1).bit_length()
+        entry, rate = point_rates(prob, usual, departure, shift)
+        mean = float(np.cumsum(rate)[-1]) if len(rate) else 0.0
+        most = math.ceil(mean + _DEVIATIONS * math.sqrt(mean)) + 2 * _LANES - 1
+        number = poisson_thresholds(mean, most // _LANES * _LANES)
+        thresholds, alias = alias_tables(rate, np.array([0, len(rate)]))
+        return cls(n_outcomes, usual, shift, number, np.column_stack([thresholds, entry, entry[alias]]))
+
+    @property
+    def n_samples(self) -> int:
+        """Number of observations."""
+        return len(self.usual)
+
+    @property
+    def bytes_each(self) -> int:
+        """Memory of the random numbers and departures of one replicate."""
+        return 12 * len(self.number)
+
+    def draw(self, seed: np.uint64, first: int, n_replicates: int) -> Departures:
+        """Return the labels of the replicates from ``first`` on."""
+        (drawn,) = self.blocks(seed, first, n_replicates, n_replicates)
+        return drawn
+
+    def blocks(self, seed: np.uint64, first: int, n_replicates: int, size: int) -> Iterator[Departures]:
+        """Yield the labels of the replicates from ``first`` on, ``size`` of them at a time, in the same memory."""
+        size = min(size, n_replicates)
+        words = np.empty((size, len(self.number)), dtype=np.uint64)
+        entry, end = np.empty(words.size, dtype=np.uint32), np.empty(size + 1, dtype=np.int64)
+        hit, table = np.zeros(self.n_samples, dtype=np.uint8), self.table.ravel()
+        for start in range(0, n_replicates, size):
+            part = min(size, n_replicates - start)
+            random_words(seed, first + start, words[:part])
+            draw_departures(words[:part], self.number, table, self.shift, hit, entry, end)
+            yield Departures(entry, end[: part + 1])
+
+    def labels(self, drawn: Departures) -> NDArray[Any]:
+        """Return all labels ``(n_replicates, n_samples)``."""
+        labels = np.tile(self.usual, (drawn.n_replicates, 1))
+        entry = drawn.entry[: drawn.end[-1]]
+        labels[np.repeat(np.arange(len(labels)), np.diff(drawn.end)), entry >> self.shift] = entry & (
+            (1 << self.shift) - 1
+        )
+        return labels
+
+    def departures(self, labels: NDArray[Any]) -> Departures:
+        """Return given labels ``(n_samples,)`` as one replicate."""
+        row = np.flatnonzero(labels != self.usual)
+        entry = (row << self.shift) | labels[row]
+        return Departures(entry.astype(np.uint32), np.array([0, len(row)]))
+
+
+def usual_labels(sample: Sample) -> NDArray[np.int64]:
+    """Return the usual label of each observation, ``(n_samples,)``: what most draws have; -1 where there is none.
+
+    Where labels are drawn by their departures every observation has one.
+    """
+    points, null = sample.once(Points.of), sample.given_null
+    if points is not None:
+        return points.usual.astype(np.int64)
+    return np.where(null.max(axis=1) >= _LIKELY, null.argmax(axis=1), -1)

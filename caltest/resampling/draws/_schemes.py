@@ -1,0 +1,190 @@
+r"""The null hypothesis, and how data are simulated under it.
+
+Data with the calibration function :math:`\rho` are simulated as in section 4.2 of Vaicenavicius et al. (2019). Whether
+predictions are held fixed decides when the p-value is valid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from caltest.predictions._sample import Sample, with_calibration_function
+from caltest.predictions._user_functions import CalibrationFunction
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import SeedLike, validate_bool
+from caltest.resampling.draws._labels import Draws, OutcomeDraws
+from caltest.resampling.draws._rows import RowDraws
+from caltest.resampling.draws._signs import MANY_GROUPS, NO_GROUPS, AllSigns, GroupsWithSurprise, SignDraws
+from caltest.results import Note
+from caltest.results._naming import Specification, describe
+from caltest.results._test_result import CALIBRATION
+
+
+@dataclass(frozen=True, repr=False)
+class Consistency(Specification):
+    r"""The null hypothesis that the model is calibrated, with labels simulated under it (Bröcker & Smith 2007).
+
+    By default the predictions are held fixed and only labels are simulated, :math:`y_i \sim \rho(g_i)` with the
+    identity as :math:`\rho`. The null distribution is then fully known, and the p-value is valid at every sample size
+    and for every statistic if the observations are independent.
+
+    Parameters
+    ----------
+    resample_predictions : bool
+        Also draw the observations with replacement, as the paper does, and fit data-dependent partitions again on every
+        resample. This p-value is valid asymptotically only. It is wrong where cells hold few observations, because
+        copies of an observation share a cell; the result of the test warns then.
+    calibration_function : callable, optional
+        A known calibration function :math:`\rho` instead of the identity, from induced probabilities
+        ``(n_samples, n_outcomes)`` to the same shape. Cells are made from the predictions; labels are simulated from
+        :math:`\rho` and residuals are centred on it. It must not have been fitted on these labels.
+
+    Raises
+    ------
+    TypeError
+        If ``resample_predictions`` is no boolean, or ``calibration_function`` is not callable.
+
+    References
+    ----------
+    J. Bröcker and L. A. Smith (2007), Increasing the reliability of reliability diagrams, Weather and Forecasting.
+    J. Vaicenavicius et al. (2019), Evaluating model calibration in classification, AISTATS, section 4.2.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> caltest.Consistency(resample_predictions=True)
+    Consistency(resample_predictions=True)
+    >>> y_true, y_prob = [0, 1, 1, 1], [0.25, 0.5, 0.5, 0.75]
+    >>> half = caltest.Consistency(calibration_function=lambda prob: 0.5 + 0 * prob)
+    >>> caltest.calibration_test(y_true, y_prob, statistic=caltest.KS(), resampling=half, n_resamples=99, rng=0).pvalue
+    0.69
+    """
+
+    resample_predictions: bool = False
+    calibration_function: CalibrationFunction | None = None
+
+    def __post_init__(self) -> None:
+        validate_bool(self.resample_predictions, "resample_predictions")
+        if self.calibration_function is not None and not callable(self.calibration_function):
+            msg = f"`calibration_function` must be a function of probabilities, got {self.calibration_function!r}."
+            raise TypeError(msg)
+
+    @property
+    def hypothesis(self) -> str:
+        """The null hypothesis in words."""
+        if self.calibration_function is None:
+            return f"{CALIBRATION}, P(Y = . | g(X)) = g(X), behind the lens"
+        function = describe(self.calibration_function)
+        return f"labels follow {function} of the predicted probabilities, P(Y = . | g(X)) = {function}(g(X))"
+
+    @property
+    def conditions(self) -> tuple[Note, ...]:
+        """When the p-value is valid."""
+        function = " and the calibration function" if self.calibration_function is not None else ""
+        sound = Note("C101", f"observations are independent and no label was used to make the predictions{function}.")
+        if not self.resample_predictions:
+            return (sound,)
+        return sound, Note(
+            "C102", "cells hold many observations: this p-value is asymptotic; prefer fixed predictions."
+        )
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Cautions that concern the null distribution."""
+        return ()
+
+    def origin(self, n_resamples: int | str) -> str:
+        """Return the source of a simulated null distribution in words; the number may be in words too."""
+        if self.resample_predictions:
+            return f"{n_resamples} resamples of the observations with simulated labels, cells fitted again (asymptotic)"
+        return f"{n_resamples} Monte Carlo draws of the labels, predictions fixed (valid at every sample size)"
+
+    def under_null(self, sample: Sample) -> Sample:
+        """Return the sample with the probabilities of its outcomes under this null hypothesis."""
+        if self.calibration_function is None:
+            return sample
+        return with_calibration_function(sample, self.calibration_function)
+
+    def for_sample(self, sample: Sample) -> Consistency:
+        """Return the null hypothesis for a sample: with random signs if its observations come in groups."""
+        if sample.group is None:
+            return self
+        if self.resample_predictions:
+            msg = f"`groups` needs fixed predictions, Consistency(); got {self}."
+            raise ValueError(msg)
+        return SignedGroups(
+            calibration_function=self.calibration_function, surprises=sample.once(GroupsWithSurprise.of)
+        )
+
+    @reads_arguments
+    def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
+        """Return ``n_resamples`` draws under this null hypothesis."""
+        kind = RowDraws if self.resample_predictions else OutcomeDraws
+        return kind.of(n_resamples, rng)
+
+
+@dataclass(frozen=True, repr=False)
+class SignedGroups(Consistency):
+    """The null hypothesis for groups of observations that may depend on each other, by random signs of whole groups.
+
+    Parameters
+    ----------
+    surprises : GroupsWithSurprise
+        The groups of the sample.
+    """
+
+    surprises: GroupsWithSurprise = NO_GROUPS
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return self.surprises.n_groups
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """A caution if there are too few groups."""
+        return self.surprises.notes
+
+    @property
+    def conditions(self) -> tuple[Note, ...]:
+        """When the p-value is valid."""
+        (sound,) = super().conditions
+        text = sound.text.replace("observations are independent", "groups of observations are independent")
+        many = Note("C104", "there are many groups, and many of them have a label other than the most probable one.")
+        return Note(sound.code, text), many
+
+    def origin(self, n_resamples: int | str) -> str:
+        """Return the source of the null distribution in words."""
+        signs = f"{n_resamples} random signs of the residuals of whole groups, predictions fixed (asymptotic)"
+        return f"{signs}; independent labels have a smaller p-value"
+
+    def origin_of_independent(self, origin: str) -> str:
+        """Return the source of the null distribution of independent labels, whose p-value is the larger one."""
+        return f"{origin}; random signs of whole groups have a smaller p-value"
+
+    def origin_of_all(self, number: int) -> str:
+        """Return the source of the null distribution of all arrangements of signs in words."""
+        signs = f"all {number} arrangements of the signs of the residuals of whole groups, predictions fixed"
+        return f"{signs} (asymptotic); independent labels have a smaller p-value"
+
+    def signs_in_words(self, n_resamples: int) -> str:
+        """Return how many signs there are if ``n_resamples`` are asked for."""
+        found = self.draws(n_resamples, 0)
+        if isinstance(found, AllSigns):
+            return f"all {found.n_resamples + 1} arrangements of the signs of {self.n_groups} groups"
+        return f"{n_resamples} random signs of {self.n_groups} groups"
+
+    def draws(self, n_resamples: int, rng: SeedLike = None) -> Draws:
+        """Return ``n_resamples`` draws of signs, or all arrangements of the signs of few groups."""
+        if 0 < self.n_groups < MANY_GROUPS:
+            return AllSigns.of_groups(self.n_groups)
+        return SignDraws.of(n_resamples, rng)
+
+
+def validate_resampling(resampling: Any) -> Consistency:
+    """Return ``resampling`` if it is a `Consistency`."""
+    if isinstance(resampling, Consistency):
+        return resampling
+    msg = f"`resampling` must be a Consistency(...), the null hypothesis, got {resampling!r}."
+    raise TypeError(msg)

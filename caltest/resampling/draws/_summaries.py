@@ -1,0 +1,135 @@
+"""Summaries of simulated labels that are enough for a statistic, where it does not need all labels.
+
+Those of paths are for statistics of the package; the others are public.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._view import LensView
+from caltest.resampling.draws._path_blocks import Path, PathBlocks
+
+
+@dataclass(frozen=True)
+class CellCounts:
+    """Counts of the outcomes in the cells (bins) of a partition; a statistic receives them as `CellSums`.
+
+    Parameters
+    ----------
+    partition : Partition or callable
+        The cells.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> caltest.ECE(caltest.EqualWidth(15)).summary(sample=None)
+    CellCounts(partition=EqualWidth(15))
+    """
+
+    partition: Any
+
+
+@dataclass(frozen=True, eq=False)
+class EntryCounts:
+    """Counts of the entries that labels select, by cell (bin); a statistic receives ``(n_replicates, n_cells)``.
+
+    Parameters
+    ----------
+    cell : array of shape (n_samples, n_outcomes), uint16 or uint32
+        Cell of each entry, 0 to ``n_cells - 1``.
+    n_cells : int
+        Number of cells.
+
+    Examples
+    --------
+    One cell for each outcome counts the labels of each class:
+
+    >>> import numpy as np
+    >>> from caltest.resampling import EntryCounts
+    >>> EntryCounts(np.tile(np.arange(3, dtype=np.uint16), (100, 1)), n_cells=3).n_cells
+    3
+    """
+
+    cell: NDArray[Any]
+    n_cells: int
+
+
+@dataclass(frozen=True, eq=False)
+class EntrySums:
+    """The sum of what each label adds, of the entries that labels select; a statistic receives ``(n_replicates,)``.
+
+    Parameters
+    ----------
+    term : array of shape (n_samples, n_outcomes)
+        What each outcome of an observation adds. It is finite, also where the outcome is impossible.
+
+    Examples
+    --------
+    The logarithm of the probability of what happened:
+
+    >>> import numpy as np
+    >>> from caltest.resampling import EntrySums
+    >>> EntrySums(np.log([[0.2, 0.8], [0.5, 0.5]])).term.shape
+    (2, 2)
+    """
+
+    term: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PathExtremes:
+    """The extremes of the cumulative residual of the event of two outcomes.
+
+    A statistic receives ``(n_replicates, 3)``: the highest and the lowest value, its start at 0 included, and the last.
+
+    Parameters
+    ----------
+    path : Path
+        The event's path.
+    """
+
+    path: Path
+
+
+@dataclass(frozen=True, eq=False)
+class EitherEndExcursion:
+    """The largest distance of the cumulative residual of an event from its start or from its end.
+
+    A statistic receives ``(n_replicates,)``. The distance from the end is that of the complement from its start.
+
+    Parameters
+    ----------
+    path : Path
+        The event's path.
+    """
+
+    path: Path
+
+
+@dataclass(frozen=True, eq=False)
+class LargestExcursion:
+    """The largest standardised distance from 0 of the cumulative residuals of all outcomes.
+
+    A statistic receives ``(n_replicates,)``.
+
+    Parameters
+    ----------
+    blocks : PathBlocks
+        The path of every outcome.
+    scale : array of shape (n_outcomes,)
+        What each is divided by; a path of scale 0 adds infinity if it ever leaves 0, and nothing else.
+    """
+
+    blocks: PathBlocks
+    scale: NDArray[np.float64]
+
+
+Summary = CellCounts | EntryCounts | EntrySums | PathExtremes | EitherEndExcursion | LargestExcursion
+
+Wanted = tuple[LensView, Summary]
+"""A summary of the outcomes behind a lens."""

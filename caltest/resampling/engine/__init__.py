@@ -1,0 +1,1 @@
+"""From observed data and draws to p-values."""

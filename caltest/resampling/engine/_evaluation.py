@@ -1,0 +1,207 @@
+"""Values of statistics on simulated labels, several of them on the same draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._sample import Sample
+from caltest.predictions._view import LensView
+from caltest.resampling.draws._labels import Draws, counts_events
+from caltest.resampling.draws._points import Points
+from caltest.resampling.draws._signs import SignDraws
+from caltest.resampling.draws._summaries import Wanted
+from caltest.resampling.draws._tally import Tally, countable
+from caltest.resampling.engine._protocol import TestStatistic
+from caltest.results._progress import Progress
+
+_MOST_ITEMS = 2**24  # of lists of counters, which take memory: entries times lenses times statistics
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A statistic and the sample that it is evaluated on.
+
+    Attributes
+    ----------
+    statistic : Statistic
+        The statistic.
+    view : LensView
+        The sample, and the outcomes of simulated labels through its lens.
+    """
+
+    statistic: TestStatistic
+    view: LensView
+
+    @property
+    def sample(self) -> Sample:
+        """The problem behind the lens."""
+        return self.view.sample
+
+
+class Evaluation:
+    """How several questions are evaluated on the same draws, and on the observed labels.
+
+    Parameters
+    ----------
+    questions : sequence of Question
+        The questions.
+    base : Sample
+        The sample that labels are simulated for.
+    draws : Draws
+        What is drawn.
+    """
+
+    def __init__(self, questions: Sequence[Question], base: Sample, draws: Draws) -> None:
+        self._questions, self._base = questions, base
+        self._signs = isinstance(draws, SignDraws)
+        self._known: list[list[Wanted] | None] = [None] * len(questions)
+        self._tally = None
+        points = None if self._signs else draws.points(base)
+        if points is not None and not _counts_events(questions):
+            self._known = [_known(question, points) for question in questions]
+            wanted = list(dict.fromkeys(pair for pairs in self._known if pairs for pair in pairs))
+            if wanted and sum(view.sample.given.size for view, _ in wanted) <= _MOST_ITEMS:
+                self._tally = Tally(points, wanted)
+            else:
+                self._known = [None] * len(questions)
+
+    def nulls(self, draws: Draws, workers: int = 1, progress: Progress | None = None) -> list[NDArray[np.float64]]:
+        """Return the components of every question on all draws, ``(n_components, n_resamples)`` each."""
+        return self._split(draws.map(self._evaluate, workers, progress))
+
+    def observed(self) -> list[NDArray[np.float64]]:
+        """Return the components ``(n_components,)`` of every question on the observed labels.
+
+        They are computed as those of the draws are, so that they equal those of a draw with the same labels.
+        """
+        counted = {} if self._tally is None else self._tally.of_labels(self._base.outcome)
+        return [
+            components(question.statistic, question.sample, question.sample.outcome)
+            if known is None
+            else _of_summaries(question, known, counted, 1)[:, 0]
+            for question, known in zip(self._questions, self._known, strict=True)
+        ]
+
+    def _evaluate(self, draws: Draws) -> NDArray[np.float64]:
+        if self._signs:
+            return _values_of_signs(self._questions, self._base, draws)
+        question = self._questions[0]
+        alone = question.view.is_base and question.statistic.components == (question.statistic,)
+        if self._tally is None:
+            if len(self._questions) == 1 and alone:
+                return null_values(question.statistic, self._base, draws)[None]
+            return np.concatenate(_values_of_labels(self._questions, self._base, draws))
+        counted = draws.tallied(self._tally)
+        others = [one for one, known in zip(self._questions, self._known, strict=True) if known is None]
+        on_labels = iter(_values_of_labels(others, self._base, draws) if others else [])
+        return np.concatenate(
+            [
+                next(on_labels) if known is None else _of_summaries(one, known, counted, draws.n_resamples)
+                for one, known in zip(self._questions, self._known, strict=True)
+            ]
+        )
+
+    def _split(self, values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        ends = np.cumsum([len(question.statistic.components) for question in self._questions])
+        return np.split(values, ends[:-1])
+
+
+def draw_nulls(
+    questions: Sequence[Question], base: Sample, draws: Draws, workers: int = 1, progress: Progress | None = None
+) -> list[NDArray[np.float64]]:
+    """Return the components of every question on shared draws, ``(n_components, n_resamples)`` each."""
+    return Evaluation(questions, base, draws).nulls(draws, workers, progress)
+
+
+def _counts_events(questions: Sequence[Question]) -> bool:
+    """Return whether the only question needs counts of events, which are drawn from their distribution."""
+    (question, *others) = questions
+    (part, *more) = question.statistic.components
+    return not others and not more and counts_events(question.view, part.summary(question.sample))
+
+
+def _known(question: Question, points: Points) -> list[Wanted] | None:
+    """Return the summaries of the components of a question if a tally computes all of them, otherwise None."""
+    asked = [part.summary(question.sample) for part in question.statistic.components]
+    found = [(question.view, each) for each in asked if each is not None and countable(points, question.view, each)]
+    return found if len(found) == len(asked) else None
+
+
+def _of_summaries(
+    question: Question, known: list[Wanted], counted: Mapping[Wanted, Any], n_replicates: int
+) -> NDArray[np.float64]:
+    """Return every component ``(n_components, n_replicates)`` from its summary."""
+    parts = zip(question.statistic.components, known, strict=True)
+    found = [(part, part.evaluate_summary(question.sample, counted[pair])) for part, pair in parts]
+    return np.stack([_of_summary(part, values, n_replicates) for part, values in found])
+
+
+def _values_of_signs(questions: Sequence[Question], base: Sample, draws: Draws) -> NDArray[np.float64]:
+    """Return every component ``(n_components, n_replicates)`` of residuals whose groups have random signs."""
+    blocks = []
+    for _, signs in draws.blocks(base):
+        asked = ((part, question.sample) for question in questions for part in question.statistic.components)
+        blocks.append(np.stack([part.evaluate_signs(sample, signs) for part, sample in asked]))  # type: ignore[misc]
+    return np.concatenate(blocks, axis=1)
+
+
+def _values_of_labels(questions: Sequence[Question], base: Sample, draws: Draws) -> list[NDArray[np.float64]]:
+    """Return the components ``(n_components, n_replicates)`` of questions on drawn labels."""
+    views = list(dict.fromkeys(question.view for question in questions))
+    blocks: list[list[NDArray[np.float64]]] = [[] for _ in questions]
+    for sample, drawn in draws.blocks(base):
+        seen = {view: (sample, drawn) if view.is_base else (view.sample, view.outcomes(drawn)) for view in views}
+        for question, values in zip(questions, blocks, strict=True):
+            values.append(components(question.statistic, *seen[question.view]))
+    return [np.concatenate(values, axis=1) for values in blocks]
+
+
+def null_values(statistic: TestStatistic, sample: Sample, draws: Draws) -> NDArray[np.float64]:
+    """Return a statistic on every draw, ``(n_resamples,)``, from the summary that it needs or from all labels."""
+    summary = statistic.summary(sample)
+    counted = None if summary is None else draws.summarise(sample, summary)
+    if counted is not None:
+        values = np.concatenate([np.atleast_1d(statistic.evaluate_summary(sample, part)) for part in counted])
+        return _of_summary(statistic, values, draws.n_resamples)
+    return np.concatenate([components(statistic, drawn, outcomes)[0] for drawn, outcomes in draws.blocks(sample)])
+
+
+def components(statistic: TestStatistic, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    """Return every component ``(n_components, ...)`` of outcomes ``(..., n_samples)``; refuse other shapes and NaN."""
+    expected = (len(statistic.components), *outcomes.shape[:-1])
+    wanted = (
+        f"`{type(statistic).__name__}.evaluate` must reduce the last axis of outcomes (..., n_samples): expected shape "
+        f"{expected[1:]} of outcomes {outcomes.shape}"
+    )
+    try:
+        values = np.asarray(statistic.evaluate_components(sample, outcomes), dtype=np.float64)
+    except IndexError as error:  # NumPy's AxisError among them
+        msg = f"{wanted}, got {type(error).__name__}: {error}."
+        raise ValueError(msg) from error
+    if values.shape != expected:
+        msg = f"{wanted}, got {values.shape[1:]}."
+        raise ValueError(msg)
+    if np.isnan(values).any():
+        msg = f"`{type(statistic).__name__}.evaluate` must return numbers, got nan."
+        raise ValueError(msg)
+    return values
+
+
+def _of_summary(statistic: TestStatistic, values: Any, n_replicates: int) -> NDArray[np.float64]:
+    """Return what `evaluate_summary` returned; refuse other shapes and NaN."""
+    found = np.asarray(values, dtype=np.float64)
+    if found.shape != (n_replicates,):
+        msg = (
+            f"`{type(statistic).__name__}.evaluate_summary` must return a number for each replicate: expected shape "
+            f"({n_replicates},), got {found.shape}."
+        )
+        raise ValueError(msg)
+    if np.isnan(found).any():
+        msg = f"`{type(statistic).__name__}.evaluate_summary` must return numbers, got nan."
+        raise ValueError(msg)
+    return found

@@ -1,0 +1,212 @@
+"""P-values: ranks among simulated data sets, their combination, and corrections for several tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest.predictions._sample import Sample
+from caltest.predictions.inputs._validation import validate_choice
+from caltest.resampling.distributions._base import SMALLEST_PVALUE, TIE_TOLERANCE, Distribution
+
+_LARGEST_CODE = 2**62
+
+
+def rank_pvalues(
+    sample: Sample, observed: NDArray[np.float64], null: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return p-values of the components ``(n_components, B + 1)`` and combined ``(B + 1,)``, the observed data first.
+
+    A label that had been given probability 0 makes every p-value of the observed data the smallest attainable.
+    """
+    values = np.column_stack([observed, null])
+    if sample.impossible.size:
+        values[:, 0] = np.inf
+    part_pvalues = tail_pvalues(values)
+    return part_pvalues, part_pvalues[0] if len(values) == 1 else combine_pvalues(part_pvalues)
+
+
+def tail_pvalue(sample: Sample, probability: float) -> float:
+    """Return the p-value of a computed tail; never 0, but the smallest float if there are impossible labels."""
+    return max(0.0 if sample.impossible.size else min(probability, 1.0), SMALLEST_PVALUE)
+
+
+def global_pvalue(samples: Iterable[Sample], ranked: Iterable[NDArray[np.float64]]) -> float:
+    """Return the exact min-p over tests on the same draws, from p-values ``(B + 1,)``, the observed data first."""
+    pvalues = np.stack(list(ranked))
+    impossible = any(sample.impossible.size for sample in samples)
+    return 1 / pvalues.shape[1] if impossible else float(combine_pvalues(pvalues)[0])
+
+
+def smallest_pvalue(ranked: Sequence[NDArray[np.float64]], n_resamples: int) -> float:
+    """Return the smallest p-value that residuals with random signs can have, from those of all draws ``(B + 1,)``.
+
+    It is that of the most extreme arrangement of signs, which several draws share where there are few groups, and a
+    statistic may have the same value for an arrangement and its opposite. ``n_resamples`` is the largest number of
+    draws; they may have stopped before.
+    """
+    pvalues = ranked[0] if len(ranked) == 1 else combine_pvalues(np.stack(ranked))
+    smallest, n = float(pvalues.min()), len(pvalues)
+    return 1 / (n_resamples + 1) if smallest * n < 1.5 else smallest
+
+
+def tail_pvalues(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return for every value ``(..., n)`` the share of the values on its last axis that are at least as large.
+
+    Values that differ by less than 1e-12 of the largest are ties and count; a tolerance relative to each value would
+    let rounding decide among values that cancel to 0. With the observed value among the n = B + 1 this is
+    ``(1 + #{null >= observed}) / (1 + B)``.
+    """
+    n = values.shape[-1]
+    pvalues = np.empty(values.shape)
+    for row, out in zip(values.reshape(-1, n), pvalues.reshape(-1, n), strict=True):
+        slack = TIE_TOLERANCE * np.abs(row[np.isfinite(row)]).max(initial=0.0)
+        order = np.argsort(row)
+        ordered = row[order]
+        least, first = ordered - slack, np.arange(n)  # a search is needed only after a value that is as large
+        tied = np.flatnonzero(ordered[:-1] >= least[1:]) + 1
+        first[tied] = np.searchsorted(ordered, least[tied], side="left")
+        out[order] = (n - first) / n
+    return pvalues
+
+
+def combine_pvalues(pvalues: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the exact min-p p-value of each of the n data sets from component p-values ``(n_components, n)``.
+
+    Columns are ranked by their sorted p-values in lexicographic order; the p-value of a column is the share of columns
+    that rank no higher.
+    """
+    n = pvalues.shape[1]
+    ranks = np.sort(np.rint(pvalues * n).astype(np.int64).T.copy(), axis=1)  # 1 to n
+    code = ranks[:, 0]  # one number in lexicographic order
+    largest = n + 1
+    for rank in ranks.T[1:]:
+        if largest > _LARGEST_CODE // (n + 1):
+            code = np.unique(code, return_inverse=True)[1]
+            largest = n
+        code = code * (n + 1) + rank
+        largest = (largest + 1) * (n + 1)
+    order = np.argsort(code)
+    ordered = code[order]
+    ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), n - 1) + 1
+    combined = np.empty(n)
+    combined[order] = np.repeat(ends / n, np.diff(ends, prepend=0))
+    return combined
+
+
+@dataclass(frozen=True)
+class CombinedPValues(Distribution):
+    r"""Bonferroni's combination of K p-values, and what it says of -log10 of the smallest.
+
+    .. math:: p = \min(1, K \min_k p_k), \qquad P(p \le \alpha) \le \sum_k P(p_k \le \alpha / K) \le \alpha
+
+    under any dependence. Its power was compared with that of the other rules that are valid under any dependence in
+    docs/cross-validation.md.
+
+    Attributes
+    ----------
+    number : int
+        K.
+
+    References
+    ----------
+    V. Vovk and R. Wang (2020), Combining p-values via averaging, Biometrika.
+    """
+
+    number: int
+
+    mean = std = math.nan
+
+    @property
+    def origin(self) -> str:
+        """The rule in words."""
+        return (
+            f"{self.number} times the smallest p-value of {self.number} folds (Bonferroni's rule, valid under any "
+            "dependence between the folds)"
+        )
+
+    def pvalue(self, pvalues: Sequence[float]) -> float:
+        """Return the combined p-value of as many p-values or, where some folds lack a test, of fewer."""
+        return min(1.0, self.number * min(pvalues))
+
+    def sf(self, x: float) -> float:
+        """Return the bound of P(-log10 of the smallest p-value >= x)."""
+        return min(1.0, self.number * 10.0**-x)
+
+    def quantile(self, q: float) -> float:
+        """Return NaN: the distribution is not known."""
+        return math.nan
+
+
+UNDER_ANY_DEPENDENCE = ("holm", "bonferroni")
+UNDER_INDEPENDENCE = ("holm-sidak", "sidak", "simes-hochberg", "hommel")
+
+
+def correct_pvalues(
+    pvalues: ArrayLike,
+    correction: str = "holm",
+    allowed: Sequence[str] = UNDER_ANY_DEPENDENCE + UNDER_INDEPENDENCE,
+) -> NDArray[np.float64]:
+    r"""Return p-values adjusted for their number, with control of the probability of any false rejection.
+
+    If all null hypotheses are true, the smallest adjusted p-value is at most :math:`\alpha` with probability
+    :math:`\alpha` at most. Holm's, of sorted p-values :math:`p_{(1)} \le \dots \le p_{(m)}`, are
+
+    .. math:: \tilde p_{(i)} = \max_{j \le i} \min(1, (m - j + 1) \, p_{(j)})
+
+    Parameters
+    ----------
+    pvalues : array-like of shape (n_tests,)
+        P-values, each of which is valid by itself.
+    correction : {"holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"}
+        A method of ``statsmodels.stats.multitest``. "holm" and "bonferroni" hold under any dependence of the tests, the
+        others if the tests are independent.
+    allowed : sequence of str
+        The corrections that hold for these tests.
+
+    Returns
+    -------
+    array of shape (n_tests,)
+        Adjusted p-values, in the order of ``pvalues``.
+
+    Raises
+    ------
+    TypeError
+        If ``correction`` is no text.
+    ValueError
+        If ``correction`` is not allowed, or ``pvalues`` has values outside [0, 1].
+
+    References
+    ----------
+    S. Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics.
+
+    Examples
+    --------
+    >>> correct_pvalues([0.01, 0.04, 0.03]).round(4).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    validate_choice(correction, "correction", allowed)
+    values = np.asarray(pvalues, dtype=np.float64)
+    if not np.all((values >= 0) & (values <= 1)):
+        msg = f"`pvalues` must lie in [0, 1], got {values[~((values >= 0) & (values <= 1))][0]}."
+        raise ValueError(msg)
+    # By hand, because statsmodels takes a second and 90 MB to import, and every table needs them.
+    if correction == "holm":
+        return _holm(values)
+    if correction == "bonferroni":
+        return np.minimum(len(values) * values, 1.0)
+    from statsmodels.stats.multitest import multipletests
+
+    with np.errstate(divide="ignore"):  # log(1 - p) at p = 1
+        return np.asarray(multipletests(values, method=correction)[1])
+
+
+def _holm(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    order = np.argsort(values, kind="stable")
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)), 1.0)
+    return adjusted

@@ -1,0 +1,385 @@
+"""The engine: observed values, null distributions and p-values of several statistics on the same draws.
+
+Every public test, table and study of calibration is a list of questions to `run`; a single test is a list of one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._sample import Sample
+from caltest.predictions.inputs._validation import SeedLike, validate_rng, validate_workers
+from caltest.resampling.distributions._base import (
+    SMALLEST_PVALUE,
+    AllArrangements,
+    Distribution,
+    MonteCarloDistribution,
+    Tail,
+)
+from caltest.resampling.draws._labels import Draws
+from caltest.resampling.draws._schemes import Consistency
+from caltest.resampling.draws._signs import AllSigns, SignDraws, n_groups
+from caltest.resampling.engine._evaluation import Evaluation, Question, components
+from caltest.resampling.engine._protocol import TestStatistic
+from caltest.resampling.engine._pvalues import global_pvalue, rank_pvalues, smallest_pvalue, tail_pvalue
+from caltest.resampling.engine._stopping import Stopping
+from caltest.results._progress import Progress
+
+VALID_METHODS = ("auto", "exact", "monte-carlo")
+"""How a null distribution may be found that is valid at every sample size."""
+METHODS = (*VALID_METHODS, "asymptotic")
+"""How a null distribution may be found."""
+
+LARGEST_ERROR, FAR_TAIL = 0.05, 1e-8  # a less exact tail is replaced by draws, unless no draw would reach it
+
+AnyStatistic = TypeVar("AnyStatistic", bound=TestStatistic)
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """The numbers of one test.
+
+    Attributes
+    ----------
+    statistic : Statistic
+        The statistic, for this sample.
+    sample : Sample
+        The sample that it was evaluated on.
+    value : float
+        Observed value; for a combination -log10 of the smallest p-value of its components.
+    null : Distribution
+        Its null distribution.
+    pvalue : float
+        P-value.
+    component_values, component_pvalues : arrays of shape (n_components,)
+        Observed values and p-values of the components.
+    component_nulls : tuple of Distribution
+        Their null distributions.
+    method : {"monte-carlo", "random-signs", "all-signs", "exact", "upper-bound", "asymptotic"}
+        How the null distribution was found.
+    smallest : float
+        No p-value below it is possible, whatever the labels are.
+    tail : Tail or None
+        A computed tail probability and its error; None for Monte Carlo draws.
+    draws : Draws or None
+        The draws that the p-value rests on; None for a computed distribution.
+    stopping : Stopping or None
+        How many draws there could have been; None for a computed distribution.
+    ranked : array of shape (n_resamples + 1,) or None
+        P-values of all data sets, the observed one first; None for a computed distribution.
+    """
+
+    statistic: TestStatistic
+    sample: Sample
+    value: float
+    null: Distribution
+    pvalue: float
+    component_values: NDArray[np.float64]
+    component_pvalues: NDArray[np.float64]
+    component_nulls: tuple[Distribution, ...]
+    method: str
+    smallest: float = SMALLEST_PVALUE
+    tail: Tail | None = None
+    draws: Draws | None = None
+    stopping: Stopping | None = None
+    ranked: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """The numbers of several tests on the same draws, in the order of the questions.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        The numbers of each test.
+    known : float or None
+        The global p-value, if the findings come from two null distributions or from different numbers of draws.
+    smallest : float
+        No global p-value below it is possible.
+    """
+
+    findings: tuple[Finding, ...]
+    known: float | None = None
+    smallest: float = SMALLEST_PVALUE
+
+    @cached_property
+    def pvalue(self) -> float:
+        """Global p-value of "all hypotheses are true": exact min-p over the tests, or that of a single test."""
+        if self.known is not None:
+            return self.known
+        if len(self.findings) == 1:
+            return self.findings[0].pvalue
+        ranked = [finding.ranked for finding in self.findings if finding.ranked is not None]
+        return global_pvalue((finding.sample for finding in self.findings), ranked)
+
+
+def run(
+    questions: Sequence[Question],
+    base: Sample,
+    null: Consistency,
+    *,
+    n_resamples: int | Stopping,
+    method: str = "monte-carlo",
+    workers: int = 1,
+    rng: SeedLike = None,
+    progress: Progress | None = None,
+) -> Findings:
+    """Answer several questions on the same draws.
+
+    Parameters
+    ----------
+    questions : sequence of Question
+        Statistics and samples; their samples follow the null hypothesis already (`Consistency.under_null`).
+    base : Sample
+        The sample that labels are simulated for.
+    null : Consistency
+        The null hypothesis.
+    n_resamples : int or Stopping
+        Number of draws, or a rule that stops them early. Each question takes its p-value at its own stop, the global
+        p-value at another; the draws end when all of them have stopped.
+    workers, rng, progress
+        As in `calibration_test`.
+    method : {"auto", "exact", "monte-carlo", "asymptotic"}
+        How the null distribution is found. Several questions share their draws, so that "auto" simulates labels for
+        them.
+
+    Returns
+    -------
+    Findings
+        In the order of the questions.
+
+    Raises
+    ------
+    ValueError
+        If a sample has more outcomes than its statistic is defined for; if ``method`` is "exact" or "asymptotic" and
+        there are several questions or the distribution is not known; if predictions are resampled for several lenses.
+    """
+    asked = [Question(settle(question.statistic, question.sample), question.view) for question in questions]
+    if null.resample_predictions and not all(question.view.is_base for question in asked):
+        msg = f"several lenses or subgroups need fixed predictions, Consistency(); got {null}."
+        raise ValueError(msg)
+    if any(question.view.is_base and question.sample is not base for question in asked):
+        msg = "a view without a lens must be a view of `base`, the sample that labels are simulated for."
+        raise ValueError(msg)
+    generator = validate_rng(rng)
+    stopping = n_resamples if isinstance(n_resamples, Stopping) else Stopping(n_resamples)
+    draws = null.draws(stopping.n_resamples, generator)
+    validate_workers(workers)
+    scheme = null.for_sample(base)
+    if scheme is not null:
+        _refuse_others(asked)
+    observed = [components(question.statistic, question.sample, question.sample.outcome) for question in asked]
+
+    def conclude(some: Draws) -> Findings:
+        evaluation = Evaluation(asked, base, some)
+        rule = Stopping(some.n_resamples) if isinstance(some, AllSigns) else stopping
+        return _draw_until(evaluation, asked, observed, some, stopping=rule, workers=workers, progress=progress)
+
+    found = None
+    if len(asked) == 1 and method != "monte-carlo":
+        computed = _compute(asked[0], null, method)
+        found = None if computed is None else Findings((computed,))
+    elif method in {"exact", "asymptotic"}:
+        msg = f'method="{method}" answers one question, several share their draws; got {len(asked)} questions.'
+        raise ValueError(msg)
+    found = conclude(draws) if found is None else found
+    return found if scheme is null else _larger(found, conclude(scheme.draws(stopping.n_resamples, generator)))
+
+
+def _draw_until(
+    evaluation: Evaluation,
+    questions: Sequence[Question],
+    observed: Sequence[NDArray[np.float64]],
+    draws: Draws,
+    *,
+    stopping: Stopping,
+    workers: int,
+    progress: Progress | None,
+) -> Findings:
+    """Return the findings of draws that are made until every question, and the global one, has its p-value."""
+    ranked = evaluation.observed()
+    found: list[Finding | None] = [None] * len(questions)
+    joint: float | None = None
+    nulls: list[NDArray[np.float64]] = [np.empty((len(values), 0)) for values in ranked]
+
+    def report(done: float, _: float) -> None:
+        if progress is not None:
+            progress(done, stopping.n_resamples)
+
+    report(0.0, 0.0)  # from here on time is spent on draws
+    for before, number in stopping.rounds:
+        some = replace(draws, first=draws.first + before, n_resamples=number - before)
+        more = evaluation.nulls(some, workers, report)
+        nulls = [np.concatenate(pair, axis=1) for pair in zip(nulls, more, strict=True)]
+        pool = replace(draws, n_resamples=number)
+        each = zip(questions, observed, ranked, nulls, strict=True)
+        concluded = [_conclude(*one, draws=pool, stopping=stopping) for one in each]
+        for place, finding in enumerate(concluded):
+            pvalue = stopping.pvalue(finding.pvalue, number, before)
+            if found[place] is None and pvalue is not None:
+                found[place] = replace(finding, pvalue=pvalue)
+        if joint is None and len(questions) > 1:
+            joint = stopping.pvalue(Findings(tuple(concluded)).pvalue, number, before)
+        answers = [finding for finding in found if finding is not None]
+        if len(answers) == len(questions) and (joint is not None or len(questions) == 1):
+            if number < stopping.n_resamples:
+                report(stopping.n_resamples, 0.0)
+            break
+    ranks = [finding.ranked for finding in concluded if finding.ranked is not None]
+    smallest = smallest_pvalue(ranks, stopping.n_resamples) if isinstance(draws, SignDraws) else answers[0].smallest
+    return Findings(tuple(answers), joint, smallest)
+
+
+def _larger(independent: Findings, signed: Findings) -> Findings:
+    """Return for every question the finding with the larger p-value.
+
+    Random signs know how observations of a group depend on each other, but not how few rare labels there could have
+    been; simulated labels know the second only. An impossible label rejects however few arrangements of signs there
+    are.
+    """
+    pairs = list(zip(independent.findings, signed.findings, strict=True))
+    impossible = any(other.method == "all-signs" and other.sample.impossible.size for _, other in pairs)
+    pvalue = independent.pvalue if impossible else max(independent.pvalue, signed.pvalue)
+    return Findings(tuple(_of_larger(*pair) for pair in pairs), pvalue, max(independent.smallest, signed.smallest))
+
+
+def _of_larger(independent: Finding, signed: Finding) -> Finding:
+    if signed.method == "all-signs" and signed.sample.impossible.size:
+        return independent
+    larger = independent if independent.pvalue > signed.pvalue else signed
+    return replace(larger, smallest=max(independent.smallest, signed.smallest))
+
+
+def settle(statistic: AnyStatistic, sample: Sample) -> AnyStatistic:
+    """Return a statistic for a sample; refuse a sample with more outcomes than it is defined for."""
+    parts: list[TestStatistic] = [statistic, *statistic.components]
+    for part in parts:
+        if part.n_outcomes not in {None, sample.n_outcomes}:
+            limited = part.partition if getattr(part.partition, "n_outcomes", None) == part.n_outcomes else part
+            needed = "two-outcome lens" if part.n_outcomes == 2 else f"lens with {part.n_outcomes} outcomes"
+            such = {2: " such as Confidence()", 3: " such as TopK(2)"}.get(part.n_outcomes or 0, "")
+            msg = f"`{type(limited).__name__}` needs a {needed}{such}, got {sample.n_outcomes} outcomes."
+            raise ValueError(msg)
+    return statistic.for_sample(sample)  # type: ignore[return-value]
+
+
+def exact_distribution(statistic: TestStatistic, sample: Sample, null: Consistency, method: str) -> Distribution | None:
+    """Return the exact null distribution where the method allows it and it is known."""
+    found = None if method == "monte-carlo" or null.resample_predictions else statistic.exact_distribution(sample)
+    if found is None and method == "exact":
+        weighted = "" if sample.weight is None else ", without `sample_weight`"
+        msg = (
+            'method="exact" needs ECE, MCE, ConfidenceECE or HosmerLemeshow behind a two-outcome lens such as '
+            f"Confidence(), predictions fixed{weighted}; got {statistic} with {sample.n_outcomes} outcomes, {null}."
+        )
+        raise ValueError(msg)
+    return found
+
+
+def asymptotic_distribution(statistic: TestStatistic, sample: Sample, null: Consistency) -> Distribution:
+    """Return the limit of the null distribution; refuse a statistic for which it is not known."""
+    found = None if null.resample_predictions else statistic.asymptotic_distribution(sample)
+    if found is None:
+        msg = (
+            'method="asymptotic" needs a statistic whose limit is known (KS, Kuiper, ClasswiseKS of two outcomes, '
+            f"Bridge, Spiegelhalter, HosmerLemeshow or CoxScore), predictions fixed; got {statistic}, {null}."
+        )
+        raise ValueError(msg)
+    return found
+
+
+def _compute(question: Question, null: Consistency, method: str) -> Finding | None:
+    """Return the finding of a computed distribution; None where labels must be simulated."""
+    statistic, sample = question.statistic, question.sample
+    asymptotic = method == "asymptotic"
+    if sample.group is not None and method != "auto":
+        msg = f'method="{method}" is for independent observations; with `groups` use "auto" or "monte-carlo".'
+        raise ValueError(msg)
+    found: Distribution | None
+    if asymptotic:
+        found = asymptotic_distribution(statistic, sample, null)
+    else:
+        found = exact_distribution(statistic, sample, null, method)
+    if found is None:
+        return None
+    observed = components(statistic, sample, sample.outcome)
+    value = float(observed[0])
+    tail = found.tail(value)
+    if method == "auto" and not (tail.relative_error <= LARGEST_ERROR or tail.probability < FAR_TAIL):
+        return None
+    pvalue = tail_pvalue(sample, tail.probability)
+    one = observed, np.array([pvalue])
+    kind = "asymptotic" if asymptotic else "upper-bound" if math.isinf(tail.relative_error) else "exact"
+    return Finding(statistic, sample, value, found, pvalue, *one, (found,), kind, tail=tail)
+
+
+def _refuse_others(questions: Sequence[Question]) -> None:
+    """Raise ValueError if a statistic is not a function of the residuals."""
+    for question in questions:
+        one = np.ones((1, n_groups(question.sample)), dtype=np.int8)
+        for part in question.statistic.components:
+            if part.evaluate_signs(question.sample, one) is None:
+                msg = (
+                    "`groups` needs a statistic of the residuals, such as ECE, KS, Kuiper, ClasswiseKS, SquaredL2, "
+                    f"TemperatureScore, SCE, SKCE, MMCE or Omnibus of these; got {part}."
+                )
+                raise ValueError(msg)
+
+
+def _conclude(
+    question: Question,
+    observed: NDArray[np.float64],
+    ranked: NDArray[np.float64],
+    null: NDArray[np.float64],
+    *,
+    draws: Draws,
+    stopping: Stopping,
+) -> Finding:
+    """Rank observed components ``(n_components,)`` among drawn ones ``(n_components, n_resamples)``.
+
+    ``ranked`` are the observed ones again, computed as the draws are, so that rounding does not decide about ties.
+    """
+    part_pvalues, pvalues = rank_pvalues(question.sample, ranked, null)
+    signed = isinstance(draws, SignDraws)
+    nulls = tuple(_null(*one, draws) for one in zip(ranked, null, strict=True))
+    value, distribution = float(observed[0]), nulls[0]
+    if len(nulls) > 1:
+        smallest = 0.0 - np.log10(part_pvalues.min(axis=0))  # never -0
+        value, distribution = float(smallest[0]), _null(smallest[0], smallest[1:], draws)
+    return Finding(
+        question.statistic,
+        question.sample,
+        value,
+        distribution,
+        float(pvalues[0]),
+        observed,
+        part_pvalues[:, 0],
+        nulls,
+        "all-signs" if isinstance(draws, AllSigns) else "random-signs" if signed else "monte-carlo",
+        smallest=smallest_pvalue([pvalues], stopping.n_resamples) if signed else 1 / (stopping.n_resamples + 1),
+        draws=draws,
+        stopping=stopping,
+        ranked=pvalues,
+    )
+
+
+def _null(observed: float, drawn: NDArray[np.float64], draws: Draws) -> Distribution:
+    """Return the null distribution of draws; the observed arrangement is one of all."""
+    if isinstance(draws, AllSigns):
+        return AllArrangements(np.append(observed, drawn))
+    return MonteCarloDistribution(drawn)
+
+
+def monte_carlo_error(pvalue: float, n_resamples: int) -> float:
+    """Return the standard error of a p-value from a number of draws; 0 if nothing is drawn."""
+    if not n_resamples:
+        return 0.0
+    return math.sqrt(pvalue * (1 - pvalue) / n_resamples)

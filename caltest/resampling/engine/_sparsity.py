@@ -1,0 +1,101 @@
+"""Warnings where cells are too small for resampled observations.
+
+Copies of an observation share a cell, so that the null distribution has too small values there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._sample import Sample
+from caltest.resampling.draws._labels import Draws
+from caltest.resampling.draws._summaries import CellCounts, EntryCounts
+from caltest.resampling.engine._protocol import TestStatistic
+from caltest.results import Note
+from caltest.results._note import warn_user
+
+SPARSE_ROWS = 10
+"""Cells of fewer observations are sparse."""
+_TOLERATED = 0.05
+_REFITS = 20
+
+
+@dataclass(frozen=True)
+class Sparsity:
+    """Sizes of the cells of a statistic, and their number on resampled observations.
+
+    Attributes
+    ----------
+    share : float
+        Share of the observations (entries) that lie in sparse cells.
+    n_cells : int
+        Number of occupied cells.
+    refitted : float
+        Their average number on resampled observations.
+    """
+
+    share: float
+    n_cells: int
+    refitted: float
+
+    @classmethod
+    def of(cls, statistic: TestStatistic, sample: Sample, draws: Draws) -> Sparsity | None:
+        """Count the cells of a statistic on the sample and on some resamples; None if the statistic has no cells."""
+        size = _sizes(statistic, sample)
+        if not size.size:
+            return None
+        refitted = _refitted(statistic, sample, draws.slices(_REFITS)[0])
+        return cls(float(size[size < SPARSE_ROWS].sum() / size.sum()), len(size), refitted)
+
+
+def sparsity_notes(statistics: Sequence[TestStatistic], sample: Sample, draws: Draws) -> list[Note]:
+    """Return notes on cells that are too small for resampled observations, and warn."""
+    if not draws.resample_predictions:
+        return []
+    notes = []
+    for statistic in statistics:
+        found = Sparsity.of(statistic, sample, draws)
+        if found is None:
+            continue
+        if found.share > _TOLERATED:
+            text = (
+                f"{found.share:.0%} of the observations lie in cells (bins) of {statistic} with fewer than "
+                f"{SPARSE_ROWS} observations. The null distribution from resampled observations is not valid there; "
+                "keep the predictions fixed, Consistency()."
+            )
+            notes.append(Note("C301", text))
+        if abs(found.refitted / found.n_cells - 1) > _TOLERATED:
+            text = (
+                f"On resampled observations {statistic} has {found.refitted:.1f} cells (bins) on average instead of "
+                f"{found.n_cells}. The null distribution from resampled observations is not valid; keep the "
+                "predictions fixed, Consistency()."
+            )
+            notes.append(Note("C302", text))
+    for note in notes:
+        warn_user(str(note))
+    return notes
+
+
+def _sizes(statistic: TestStatistic, sample: Sample) -> NDArray[Any]:
+    """Return the number of observations, or entries, in each occupied cell of a statistic; empty if it has no cells."""
+    if statistic.partition is not None:
+        return np.bincount(sample.cells(statistic.partition).index)
+    summary = statistic.summary(sample)
+    if not isinstance(summary, EntryCounts):
+        return np.empty(0)
+    size = np.bincount(summary.cell.ravel(), minlength=summary.n_cells)[: summary.n_cells - 1]
+    return size[size > 0]
+
+
+def _refitted(statistic: TestStatistic, sample: Sample, draws: Draws) -> float:
+    """Return the average number of occupied cells on resampled observations, with cells fitted again each time."""
+    has_cells = statistic.partition is not None
+    sums = draws.summarise(sample, CellCounts(statistic.partition)) if has_cells else None
+    if sums is not None:
+        return float(np.concatenate([np.atleast_2d(part.count > 0).sum(axis=1) for part in sums]).mean())
+    return float(np.mean([len(_sizes(statistic, drawn)) for drawn, _ in draws.blocks(sample)]))

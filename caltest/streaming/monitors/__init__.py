@@ -1,0 +1,1 @@
+"""Calibration watched as outcomes arrive."""

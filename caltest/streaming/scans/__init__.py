@@ -1,0 +1,1 @@
+"""Files that do not fit into memory."""

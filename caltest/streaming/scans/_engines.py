@@ -1,0 +1,127 @@
+"""Who reads the fragments of files: threads, or the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from itertools import groupby, islice
+from typing import Any, NamedTuple
+
+from caltest.streaming.scans._fragments import Fragment, Reading
+from caltest.streaming.states._state import CalibrationState
+
+_TOGETHER = 8  # states that a worker merges, and files whose states come to the caller as one
+
+
+class Step(NamedTuple):
+    """What is new: bytes that were read, and the state of a fragment or of whole files unless it failed."""
+
+    n_bytes: int
+    files: tuple[str, ...] = ()
+    fragment: Fragment | None = None
+    state: CalibrationState | None = None
+    errors: tuple[Exception, ...] = ()
+
+
+def on_threads(fragments: Sequence[Fragment], reading: Reading, workers: int) -> Generator[Step, None, None]:
+    """Read fragments in threads; after an error what has begun is finished."""
+    waiting = iter(fragments)
+    running: dict[Future[CalibrationState], Fragment] = {}
+    with ThreadPoolExecutor(workers) as pool:
+        while True:
+            for fragment in islice(waiting, workers + 1 - len(running)):  # one more than threads, so that none waits
+                running[pool.submit(reading.state_of, fragment)] = fragment
+            if not running:
+                return
+            for job in wait(running, return_when=FIRST_COMPLETED).done:
+                fragment = running.pop(job)
+                try:
+                    state = job.result()
+                except Exception as error:
+                    waiting = iter(())
+                    yield Step(fragment.n_bytes, errors=(error,))
+                    continue
+                yield Step(fragment.n_bytes, fragment=fragment, state=state)
+
+
+class Piece(NamedTuple):
+    """What a worker returns: files or a part of one, the bytes of their state unless it failed, and what failed."""
+
+    files: tuple[str, ...]
+    n_bytes: int
+    state: bytes | None
+    errors: tuple[Exception, ...] = ()
+
+
+def on_cluster(fragments: Sequence[Fragment], reading: Reading, scheduler: Any) -> Generator[Step, None, None]:
+    """Read fragments on the workers of a Dask cluster, which also merge most states.
+
+    A piece depends on nothing but its fragments, so that it can be made again wherever its worker was lost; the caller
+    adds each piece of whole files once.
+    """
+    try:
+        from distributed import Client, as_completed
+    except ImportError:
+        msg = "`scheduler` needs Dask: install caltest with the extra dask, or dask and distributed."
+        raise ImportError(msg) from None
+    if not isinstance(scheduler, str | Client):
+        msg = f"`scheduler` must be the address of a Dask scheduler or a Client, got {type(scheduler).__name__}."
+        raise TypeError(msg)
+    with ExitStack() as stack:
+        client = stack.enter_context(Client(scheduler)) if isinstance(scheduler, str) else scheduler
+
+        def submit(function: Any, *arguments: Any) -> Any:  # never what an earlier call, before a file changed, found
+            return client.submit(function, *arguments, pure=False)
+
+        files = []
+        for _, parts in groupby(fragments, key=lambda fragment: fragment.file):
+            level = [submit(_piece_of, reading, part) for part in parts]
+            while len(level) > 1:
+                level = [submit(_join, level[i : i + _TOGETHER]) for i in range(0, len(level), _TOGETHER)]
+            files += level
+        several = [submit(_gather, files[i : i + _TOGETHER]) for i in range(0, len(files), _TOGETHER)]
+        del files
+        for job in as_completed(several):
+            try:
+                piece = job.result()
+            except Exception as error:
+                yield Step(0, errors=(error,))
+                continue
+            state = None if piece.state is None else CalibrationState.from_bytes(piece.state)
+            yield Step(piece.n_bytes, piece.files, None, state, piece.errors)
+
+
+def _piece_of(reading: Reading, fragment: Fragment) -> Piece:
+    """Return a fragment's piece."""
+    try:
+        return Piece((fragment.file,), fragment.n_bytes, reading.state_of(fragment).to_bytes())
+    except (ValueError, OSError) as error:  # an error of the file; the others are not lost
+        return Piece((fragment.file,), fragment.n_bytes, None, (error,))
+
+
+def _join(pieces: Sequence[Piece]) -> Piece:
+    """Return the piece of parts of one file, of which nothing is kept if one of them failed."""
+    errors = tuple(error for piece in pieces for error in piece.errors)
+    state = None if errors else _sum_of([CalibrationState.from_bytes(piece.state) for piece in pieces])  # type: ignore[arg-type]
+    n_bytes = sum(piece.n_bytes for piece in pieces)
+    return Piece(pieces[0].files, n_bytes, None if state is None else state.to_bytes(), errors)
+
+
+def _gather(pieces: Sequence[Piece]) -> Piece:
+    """Return the piece of the files that did not fail."""
+    good = [piece for piece in pieces if piece.state is not None]
+    joined = _join(good) if good else Piece((), 0, None)
+    return Piece(
+        tuple(name for piece in good for name in piece.files),
+        sum(piece.n_bytes for piece in pieces),
+        joined.state,
+        tuple(error for piece in pieces for error in piece.errors),
+    )
+
+
+def _sum_of(states: Sequence[CalibrationState]) -> CalibrationState:
+    first, *others = states
+    for other in others:
+        first.merge(other)
+    return first

@@ -1,0 +1,1 @@
+"""Mergeable states of predictions and outcomes."""

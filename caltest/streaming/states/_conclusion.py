@@ -1,0 +1,196 @@
+"""Tests of calibration from the sums of a state."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lenses import Canonical, ClassWise, Confidence, Groups
+from caltest.resampling import Consistency
+from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, MonteCarloDistribution
+from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
+from caltest.resampling.engine._pvalues import combine_pvalues, tail_pvalues
+from caltest.resampling.engine._run import monte_carlo_error
+from caltest.results import ComponentResult, Note, TestResult
+from caltest.results._decision import equate_pvalue, rejects
+from caltest.statistics import ECE, MCE, HosmerLemeshow, TCal
+from caltest.statistics._base import Statistic
+from caltest.streaming.states._cells import CoarseCells, StreamedCells, hosmer_lemeshow, two_sided
+from caltest.streaming.states._micro_cells import Nodes
+from caltest.streaming.states._values import Streamed, evaluator, refusal, simulate, value_of, whole_nodes
+
+_DIRECTION_LEVEL = 0.05
+_SMALLEST_SHOWN = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """Value, p-value and null distribution of a test, and how they were found."""
+
+    parts: tuple[ComponentResult, ...]
+    value: float
+    pvalue: float
+    null: Distribution
+    method: str
+    error: float
+    origin: str
+    smallest: float = SMALLEST_PVALUE
+
+
+def conclude(
+    statistic: Statistic,
+    state: Streamed,
+    *,
+    lens: LensLike,
+    alpha: float,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> TestResult:
+    """Return the result of a test of two outcomes, exact where the null distribution is known."""
+    exact = _exact(statistic, state)
+    found = _simulated(statistic, state, n_resamples, rng) if exact is None else _computed(statistic, state, *exact)
+    size, impossible = (state.sums.n_samples, 2), state.sums.n_impossible
+    direction = _direction(state, lens)
+    return report(statistic, found, lens=lens, alpha=alpha, size=size, n_impossible=impossible, direction=direction)
+
+
+def report(
+    statistic: Statistic,
+    found: Finding,
+    *,
+    lens: LensLike,
+    alpha: float,
+    size: tuple[int, int],
+    n_impossible: int,
+    direction: tuple[str | None, str | None] = (None, None),
+) -> TestResult:
+    """Return the result of a test of a state; ``size`` are the numbers of observations and of outcomes."""
+    null = Consistency()
+    return TestResult(
+        title="Calibration test of a state",
+        test_statistic=statistic,
+        statistic=found.value,
+        pvalue=found.pvalue,
+        smallest_possible_pvalue=found.smallest,
+        null=found.null,
+        lens=lens,
+        lens_name=lens_name(lens),
+        n_samples=size[0],
+        n_outcomes=size[1],
+        components=found.parts,
+        method=found.method,
+        numerical_error=found.error,
+        hypothesis=null.hypothesis,
+        origin=found.origin,
+        conditions=null.conditions,
+        alpha=alpha,
+        direction=direction[0],
+        direction_words=direction[1],
+        notes=_impossible(n_impossible),
+    )
+
+
+def _exact(statistic: Statistic, state: Streamed) -> tuple[float, Distribution] | None:
+    """Return the observed value and the exact null distribution; None where it is not known."""
+    if isinstance(statistic, HosmerLemeshow):
+        return hosmer_lemeshow(statistic, CoarseCells(state.sums, statistic.partition))
+    if type(statistic) in (ECE, MCE):
+        cells = CoarseCells(state.sums, statistic.partition)
+        law = statistic.distribution(StreamedCells(cells, statistic.distance))  # type: ignore[attr-defined]
+        return float(statistic.reduce(cells.sums)), law  # type: ignore[attr-defined]
+    return None
+
+
+def _computed(statistic: Statistic, state: Streamed, value: float, law: Distribution) -> Finding:
+    """Return what the exact null distribution tells."""
+    tail = law.tail(value)
+    pvalue = max(0.0 if state.sums.n_impossible else min(tail.probability, 1.0), SMALLEST_PVALUE)
+    bound = math.isinf(tail.relative_error)
+    kind = "upper bound" if bound else "computed exactly"
+    origin = f"{kind} from sums over micro-cells, predictions fixed (valid at every sample size): {tail.method}"
+    parts = (ComponentResult(test_statistic=statistic, statistic=value, pvalue=pvalue, null=law),)
+    error = min(tail.relative_error, 1.0) * pvalue
+    return Finding(parts, value, pvalue, law, "upper-bound" if bound else "exact", error, origin)
+
+
+def _simulated(statistic: Statistic, state: Streamed, n_resamples: int, rng: np.random.Generator) -> Finding:
+    """Return what simulated numbers of events tell."""
+    parts = _components(statistic, state)
+    nodes = whole_nodes(state.sums.nodes)
+    observed = np.array([value_of(part, state) for part in parts])
+    drawn = simulate(nodes, [evaluator(part, state, nodes) for part in parts], n_resamples, rng)
+    origin = (
+        f"{n_resamples} Monte Carlo draws of the numbers of events in micro-cells, predictions fixed; predictions "
+        "within a micro-cell are replaced by two with the same mean and variance"
+    )
+    return drawn_finding(parts, np.column_stack([observed, drawn]), state.sums.n_impossible, origin)
+
+
+def drawn_finding(parts: tuple[Statistic, ...], values: NDArray[np.float64], n_impossible: int, origin: str) -> Finding:
+    """Return what Monte Carlo draws tell, from ``values (n_statistics, B + 1)`` that begin with the observed ones."""
+    observed, drawn = values[:, 0].copy(), values[:, 1:]
+    if n_impossible:
+        values[:, 0] = np.inf
+    ranked = tail_pvalues(values)
+    components = tuple(
+        ComponentResult(
+            test_statistic=part, statistic=float(value), pvalue=float(p[0]), null=MonteCarloDistribution(some)
+        )
+        for part, value, p, some in zip(parts, observed, ranked, drawn, strict=True)
+    )
+    if len(parts) == 1:
+        value, pvalue = float(observed[0]), float(ranked[0, 0])
+        law: Distribution = components[0].null  # type: ignore[assignment]
+    else:
+        smallest = 0.0 - np.log10(ranked.min(axis=0))
+        value, pvalue, law = float(smallest[0]), float(combine_pvalues(ranked)[0]), MonteCarloDistribution(smallest[1:])
+    error = monte_carlo_error(pvalue, drawn.shape[1])
+    return Finding(components, value, pvalue, law, "monte-carlo", error, origin, 1 / values.shape[1])
+
+
+def _components(statistic: Statistic, state: Streamed) -> tuple[Statistic, ...]:
+    """Return the statistics that are drawn together; refuse what needs the observations."""
+    if not isinstance(statistic, TCal):
+        return (statistic,)
+    micro = 2**state.sums.cells.power
+    finest = max(state.sums.n_samples.bit_length() - 1, 1)
+    if min(statistic.n_scales, finest) > micro.bit_length() - 1:
+        raise refusal(statistic)
+    return TCal(min(statistic.n_scales, finest)).components
+
+
+def _impossible(number: int) -> tuple[Note, ...]:
+    if not number:
+        return ()
+    labels = "1 label" if number == 1 else f"{number} labels"
+    text = (
+        f"{labels} had been given probability 0 through this lens. That is impossible under the null hypothesis, so "
+        "the p-value is the smallest possible. Check whether the zero was meant or came from rounding."
+    )
+    return (Note("C201", text),)
+
+
+def _direction(state: Streamed, lens: LensLike) -> tuple[str | None, str | None]:
+    """Return the direction and the numbers that it rests on, if the number of events is significantly off."""
+    nodes: Nodes = state.sums.nodes
+    events, n = int(state.sums.count[:, 1].sum()), state.sums.n_samples
+    expected = float(state.sums.prob.sum())
+    if not (nodes.prob * (1 - nodes.prob)).any():
+        return None, None
+    pvalue = two_sided(PoissonBinomial.of_weighted(nodes.prob, nodes.weight), nodes, events)
+    if not rejects(pvalue, _DIRECTION_LEVEL):
+        return None, None
+    more = events > expected
+    shown = equate_pvalue(max(pvalue, _SMALLEST_SHOWN), bound=pvalue < _SMALLEST_SHOWN)
+    if isinstance(lens, Canonical | ClassWise | Groups):
+        frequent = "more" if more else "less"
+        words = f"The event is {frequent} frequent than predicted: average prediction {expected / n:.4g}, frequency "
+        return "too low" if more else "too high", f"{words}{events / n:.4g} (number of events, {shown})."
+    kind = "under-confident" if more else "over-confident"
+    names = ("confidence", "accuracy") if isinstance(lens, Confidence) else ("prediction", "frequency")
+    words = f"The model is {kind}: average {names[0]} {expected / n:.4g}, {names[1]} {events / n:.4g}"
+    return kind, f"{words} (number of events, {shown})."

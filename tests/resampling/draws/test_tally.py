@@ -1,0 +1,269 @@
+"""Summaries of departures are those of all labels, for every statistic, lens and kind of predictions."""
+
+import numpy as np
+import pytest
+
+import caltest
+from caltest.predictions._sample import induce, make_sample
+from caltest.predictions._view import LensView
+from caltest.resampling import EntryCounts, EntrySums
+from caltest.resampling.draws._labels import OutcomeDraws
+from caltest.resampling.draws._points import Points
+from caltest.resampling.draws._tally import Tally
+from caltest.resampling.engine._evaluation import Evaluation, Question, draw_nulls
+from caltest.resampling.engine._run import settle
+from caltest.statistics import Statistic
+from tests.reference.examples import draw_labels
+from tests.resampling.draws.test_points import PREDICTIONS, however_many_depart, sharp  # noqa: F401
+
+STATISTICS = (
+    caltest.Omnibus(),
+    caltest.ECE(caltest.EqualWidth(4)),
+    caltest.statistics.MCE(),
+    caltest.SquaredL2(),
+    caltest.statistics.SCE(),
+    caltest.TemperatureScore(),
+    caltest.ClasswiseKS(),
+    caltest.statistics.ConfidenceECE(5),
+)
+EVENTS = caltest.KS(), caltest.Kuiper(), caltest.statistics.ACE(4)
+
+
+def problem(prob, seed=0):
+    prob = np.asarray(prob)
+    return draw_labels(prob.astype(float) / prob.sum(axis=1, keepdims=True), np.random.default_rng(seed)), prob
+
+
+def assert_equal_to_all_labels(questions, base, n_draws=70):
+    """The engine's values against every statistic on the labels of the same draws."""
+    draws = OutcomeDraws.of(n_draws, 3)
+    assert base.once(Points.of) is not None
+    found = draw_nulls(questions, base, draws)
+    labels = np.concatenate([block for _, block in draws.blocks(base)])
+    for question, values in zip(questions, found, strict=True):
+        seen = labels if question.view.is_base else question.view.outcomes(labels)
+        expected = question.statistic.evaluate_components(question.sample, seen)
+        for part, one, other in zip(question.statistic.components, values, expected, strict=True):
+            scale = np.abs(other[np.isfinite(other)]).max(initial=1.0)
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-11 * scale * base.n_samples**0.5, err_msg=str(part))
+
+
+@pytest.mark.parametrize("name", PREDICTIONS)
+def test_statistics_of_all_labels(name):
+    y_true, y_prob = problem(PREDICTIONS[name])
+    base = make_sample(y_true, y_prob)
+    asked = [*STATISTICS, *(EVENTS if base.n_outcomes == 2 else ())]
+    view = LensView(base)
+    assert_equal_to_all_labels([Question(settle(each, base), view) for each in asked], base)
+
+
+@pytest.mark.parametrize("name", ["three", "ten", "zeros", "tenths", "one-hot", "one observation", "two"])
+def test_behind_lenses(name):
+    y_true, y_prob = problem(PREDICTIONS[name])
+    base = make_sample(y_true, y_prob)
+    k = base.n_outcomes
+    lenses = [caltest.Canonical(), caltest.Confidence(), *(caltest.ClassWise(j) for j in range(k))]
+    if k > 2:
+        lenses += [caltest.TopRank(2), caltest.WithinTop(2), caltest.Groups([[0, 1], list(range(2, k))])]
+        lenses += [caltest.TopK(2)]
+    questions = []
+    for lens in lenses:
+        view = LensView.of(lens, y_prob, y_true, base)
+        chosen = [*STATISTICS, *(EVENTS if view.sample.n_outcomes == 2 else ())]
+        questions += [Question(settle(each, view.sample), view) for each in chosen]
+    assert_equal_to_all_labels(questions, base, 40)
+
+
+def test_subgroups():
+    y_true, y_prob = problem(sharp(300, 4))
+    base = make_sample(y_true, y_prob)
+    views = [LensView(base).take(np.flatnonzero(np.arange(300) % 3 == j)) for j in range(3)]
+    assert_equal_to_all_labels([Question(caltest.Omnibus(), view) for view in views], base)
+
+
+def test_single_statistic_is_that_of_the_omnibus():
+    """The same draws serve one question and many."""
+    y_true, y_prob = problem(sharp(300, 4))
+    base = make_sample(y_true, y_prob)
+    view = LensView(base)
+    parts = caltest.Omnibus().components
+    together = draw_nulls([Question(caltest.Omnibus(), view)], base, OutcomeDraws.of(50, 1))[0]
+    for part, expected in zip(parts, together, strict=True):
+        alone = draw_nulls([Question(part, view)], base, OutcomeDraws.of(50, 1))[0][0]
+        np.testing.assert_array_equal(alone, expected)
+
+
+def test_contradicted_class():
+    """A class without variance whose label happened is infinite evidence in every draw of its own path only."""
+    prob = np.column_stack([np.full(50, 0.95), np.full(50, 0.05), np.zeros(50)])
+    y_true = np.zeros(50, dtype=int)
+    y_true[3] = 2
+    result = caltest.calibration_test(y_true, prob, statistic=caltest.ClasswiseKS(), n_resamples=99, rng=0)
+    assert result.statistic == np.inf
+    assert result.pvalue == 0.01
+    assert np.isfinite(result.null.values).all()
+
+
+class OddLabels(Statistic):
+    """Own statistics of users have no summary, and are evaluated on labels."""
+
+    def evaluate(self, sample, outcomes):
+        return (outcomes % 2).mean(axis=-1)
+
+
+class OwnSummaries(OddLabels):
+    def summary(self, sample):
+        return sample.once(odd_entries)
+
+    def evaluate_summary(self, sample, counted):
+        return counted[:, 1] / sample.n_samples
+
+
+def odd_entries(sample):
+    return EntryCounts(np.tile(np.arange(sample.n_outcomes, dtype=np.uint16) % 2, (sample.n_samples, 1)), n_cells=2)
+
+
+def test_own_statistics_among_those_of_the_package():
+    y_true, y_prob = problem(sharp(200, 5))
+    base = make_sample(y_true, y_prob)
+    view = LensView(base)
+    mixed = caltest.Omnibus((caltest.ECE(), OddLabels(), OwnSummaries()))
+    assert_equal_to_all_labels([Question(mixed, view), Question(caltest.Omnibus(), view)], base)
+    _, odd, own = draw_nulls([Question(mixed, view)], base, OutcomeDraws.of(50, 1))[0]
+    np.testing.assert_array_equal(odd, own)
+
+
+def test_sums_behind_a_lens_with_three_outcomes():
+    y_true, y_prob = problem(sharp(200, 5))
+    base = make_sample(y_true, y_prob)
+    view = LensView.of(caltest.Groups([[0], [1, 2], [3, 4]]), y_prob, y_true, base)
+    term = np.random.default_rng(0).normal(size=(200, 3))
+    draws = OutcomeDraws.of(30, 2)
+    pair = view, EntrySums(term)
+    found = draws.tallied(Tally(base.once(Points.of), [pair]))[pair]
+    labels = np.concatenate([view.outcomes(block) for _, block in draws.blocks(base)])
+    np.testing.assert_allclose(found, term[np.arange(200), labels].sum(axis=1), rtol=0, atol=1e-10)
+
+
+def test_many_tables_beyond_sixteen_bits():
+    """More than 65,536 counters need longer numbers."""
+    y_true, y_prob = problem(sharp(400, 3))
+    base = make_sample(y_true, y_prob)
+    cell = np.arange(1200, dtype=np.uint32).reshape(400, 3) * 100
+    pair = LensView(base), EntryCounts(cell, 120_000)
+    draws = OutcomeDraws.of(9, 2)
+    found = draws.tallied(Tally(base.once(Points.of), [pair]))[pair]
+    labels = np.concatenate([block for _, block in draws.blocks(base)])
+    expected = np.zeros((9, 120_000), dtype=int)
+    for r in range(9):
+        np.add.at(expected[r], cell[np.arange(400), labels[r]], 1)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_workers_and_blocks_do_not_matter(monkeypatch):
+    y_true, y_prob = problem(sharp(300, 4))
+    base = make_sample(y_true, y_prob)
+    asked = [Question(caltest.Omnibus(), LensView(base))]
+    expected = draw_nulls(asked, base, OutcomeDraws.of(2_100, 1))[0]
+    np.testing.assert_array_equal(draw_nulls(asked, base, OutcomeDraws.of(2_100, 1), workers=2)[0], expected)
+    monkeypatch.setattr("caltest.resampling.draws._labels._BLOCK_BYTES", 2**14)
+    np.testing.assert_array_equal(draw_nulls(asked, base, OutcomeDraws.of(2_100, 1), workers=3)[0], expected)
+
+
+def test_known_calibration_function():
+    y_true, y_prob = problem(sharp(300, 4))
+    null = caltest.Consistency(calibration_function=lambda prob: 0.97 * prob + 0.03 / 4)
+    base = null.under_null(induce(y_prob, y_true))
+    assert_equal_to_all_labels([Question(caltest.Omnibus(), LensView(base))], base)
+
+
+# Ties: data sets with the same labels, or with labels of equal value, have the same statistic.
+
+
+def test_no_label_departs():
+    """Nearly every draw has the labels that were observed: no statistic is extreme."""
+    prob = np.column_stack([np.full(1_000, 3e-5), np.full(1_000, 1 - 3e-5)])
+    for lens in (None, caltest.Confidence(), caltest.ClassWise(0)):
+        result = caltest.calibration_test(np.ones(1_000, dtype=int), prob, lens=lens, n_resamples=999, rng=0)
+        assert result.pvalue > 0.9
+        assert min(part.pvalue for part in result.components) > 0.9
+    table = caltest.calibration_table(np.ones(1_000, dtype=int), prob, n_resamples=999, rng=0)
+    assert table.pvalue > 0.9
+
+
+@pytest.mark.parametrize("n_departures", [0, 1, 4, 9])
+@pytest.mark.parametrize("n_classes", [2, 3, 8])
+def test_equal_predictions_are_ranked_by_the_number_of_departures(n_departures, n_classes):
+    """For equal predictions the temperature score depends on the number of wrong labels alone, and so do its ties."""
+    n, chance = 20_000, 2e-4
+    prob = np.full((n, n_classes), chance / (n_classes - 1))
+    prob[:, 1] = 1 - chance
+    y_true = np.ones(n, dtype=int)
+    y_true[:n_departures] = 0
+    base = make_sample(y_true, prob)
+    draws = OutcomeDraws.of(999, 5)
+    number = np.concatenate([(block != base.once(Points.of).usual).sum(axis=1) for _, block in draws.blocks(base)])
+    looks = [caltest.Canonical(), caltest.Confidence()]
+    for statistic, extreme in (
+        (caltest.OverConfidence(), np.greater_equal),
+        (caltest.UnderConfidence(), np.less_equal),
+    ):
+        found = [
+            caltest.calibration_test(y_true, prob, lens=lens, statistic=statistic, n_resamples=999, rng=5)
+            for lens in looks
+        ]
+        for test in found:
+            shared = test.lens_name == "whole prediction"
+            expected = (1 + extreme(number, n_departures).sum()) / 1_000
+            assert test.pvalue == pytest.approx(expected, abs=1e-12 if shared else 4 * np.sqrt(0.25 / 999))
+
+
+@pytest.mark.slow
+def test_level_without_equal_predictions():
+    """Few departures among predictions that all differ: calibrated models are not rejected more often than they may."""
+    rng = np.random.default_rng(0)
+    n, n_sets = 2_000, 60
+    rejected = 0
+    for _ in range(n_sets):
+        p = rng.uniform(0, 4e-4, n)
+        y_true = (rng.random(n) < p).astype(int)
+        rejected += caltest.calibration_test(y_true, p, n_resamples=99, rng=rng).pvalue <= 0.05
+    assert rejected <= n_sets * 0.05 + 4 * np.sqrt(n_sets * 0.05 * 0.95)
+
+
+@pytest.mark.parametrize("smallest", [1e-20, 1e-120, 5e-324])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_chances_that_no_draw_meets(smallest, n_classes):
+    prob = np.full((9, n_classes), smallest)
+    prob[:, 0] = 1.0
+    result = caltest.calibration_test(np.zeros(9, dtype=int), prob, n_resamples=99, rng=0)
+    assert result.pvalue == 1.0
+
+
+class NotANumber(caltest.UnderConfidence):
+    def evaluate_summary(self, sample, counted):
+        return np.full(counted.shape, np.nan)
+
+
+class OneNumber(caltest.UnderConfidence):
+    def evaluate_summary(self, sample, counted):
+        return np.float64(1.0)
+
+
+def test_wrong_summaries_are_refused():
+    y_true, y_prob = problem(sharp(100, 3))
+    for statistic, message in (
+        (NotANumber(), "evaluate_summary` must return numbers"),
+        (OneNumber(), "each replicate"),
+    ):
+        for asked in (statistic, caltest.Omnibus((statistic, caltest.ECE()))):
+            with pytest.raises(ValueError, match=message):
+                caltest.calibration_test(y_true, y_prob, statistic=asked, n_resamples=19, rng=0)
+
+
+def test_subgroups_are_not_counted_in_vain():
+    y_true, y_prob = problem(sharp(300, 4))
+    base = make_sample(y_true, y_prob)
+    views = [LensView(base).take(np.flatnonzero(np.arange(300) % 3 == j)) for j in range(3)]
+    evaluation = Evaluation([Question(caltest.Omnibus(), view) for view in views], base, OutcomeDraws.of(9, 0))
+    assert evaluation._tally is None
