@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tests.house.test_rooms import FILES, PACKAGE, tree_of
+from tests.house.sources import FILES, PACKAGE, tree_of
 
 PVALUE = re.compile(r"p_?val", re.IGNORECASE)
 LEVEL = re.compile(r"(?:^|_)alpha(?:_of)?$|confidence_level", re.IGNORECASE)
