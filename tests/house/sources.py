@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import caltest
 
@@ -29,7 +29,7 @@ class Import(NamedTuple):
     line: int
     module: str
     in_function: bool
-    is_statement: bool = True  # that is run; not one for type checkers, and not a name in a string
+    kind: Literal["run", "for types", "by a string"] = "run"
 
     @property
     def head(self) -> str:
@@ -55,18 +55,20 @@ def imports_of(file: Path) -> list[Import]:
     """Every import of a file: by statements, for type checkers, by strings, and by a table of names."""
     tree = tree_of(file)
     found = [
-        Import(file, node.lineno, module, inside, not for_types)
+        Import(file, node.lineno, module, inside, "for types" if for_types else "run")
         for node, inside, for_types in statements(tree)
         for module in modules_of(node)
     ]
     tables = [name for path, name in TABLES if PACKAGE / path == file]
     strings = named_in_strings(tree) if IN_A_STRING.search(file.read_text()) else ()
     named = [*strings, *(entry for name in tables for entry in named_in_table(tree, name))]
-    found += [Import(file, *entry, True, False) for entry in named if not (tables and entry[1] == "caltest.?")]
+    found += [Import(file, *entry, True, "by a string") for entry in named if not (tables and entry[1] == "caltest.?")]
     stub = file.with_suffix(".pyi")
     if stub.exists() and file.parent != PACKAGE:  # lazy_loader imports what the stub says
         aliases = [node for node in ast.walk(tree_of(stub)) if isinstance(node, ast.ImportFrom)]
-        found += [Import(file, node.lineno, str(node.module), True, False) for node in aliases if node.level != 1]
+        found += [
+            Import(file, node.lineno, str(node.module), True, "by a string") for node in aliases if node.level != 1
+        ]
     return found
 
 

@@ -61,6 +61,7 @@ KNOWN = {
     "circle: recalibration/maps/_base.py, recalibration/maps/_saved_map.py",
     "estimation/simplex/_simplex_diagram.py imports caltest.plotting",
     "hypothesis_tests/_calibration_report.py imports caltest.page._page",
+    "recalibration/maps/_methods.py imports caltest.recalibration",
     "results/_base.py imports caltest.plotting",
 }
 """Circles of files and imports of later rooms that are still to be mended; what is mended is taken from this list."""
@@ -138,6 +139,7 @@ def test_imports_point_to_earlier_rooms_and_files_import_each_other_in_no_circle
         for found in imports()
         if found.head == "caltest" and (room := room_of(found.file)) not in {"__init__", "cli"}
         if not (found.room == room or line_of(found.room) < line_of(room))
+        or (found.module == f"caltest.{room}" and found.kind != "by a string")  # its own face, which hides circles
     }
     circles = circles_of({file: files_imported(file) for file in FILES})
     assert upward | {f"circle: {', '.join(sorted(map(short, circle)))}" for circle in circles} == KNOWN
@@ -146,7 +148,7 @@ def test_imports_point_to_earlier_rooms_and_files_import_each_other_in_no_circle
 def test_a_room_imports_few_others():
     pairs = {(room_of(found.file), found.room) for found in imports() if found.head == "caltest"}
     for file in sorted((ROOT / "benchmarks").rglob("*.py")):
-        pairs |= {("benchmarks", found.room) for found in imports_of(file) if found.is_statement}
+        pairs |= {("benchmarks", found.room) for found in imports_of(file) if found.kind == "run"}
     arrows = {(one, other) for one, other in pairs if one != other and other in set().union(*ROOMS)}
     assert len(arrows) <= MOST_ARROWS
 
@@ -160,12 +162,12 @@ def test_kernel_files_stand_alone():
 
 @pytest.mark.parametrize("library", ONLY_IN)
 def test_a_library_has_one_home(library):
-    elsewhere = [i for i in imports() if i.head == library and i.is_statement and room_of(i.file) != ONLY_IN[library]]
+    elsewhere = [i for i in imports() if i.head == library and i.kind == "run" and room_of(i.file) != ONLY_IN[library]]
     assert list(map(str, elsewhere)) == []
 
 
 def test_heavy_libraries_are_imported_inside_functions():
-    early = [i for i in imports() if i.head in LAZY and not i.in_function and i.is_statement]
+    early = [i for i in imports() if i.head in LAZY and not i.in_function and i.kind == "run"]
     assert [str(i) for i in early if (i.head, room_of(i.file)) not in AT_THE_TOP] == []
     assert {(i.head, room_of(i.file)) for i in early} == AT_THE_TOP
 
