@@ -7,7 +7,7 @@ from scipy.stats import binom
 import caltest as ct
 from caltest.estimation.curves._bars import effective_counts
 from caltest.predictions._sample import make_sample
-from tests.estimation.curves.test_effective_interval import slow_interval
+from tests.estimation.curves.test_bars_effective_interval import slow_interval
 from tests.resampling.draws.test_signs import clustered
 
 FOUR = ct.EqualWidth(4)
