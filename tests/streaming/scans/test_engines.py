@@ -16,9 +16,8 @@ from caltest.streaming.scans._fragments import CsvFormat, Reading, fragments_of
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
-rng = np.random.default_rng(0)
-P = rng.random(4000)
-Y = (rng.random(4000) < P).astype(np.int64)
+P, _CHANCE = np.random.default_rng(0).random((2, 4000))
+Y = (_CHANCE < P).astype(np.int64)
 READING = Reading("label", ("prob",), None, 2)
 
 
@@ -90,6 +89,7 @@ def test_arrow_batches_become_one_state():
 
 
 def test_arrow_batches_of_several_classes():
+    rng = np.random.default_rng(1)
     prob = rng.dirichlet(np.ones(3), 100)
     label = rng.integers(3, size=100)
     names = np.array(["ant", "bee", "cat"])

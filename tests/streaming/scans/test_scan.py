@@ -9,9 +9,8 @@ from caltest.streaming.scans._fragments import Reading
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
-rng = np.random.default_rng(0)
-P = rng.random(3000)
-Y = (rng.random(3000) < P).astype(np.int64)
+P, _CHANCE = np.random.default_rng(0).random((2, 3000))
+Y = (_CHANCE < P).astype(np.int64)
 
 
 @pytest.fixture
@@ -43,6 +42,7 @@ def test_every_source_gives_the_same_state(folder, tmp_path):
 
 
 def test_many_classes_with_names(folder):
+    rng = np.random.default_rng(1)
     prob = rng.dirichlet(np.ones(3), 500)
     names = np.array(["ant", "bee", "cat"])
     y = names[rng.integers(3, size=500)]
