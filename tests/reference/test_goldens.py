@@ -2,9 +2,9 @@
 
 Copied from ``../shared/data/goldens.json`` (12 significant digits), whose conventions are told in ``goldens.md`` beside
 it. The predictions of VGG-16 come with the package. Those of the other networks were published without a licence and
-may not be distributed; their tests are skipped where ``../shared`` is absent. The loops of ``naive.py``, which reproduce
-the values of the others, found those of VGG-16 that are not in ``goldens.json``. All are reproduced to 1e-9, what is
-random within Monte Carlo error.
+may not be distributed; their tests are skipped where ``../shared`` is absent. The loops of ``naive.py`` reproduce their
+values, and found those of VGG-16 that are not in ``goldens.json``. All are reproduced to 1e-9, what is random within
+Monte Carlo error.
 """
 
 from functools import cache

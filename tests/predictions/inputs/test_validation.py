@@ -64,8 +64,11 @@ class Tensor:
         return self.array if dtype is None else self.array.astype(dtype)
 
 
+NO_TORCH = "PyTorch is not installed: pip install 'caltest[torch]'"
+
+
 def tensor(array, **options):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason=NO_TORCH)
     return torch.tensor(np.ascontiguousarray(array), **options)
 
 
@@ -237,7 +240,7 @@ def test_sample_weights():
 
 
 def test_torch_tensors():
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason=NO_TORCH)
     assert failures(TENSORS, lambda make: check_same(validate_problem(*make()), (PROB, LABEL))) == {}
     message = "`y_prob` must be convertible to an array of one shape: Got unsupported ScalarType BFloat16"
     import torch

@@ -4,13 +4,12 @@ import os
 import shutil
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from caltest.predictions import Canonical
 from caltest.streaming import CalibrationState, scan
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 
 P, _CHANCE = np.random.default_rng(0).random((2, 200))
 Y = (_CHANCE < P).astype(np.int64)

@@ -1,13 +1,12 @@
 """Scans: files, tables and batches give the state of all observations, whatever they are cut into."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from caltest.streaming import CalibrationState, scan
 from caltest.streaming.scans._fragments import Reading
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 
 P, _CHANCE = np.random.default_rng(0).random((2, 3000))
 Y = (_CHANCE < P).astype(np.int64)
