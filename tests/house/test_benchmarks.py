@@ -197,6 +197,7 @@ def test_pages_have_the_tables_of_the_data():
     assert (DOCS / "power.md").read_text() == alternatives.page(power), "python benchmarks/power.py --page"
 
 
+@pytest.mark.slow  # the loops compile for some seconds, and the studies have tests of their own
 @pytest.mark.parametrize("n_samples", [100, 777, 3000])
 def test_studies_and_loops_have_the_same_estimates(n_samples):
     y, p = loops_of_studies.draw((1, 1), n_samples, np.random.default_rng(0))
