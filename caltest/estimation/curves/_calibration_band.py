@@ -22,10 +22,9 @@ from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.engine._pvalues import rank_pvalues
 from caltest.results import Note, Result
 from caltest.results._decision import rejects
-from caltest.results._description import Description, counted
+from caltest.results._description import Description, counted, percent
 from caltest.results._note import PAGE
 from caltest.results._progress import Progress, reporting
-from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     import pandas as pd

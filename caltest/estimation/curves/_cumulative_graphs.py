@@ -30,10 +30,9 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import Finding, run
 from caltest.results import Result
 from caltest.results._decision import equate_pvalue, rejects
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
 from caltest.results._progress import Progress, part_of, reporting
-from caltest.results._test_result import percent
 from caltest.statistics import KS
 
 if TYPE_CHECKING:

@@ -39,9 +39,8 @@ from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.draws._rows import RowDraws
 from caltest.resampling.draws._schemes import validate_resampling
 from caltest.results import Note, Result
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,9 +19,8 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_level, validate_rng
 from caltest.resampling.draws._labels import OutcomeDraws
 from caltest.results import Note, Result
-from caltest.results._description import Description, counted
+from caltest.results._description import Description, counted, percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
 from caltest.statistics import KDEError
 from caltest.statistics._smoothing import KernelSmoother
 

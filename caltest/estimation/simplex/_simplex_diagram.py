@@ -27,9 +27,8 @@ from caltest.resampling import Consistency, correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import Note, Result
 from caltest.results._decision import rejects, show_pvalue
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     import pandas as pd

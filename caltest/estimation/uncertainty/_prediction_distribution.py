@@ -13,8 +13,7 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import effective_of_sums
 from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_given_prob
 from caltest.results import Result
-from caltest.results._description import Description, Table, counted
-from caltest.results._test_result import percent
+from caltest.results._description import Description, Table, counted, percent
 from caltest.statistics._entropy import normalised_entropy
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_models
 from caltest.predictions.inputs._validation import validate_count, validate_design, validate_level
 from caltest.results import Result
-from caltest.results._description import Description, Table, counted
-from caltest.results._test_result import percent
+from caltest.results._description import Description, Table, counted, percent
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,8 +21,7 @@ from caltest.predictions.inputs._validation import (
     validate_rng,
 )
 from caltest.results import Result
-from caltest.results._description import Description, Table, counted
-from caltest.results._test_result import percent
+from caltest.results._description import Description, Table, counted, percent
 
 if TYPE_CHECKING:
     import pandas as pd
