@@ -33,7 +33,7 @@ def write_map(recalibrator: Recalibrator, path: str | Path) -> None:
     write_atomically(path, text + "\n")
 
 
-def load(path: str | Path) -> Recalibrator:
+def load_recalibrator(path: str | Path) -> Recalibrator:
     """Read a fitted recalibration map from a JSON file.
 
     Parameters
@@ -62,13 +62,13 @@ def load(path: str | Path) -> Recalibrator:
     --------
     >>> import os, tempfile
     >>> import caltest
-    >>> from caltest.recalibration import TemperatureScaling, load
+    >>> from caltest.recalibration import TemperatureScaling, load_recalibrator
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> fitted = TemperatureScaling().fit(y_prob[:5000], y_true[:5000])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "temperature.json")
     ...     fitted.save(path)
-    ...     again = load(path)
+    ...     again = load_recalibrator(path)
     >>> again.temperature_ == fitted.temperature_
     True
     """
@@ -162,6 +162,12 @@ def _method(name: str) -> Any:
     """Return the public method of a name."""
     from caltest.recalibration.maps._base import Recalibrator
 
+    if name == "NetworkScaling":
+        msg = (
+            "the file holds a NetworkScaling, which is no method of caltest any more, because it overfits: fit another "
+            "one, such as TemperatureScaling()."
+        )
+        raise ValueError(msg)
     kind = _public("recalibration", name)
     if not isinstance(kind, type) or not issubclass(kind, Recalibrator):
         msg = f"the file holds the method {name!r}, which caltest {_caltest_version()} does not have."
