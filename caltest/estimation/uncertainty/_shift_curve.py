@@ -22,6 +22,7 @@ from caltest.predictions.inputs._validation import (
 )
 from caltest.results import Result
 from caltest.results._description import Description, Table, counted
+from caltest.results._picture import Picture
 from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class ShiftCurve(Result):
     n_home: int
     n_foreign: int
 
-    _picture: ClassVar[str | None] = "plot_shift_curve"
+    plot = Picture("plot_shift_curve")
     _left_out: ClassVar[frozenset[str]] = frozenset({"auroc"})
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
 
