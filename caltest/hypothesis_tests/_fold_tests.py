@@ -16,6 +16,7 @@ from caltest.results import TestResult
 from caltest.results._decision import cannot_decide, rejects
 from caltest.results._description import Description, Table, join, percent
 from caltest.results._note import PAGE
+from caltest.results._picture import Picture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +46,7 @@ class FoldTests(TestResult):
 
     fold_names: tuple[str, ...]
 
-    _picture: ClassVar[str | None] = None
+    plot = Picture(None)
     _derived: ClassVar[tuple[str, ...]] = (
         "n_resamples",
         "decision",

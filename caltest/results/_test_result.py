@@ -16,6 +16,7 @@ from caltest.results._decision import Decision, equate_pvalue, show_pvalue
 from caltest.results._description import Description, Table, sized
 from caltest.results._naming import describe
 from caltest.results._note import PAGE, Note
+from caltest.results._picture import Picture
 from caltest.results._verdict import Finding, Verdict
 
 Extended = TypeVar("Extended", bound="TestResult")
@@ -67,7 +68,7 @@ class ComponentResult(Result):
     null: NullDistribution = field(repr=False)
     derived: Mapping[str, Any] = field(default_factory=dict)
 
-    _picture: ClassVar[str | None] = "plot_null_distribution"
+    plot = Picture("plot_null_distribution")
     _derived: ClassVar[tuple[str, ...]] = ("noise_floor", "noise_interval")
     _left_out: ClassVar[frozenset[str]] = frozenset({"null"})
 

@@ -117,7 +117,7 @@ def compare_two_samples(d: Data) -> Any:
 def write_page(d: Data) -> str:
     """The page but for what was passed: the fingerprint of the data and the names of the arguments."""
     with TemporaryDirectory() as folder:
-        text = ct.page.write_page(Path(folder) / "page.html", d.y, d.p, **d.design, **FIXED).read_text()
+        text = ct.page.write_page(d.y, d.p, Path(folder) / "page.html", **d.design, **FIXED).read_text()
     return re.sub(
         r"<dt>(design of the observations|[^<]*fingerprint[^<]*|data)</dt>\s*<dd>.*?</dd>\s*", "", text, flags=re.S
     )

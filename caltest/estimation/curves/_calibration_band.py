@@ -24,6 +24,7 @@ from caltest.results import Note, Result
 from caltest.results._decision import rejects
 from caltest.results._description import Description, counted, percent
 from caltest.results._note import PAGE
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress, reporting
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class CalibrationBand(Result):
     n_samples: int
     n_groups: int
 
-    _picture: ClassVar[str | None] = "plot_calibration_band"
+    plot = Picture("plot_calibration_band")
     _derived: ClassVar[tuple[str, ...]] = ("contains_diagonal", "rejected_regions", "tube", "conclusion", "notes")
 
     @property

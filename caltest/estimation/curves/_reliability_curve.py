@@ -41,6 +41,7 @@ from caltest.resampling.draws._schemes import validate_resampling
 from caltest.results import Note, Result
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
+from caltest.results._picture import Picture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +121,7 @@ class ReliabilityCurve(Result):
     smallest_pvalue: NDArray[np.float64]
     origin: str
 
-    _picture: ClassVar[str | None] = "plot_reliability"
+    plot = Picture("plot_reliability")
     _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion")
 
     @property

@@ -21,6 +21,7 @@ from caltest.resampling.draws._labels import OutcomeDraws
 from caltest.results import Note, Result
 from caltest.results._description import Description, counted, percent
 from caltest.results._naming import describe
+from caltest.results._picture import Picture
 from caltest.statistics import KDEError
 from caltest.statistics._smoothing import KernelSmoother
 
@@ -100,7 +101,7 @@ class SmoothReliabilityCurve(Result):
     lens_name: str
     test_statistic: KDEError
 
-    _picture: ClassVar[str | None] = "plot_smooth_reliability"
+    plot = Picture("plot_smooth_reliability")
     _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion", "notes")
 
     @property
