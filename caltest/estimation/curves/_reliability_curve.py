@@ -29,7 +29,7 @@ from caltest.estimation.uncertainty._prediction_distribution import EDGES, predi
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._sample import Sample, make_event_sample
 from caltest.predictions._user_functions import Region
-from caltest.predictions.cells._cells import Cells, CellSums, few_cells_notes
+from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cells_notes
 from caltest.predictions.cells._partitions import EqualWidth, Intervals, Partition
 from caltest.predictions.cells._quantiles import EqualSpread, label_spread
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -398,7 +398,7 @@ def reliability_curve(
         msg = f"`sample_weight` and `groups` need fixed predictions, Consistency(); got {scheme}."
         raise ValueError(msg)
     cut = _default_cells(sample) if partition is None else partition
-    cells = sample.cells(cut)
+    cells = cells_of(sample, cut)
     order = np.argsort(cells.predicted_sum[:, 1] / np.where(cells.count > 0, cells.count, 1.0))
     order = order[cells.count[order] > 0]  # a cell without weight shows nothing
     sums = CellSums.of(sample, cells, sample.outcome)

@@ -14,7 +14,7 @@ from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions._user_functions import Region
-from caltest.predictions.cells._cells import few_cells_notes
+from caltest.predictions.cells._cells import cells_of, few_cells_notes
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -329,7 +329,7 @@ def interval_of_distribution(
         0.0 if alternative == "less" else distribution.lower_end(missed),
         distribution.largest if alternative == "greater" else distribution.upper_end(missed),
     )
-    count = sample.cells(partition).count
+    count = cells_of(sample, partition).count
     return L2Interval(
         estimate=distribution.estimate,
         confidence_interval=ConfidenceInterval(*ends),
@@ -484,6 +484,6 @@ def _notes_of_groups(sample: Sample, distribution: SquaredL2Inversion) -> tuple[
 
 def _sparse_share(sample: Sample, partition: Any) -> float:
     """Return the share of the observations (weights) in cells that are worth few observations of equal weight."""
-    cells = sample.cells(partition)
+    cells = cells_of(sample, partition)
     number = cells.count if sample.weight is None else effective_numbers(sample.weight, cells.index, cells.n_cells)
     return float(cells.count[number < _SPARSE * (1 - _ROUNDING)].sum() / cells.count.sum())

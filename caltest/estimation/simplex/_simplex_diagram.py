@@ -16,7 +16,7 @@ from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical, Groups, TopK
 from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions._user_functions import Region
-from caltest.predictions.cells._cells import Cells, CellSums, few_cells_notes
+from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cells_notes
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._simplex_grid import SimplexGrid
 from caltest.predictions.cells._trees import VarianceTree
@@ -329,7 +329,7 @@ def simplex_diagram(
     cut = partition
     if cut is None:
         cut = SimplexGrid(5) if sample.n_outcomes == 3 else VarianceTree()
-    cells = sample.cells(cut)
+    cells = cells_of(sample, cut)
     sums = CellSums.of(sample, cells, sample.outcome)
     tests = pearson_tests(sample, cells, n_resamples, rng)
     kept = cells.count > 0  # a cell without weight shows nothing
