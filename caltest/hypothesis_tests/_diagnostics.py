@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from caltest.estimation.errors._l2_interval import L2Interval, interval_of_sample
 from caltest.estimation.scores._score_decomposition import accuracy_of
 from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._lenses import Canonical, ClassWise, Groups
+from caltest.predictions._lenses import Canonical, ClassGroups, ClassWise
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import few_cells_notes
 from caltest.predictions.inputs._parts import effective_number
@@ -203,7 +203,7 @@ def _shift(sample: Sample, lens: LensLike) -> tuple[float, str, str] | None:
 
 def _names_event(sample: Sample, lens: LensLike) -> bool:
     """Return whether the second of two outcomes is an event of the user, and not that the prediction is right."""
-    return sample.n_outcomes == 2 and isinstance(lens, Canonical | ClassWise | Groups)
+    return sample.n_outcomes == 2 and isinstance(lens, Canonical | ClassWise | ClassGroups)
 
 
 def _error_of_confidence(sample: Sample) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._lenses import Canonical, ClassWise, Confidence, Groups
+from caltest.predictions._lenses import Canonical, ClassGroups, ClassWise, Confidence
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, MonteCarloDistribution
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
@@ -186,7 +186,7 @@ def _direction(state: Streamed, lens: LensLike) -> tuple[str | None, str | None]
         return None, None
     more = events > expected
     shown = equate_pvalue(max(pvalue, _SMALLEST_SHOWN), bound=pvalue < _SMALLEST_SHOWN)
-    if isinstance(lens, Canonical | ClassWise | Groups):
+    if isinstance(lens, Canonical | ClassWise | ClassGroups):
         frequent = "more" if more else "less"
         words = f"The event is {frequent} frequent than predicted: average prediction {expected / n:.4g}, frequency "
         return "too low" if more else "too high", f"{words}{events / n:.4g} (number of events, {shown})."
