@@ -52,7 +52,7 @@ class IsotonicCurve(Result):
         Distinct predicted probabilities of the event.
     recalibrated : array of shape (n_scores,)
         The non-decreasing function that fits the labels best (isotonic regression).
-    low, high : arrays of shape (n_scores,)
+    lower, upper : arrays of shape (n_scores,)
         Ends of the band.
     band : {"consistency", "confidence"}
         What the band is: where ``recalibrated`` lies at each prediction if the model is calibrated, or where a
@@ -80,8 +80,8 @@ class IsotonicCurve(Result):
 
     score: NDArray[np.float64]
     recalibrated: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
     band: str
     confidence_level: float
     brier: ScoreDecomposition
@@ -106,7 +106,7 @@ class IsotonicCurve(Result):
         The curve is outside a consistency band, or the diagonal outside a confidence band.
         """
         point = self.recalibrated if self.band == "consistency" else self.score
-        return (point < self.low - _ROUNDING) | (point > self.high + _ROUNDING)
+        return (point < self.lower - _ROUNDING) | (point > self.upper + _ROUNDING)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each distinct prediction as a pandas frame.
@@ -118,7 +118,9 @@ class IsotonicCurve(Result):
         """
         import pandas as pd
 
-        return pd.DataFrame({name: getattr(self, name) for name in ("score", "recalibrated", "low", "high", "outside")})
+        return pd.DataFrame(
+            {name: getattr(self, name) for name in ("score", "recalibrated", "lower", "upper", "outside")}
+        )
 
     @property
     def conclusion(self) -> str:
@@ -260,8 +262,8 @@ def isotonic_curve(
     return IsotonicCurve(
         score=np.clip(sample.event[shown], 0.0, 1.0),
         recalibrated=(events / size)[np.searchsorted(np.cumsum(size), shown, side="right")],
-        low=low,
-        high=high,
+        lower=low,
+        upper=high,
         band=band,
         confidence_level=level,
         brier=brier,

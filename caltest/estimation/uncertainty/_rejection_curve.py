@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     *("model", "uncertainty", "threshold", "rejected", "n_kept", "error"),
-    *("error_low", "error_high", "accuracy", "predicted_error"),
+    *("error_lower", "error_upper", "accuracy", "predicted_error"),
 )
 
 
@@ -46,7 +46,7 @@ class RejectionCurve(Result):
     error : array of shape (n_points,)
         Share of wrong top classes among the predictions that are kept, with sample weights of their weight: 1 minus
         their accuracy.
-    error_low, error_high : arrays of shape (n_points,)
+    error_lower, error_upper : arrays of shape (n_points,)
         Confidence interval of this error rate, at each threshold alone: exact (Clopper-Pearson), with sample weights or
         groups from the effective number of observations.
     predicted_error : array of shape (n_points,)
@@ -67,8 +67,8 @@ class RejectionCurve(Result):
     rejected: NDArray[np.float64]
     n_kept: NDArray[np.int64]
     error: NDArray[np.float64]
-    error_low: NDArray[np.float64]
-    error_high: NDArray[np.float64]
+    error_lower: NDArray[np.float64]
+    error_upper: NDArray[np.float64]
     predicted_error: NDArray[np.float64]
     area: Mapping[tuple[str, str], float]
     confidence_level: float
@@ -129,7 +129,7 @@ class RejectionCurve(Result):
         if not kept.size:
             return f"{begin}; the {WORDS[uncertainty]} is equal for too many of them to reject a fifth."
         at = kept[-1]
-        low, high = (percent(_short(end)) for end in (self.error_low[at], self.error_high[at]))
+        low, high = (percent(_short(end)) for end in (self.error_lower[at], self.error_upper[at]))
         return (
             f"{begin}; without the {percent(_short(self.rejected[at]))} with the {MOST[uncertainty]}, "
             f"{percent(_short(self.error[at]))} ({low} to {high}; "
@@ -317,8 +317,8 @@ def _curve(
         "rejected": (kept[-1] - kept[shown]) / kept[-1],
         "n_kept": shown + 1,
         "error": errors[shown] / kept[shown],
-        "error_low": low,
-        "error_high": high,
+        "error_lower": low,
+        "error_upper": high,
         "predicted_error": doubts[shown] / kept[shown],
         "area": float(area),
     }

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SHARES = tuple((np.arange(11) / 10).tolist())
-_COLUMNS = ("model", "uncertainty", "share", "mean", "low", "high", "detection")
+_COLUMNS = ("model", "uncertainty", "share", "mean", "lower", "upper", "detection")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -43,7 +43,7 @@ class ShiftCurve(Result):
         Share of foreign data in a batch.
     mean : array of shape (n_points,)
         Expected mean uncertainty of a batch.
-    low, high : arrays of shape (n_points,)
+    lower, upper : arrays of shape (n_points,)
         Where the mean uncertainty of a single batch lies with probability ``confidence_level``.
     detection : array of shape (n_points,)
         Share of the batches whose mean uncertainty is above that of 95 % of the batches without foreign data.
@@ -52,7 +52,7 @@ class ShiftCurve(Result):
     batch_size, n_resamples : int
         Number of predictions in a batch, and number of batches drawn for each share.
     confidence_level : float
-        Level of ``low`` and ``high``.
+        Level of ``lower`` and ``upper``.
     n_home, n_foreign : int
         Numbers of predictions.
     """
@@ -61,8 +61,8 @@ class ShiftCurve(Result):
     uncertainty: NDArray[np.str_]
     share: NDArray[np.float64]
     mean: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
     detection: NDArray[np.float64]
     auroc: Mapping[tuple[str, str], float]
     batch_size: int
