@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,9 +26,6 @@ from caltest.results._description import Description, counted
 from caltest.results._note import PAGE
 from caltest.results._progress import Progress, reporting
 from caltest.results._test_result import percent
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_SCORES, _DIGITS = 10_000, 4  # the band takes time in proportion to the square of the groups
 _ALL_UP_TO, _GROWTH = 8, 1.5  # lengths of the blocks that the test compares
@@ -212,6 +209,10 @@ class CalibrationBand(Result):
 
     _picture: ClassVar[str | None] = "plot_calibration_band"
     _derived: ClassVar[tuple[str, ...]] = ("contains_diagonal", "rejected_regions", "tube", "conclusion", "notes")
+    _columns: ClassVar[tuple[str, ...]] = (
+        *("score", "count", "recalibrated", "lower"),
+        *("upper", "test_lower", "test_upper", "rejected"),
+    )
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -256,20 +257,6 @@ class CalibrationBand(Result):
         At the level of the band, the calibration function is within delta of every prediction that was made.
         """
         return float(np.maximum(self.upper - self.score, self.score - self.lower).max())
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each distinct prediction as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Prediction, number of observations, isotonic fit, ends of the confidence band and of the band of the test,
-            and whether the diagonal is outside the latter.
-        """
-        import pandas as pd
-
-        names = ("score", "count", "recalibrated", "lower", "upper", "test_lower", "test_upper", "rejected")
-        return pd.DataFrame({name: getattr(self, name) for name in names})
 
     @property
     def conclusion(self) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,9 +32,6 @@ from caltest.results._description import Description, Table, counted
 from caltest.results._test_result import percent
 from caltest.statistics import IsotonicError
 from caltest.statistics._isotonic import tie_masks
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_SHOWN = 2**10
 BANDS = ("consistency", "confidence")
@@ -98,6 +95,7 @@ class IsotonicCurve(Result):
 
     _picture: ClassVar[str | None] = "plot_isotonic_curve"
     _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion")
+    _columns: ClassVar[tuple[str, ...]] = ("score", "recalibrated", "lower", "upper", "outside")
 
     @property
     def outside(self) -> NDArray[np.bool_]:
@@ -107,20 +105,6 @@ class IsotonicCurve(Result):
         """
         point = self.recalibrated if self.band == "consistency" else self.score
         return (point < self.lower - _ROUNDING) | (point > self.upper + _ROUNDING)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each distinct prediction as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Prediction, isotonic fit, ends of the band, and whether the band is evidence against calibration there.
-        """
-        import pandas as pd
-
-        return pd.DataFrame(
-            {name: getattr(self, name) for name in ("score", "recalibrated", "lower", "upper", "outside")}
-        )
 
     @property
     def conclusion(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,9 +42,6 @@ from caltest.results import Note, Result
 from caltest.results._description import Description, Table, counted
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -123,6 +120,10 @@ class ReliabilityCurve(Result):
 
     _picture: ClassVar[str | None] = "plot_reliability"
     _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion")
+    _columns: ClassVar[tuple[str, ...]] = (
+        *("lower", "upper", "count", "predicted", "expected", "observed"),
+        *("deviation", "bar_lower", "bar_upper", "outside", "pvalue"),
+    )
 
     @property
     def n_cells(self) -> int:
@@ -233,19 +234,6 @@ class ReliabilityCurve(Result):
             return f"If {calibrated}, all frequencies are inside their bars in at least {level} of data sets.{made}"
         chance = percent(round(1 - self.confidence_level, 12))
         return f"If {calibrated}, at most about {chance} of the cells are outside by chance.{made}"
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each cell as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Ends of the cell, number of observations, predictions, frequencies, deviation, bar, p-value.
-        """
-        import pandas as pd
-
-        names = ("lower", "upper", "count", "predicted", "expected", "observed", "deviation", "bar_lower", "bar_upper")
-        return pd.DataFrame({name: getattr(self, name) for name in (*names, "outside", "pvalue")})
 
     def _describe(self) -> Description:
         digits = _digits(self.lower, self.upper)

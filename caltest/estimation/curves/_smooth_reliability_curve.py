@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,18 +25,11 @@ from caltest.results._test_result import percent
 from caltest.statistics import KDEError
 from caltest.statistics._smoothing import KernelSmoother
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _MOST_SHOWN = 2**12
 _NEGLIGIBLE = 1e-9  # of the largest density: far above the rounding of a Fourier transform
 _ENOUGH = 0.01  # of the largest density, for what is said of all points together
 _FEWEST = 5.0  # observations near a point, weighted by the kernel, that can be resampled
 _ROUNDING = 1e-12
-_COLUMNS = (
-    *("point", "observed", "deviation", "density", "calibrated_lower", "calibrated_upper"),
-    *("confidence_lower", "confidence_upper", "bootstrap_median", "outside"),
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -103,6 +96,10 @@ class SmoothReliabilityCurve(Result):
 
     _picture: ClassVar[str | None] = "plot_smooth_reliability"
     _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion", "notes")
+    _columns: ClassVar[tuple[str, ...]] = (
+        *("point", "observed", "deviation", "density", "calibrated_lower"),
+        *("calibrated_upper", "confidence_lower", "confidence_upper", "bootstrap_median", "outside"),
+    )
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -118,19 +115,6 @@ class SmoothReliabilityCurve(Result):
     def outside(self) -> NDArray[np.bool_]:
         """Whether the curve is outside the band under calibration at each point, ``(n_points,)``."""
         return (self.observed < self.calibrated_lower - _ROUNDING) | (self.observed > self.calibrated_upper + _ROUNDING)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each point as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Point, frequency, deviation, density of the predictions, ends of the two bands, and whether the curve is
-            outside the band under calibration.
-        """
-        import pandas as pd
-
-        return pd.DataFrame({name: getattr(self, name) for name in _COLUMNS})
 
     @property
     def conclusion(self) -> str:
