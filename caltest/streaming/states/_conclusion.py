@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._lenses import Canonical, ClassWise, Confidence, Groups
+from caltest.predictions._lenses import Canonical, ClassGroups, ClassWise, Confidence
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, MonteCarloDistribution
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
@@ -186,7 +186,7 @@ def _findings(state: Streamed, lens: LensLike) -> tuple[FoundError, ...]:
     if not rejects(pvalue, _DIRECTION_LEVEL):
         return ()
     kinds: tuple[FindingKind, FindingKind] = ("over-confident", "under-confident")
-    if isinstance(lens, Canonical | ClassWise | Groups):
+    if isinstance(lens, Canonical | ClassWise | ClassGroups):
         kinds = ("too high", "too low")
     finding = FoundError(
         kind=kinds[int(events > expected)],
