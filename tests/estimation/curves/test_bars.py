@@ -8,7 +8,7 @@ import caltest as ct
 from caltest.estimation.curves._bars import effective_counts
 from caltest.predictions._sample import make_sample
 from caltest.predictions.cells._cells import cells_of
-from tests.estimation.curves.test_effective_interval import slow_interval
+from tests.estimation.curves.test_bars_effective_interval import slow_interval
 from tests.resampling.draws.test_signs import clustered
 
 FOUR = ct.EqualWidth(4)
