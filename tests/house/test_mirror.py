@@ -10,7 +10,7 @@ import pytest
 from tests.house.sources import FILES, PACKAGE, ROOT, tree_of
 
 TESTS = ROOT / "tests"
-OF_ALL_ROOMS = {"house", "reference"}
+OF_ALL_ROOMS = {"benchmarks", "house", "reference"}
 
 THROUGH = {
     "comparison/_comparison_entries.py": "comparison/test_compare_models.py",
