@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,31 +14,11 @@ from numpy.typing import NDArray
 from caltest.results._base import Result
 from caltest.results._decision import Decision, cannot_decide, equate_pvalue, show_pvalue
 from caltest.results._description import Description, Table, counted, sized
+from caltest.results._distribution import Distribution
 from caltest.results._naming import describe
 from caltest.results._note import PAGE, Note
 
 Extended = TypeVar("Extended", bound="TestResult")
-
-
-class NullDistribution(Protocol):
-    """What a statistic does under the null hypothesis."""
-
-    @property
-    def mean(self) -> float:
-        """Expected value."""
-
-    @property
-    def std(self) -> float:
-        """Standard deviation."""
-
-    def sf(self, x: float) -> float:
-        """Return P(T >= x)."""
-
-    def cdf(self, x: float) -> float:
-        """Return P(T <= x)."""
-
-    def quantile(self, q: float) -> float:
-        """Return the q-quantile."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -63,7 +43,7 @@ class ComponentResult(Result):
     test_statistic: Any
     statistic: float
     pvalue: float
-    null: NullDistribution = field(repr=False)
+    null: Distribution = field(repr=False)
     derived: Mapping[str, Any] = field(default_factory=dict)
 
     _picture: ClassVar[str | None] = "plot_null_distribution"
@@ -271,7 +251,8 @@ class TestResult(Decision, ComponentResult):
 
     @property
     def _name(self) -> str:
-        return str(self.test_statistic).partition("(")[0]
+        name: str = self.test_statistic.name
+        return name
 
     @property
     def _full_name(self) -> str:
@@ -297,7 +278,7 @@ class TestResult(Decision, ComponentResult):
         first = self.components[0]
         if not math.isfinite(first.noise_floor):
             return []
-        name = name or str(first.test_statistic).partition("(")[0]
+        name = name or first.test_statistic.name
         kind = "a calibrated model" if self._of_calibration else "a model as in the hypothesis"
         if self.method in {"random-signs", "all-signs"}:
             each = "draws" if self.method == "random-signs" else "arrangements"
