@@ -39,9 +39,9 @@ from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.draws._rows import RowDraws
 from caltest.resampling.draws._schemes import validate_resampling
 from caltest.results import Note, Result
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
+from caltest.results._picture import Picture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,7 +121,7 @@ class ReliabilityCurve(Result):
     smallest_pvalue: NDArray[np.float64]
     origin: str
 
-    _picture: ClassVar[str | None] = "plot_reliability"
+    plot = Picture("plot_reliability")
     _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion")
 
     @property

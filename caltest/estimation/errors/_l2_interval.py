@@ -21,9 +21,8 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import effective_numbers
 from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_level, validate_rng
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._description import Description, Table, sized
+from caltest.results._description import Description, Table, percent, sized
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
 from caltest.statistics._segments import FEWEST_GROUPS, cells_of_groups
 from caltest.statistics._squared_l2_distribution import SquaredL2Distribution
 from caltest.statistics._squared_l2_inversion import CERTIFYING_GROUPS, SquaredL2Inversion
@@ -111,8 +110,13 @@ class L2Interval(Result):
     @property
     def conclusion(self) -> str:
         """Size of the miscalibration in words."""
+        return f"T{self.clause[1:]}"
+
+    @property
+    def clause(self) -> str:
+        """Size of the miscalibration in words, as the rest of a sentence."""
         low, high = (f"{end:.4f}" for end in self.root_interval)
-        level, size = percent(self.confidence_level), f"The l2 calibration error is {self.root:.4f}"
+        level, size = percent(self.confidence_level), f"the l2 calibration error is {self.root:.4f}"
         if self.alternative == "less":
             return f"{size}, and at most {high} with {level} confidence."
         if self.alternative == "greater":

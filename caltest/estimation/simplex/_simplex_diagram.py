@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -27,9 +26,9 @@ from caltest.resampling import Consistency, correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import Note, Result
 from caltest.results._decision import rejects, show_pvalue
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
+from caltest.results._picture import Picture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +100,7 @@ class SimplexDiagram(Result):
     origin: str
     notes: tuple[Note, ...]
 
-    _picture: ClassVar[str | None] = "plot_simplex"
+    plot = Picture("plot_simplex")
     _derived: ClassVar[tuple[str, ...]] = ("arrow", "rejected", "conclusion")
 
     @property
@@ -181,8 +180,7 @@ class SimplexDiagram(Result):
         ImportError
             If plotly is not installed.
         """
-        # By name: pictures stand above results, and are loaded when one is drawn.
-        return import_module("caltest.plotting").plot_simplex_interactive(self, **options)
+        return Picture.find("plot_simplex_interactive")(self, **options)
 
     def _describe(self) -> Description:
         order = np.lexsort([-self.count, self.pvalue, ~self.rejected])[:_SHOWN]

@@ -21,8 +21,8 @@ from caltest.predictions.inputs._validation import (
     validate_rng,
 )
 from caltest.results import Result
-from caltest.results._description import Description, Table, counted
-from caltest.results._test_result import percent
+from caltest.results._description import Description, Table, counted, percent
+from caltest.results._picture import Picture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +71,7 @@ class ShiftCurve(Result):
     n_home: int
     n_foreign: int
 
-    _picture: ClassVar[str | None] = "plot_shift_curve"
+    plot = Picture("plot_shift_curve")
     _left_out: ClassVar[frozenset[str]] = frozenset({"auroc"})
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
 

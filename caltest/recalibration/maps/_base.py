@@ -116,6 +116,11 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
     def _validate(self) -> None:
         """Raise TypeError or ValueError for a parameter of the method."""
 
+    @property
+    def chosen(self) -> Recalibrator:
+        """The fitted method that makes the predictions: this one, unless it is a choice among others."""
+        return self
+
     def validate_parameters(self) -> None:
         """Raise TypeError or ValueError for a parameter that `fit` would refuse."""
         validate_choice(self.input, "input", INPUTS)
@@ -252,7 +257,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
         return np.asarray(self.classes_[prob.argmax(axis=1)])
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted map to a JSON file, which `caltest.recalibration.load` reads.
+        """Write the fitted map to a JSON file, which `caltest.recalibration.load_recalibrator` reads.
 
         The file has the name of the method, its parameters and what was fitted; no pickle, so that reading it runs no
         code. Numbers keep all their digits.
@@ -273,7 +278,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
         write_map(self, path)
 
 
-def load(path: str | Path) -> Recalibrator:
+def load_recalibrator(path: str | Path) -> Recalibrator:
     """Read a fitted recalibration map from a JSON file.
 
     Parameters
@@ -302,13 +307,13 @@ def load(path: str | Path) -> Recalibrator:
     --------
     >>> import os, tempfile
     >>> import caltest
-    >>> from caltest.recalibration import TemperatureScaling, load
+    >>> from caltest.recalibration import TemperatureScaling, load_recalibrator
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> fitted = TemperatureScaling().fit(y_prob[:5000], y_true[:5000])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "temperature.json")
     ...     fitted.save(path)
-    ...     again = load(path)
+    ...     again = load_recalibrator(path)
     >>> again.temperature_ == fitted.temperature_
     True
     """

@@ -31,7 +31,7 @@ def write_map(recalibrator: Any, path: str | Path) -> None:
 
 
 def read_map(path: str | Path) -> Any:
-    """Return the fitted method of a file; see `caltest.recalibration.load`."""
+    """Return the fitted method of a file; see `caltest.recalibration.load_recalibrator`."""
     file = Path(path)
     foreign = f"{str(file)!r} is no recalibration map of caltest: expected the JSON that `save` of a method writes"
     try:
@@ -120,6 +120,12 @@ def _rebuilt(content: dict[str, Any]) -> Any:
 
 def _method(name: str) -> Any:
     """Return the public method of a name."""
+    if name == "NetworkScaling":
+        msg = (
+            "the file holds a NetworkScaling, which is no method of caltest any more, because it overfits: fit another "
+            "one, such as TemperatureScaling()."
+        )
+        raise ValueError(msg)
     kind = _public("recalibration", name)
     if not hasattr(kind, "fitted_attributes"):
         msg = f"the file holds the method {name!r}, which caltest {_caltest_version()} does not have."

@@ -17,8 +17,10 @@ from caltest.resampling.draws._kept_sums import KeptSums
 from caltest.resampling.engine._pvalues import combine_pvalues, tail_pvalues
 from caltest.resampling.engine._run import monte_carlo_error
 from caltest.results import ComponentResult, Note, TestResult
-from caltest.results._decision import equate_pvalue, rejects
+from caltest.results._decision import rejects
 from caltest.results._naming import describe
+from caltest.results._verdict import OF_CONFIDENCE, OF_EVENT, FindingKind
+from caltest.results._verdict import Finding as FoundError
 from caltest.statistics._base import Statistic
 from caltest.streaming.states._micro_cells import Nodes
 from caltest.streaming.states._values import Simulation, Streamed
@@ -59,8 +61,8 @@ def conclude(
     else:
         found = _computed(statistic, state, float(observed[0]), exact)
     size, impossible = (state.n_samples, 2), state.sums.n_impossible
-    direction = _direction(state, lens)
-    return report(statistic, found, lens=lens, alpha=alpha, size=size, n_impossible=impossible, direction=direction)
+    findings = _findings(state, lens)
+    return report(statistic, found, lens=lens, alpha=alpha, size=size, n_impossible=impossible, findings=findings)
 
 
 POSSIBLE = (
@@ -96,7 +98,7 @@ def report(
     alpha: float,
     size: tuple[int, int],
     n_impossible: int,
-    direction: tuple[str | None, str | None] = (None, None),
+    findings: tuple[FoundError, ...] = (),
 ) -> TestResult:
     """Return the result of a test of a state; ``size`` are the numbers of observations and of outcomes."""
     null = Consistency()
@@ -118,8 +120,7 @@ def report(
         origin=found.origin,
         conditions=null.conditions,
         alpha=alpha,
-        direction=direction[0],
-        direction_words=direction[1],
+        findings=findings,
         notes=_impossible(n_impossible),
     )
 
@@ -186,23 +187,26 @@ def _impossible(number: int) -> tuple[Note, ...]:
     return (Note("C201", text),)
 
 
-def _direction(state: Streamed, lens: LensLike) -> tuple[str | None, str | None]:
+def _findings(state: Streamed, lens: LensLike) -> tuple[FoundError, ...]:
     """Return the direction and the numbers that it rests on, if the number of events is significantly off."""
     nodes: Nodes = state.sums.nodes
     events, n = int(state.sums.count[:, 1].sum()), state.sums.n_samples
     expected = float(state.sums.prob.sum())
     if not (nodes.prob * (1 - nodes.prob)).any():
-        return None, None
+        return ()
     pvalue = nodes.two_sided(events)
     if not rejects(pvalue, _DIRECTION_LEVEL):
-        return None, None
-    more = events > expected
-    shown = equate_pvalue(max(pvalue, _SMALLEST_SHOWN), bound=pvalue < _SMALLEST_SHOWN)
+        return ()
+    kinds: tuple[FindingKind, FindingKind] = ("over-confident", "under-confident")
     if isinstance(lens, Canonical | ClassWise | Groups):
-        frequent = "more" if more else "less"
-        words = f"The event is {frequent} frequent than predicted: average prediction {expected / n:.4g}, frequency "
-        return "too low" if more else "too high", f"{words}{events / n:.4g} (number of events, {shown})."
-    kind = "under-confident" if more else "over-confident"
-    names = ("confidence", "accuracy") if isinstance(lens, Confidence) else ("prediction", "frequency")
-    words = f"The model is {kind}: average {names[0]} {expected / n:.4g}, {names[1]} {events / n:.4g}"
-    return kind, f"{words} (number of events, {shown})."
+        kinds = ("too high", "too low")
+    finding = FoundError(
+        kind=kinds[int(events > expected)],
+        predicted=expected / n,
+        observed=events / n,
+        pvalue=max(pvalue, _SMALLEST_SHOWN),
+        bound=pvalue < _SMALLEST_SHOWN,
+        source="number of events",
+        quantities=OF_CONFIDENCE if isinstance(lens, Confidence) else OF_EVENT,
+    )
+    return (finding,)
