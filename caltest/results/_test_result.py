@@ -76,10 +76,6 @@ class ComponentResult(Result):
         return Description(str(self.test_statistic), (), (components_table([self]),))
 
 
-CALIBRATION = "labels follow the predicted probabilities"
-"""How the hypothesis of calibration begins."""
-
-
 def components_table(components: Sequence[ComponentResult], *, bound: bool = False) -> Table:
     """Return the table of statistics with their values under calibration; p-values may be upper bounds."""
     rows = [component._row(bound=bound) for component in components]
@@ -101,6 +97,8 @@ class TestResult(Decision, ComponentResult):
         What was looked at, as an object.
     lens_name : str
         What was looked at, in words.
+    lens_short_name : str or None
+        The same in a table of similar lenses.
     n_samples, n_outcomes : int
         Number of observations, and of outcomes behind the lens.
     components : tuple of ComponentResult
@@ -115,6 +113,8 @@ class TestResult(Decision, ComponentResult):
         distribution, whose error is not known.
     hypothesis : str
         The null hypothesis.
+    of_calibration : bool
+        Whether it is calibration, not another calibration function.
     origin : str
         Where the null distribution comes from.
     conditions : tuple of Note
@@ -155,6 +155,8 @@ class TestResult(Decision, ComponentResult):
     numerical_error: float
     hypothesis: str
     origin: str
+    of_calibration: bool = True
+    lens_short_name: str | None = None
     conditions: tuple[Note, ...] = ()
     alpha: float = 0.05
     smallest_possible_pvalue: float = 0.0
@@ -166,6 +168,7 @@ class TestResult(Decision, ComponentResult):
     notes: tuple[Note, ...] = ()
     _measure: Callable[[], Any] | None = field(default=None, repr=False)
 
+    _left_out: ClassVar[frozenset[str]] = ComponentResult._left_out | {"of_calibration", "lens_short_name"}
     _derived: ClassVar[tuple[str, ...]] = (
         *("noise_floor", "noise_interval", "n_resamples", "decision", "conclusion", "l2_error"),
         *("direction", "direction_words"),
@@ -205,7 +208,7 @@ class TestResult(Decision, ComponentResult):
             alpha=self.alpha,
             smallest_possible_pvalue=self.smallest_possible_pvalue,
             subject=self._subject,
-            proof="that the model is calibrated" if self._of_calibration else "it",
+            proof="that the model is calibrated" if self.of_calibration else "it",
             n_samples=self.n_samples,
             n_groups=self.n_groups,
             weighted=self.weighted,
@@ -242,13 +245,8 @@ class TestResult(Decision, ComponentResult):
         return kind(**{f.name: getattr(self, f.name) for f in fields(self)} | more)
 
     @property
-    def _of_calibration(self) -> bool:
-        """Whether the hypothesis is calibration, not another calibration function."""
-        return self.hypothesis.startswith(CALIBRATION)
-
-    @property
     def _subject(self) -> str:
-        return "Calibration" if self._of_calibration else "The hypothesis"
+        return "Calibration" if self.of_calibration else "The hypothesis"
 
     @property
     def _size(self) -> str:
@@ -277,7 +275,7 @@ class TestResult(Decision, ComponentResult):
     @property
     def _full_name(self) -> str:
         """The statistic with its parameters; a combination is named by its class."""
-        return self._name if len(self.components) > 1 else str(self.test_statistic).removesuffix("()")
+        return self._name if len(self.components) > 1 else self.test_statistic.brief
 
     def _describe(self) -> Description:
         size = f"{self._size}, {self.n_outcomes} outcomes"
@@ -299,7 +297,7 @@ class TestResult(Decision, ComponentResult):
         if not math.isfinite(first.noise_floor):
             return []
         name = name or first.test_statistic.name
-        kind = "a calibrated model" if self._of_calibration else "a model as in the hypothesis"
+        kind = "a calibrated model" if self.of_calibration else "a model as in the hypothesis"
         if self.method in {"random-signs", "all-signs"}:
             each = "draws" if self.method == "random-signs" else "arrangements"
             return [

@@ -54,6 +54,8 @@ class TemperatureScore(Statistic):
     6.5917
     """
 
+    words = "temperature score"
+
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         return self.read(self.signed(sample, outcomes))

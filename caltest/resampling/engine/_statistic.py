@@ -37,6 +37,11 @@ class Statistic(Specification, ABC):
         return type(self).__name__
 
     @property
+    def words(self) -> str:
+        """What it is called as the source of a direction, in words or as code."""
+        return str(self)
+
+    @property
     def n_outcomes(self) -> int | None:
         """Number of outcomes that the statistic is defined for: 2 for statistics of one probability, None for any.
 

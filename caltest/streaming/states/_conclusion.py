@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._lenses import Canonical, ClassWise, Confidence, Groups
+from caltest.predictions._lens import Lens, LensLike, lens_name, lens_short_name, names_event
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, MonteCarloDistribution
 from caltest.resampling.draws._kept_sums import KeptSums
@@ -111,6 +110,7 @@ def report(
         null=found.null,
         lens=lens,
         lens_name=lens_name(lens),
+        lens_short_name=lens_short_name(lens),
         n_samples=size[0],
         n_outcomes=size[1],
         components=found.parts,
@@ -198,7 +198,7 @@ def _findings(state: Streamed, lens: LensLike) -> tuple[FoundError, ...]:
     if not rejects(pvalue, _DIRECTION_LEVEL):
         return ()
     kinds: tuple[FindingKind, FindingKind] = ("over-confident", "under-confident")
-    if isinstance(lens, Canonical | ClassWise | Groups):
+    if names_event(lens):
         kinds = ("too high", "too low")
     finding = FoundError(
         kind=kinds[int(events > expected)],
@@ -207,6 +207,6 @@ def _findings(state: Streamed, lens: LensLike) -> tuple[FoundError, ...]:
         pvalue=max(pvalue, _SMALLEST_SHOWN),
         bound=pvalue < _SMALLEST_SHOWN,
         source="number of events",
-        quantities=OF_CONFIDENCE if isinstance(lens, Confidence) else OF_EVENT,
+        quantities=OF_CONFIDENCE if isinstance(lens, Lens) and lens.of_confidence else OF_EVENT,
     )
     return (finding,)
