@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.estimation.errors._l2_interval import L2Interval, interval_of_sample
+from caltest.estimation.errors._l2_interval import L2Problem
 from caltest.estimation.scores._score_decomposition import accuracy_of
 from caltest.predictions._lens import LensLike, lens_name, lens_short_name, names_event
 from caltest.predictions._sample import Sample
@@ -54,11 +53,11 @@ def describe_findings(
     alpha: float = 0.05,
 ) -> tuple[TestResult, ...]:
     """Return the results of several tests, in their order; the l2 error of a sample is computed once."""
-    measures: dict[int, Callable[[], L2Interval]] = {}
+    problems: dict[int, L2Problem] = {}
     results = []
     for finding, lens in zip(findings, lenses, strict=True):
-        measure = measures.setdefault(id(finding.sample), _l2_error(finding.sample, lens, classes))
-        results.append(describe_finding(finding, null, lens=lens, classes=classes, alpha=alpha, measure=measure))
+        problem = problems.setdefault(id(finding.sample), _l2_problem(finding.sample, lens, classes))
+        results.append(describe_finding(finding, null, lens=lens, classes=classes, alpha=alpha, problem=problem))
     return tuple(results)
 
 
@@ -70,9 +69,9 @@ def describe_finding(
     classes: Sequence[Any] | None = None,
     alpha: float = 0.05,
     title: str = "Calibration test",
-    measure: Callable[[], L2Interval] | None = None,
+    problem: L2Problem | None = None,
 ) -> TestResult:
-    """Return the result of a test; ``measure`` computes the l2 error, by default from the sample of the test."""
+    """Return the result of a test; the l2 error is that of ``problem``, by default of the sample of the test."""
     sample, parts = finding.sample, finding.statistic.components
     scheme = null.for_sample(sample)
     components = tuple(
@@ -128,14 +127,13 @@ def describe_finding(
         findings=findings,
         impossible_samples=sample.impossible,
         notes=notes,
-        _measure=_l2_error(sample, lens, classes) if measure is None else measure,
+        _problem=_l2_problem(sample, lens, classes) if problem is None else problem,
     )
 
 
-def _l2_error(sample: Sample, lens: LensLike, classes: Sequence[Any] | None) -> Callable[[], L2Interval]:
-    """Return a function that computes the l2 error of a sample when it is first called, whatever the hypothesis is."""
-    model = replace(sample, given_null=sample.given)
-    return cache(partial(interval_of_sample, model, lens=lens, lens_name=lens_name(lens, classes)))
+def _l2_problem(sample: Sample, lens: LensLike, classes: Sequence[Any] | None) -> L2Problem:
+    """Return what the l2 error of a sample is computed from, whatever the hypothesis is."""
+    return L2Problem(replace(sample, given_null=sample.given), lens, lens_name(lens, classes))
 
 
 def _direction(

@@ -139,7 +139,7 @@ class ReliabilityDisplay:
         known = label in self.ax_.get_legend_handles_labels()[1]
         look: dict[str, Any] = {"linewidth": 6, "alpha": 0.3, "zorder": self.line_.get_zorder() - 0.5}
         look |= {} if known else {"label": label}
-        return self.ax_.vlines(curve.predicted, curve.bar_low, curve.bar_high, color=self.line_.get_color(), **look)
+        return self.ax_.vlines(curve.predicted, curve.bar_lower, curve.bar_upper, color=self.line_.get_color(), **look)
 
     @classmethod
     def from_estimator(

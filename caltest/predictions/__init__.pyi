@@ -6,9 +6,9 @@ from ._distances import total_variation as total_variation
 from ._lens import Lens as Lens
 from ._lens import LensLike as LensLike
 from ._lenses import Canonical as Canonical
+from ._lenses import ClassGroups as ClassGroups
 from ._lenses import ClassWise as ClassWise
 from ._lenses import Confidence as Confidence
-from ._lenses import Groups as Groups
 from ._lenses import TopK as TopK
 from ._lenses import TopRank as TopRank
 from ._lenses import WithinTop as WithinTop

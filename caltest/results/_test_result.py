@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property, partial
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -166,7 +165,7 @@ class TestResult(Decision, ComponentResult):
     weighted: bool = False
     impossible_samples: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     notes: tuple[Note, ...] = ()
-    _measure: Callable[[], Any] | None = field(default=None, repr=False)
+    _problem: Any = field(default=None, repr=False)  # `L2Problem` of estimation
 
     _left_out: ClassVar[frozenset[str]] = ComponentResult._left_out | {"of_calibration", "lens_short_name"}
     _derived: ClassVar[tuple[str, ...]] = (
@@ -230,15 +229,10 @@ class TestResult(Decision, ComponentResult):
         """What is wrong in a sentence, with the two numbers that it rests on, the statistic and its p-value."""
         return self.findings[0].sentence if self.findings else None
 
-    @cached_property
+    @property
     def l2_error(self) -> Any:
         """The size of the miscalibration: `l2_interval` of the same problem; None where it is not defined."""
-        return None if self._measure is None else self._measure()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: the l2 error instead of the predictions that it is computed from."""
-        known = None if self._measure is None else partial(_known, self.l2_error)
-        return {**self.__dict__, "_measure": known}
+        return None if self._problem is None else self._problem.interval
 
     def extend(self, kind: type[Extended], /, **more: Any) -> Extended:
         """Return the result as one of a kind that carries more; fields that are named are replaced."""
@@ -333,7 +327,3 @@ def numbers_line(statistic: Any, derived: Mapping[str, Any]) -> str:
         f"{name.replace('_', ' ')} {value:.4g}" for name, value in derived.items() if isinstance(value, float | int)
     ]
     return f"{statistic}: {', '.join(numbers)}." if numbers else ""
-
-
-def _known(value: Any) -> Any:
-    return value

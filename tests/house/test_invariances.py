@@ -28,7 +28,7 @@ from tests.reference.examples import draw_labels
 WEIGHTS, GROUPS = {"sample_weight"}, {"groups", "groups_a", "groups_b"}
 
 NOT_ABOUT_OBSERVATIONS = {
-    "caltest.Groups": "its groups are of classes",
+    "caltest.ClassGroups": "its groups are of classes",
     "caltest.predictions.PredictionFile": "columns of a file",
     "caltest.predictions.read_predictions": "names of columns",
     "caltest.recalibration.Recalibrator.fit": "the base class of the methods",

@@ -82,7 +82,7 @@ LENSES = {
     caltest.TopRank: lambda lens, p, y: top_rank(p, y, lens.rank),
     caltest.WithinTop: lambda lens, p, y: within_top(p, y, lens.rank),
     caltest.ClassWise: lambda lens, p, y: event(p[lens.k], y == lens.k),
-    caltest.Groups: lambda lens, p, y: groups(p, y, lens.groups),
+    caltest.ClassGroups: lambda lens, p, y: groups(p, y, lens.groups),
 }
 
 

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import caltest as ct
+from caltest.estimation.errors._l2_interval import L2Problem
 from caltest.hypothesis_tests import ClassicalTestResult
+from caltest.predictions._sample import make_sample
 from caltest.results import ComponentResult, Finding, Note, TestResult
 from caltest.results._description import percent
 from tests.hypothesis_tests.problems import words
@@ -74,18 +76,14 @@ def test_the_smallest_pvalue_is_called_so(result):
 
 
 def test_l2_error_is_computed_once_and_kept(result):
-    calls = []
-
-    def measure():
-        calls.append(1)
-        return ct.l2_interval(*problem())
-
-    measured = replace(result, _measure=measure)
-    assert calls == []
+    sample = make_sample(*problem(), lens=ct.Canonical())
+    asked = L2Problem(sample, ct.Canonical(), "all classes")
+    measured = replace(result, _problem=asked)
+    assert "interval" not in vars(asked)
     assert measured.l2_error.conclusion in words(measured)
-    assert measured.l2_error is measured.l2_error
-    assert calls == [1]
-    without = replace(result, _measure=None)
+    assert measured.l2_error is measured.l2_error is vars(asked)["interval"]
+    assert measured.l2_error.estimate == ct.l2_interval(*problem()).estimate
+    without = replace(result, _problem=None)
     assert without.l2_error is None
     assert "l2 calibration error" not in str(without)
     assert without.to_dict()["l2_error"] is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,6 @@ from caltest.results import Result
 from caltest.results._decision import rejects, show_pvalue
 from caltest.results._description import Description, Table, counted, join, percent
 from caltest.results._naming import describe
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _ROUNDING = 1e-12  # of a frequency
 
@@ -71,6 +68,10 @@ class CellTests(Result):
     origin: str
 
     _derived: ClassVar[tuple[str, ...]] = ("rejected", "undecidable", "conclusion")
+    _columns: ClassVar[tuple[str, ...]] = (
+        *("lower", "upper", "count", "expected", "observed"),
+        *("pvalue", "pvalue_adjusted", "rejected", "undecidable"),
+    )
 
     @property
     def n_cells(self) -> int:
@@ -130,20 +131,6 @@ class CellTests(Result):
         ]
         directions = join(words for number, words in counts if number)
         return f"{decision} The event is {directions} of these. The largest deviation, {largest}."
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each cell as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Ends of the cell, number of observations, expected and observed frequency, p-values, and the decision,
-            or that none is possible.
-        """
-        import pandas as pd
-
-        names = ("lower", "upper", "count", "expected", "observed", "pvalue", "pvalue_adjusted")
-        return pd.DataFrame({name: getattr(self, name) for name in (*names, "rejected", "undecidable")})
 
     def _describe(self) -> Description:
         rows = [

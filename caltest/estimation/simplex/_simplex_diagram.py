@@ -13,7 +13,7 @@ from caltest.estimation.curves._bars import groups_in_cells
 from caltest.estimation.errors._cell_tests import smallest_adjusted
 from caltest.estimation.simplex._simplex_cells import PearsonTests, cell_regions, pearson_tests
 from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._lenses import Canonical, Groups, TopK
+from caltest.predictions._lenses import Canonical, ClassGroups, TopK
 from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions._user_functions import Region
 from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cells_notes
@@ -264,7 +264,7 @@ def simplex_diagram(
     classes : sequence, optional
         The label of each column of ``y_prob``; they name the corners.
     lens : lens, optional
-        A lens with three or four outcomes, such as `TopK`\ (2) or `Groups`; the whole prediction by default.
+        A lens with three or four outcomes, such as `TopK`\ (2) or `ClassGroups`; the whole prediction by default.
     partition : Partition or callable, optional
         Cells of the simplex; ``SimplexGrid(5)`` by default for three outcomes, ``VarianceTree()`` for four.
     region : callable, optional
@@ -312,7 +312,7 @@ def simplex_diagram(
 
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> groups = caltest.Groups([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
+    >>> groups = caltest.ClassGroups([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
     >>> diagram = caltest.simplex_diagram(y_true, y_prob, lens=groups, rng=0)
     >>> diagram.n_cells, int(diagram.rejected.sum())
     (23, 4)
@@ -375,8 +375,8 @@ def _require_simplex(n_outcomes: int, lens: LensLike) -> None:
     else:
         rest = f"[2, ..., {n_outcomes - 1}]"
         advice = (
-            f"choose a `lens`: TopK(2), Groups(...) of three or four groups of classes, or Groups([[0], [1], {rest}]) "
-            "for single classes and the rest"
+            "choose a `lens`: TopK(2), ClassGroups(...) of three or four groups of classes, or "
+            f"ClassGroups([[0], [1], {rest}]) for single classes and the rest"
         )
     msg = f"a simplex diagram needs three or four outcomes, got {n_outcomes} behind {describe(lens)}; {advice}."
     raise ValueError(msg)
@@ -386,7 +386,7 @@ def _outcome_names(lens: LensLike, n_outcomes: int, classes: Sequence[Any] | Non
     """Return what each outcome is, in words."""
     if isinstance(lens, TopK):
         return (*_RANKS[: n_outcomes - 1], "none of these")
-    if isinstance(lens, Groups):
+    if isinstance(lens, ClassGroups):
         parts = lens.groups
         number = [f"{k}" for k in range(sum(map(len, parts)))]
         names = number if classes is None else [str(name) for name in classes]

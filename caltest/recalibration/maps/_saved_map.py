@@ -31,7 +31,7 @@ def write_map(recalibrator: Any, path: str | Path) -> None:
 
 
 def read_map(path: str | Path) -> Any:
-    """Return the fitted method of a file; see `caltest.recalibration.load_recalibrator`."""
+    """Return the fitted method of a file; see `load_recalibrator`."""
     file = Path(path)
     foreign = f"{str(file)!r} is no recalibration map of caltest: expected the JSON that `save` of a method writes"
     try:

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from caltest.predictions._lens import Lens, lens_name, lens_short_name
-from caltest.predictions._lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
+from caltest.predictions._lenses import Canonical, ClassGroups, ClassWise, Confidence, TopK, TopRank, WithinTop
 from caltest.predictions.inputs._validation import validate_count
 from caltest.streaming.states._micro_cells import LARGEST, SMALLEST, USUAL, MicroCells
 from caltest.streaming.states._outcome_table import OutcomeTable
@@ -53,7 +53,7 @@ def with_class_names(answer: Answer, classes: Sequence[str] | None) -> Answer:
 
 
 _LENSES: dict[str, type[Lens]] = {
-    kind.__name__: kind for kind in (Canonical, Confidence, ClassWise, TopRank, WithinTop, TopK, Groups)
+    kind.__name__: kind for kind in (Canonical, Confidence, ClassWise, TopRank, WithinTop, TopK, ClassGroups)
 }
 
 
