@@ -131,10 +131,9 @@ def cells_of(sample: Sample, partition: Any) -> Cells:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from caltest.predictions import EqualWidth, Sample
     >>> prob = np.array([[0.85, 0.15], [0.8, 0.2], [0.1, 0.9]])
-    >>> sample = Sample(prob, np.array([0, 1, 1]), prob, np.arange(3))
+    >>> sample = Sample(prob, np.array([0, 1, 1]), prob, row=np.arange(3))
     >>> cells_of(sample, EqualWidth(2)).count
     array([2., 1.])
     """
