@@ -128,8 +128,8 @@ def draw_both_styles(figure: Figure, curve: ReliabilityCurve | Mapping[str, Reli
     left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
     curves: dict[str, ReliabilityCurve] = named(curve, ReliabilityCurve, "curve", "reliability_curve")
     tests = {name: one.cell_tests() for name, one in curves.items()}
-    plot_reliability(curves, left, tests=tests)
-    plot_reliability(curves, right, style="classical", tests=tests, legend=len(curves) == 1)
+    plot_reliability(curve, left, tests=tests)
+    plot_reliability(curve, right, style="classical", tests=tests, legend=len(curves) == 1)
 
 
 def save_reliability(curve: ReliabilityCurve, path: Path) -> None:
