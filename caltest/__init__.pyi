@@ -50,9 +50,9 @@ from .hypothesis_tests.classical._spiegelhalter import spiegelhalter_test as spi
 from .hypothesis_tests.classical._tcal import tcal_test as tcal_test
 from .plotting._display import ReliabilityDisplay as ReliabilityDisplay
 from .predictions._lenses import Canonical as Canonical
+from .predictions._lenses import ClassGroups as ClassGroups
 from .predictions._lenses import ClassWise as ClassWise
 from .predictions._lenses import Confidence as Confidence
-from .predictions._lenses import Groups as Groups
 from .predictions._lenses import TopK as TopK
 from .predictions._lenses import TopRank as TopRank
 from .predictions._lenses import WithinTop as WithinTop

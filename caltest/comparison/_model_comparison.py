@@ -16,11 +16,10 @@ from caltest.predictions._lens import LensLike
 from caltest.resampling import correct_pvalues
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import level_of, rejects, show_pvalue
-from caltest.results._description import Description, Table, join
+from caltest.results._description import Description, Table, join, percent
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
 from caltest.results._picture import Picture
-from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     import pandas as pd

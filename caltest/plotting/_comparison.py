@@ -14,8 +14,8 @@ from caltest.comparison import ModelComparison
 from caltest.plotting._axes import BAR, DASHED, LINE, require, save_drawn, several
 from caltest.plotting._forest import draw_forest
 from caltest.results._decision import level_of
+from caltest.results._description import percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -25,8 +25,7 @@ from caltest.plotting._axes import (
 )
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._decision import equate_pvalue
-from caltest.results._description import counted
-from caltest.results._test_result import percent
+from caltest.results._description import counted, percent
 
 _WIDEST = 90  # characters of the name of a model
 _LETTER: dict[str, Any] = {"xy": (0.03, 0.97), "xycoords": "axes fraction", "va": "top", "fontweight": "bold"}
@@ -107,16 +106,16 @@ def plot_cumulative_graphs(
 
 def _draw_model(model: CumulativeGraph, row: NDArray[Any], style: str, options: dict[str, Any]) -> None:
     """Draw the four graphs of a model."""
-    deviation, level = style == "deviation", percent(model.confidence_level)
+    deviation, level = style == "deviation", percent(1 - model.alpha)
     color = BAR if model.rejected else POINT
     look: dict[str, Any] = {"linewidth": 1.4, "zorder": 4} | options
     path = {"color": color, "label": "observed, leaves its band" if model.rejected else "observed, inside its band"}
     spline = {"color": COLORS[2], "label": "frequency, by a spline"}
     # Observed sums are no less than 0, and no more than the share of the observations.
-    low = np.maximum(model.predicted - model.half_width, 0.0)
-    high = np.minimum(model.predicted + model.half_width, model.fractile)
+    low = np.maximum(model.lower, 0.0)
+    high = np.minimum(model.upper, model.fractile)
     sums = (model.predicted, low, high, model.observed)
-    frequencies = (model.score, model.frequency_low, model.frequency_high, model.frequency)
+    frequencies = (model.score, model.frequency_lower, model.frequency_upper, model.frequency)
     everywhere = {"color": DENSITY, "label": f"{level} band if calibrated, everywhere at once"}
     pointwise = {"color": "#e9e2cf", "label": f"{level} band if calibrated, at each point"}
     for ax, letter, x, xlabel, what, lines, band, own in (

@@ -13,7 +13,7 @@ from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, colors_of, literal, na
 from caltest.plotting._prediction_axis import PredictionAxis, finish, what_is_shown
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._decision import equate_pvalue
-from caltest.results._test_result import percent
+from caltest.results._description import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,7 +109,7 @@ def _draw(
     """Draw curve and band of a model, in its colour if there are several."""
     alone = label is None
     base = np.zeros(len(curve.score)) if square else curve.score
-    low, high, height = curve.low - base, curve.high - base, curve.recalibrated - base
+    low, high, height = curve.lower - base, curve.upper - base, curve.recalibrated - base
     band: dict[str, Any] = {"color": _BAND, "label": _band_label(curve)} if alone else {"color": color, "alpha": _PALE}
     ax.fill_between(curve.score, low, high, linewidth=0, zorder=1, **band)
     marker = "o" if len(curve.score) == 1 else ""
@@ -139,7 +139,7 @@ def _reach(curves: Sequence[IsotonicCurve]) -> tuple[float, float]:
     Confidence bands do not determine it: they may be as wide as the axes.
     """
     heights = [one.recalibrated - one.score for one in curves]
-    heights += [end - one.score for one in curves if one.band != "confidence" for end in (one.low, one.high)]
+    heights += [end - one.score for one in curves if one.band != "confidence" for end in (one.lower, one.upper)]
     reach = max(0.01, *(np.abs(height).max() for height in heights))
     return -1.2 * reach, (1.6 if len(curves) == 1 else 1.2) * reach
 

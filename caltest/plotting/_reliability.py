@@ -14,8 +14,7 @@ from caltest.estimation.errors._cell_tests import CellTests
 from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, colors_of, literal, named, save_drawn, single
 from caltest.plotting._prediction_axis import Array, PredictionAxis, finish
 from caltest.predictions.inputs._validation import validate_choice
-from caltest.results._description import counted
-from caltest.results._test_result import percent
+from caltest.results._description import counted, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,7 +105,7 @@ def plot_reliability(
     labels = {name: None if alone else _model_label(name, one) for name, one in curves.items()}
     lines = sum(label.count("\n") + 1 for label in labels.values() if label is not None)
     ax = single(ax, (5.4, 7.0 + 0.2 * lines) if square else (6.4, 5.2 + 0.1 * lines))
-    heights = [end for one in each for end in (one.observed, one.bar_low, one.bar_high)] if square else []
+    heights = [end for one in each for end in (one.observed, one.bar_lower, one.bar_upper)] if square else []
     axis = PredictionAxis.of(
         scale, {name: one.density for name, one in curves.items()}, [*(one.predicted for one in each), *heights]
     )
@@ -179,8 +178,8 @@ def _reach(curves: Sequence[ReliabilityCurve]) -> Ends:
     dense, every = np.zeros(2), np.zeros(2)
     for curve in curves:
         full = curve.count >= min(0.01 * curve.count.sum(), curve.count.max())
-        above = np.maximum(curve.deviation, curve.bar_high - curve.expected)
-        below = np.minimum(curve.deviation, curve.bar_low - curve.expected)
+        above = np.maximum(curve.deviation, curve.bar_upper - curve.expected)
+        below = np.minimum(curve.deviation, curve.bar_lower - curve.expected)
         for ends, chosen in ((dense, full), (every, slice(None))):
             ends[:] = min(ends[0], below[chosen].min()), max(ends[1], above[chosen].max())
     low, high = 1.2 * (every if np.abs(every).max() <= 3 * np.abs(dense).max() else dense)
@@ -213,7 +212,7 @@ def _stars_label(tests: CellTests) -> str:
 
 def _draw_bars(curve: ReliabilityCurve, ax: Axes, base: Array, limits: Ends, *, color: str, alone: bool) -> None:
     """Draw bars minus ``base``, frequencies or deviations; what is beyond the limits ends in an arrow head."""
-    low, high = curve.bar_low - base, curve.bar_high - base
+    low, high = curve.bar_lower - base, curve.bar_upper - base
     width, alpha, label = (5, 0.75, _bars_label(curve)) if alone else (3.5, 0.35, "_bars")
     look: dict[str, Any] = {"color": color, "zorder": 3}
     ends = np.clip(low, *limits), np.clip(high, *limits)

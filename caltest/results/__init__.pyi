@@ -8,3 +8,5 @@ from ._note import Note as Note
 from ._progress import Progress as Progress
 from ._test_result import ComponentResult as ComponentResult
 from ._test_result import TestResult as TestResult
+from ._verdict import Finding as Finding
+from ._verdict import Verdict as Verdict

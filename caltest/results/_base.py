@@ -52,6 +52,8 @@ class Result(ABC):
     """Properties that `to_dict` holds besides the fields."""
     _left_out: ClassVar[frozenset[str]] = frozenset()
     """Fields that `to_dict` leaves out because they are large."""
+    _columns: ClassVar[tuple[str, ...]] = ()
+    """Arrays of one length that are the columns of the frame; without them the frame has the single numbers."""
 
     def of_inputs(self, columns: Mapping[Any, Any], notes: tuple[Note, ...]) -> Self:
         """Return the result with the columns of the classes, and notes on what was passed."""
@@ -114,6 +116,8 @@ class Result(ABC):
         """
         import pandas as pd
 
+        if self._columns:
+            return pd.DataFrame({name: getattr(self, name) for name in self._columns})
         single = {name: value for name, value in self.to_dict().items() if not isinstance(value, dict | list)}
         return pd.DataFrame([single])
 

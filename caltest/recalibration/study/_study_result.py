@@ -14,11 +14,10 @@ from caltest.recalibration.study._study_entries import BEFORE, UNCHANGED, Repair
 from caltest.recalibration.study._study_notes import undecidable
 from caltest.results import Note, Result
 from caltest.results._decision import equate_pvalue, rejects, show_pvalue
-from caltest.results._description import Description, Table, counted, join
+from caltest.results._description import Description, Table, counted, join, percent
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
 from caltest.results._picture import Picture
-from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,10 +12,9 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike
 from caltest.resampling.draws._schemes import Consistency
-from caltest.results._description import Description
+from caltest.results._description import Description, percent
 from caltest.results._picture import Picture
 from caltest.results._progress import Progress
-from caltest.results._test_result import percent
 from caltest.simulation.models._base import Model
 from caltest.simulation.studies._run import PathLike, named, run_study
 from caltest.simulation.studies._size import LEVELS, Battery, Cell, RejectionStudy, Test, cells_of, validate_levels

@@ -20,10 +20,9 @@ from caltest.resampling.draws._summaries import CellCounts, EntryCounts
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import METHODS, run, settle
 from caltest.results._decision import rejects
-from caltest.results._description import Description, Table, join
+from caltest.results._description import Description, Table, join, percent
 from caltest.results._picture import Picture
 from caltest.results._progress import Progress
-from caltest.results._test_result import percent
 from caltest.simulation.models._base import Model
 from caltest.simulation.studies._run import (
     Part,
