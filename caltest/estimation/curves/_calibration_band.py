@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest._compiled._bands import lower_band, smallest_tails
-from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._sample import Sample, make_event_sample
-from caltest.predictions._user_functions import Region
+from caltest.estimation._options import TestedEventOptions, event_of
+from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_level, validate_workers
+from caltest.predictions.inputs._validation import validate_count, validate_level
 from caltest.resampling.distributions._base import TIE_TOLERANCE
 from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.engine._pvalues import rank_pvalues
@@ -24,7 +23,7 @@ from caltest.results import Note, Result
 from caltest.results._decision import rejects
 from caltest.results._description import Description, counted
 from caltest.results._note import PAGE
-from caltest.results._progress import Progress, reporting
+from caltest.results._progress import reporting
 from caltest.results._test_result import percent
 
 _MOST_SCORES, _DIGITS = 10_000, 4  # the band takes time in proportion to the square of the groups
@@ -106,6 +105,11 @@ class ScoreGroups:
         lower = np.where(self.is_last, low[self.index], np.append(0.0, low)[self.index])
         upper = np.where(self.is_first, high[self.index], np.append(high, 1.0)[self.index + 1])
         return lower, upper
+
+    def confidence_band(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the ends of the confidence band, ``(n_scores,)``: every block bounds it, in both directions."""
+        log_level = math.log((1 - level) / (self.n_groups * (self.n_groups + 1.0)))
+        return self.band(np.arange(1, self.n_groups + 1), log_level)
 
     def _lower_band(
         self, rows: NDArray[np.int64], events: NDArray[np.int64], lengths: NDArray[np.int64], log_level: float
@@ -294,16 +298,10 @@ def calibration_band(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    region: Region | None = None,
     confidence_level: float = 0.95,
-    alpha: float = 0.05,
     digits: int | None = None,
     n_resamples: int = 999,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[TestedEventOptions],
 ) -> CalibrationBand:
     r"""Compute a simultaneous confidence band for a non-decreasing calibration function (Dimitriadis et al. 2023).
 
@@ -330,17 +328,11 @@ def calibration_band(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
     lens : lens, optional
         A lens with two outcomes; by default `Confidence()`, or the event itself for two classes. The calibration
         function of a confidence may decrease; the band is not valid then.
-    region : callable, optional
-        From induced probabilities ``(n_samples, 2)`` to booleans ``(n_samples,)``; others are left out.
     confidence_level : float
         Level :math:`1 - \alpha` of the confidence band.
     alpha : float
@@ -351,12 +343,6 @@ def calibration_band(
         scores this is faster, and the band is about as narrow. It is still a band for the scores themselves.
     n_resamples : int
         Number of draws of the labels for the p-value and the band of the test.
-    workers : int
-        Threads; -1 for all processors.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
-    progress : bool or callable
-        Whether to show progress on standard error; or a function ``progress(done, total)``.
 
     Returns
     -------
@@ -400,17 +386,15 @@ def calibration_band(
     (False, 0.01, 0.48)
     """
     level = validate_level(confidence_level, "confidence_level")
-    validate_level(alpha, "alpha")
+    alpha = options["alpha"]
     if digits is not None:
         validate_count(digits, "digits")
-    draws = OutcomeDraws.of(n_resamples, rng)
-    validate_workers(workers)
-    sample, look = make_event_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
+    draws = OutcomeDraws.of(n_resamples, options["rng"])
+    sample, about = event_of(y_true, y_prob, options)
     groups = ScoreGroups.of(sample, digits)
-    log_level = math.log((1 - level) / (groups.n_groups * (groups.n_groups + 1.0)))
-    lower, upper = groups.band(np.arange(1, groups.n_groups + 1), log_level)
-    with reporting(progress, "labels simulated") as report:
-        null = draws.map(lambda some: groups.drawn_tails(sample, some), workers, report)
+    lower, upper = groups.confidence_band(level)
+    with reporting(options["progress"], "labels simulated") as report:
+        null = draws.map(lambda some: groups.drawn_tails(sample, some), options["workers"], report)
     observed = groups.smallest_tails(groups.events[None])
     _, pvalues = rank_pvalues(sample, -observed, -null[None])
     # The p-value is at most alpha if the observed tail is below this one: as many draws may be smaller.
@@ -421,6 +405,7 @@ def calibration_band(
     if not rejects(pvalues[0], alpha):  # then only the rounding of an end near 0 or 1 excludes a score
         test_lower, test_upper = np.minimum(test_lower, groups.score), np.maximum(test_upper, groups.score)
     return CalibrationBand(
+        **about,
         score=groups.score,
         count=groups.count,
         recalibrated=_isotonic(groups.events, groups.count),
@@ -433,8 +418,6 @@ def calibration_band(
         pvalue=float(pvalues[0]),
         n_resamples=n_resamples,
         digits=groups.digits,
-        lens=look,
-        lens_name=lens_name(look, classes),
         n_samples=sample.n_samples,
         n_groups=groups.n_groups,
     )

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.estimation._options import EventOptions, event_of
 from caltest.estimation.curves._bars import drawn_ends, frequency_intervals
-from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._sample import Sample, make_event_sample
-from caltest.predictions._user_functions import Region
+from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_level, validate_rng
 from caltest.resampling.draws._labels import OutcomeDraws
@@ -163,14 +162,12 @@ def smooth_reliability_curve(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    region: Region | None = None,
     statistic: KDEError | None = None,
     confidence_level: float = 0.9,
     simultaneous: bool = False,
     n_resamples: int = 499,
     rng: SeedLike = None,
+    **options: Unpack[EventOptions],
 ) -> SmoothReliabilityCurve:
     r"""Compute a smooth reliability curve with a band under calibration and a confidence band.
 
@@ -191,16 +188,8 @@ def smooth_reliability_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        A lens with two outcomes; by default `Confidence()`, or the event itself for two classes.
-    region : callable, optional
-        From induced probabilities ``(n_samples, 2)`` to booleans ``(n_samples,)``; others are left out.
     statistic : KDEError, optional
         Kernel, bandwidth, support, grid and reference; ``KDEError(bandwidth=0.05, reference="mean")`` by default. Of a
         grid with more than 4,096 points only every second, third ... point is returned.
@@ -249,7 +238,7 @@ def smooth_reliability_curve(
     if not isinstance(chosen, KDEError):
         msg = f"`statistic` must be a KDEError such as KDEError(bandwidth=0.05), got {statistic!r}."
         raise TypeError(msg)
-    sample, look = make_event_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
+    sample, about = event_of(y_true, y_prob, options)
     smoother = chosen.smoother(sample)
     rows = np.ones((1, sample.n_samples), dtype=np.uint8)
     density = smoother.sums(rows)[0]
@@ -283,6 +272,7 @@ def smooth_reliability_curve(
     median[several] = np.clip(point[several] + np.nanmedian(estimates, axis=0), 0.0, 1.0)
     (low, high), (lower, upper) = (np.clip(point + band, 0.0, 1.0) for band in (under_calibration, of_estimate))
     return SmoothReliabilityCurve(
+        **about,
         point=point,
         deviation=deviation,
         observed=np.clip(point + deviation, 0.0, 1.0),
@@ -298,8 +288,6 @@ def smooth_reliability_curve(
         simultaneous=simultaneous,
         n_samples=sample.n_samples,
         n_resamples=n_curves,
-        lens=look,
-        lens_name=lens_name(look, classes),
         test_statistic=chosen,
     )
 

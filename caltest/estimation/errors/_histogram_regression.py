@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.estimation._options import LookOptions, looked_at
 from caltest.predictions._distances import Distance, total_variation
-from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
-from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region, apply_distance, apply_lens, apply_region
 from caltest.predictions.cells._cells import Cells, CellSums, few_cells_notes
 from caltest.predictions.cells._partitions import Partition
@@ -173,10 +172,8 @@ def histogram_regression(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     partition: Partition | Any | None = None,
-    region: Region | None = None,
+    **options: Unpack[LookOptions],
 ) -> HistogramRegression:
     r"""Estimate the calibration function by the frequencies of the outcomes in the cells (bins) of a partition.
 
@@ -222,22 +219,20 @@ def histogram_regression(
     >>> fit.observed[:, 1].tolist(), fit.predict([0.2, 0.7])[:, 1].tolist()
     ([0.5, 1.0], [0.5, 1.0])
     """
-    prob, outcome = validate_problem(y_true, y_prob, classes)
-    look = Canonical() if lens is None else lens
-    sample = induce(prob, outcome, lens=look, region=region)
+    prob, outcome = validate_problem(y_true, y_prob, options["classes"])
+    sample, about = looked_at(prob, outcome, Canonical() if options["lens"] is None else options["lens"], options)
     cut = VarianceTree() if partition is None else partition
     cells = sample.cells(cut)
     sums = CellSums.of(sample, cells, sample.outcome)
     return HistogramRegression(
+        **about,
         count=sums.count,
         share=sums.share,
         predicted=sums.predicted,
         observed=sums.observed,
-        lens=look,
-        lens_name=lens_name(look, classes),
         partition=cut,
         notes=few_cells_notes(sample, cut),
         _cells=cells,
-        _region=region,
+        _region=options["region"],
         _n_classes=prob.shape[1],
     )

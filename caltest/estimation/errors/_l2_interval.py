@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._lenses import Canonical
-from caltest.predictions._sample import Sample, make_sample
-from caltest.predictions._user_functions import Region
+from caltest.estimation._options import DesignedOptions, look_at
+from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import few_cells_notes
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._trees import VarianceTree
@@ -145,15 +144,11 @@ def l2_interval(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     partition: Partition | Any | None = None,
-    region: Region | None = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
     alternative: str = "two-sided",
     rng: SeedLike = 0,
+    **options: Unpack[DesignedOptions],
 ) -> L2Interval:
     r"""Compute a confidence interval for the l2 calibration error within cells (bins), squared and as a root.
 
@@ -205,23 +200,9 @@ def l2_interval(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        What to look at; the whole prediction by default.
     partition : Partition or callable, optional
         Cells of the induced simplex; `VarianceTree()` by default, with groups or weights of so few cells that each is
         worth five groups of equal size.
-    region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; others are left out.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weight of each observation: how much it counts. Labels are not repeated.
-    groups : array-like of shape (n_samples,), optional
-        The group of each observation, such as its patient, if observations of a group may depend on each other.
     confidence_level : float
         Probability with which the interval contains its target.
     alternative : {"two-sided", "less", "greater"}
@@ -277,14 +258,8 @@ def l2_interval(
     """
     level = validate_level(confidence_level, "confidence_level")
     validate_choice(alternative, "alternative", ("two-sided", "less", "greater"))
-    look = Canonical() if lens is None else lens
-    sample = make_sample(
-        y_true, y_prob, classes=classes, lens=look, region=region, sample_weight=sample_weight, groups=groups
-    )
-    named = lens_name(look, classes)
-    return interval_of_sample(
-        sample, partition, lens=look, lens_name=named, confidence_level=level, alternative=alternative, rng=rng
-    )
+    sample, about = look_at(y_true, y_prob, options)
+    return interval_of_sample(sample, partition, **about, confidence_level=level, alternative=alternative, rng=rng)
 
 
 def interval_of_sample(

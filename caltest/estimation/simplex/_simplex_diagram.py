@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.estimation._options import DiagramOptions, look_at
 from caltest.estimation.curves._bars import groups_in_cells
 from caltest.estimation.errors._cell_tests import smallest_adjusted
 from caltest.estimation.simplex._simplex_cells import PearsonTests, cell_regions, pearson_tests
-from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, ClassGroups, TopK
-from caltest.predictions._sample import Sample, make_sample
-from caltest.predictions._user_functions import Region
+from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import Cells, CellSums, few_cells_notes
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._simplex_grid import SimplexGrid
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_count, validate_level
+from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_count
 from caltest.resampling import Consistency, correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import Note, Result
@@ -225,16 +225,11 @@ def simplex_diagram(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     partition: Partition | Any | None = None,
-    region: Region | None = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
     correction: str = "holm",
-    alpha: float = 0.05,
     n_resamples: int = 9999,
     rng: SeedLike = None,
+    **options: Unpack[DiagramOptions],
 ) -> SimplexDiagram:
     r"""Compute a reliability diagram of three or four classes, with a test of every cell (bin).
 
@@ -319,15 +314,12 @@ def simplex_diagram(
     >>> diagram.n_cells, int(diagram.rejected.sum())
     (23, 4)
     """
-    level = validate_level(alpha, "alpha")
-    allowed = UNDER_ANY_DEPENDENCE if groups is not None else UNDER_ANY_DEPENDENCE + UNDER_INDEPENDENCE
+    level = options["alpha"]
+    allowed = UNDER_ANY_DEPENDENCE if options["groups"] is not None else UNDER_ANY_DEPENDENCE + UNDER_INDEPENDENCE
     validate_choice(correction, "correction", allowed)
     validate_count(n_resamples, "n_resamples")
-    look = Canonical() if lens is None else lens
-    sample = make_sample(
-        y_true, y_prob, classes=classes, lens=look, region=region, sample_weight=sample_weight, groups=groups
-    )
-    _require_simplex(sample.n_outcomes, look)
+    sample, about = look_at(y_true, y_prob, options)
+    _require_simplex(sample.n_outcomes, about["lens"])
     cut = partition
     if cut is None:
         cut = SimplexGrid(5) if sample.n_outcomes == 3 else VarianceTree()
@@ -337,6 +329,7 @@ def simplex_diagram(
     kept = cells.count > 0  # a cell without weight shows nothing
     regions = cell_regions(cells, cut, sample.prob)
     return SimplexDiagram(
+        **about,
         corners=tuple(region for region, keep in zip(regions, kept, strict=True) if keep),
         count=np.bincount(cells.index)[kept],
         share=sums.share[kept],
@@ -349,9 +342,7 @@ def simplex_diagram(
         exact=tests.exact[kept],
         correction=correction,
         alpha=level,
-        outcomes=_outcome_names(look, sample.n_outcomes, classes),
-        lens=look,
-        lens_name=lens_name(look, classes),
+        outcomes=_outcome_names(about["lens"], sample.n_outcomes, options["classes"]),
         partition=cut,
         n_groups=sample.n_groups,
         origin=tests.origin,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,7 @@ from caltest.estimation.uncertainty._prediction_distribution import (
 from caltest.predictions._sample import observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_models
+from caltest.predictions.inputs._options import DesignOptions
 from caltest.predictions.inputs._validation import validate_count, validate_design, validate_level
 from caltest.results._description import Description, Table, counted
 from caltest.results._test_result import percent
@@ -141,9 +142,8 @@ def rejection_curve(
     classes: Sequence[Any] | None = None,
     uncertainty: str | Sequence[str] = ("entropy", "confidence"),
     n_points: int = 100,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
+    **options: Unpack[DesignOptions],
 ) -> RejectionCurve:
     r"""Compute the error rate of the predictions that are kept when the most uncertain ones are rejected.
 
@@ -228,7 +228,7 @@ def rejection_curve(
     measures = validate_uncertainty(uncertainty)
     named = by_name(y_prob)
     outcome, probs = validate_models(y_true, named, classes)
-    row, weight, group = observations_that_count(**validate_design(sample_weight, groups, len(outcome)))
+    row, weight, group = observations_that_count(**validate_design(n_samples=len(outcome), **options))
     outcome, probs = outcome[row], [prob[row] for prob in probs]
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _PARTS}
     area = {}
