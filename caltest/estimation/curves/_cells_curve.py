@@ -15,7 +15,13 @@ from caltest.predictions._sample import induce, observations_that_count
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_models, validate_names
-from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng, validate_weight
+from caltest.predictions.inputs._validation import (
+    SeedLike,
+    validate_count,
+    validate_distinct,
+    validate_rng,
+    validate_weight,
+)
 from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question, draw_nulls
 from caltest.resampling.engine._run import settle
@@ -291,7 +297,7 @@ def cells_curve(
     if not families:
         msg = "`statistics` must hold at least one function of the number of cells, got none."
         raise ValueError(msg)
-    numbers = _validate_numbers(n_cells)
+    numbers = validate_distinct(n_cells, "n_cells", validate_count, "integers >= 1", "integers")
     count, seed = validate_count(n_resamples, "n_resamples"), int(validate_rng(rng).integers(2**62))
     named = by_name(y_prob)
     outcome, probs = validate_models(y_true, named, classes)
@@ -316,15 +322,3 @@ def cells_curve(
         n_resamples=count,
         n_samples=len(outcome),
     )
-
-
-def _validate_numbers(n_cells: Any) -> NDArray[np.int64]:
-    """Return different numbers of cells, increasing."""
-    if not isinstance(n_cells, Sequence | np.ndarray) or isinstance(n_cells, str):
-        msg = f"`n_cells` must be a sequence of integers >= 1, got {n_cells!r}."
-        raise TypeError(msg)
-    numbers = np.unique([validate_count(value, "n_cells") for value in n_cells])
-    if not numbers.size or numbers.size < len(n_cells):
-        msg = f"`n_cells` must be one or more different integers, got {list(n_cells)}."
-        raise ValueError(msg)
-    return numbers

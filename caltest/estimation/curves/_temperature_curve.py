@@ -17,6 +17,7 @@ from caltest.predictions.inputs._models import by_name, naming, validate_models
 from caltest.predictions.inputs._validation import (
     SeedLike,
     validate_count,
+    validate_distinct,
     validate_positive,
     validate_rng,
     validate_weight,
@@ -233,7 +234,8 @@ def temperature_curve(
     if not chosen or len(chosen) < len(several):
         msg = f"`statistics` must be different statistics, got {describe(several)}."
         raise ValueError(msg)
-    grid = _validate_temperatures(temperatures)
+    points = _TEMPERATURES if temperatures is None else temperatures
+    grid = validate_distinct(points, "temperatures", validate_positive, "positive numbers", "numbers")
     count, seed = validate_count(n_resamples, "n_resamples"), int(validate_rng(rng).integers(2**62))
     if logits is None:
         outcome, as_is = validate_models(y_true, named, classes)
@@ -300,16 +302,3 @@ def _validate_logits(name: str, logits: Any) -> NDArray[np.float64]:
             msg = f"`logits` must be finite, got {values[~np.isfinite(values)][0]}."
             raise ValueError(msg)
     return np.column_stack([np.zeros_like(values), values]) if values.ndim == 1 else values
-
-
-def _validate_temperatures(temperatures: Any) -> NDArray[np.float64]:
-    """Return different positive temperatures, increasing."""
-    given = _TEMPERATURES if temperatures is None else temperatures
-    if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str):
-        msg = f"`temperatures` must be a sequence of positive numbers, got {temperatures!r}."
-        raise TypeError(msg)
-    grid = np.unique([validate_positive(value, "temperatures") for value in given])
-    if not grid.size or grid.size < len(given):
-        msg = f"`temperatures` must be one or more different numbers, got {list(given)}."
-        raise ValueError(msg)
-    return grid

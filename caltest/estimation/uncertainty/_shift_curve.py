@@ -21,6 +21,7 @@ from caltest.predictions.inputs._models import by_name, naming
 from caltest.predictions.inputs._validation import (
     SeedLike,
     validate_count,
+    validate_distinct,
     validate_given_prob,
     validate_level,
     validate_number,
@@ -189,7 +190,13 @@ def shift_curve(
     level, generator = validate_level(confidence_level, "confidence_level"), validate_rng(rng)
     size, n_batches = validate_count(batch_size, "batch_size"), validate_count(n_resamples, "n_resamples")
     measures = validate_uncertainty(uncertainty)
-    foreign_counts = _validate_shares(shares, size)
+    if shares is _SHARES:  # some may be the same number of a few predictions
+        foreign_counts = np.unique(np.rint(np.multiply(shares, size)).astype(np.int64))
+    else:
+        kinds = "numbers from 0 to 1", f"numbers of {size} predictions"
+        foreign_counts = validate_distinct(
+            shares, "shares", lambda share, name: round(validate_number(share, name, 0, 1) * size), *kinds
+        )
     home, foreign = _validated(by_name(y_prob), by_name(y_prob_foreign, "y_prob_foreign"))
     columns: dict[str, list[Any]] = {name: [] for name in ShiftCurve._columns}
     auroc = {}
@@ -261,15 +268,3 @@ def _validated(home: dict[str, Any], foreign: dict[str, Any]) -> tuple[dict[str,
         msg = f"all models must predict the same classes at home and elsewhere, got {sorted(n_classes)} classes."
         raise ValueError(msg)
     return checked[0], checked[1]
-
-
-def _validate_shares(shares: Any, size: int) -> NDArray[np.int64]:
-    """Return numbers of foreign predictions in a batch, increasing."""
-    if not isinstance(shares, Sequence | np.ndarray) or isinstance(shares, str):
-        msg = f"`shares` must be a sequence of numbers from 0 to 1, got {shares!r}."
-        raise TypeError(msg)
-    counts = np.unique([round(validate_number(share, "shares", 0, 1) * size) for share in shares])
-    if not counts.size or (shares is not _SHARES and counts.size < len(shares)):
-        msg = f"`shares` must be one or more different numbers of {size} predictions, got {list(shares)}."
-        raise ValueError(msg)
-    return counts

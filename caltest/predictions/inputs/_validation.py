@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -205,23 +205,18 @@ def validate_rng(rng: SeedLike) -> np.random.Generator:
         return np.random.default_rng(rng.randint(0, 2**32, size=4, dtype=np.uint32))
     if rng is None or isinstance(rng, np.random.Generator):
         return np.random.default_rng(rng)
-    seed: Any = rng
-    is_integer = _is_integer(seed)
-    if is_integer and seed >= 0:
-        return np.random.default_rng(int(seed))
-    msg = f"`rng` must be None, an integer >= 0, a numpy.random.Generator or RandomState, got {rng!r}."
-    raise _refusal(is_integer, msg)
+    is_integer = _is_integer(rng)
+    allowed = "must be None, an integer >= 0, a numpy.random.Generator or RandomState"
+    _require(is_integer and rng >= 0, "rng", allowed, rng, right_type=is_integer)
+    return np.random.default_rng(int(rng))
 
 
 def validate_workers(workers: Any) -> int:
     """Return a number of threads; -1 stands for all processors."""
     is_integer = _is_integer(workers)
-    if is_integer and workers == -1:
-        return os.cpu_count() or 1
-    if is_integer and workers >= 1:
-        return int(workers)
-    msg = f"`workers` must be an integer >= 1, or -1 for all processors, got {workers!r}."
-    raise _refusal(is_integer, msg)
+    right = is_integer and (workers == -1 or workers >= 1)
+    _require(right, "workers", "must be an integer >= 1, or -1 for all processors", workers, right_type=is_integer)
+    return int(workers) if workers > 0 else os.cpu_count() or 1
 
 
 def validate_count(value: Any, name: str, minimum: int = 1) -> int:
@@ -230,61 +225,70 @@ def validate_count(value: Any, name: str, minimum: int = 1) -> int:
     if is_integer and value > _MOST.get(name, value):
         msg = f"`{name}` must be at most {_MOST[name]:,}, so that there is enough memory, got {value:,}."
         raise ValueError(msg)
-    if is_integer and value >= minimum:
-        return int(value)
-    msg = f"`{name}` must be an integer >= {minimum}, got {value!r}."
-    raise _refusal(is_integer, msg)
+    right = is_integer and value >= minimum
+    _require(right, name, f"must be an integer >= {minimum}", value, right_type=is_integer)
+    return int(value)
 
 
 def validate_level(value: Any, name: str) -> float:
     """Return ``value`` as float if it lies strictly between 0 and 1."""
     right_type = is_number(value)
-    if right_type and 0 < value < 1:
-        return float(value)
-    msg = f"`{name}` must lie strictly between 0 and 1, got {value!r}."
-    raise _refusal(right_type, msg)
+    _require(right_type and 0 < value < 1, name, "must lie strictly between 0 and 1", value, right_type=right_type)
+    return float(value)
 
 
 def validate_positive(value: Any, name: str, or_else: str = "") -> float:
     """Return ``value`` as float if it is a positive, finite number; ``or_else`` names another allowed value."""
     right_type = is_number(value)
-    if right_type and 0 < value < np.inf:
-        return float(value)
-    msg = f"`{name}` must be a positive, finite number{f' or {or_else}' if or_else else ''}, got {value!r}."
-    raise _refusal(right_type, msg)
+    allowed = f"must be a positive, finite number{f' or {or_else}' if or_else else ''}"
+    _require(right_type and 0 < value < np.inf, name, allowed, value, right_type=right_type)
+    return float(value)
 
 
 def validate_number(value: Any, name: str, low: float = -np.inf, high: float = np.inf) -> float:
     """Return ``value`` as float if it is a finite number from ``low`` to ``high``."""
     right_type = is_number(value)
-    if right_type and np.isfinite(value) and low <= value <= high:
-        return float(value)
     allowed = "" if low == -np.inf and high == np.inf else f" from {low:g} to {high:g}"
-    msg = f"`{name}` must be a finite number{allowed}, got {value!r}."
-    raise _refusal(right_type, msg)
+    right = right_type and np.isfinite(value) and low <= value <= high
+    _require(right, name, f"must be a finite number{allowed}", value, right_type=right_type)
+    return float(value)
 
 
 def validate_bool(value: Any, name: str) -> None:
     """Raise TypeError unless ``value`` is True or False."""
-    if not isinstance(value, bool):
-        msg = f"`{name}` must be True or False, got {value!r}."
-        raise TypeError(msg)
+    _require(isinstance(value, bool), name, "must be True or False", value, right_type=False)
 
 
 def validate_share(value: Any, name: str) -> float:
     """Return ``value`` as float if it is a number from 0 to 1, 1 excluded."""
-    if is_number(value) and 0 <= value < 1:
-        return float(value)
-    msg = f"`{name}` must be a number of at least 0 and below 1, got {value!r}."
-    raise (ValueError if is_number(value) else TypeError)(msg)
+    right_type = is_number(value)
+    allowed = "must be a number of at least 0 and below 1"
+    _require(right_type and 0 <= value < 1, name, allowed, value, right_type=right_type)
+    return float(value)
 
 
 def validate_choice(value: Any, name: str, allowed: Sequence[str]) -> str:
     """Return ``value`` if it is one of the allowed words."""
-    if isinstance(value, str) and value in allowed:
-        return value
-    msg = f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}."
-    raise _refusal(isinstance(value, str), msg)
+    right_type = isinstance(value, str)
+    words = f"must be one of {', '.join(map(repr, allowed))}"
+    _require(right_type and value in allowed, name, words, value, right_type=right_type)
+    return str(value)
+
+
+def validate_distinct(
+    values: Any, name: str, validate: Callable[[Any, str], float], kind: str, distinct: str
+) -> NDArray[Any]:
+    """Return different values, increasing, of a sequence whose entries are validated one by one.
+
+    ``kind`` and ``distinct`` are what the sequence must hold, in words.
+    """
+    is_sequence = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
+    _require(is_sequence, name, f"must be a sequence of {kind}", values, right_type=False)
+    found = np.unique([validate(value, name) for value in values])
+    if not found.size or found.size < len(values):
+        msg = f"`{name}` must be one or more different {distinct}, got {list(values)}."
+        raise ValueError(msg)
+    return found
 
 
 def _is_integer(value: Any) -> bool:
@@ -296,9 +300,11 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
-def _refusal(right_type: bool, message: str) -> TypeError | ValueError:
-    """Return the exception for a wrong value, or for a wrong type."""
-    return ValueError(message) if right_type else TypeError(message)
+def _require(right: Any, name: str, allowed: str, value: Any, *, right_type: bool) -> None:
+    """Refuse an argument that is not right, because of its type or of its value, unless it is."""
+    if not right:
+        msg = f"`{name}` {allowed}, got {value!r}."
+        raise ValueError(msg) if right_type else TypeError(msg)
 
 
 def _plain_array(values: Any, name: str) -> NDArray[Any]:
@@ -361,9 +367,8 @@ def validate_design(sample_weight: ArrayLike | None, groups: ArrayLike | None, n
 
 def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> NDArray[np.int64]:
     n_dimensions = _plain_array(classes, "classes").ndim  # 0 for texts, sets and numbers
-    if n_dimensions != 1:
-        msg = f"`classes` must be a sequence of {n_classes} labels, one per column of `y_prob`, got {classes!r}."
-        raise _refusal(n_dimensions > 0, msg)
+    allowed = f"must be a sequence of {n_classes} labels, one per column of `y_prob`"
+    _require(n_dimensions == 1, "classes", allowed, classes, right_type=n_dimensions > 0)
     names = list(classes) if isinstance(classes, list | tuple) else np.asarray(classes).tolist()
     if len(names) != n_classes:
         msg = f"`classes` must name {n_classes} classes, one per column of `y_prob`, got {len(names)}."
