@@ -68,10 +68,13 @@ class ErrorCurve(Result):
     parameter: ClassVar[str]
     """Name of the field that holds the points of the parameter."""
 
-    @property
     @abstractmethod
-    def _sentences(self) -> Sequence[str]:
-        """The findings in words."""
+    def _sentence(self, s: int, m: int) -> str:
+        """Return what a statistic of a model shows, by their positions."""
+
+    @property
+    def _sentences(self) -> list[str]:
+        return [self._sentence(s, m) for s in range(len(self.statistics)) for m in range(len(self.models))]
 
     @property
     def points(self) -> NDArray[Any]:
@@ -178,10 +181,6 @@ class CellsCurve(ErrorCurve):
     parameter: ClassVar[str] = "n_cells"
     _picture: ClassVar[str | None] = "plot_cells_curve"
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
-
-    @property
-    def _sentences(self) -> Sequence[str]:
-        return [self._sentence(s, m) for s in range(len(self.statistics)) for m in range(len(self.models))]
 
     def _sentence(self, s: int, m: int) -> str:
         values, floor = self.value[s, m], self.floor[s, m]

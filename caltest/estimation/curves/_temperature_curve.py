@@ -96,10 +96,6 @@ class TemperatureCurve(ErrorCurve):
         """Position of the temperature of the smallest negative log-likelihood, ``(n_models,)``."""
         return self.log_score.argmin(axis=-1)
 
-    @property
-    def _sentences(self) -> Sequence[str]:
-        return [self._sentence(s, m) for s in range(len(self.statistics)) for m in range(len(self.models))]
-
     def _sentence(self, s: int, m: int) -> str:
         values, at = self.value[s, m], self.best[s, m]
         of = f" of {self.models[m]}" if self.models[m] else ""

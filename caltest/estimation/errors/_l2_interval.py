@@ -262,27 +262,10 @@ def l2_interval(
     return interval_of_sample(sample, partition, **about, confidence_level=level, alternative=alternative, rng=rng)
 
 
-def interval_of_sample(
-    sample: Sample,
-    partition: Any = None,
-    *,
-    lens: LensLike,
-    lens_name: str,
-    confidence_level: float = 0.95,
-    alternative: str = "two-sided",
-    rng: SeedLike = 0,
-) -> L2Interval:
-    """Return the interval of a sample, in default cells if the partition is None."""
+def interval_of_sample(sample: Sample, partition: Any = None, *, rng: SeedLike = 0, **about: Any) -> L2Interval:
+    """Return the interval of a sample, in default cells if the partition is None; see `interval_of_distribution`."""
     distribution, cut = l2_distribution(sample, partition, rng=rng)
-    return interval_of_distribution(
-        distribution,
-        sample,
-        cut,
-        lens=lens,
-        lens_name=lens_name,
-        confidence_level=confidence_level,
-        alternative=alternative,
-    )
+    return interval_of_distribution(distribution, sample, cut, **about)
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,12 +304,11 @@ def interval_of_distribution(
     sample: Sample,
     partition: Any,
     *,
-    lens: LensLike,
-    lens_name: str,
-    confidence_level: float,
-    alternative: str,
+    confidence_level: float = 0.95,
+    alternative: str = "two-sided",
+    **look: Any,
 ) -> L2Interval:
-    """Return the interval of a sample, whose `l2_distribution` is known."""
+    """Return the interval of a sample, whose `l2_distribution` is known; ``look`` is its ``lens`` and ``lens_name``."""
     missed = (1 - confidence_level) / (2 if alternative == "two-sided" else 1)
     ends = (
         0.0 if alternative == "less" else distribution.lower_end(missed),
@@ -334,6 +316,7 @@ def interval_of_distribution(
     )
     count = sample.cells(partition).count
     return L2Interval(
+        **look,
         estimate=distribution.estimate,
         confidence_interval=ConfidenceInterval(*ends),
         confidence_level=confidence_level,
@@ -341,8 +324,6 @@ def interval_of_distribution(
         null_std=distribution.noise,
         target=_target_text(sample, partition),
         origin=distribution.origin,
-        lens=lens,
-        lens_name=lens_name,
         partition=partition,
         n_samples=sample.n_samples,
         n_outcomes=sample.n_outcomes,
