@@ -66,6 +66,7 @@ from .predictions.cells._trees import FixedTree as FixedTree
 from .predictions.cells._trees import VarianceTree as VarianceTree
 from .recalibration.study._study import recalibration_study as recalibration_study
 from .resampling.draws._schemes import Consistency as Consistency
+from .results._config import config_context as config_context
 from .statistics._binned import ECE as ECE
 from .statistics._binned import MCE as MCE
 from .statistics._confidence import ConfidenceECE as ConfidenceECE

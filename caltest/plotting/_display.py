@@ -13,7 +13,7 @@ from caltest.predictions.inputs._arguments import read_problem
 from caltest.predictions.inputs._class_columns import plain_dates
 from caltest.predictions.inputs._frames import read_observations, refuse_other_indexes
 from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_prob
-from caltest.results._test_result import percent
+from caltest.results._description import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,8 +13,7 @@ from caltest.estimation.uncertainty._prediction_distribution import EDGES
 from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, literal, named, series_color, single
 from caltest.plotting._prediction_axis import PredictionAxis, diagonal, finish
 from caltest.predictions.inputs._validation import validate_choice
-from caltest.results._description import counted
-from caltest.results._test_result import percent
+from caltest.results._description import counted, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,7 @@ from caltest.estimation.uncertainty._rejection_curve import RejectionCurve
 from caltest.estimation.uncertainty._shift_curve import ShiftCurve
 from caltest.plotting._axes import COLORS, legend_below, require, single
 from caltest.predictions.inputs._validation import validate_choice
-from caltest.results._description import counted
-from caltest.results._test_result import percent
+from caltest.results._description import counted, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,6 +16,7 @@ from ._sample import Sample as Sample
 from ._user_functions import Region as Region
 from .cells._against_rest import AgainstRest as AgainstRest
 from .cells._cells import CellSums as CellSums
+from .cells._cells import cells_of as cells_of
 from .cells._partitions import Edges as Edges
 from .cells._partitions import EqualWidth as EqualWidth
 from .cells._partitions import Partition as Partition

@@ -21,10 +21,10 @@ from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.engine._pvalues import rank_pvalues
 from caltest.results import Note, Result
 from caltest.results._decision import rejects
-from caltest.results._description import Description, counted
+from caltest.results._description import Description, counted, percent
 from caltest.results._note import PAGE
+from caltest.results._picture import Picture
 from caltest.results._progress import reporting
-from caltest.results._test_result import percent
 
 _MOST_SCORES, _DIGITS = 10_000, 4  # the band takes time in proportion to the square of the groups
 _ALL_UP_TO, _GROWTH = 8, 1.5  # lengths of the blocks that the test compares
@@ -211,7 +211,7 @@ class CalibrationBand(Result):
     n_samples: int
     n_groups: int
 
-    _picture: ClassVar[str | None] = "plot_calibration_band"
+    plot = Picture("plot_calibration_band")
     _derived: ClassVar[tuple[str, ...]] = ("contains_diagonal", "rejected_regions", "tube", "conclusion", "notes")
     _columns: ClassVar[tuple[str, ...]] = (
         *("score", "count", "recalibrated", "lower"),

@@ -27,6 +27,7 @@ from caltest.resampling.engine._evaluation import Question, draw_nulls
 from caltest.resampling.engine._run import settle
 from caltest.results import Result
 from caltest.results._description import Description, Table, counted
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import ACE, GCE, UCE, Statistic
 from caltest.statistics._base import default_lens, validate_estimate
@@ -179,7 +180,7 @@ class CellsCurve(ErrorCurve):
     n_cells: NDArray[np.int64]
 
     parameter: ClassVar[str] = "n_cells"
-    _picture: ClassVar[str | None] = "plot_cells_curve"
+    plot = Picture("plot_cells_curve")
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
 
     def _sentence(self, s: int, m: int) -> str:

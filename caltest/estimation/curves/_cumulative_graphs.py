@@ -28,10 +28,10 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import Finding, run
 from caltest.results import Result
 from caltest.results._decision import equate_pvalue, rejects
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
+from caltest.results._picture import Picture
 from caltest.results._progress import part_of, reporting
-from caltest.results._test_result import percent
 from caltest.statistics import KS
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class CumulativeGraph(Result):
     n_samples: int
     alpha: float
 
-    _picture: ClassVar[str | None] = "plot_cumulative_graphs"
+    plot = Picture("plot_cumulative_graphs")
     _derived: ClassVar[tuple[str, ...]] = ("rejected", "conclusion")
 
     @property
@@ -246,7 +246,7 @@ class CumulativeGraphs(Result):
     method: str
     origin: str
 
-    _picture: ClassVar[str | None] = "plot_cumulative_graphs"
+    plot = Picture("plot_cumulative_graphs")
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
 
     def __iter__(self) -> Iterator[CumulativeGraph]:

@@ -26,8 +26,8 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import run
 from caltest.results import Result
 from caltest.results._decision import equate_pvalue, rejects
-from caltest.results._description import Description, Table, counted
-from caltest.results._test_result import percent
+from caltest.results._description import Description, Table, counted, percent
+from caltest.results._picture import Picture
 from caltest.statistics import IsotonicError
 from caltest.statistics._isotonic import tie_masks
 
@@ -91,7 +91,7 @@ class IsotonicCurve(Result):
     lens_name: str
     digits: int | None
 
-    _picture: ClassVar[str | None] = "plot_isotonic_curve"
+    plot = Picture("plot_isotonic_curve")
     _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion")
     _columns: ClassVar[tuple[str, ...]] = ("score", "recalibrated", "lower", "upper", "outside")
 

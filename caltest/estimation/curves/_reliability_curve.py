@@ -29,7 +29,7 @@ from caltest.estimation.errors._cell_tests import EXACT, CellTests, smallest_adj
 from caltest.estimation.uncertainty._prediction_distribution import EDGES, prediction_density
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
-from caltest.predictions.cells._cells import Cells, CellSums, few_cells_notes
+from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cells_notes
 from caltest.predictions.cells._partitions import EqualWidth, Intervals, Partition
 from caltest.predictions.cells._quantiles import EqualSpread, label_spread
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -38,9 +38,9 @@ from caltest.resampling import correct_pvalues
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.draws._rows import RowDraws
 from caltest.results import Note, Result
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
+from caltest.results._picture import Picture
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -117,7 +117,7 @@ class ReliabilityCurve(Result):
     smallest_pvalue: NDArray[np.float64]
     origin: str
 
-    _picture: ClassVar[str | None] = "plot_reliability"
+    plot = Picture("plot_reliability")
     _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion")
     _columns: ClassVar[tuple[str, ...]] = (
         *("lower", "upper", "count", "predicted", "expected", "observed"),
@@ -361,7 +361,7 @@ def reliability_curve(
         msg = f"`sample_weight` and `groups` need fixed predictions, Consistency(); got {scheme}."
         raise ValueError(msg)
     cut = _default_cells(sample) if partition is None else partition
-    cells = sample.cells(cut)
+    cells = cells_of(sample, cut)
     order = np.argsort(cells.predicted_sum[:, 1] / np.where(cells.count > 0, cells.count, 1.0))
     order = order[cells.count[order] > 0]  # a cell without weight shows nothing
     sums = CellSums.of(sample, cells, sample.outcome)

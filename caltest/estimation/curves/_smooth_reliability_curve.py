@@ -18,9 +18,9 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_level, validate_rng
 from caltest.resampling.draws._labels import OutcomeDraws
 from caltest.results import Note, Result
-from caltest.results._description import Description, counted
+from caltest.results._description import Description, counted, percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
+from caltest.results._picture import Picture
 from caltest.statistics import KDEError
 from caltest.statistics._smoothing import KernelSmoother
 
@@ -93,7 +93,7 @@ class SmoothReliabilityCurve(Result):
     lens_name: str
     test_statistic: KDEError
 
-    _picture: ClassVar[str | None] = "plot_smooth_reliability"
+    plot = Picture("plot_smooth_reliability")
     _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion", "notes")
     _columns: ClassVar[tuple[str, ...]] = (
         *("point", "observed", "deviation", "density", "calibrated_lower"),

@@ -24,6 +24,7 @@ from caltest.predictions.inputs._validation import (
 )
 from caltest.results._description import Description, counted
 from caltest.results._naming import describe
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import UCE, ConfidenceECE, Statistic
 
@@ -83,7 +84,7 @@ class TemperatureCurve(ErrorCurve):
     log_score: NDArray[np.float64]
 
     parameter: ClassVar[str] = "temperature"
-    _picture: ClassVar[str | None] = "plot_temperature_curve"
+    plot = Picture("plot_temperature_curve")
     _derived: ClassVar[tuple[str, ...]] = ("best", "best_log_score", "conclusion")
 
     @property

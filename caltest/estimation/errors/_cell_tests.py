@@ -13,9 +13,8 @@ from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.resampling.distributions._poisson_binomial import SMALLEST_EXACT, PoissonBinomial, count_bound
 from caltest.results import Result
 from caltest.results._decision import rejects, show_pvalue
-from caltest.results._description import Description, Table, counted, join
+from caltest.results._description import Description, Table, counted, join, percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
 
 _ROUNDING = 1e-12  # of a frequency
 

@@ -13,7 +13,7 @@ from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import Region, apply_distance, apply_lens, apply_region
-from caltest.predictions.cells._cells import Cells, CellSums, few_cells_notes
+from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cells_notes
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import read_problem, reads_arguments
@@ -222,7 +222,7 @@ def histogram_regression(
     prob, outcome = validate_problem(y_true, y_prob, options["classes"])
     sample, about = looked_at(prob, outcome, Canonical() if options["lens"] is None else options["lens"], options)
     cut = VarianceTree() if partition is None else partition
-    cells = sample.cells(cut)
+    cells = cells_of(sample, cut)
     sums = CellSums.of(sample, cells, sample.outcome)
     return HistogramRegression(
         **about,

@@ -14,16 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.estimation._options import DesignedOptions, look_at
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
-from caltest.predictions.cells._cells import few_cells_notes
+from caltest.predictions.cells._cells import cells_of, few_cells_notes
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import effective_numbers
 from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_level, validate_rng
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._description import Description, Table, sized
+from caltest.results._description import Description, Table, percent, sized
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
 from caltest.statistics._segments import FEWEST_GROUPS, cells_of_groups
 from caltest.statistics._squared_l2_distribution import SquaredL2Distribution
 from caltest.statistics._squared_l2_inversion import CERTIFYING_GROUPS, SquaredL2Inversion
@@ -111,8 +110,13 @@ class L2Interval(Result):
     @property
     def conclusion(self) -> str:
         """Size of the miscalibration in words."""
+        return f"T{self.clause[1:]}"
+
+    @property
+    def clause(self) -> str:
+        """Size of the miscalibration in words, as the rest of a sentence."""
         low, high = (f"{end:.4f}" for end in self.root_interval)
-        level, size = percent(self.confidence_level), f"The l2 calibration error is {self.root:.4f}"
+        level, size = percent(self.confidence_level), f"the l2 calibration error is {self.root:.4f}"
         if self.alternative == "less":
             return f"{size}, and at most {high} with {level} confidence."
         if self.alternative == "greater":
@@ -314,7 +318,7 @@ def interval_of_distribution(
         0.0 if alternative == "less" else distribution.lower_end(missed),
         distribution.largest if alternative == "greater" else distribution.upper_end(missed),
     )
-    count = sample.cells(partition).count
+    count = cells_of(sample, partition).count
     return L2Interval(
         **look,
         estimate=distribution.estimate,
@@ -468,6 +472,6 @@ def _notes_of_groups(sample: Sample, distribution: SquaredL2Inversion) -> tuple[
 
 def _sparse_share(sample: Sample, partition: Any) -> float:
     """Return the share of the observations (weights) in cells that are worth few observations of equal weight."""
-    cells = sample.cells(partition)
+    cells = cells_of(sample, partition)
     number = cells.count if sample.weight is None else effective_numbers(sample.weight, cells.index, cells.n_cells)
     return float(cells.count[number < _SPARSE * (1 - _ROUNDING)].sum() / cells.count.sum())

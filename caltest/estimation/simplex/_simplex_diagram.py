@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
@@ -17,7 +16,7 @@ from caltest.estimation.simplex._simplex_cells import PearsonTests, cell_regions
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, ClassGroups, TopK
 from caltest.predictions._sample import Sample
-from caltest.predictions.cells._cells import Cells, CellSums, few_cells_notes
+from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cells_notes
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._simplex_grid import SimplexGrid
 from caltest.predictions.cells._trees import VarianceTree
@@ -27,9 +26,9 @@ from caltest.resampling import Consistency, correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import Note, Result
 from caltest.results._decision import rejects, show_pvalue
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
+from caltest.results._picture import Picture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +100,7 @@ class SimplexDiagram(Result):
     origin: str
     notes: tuple[Note, ...]
 
-    _picture: ClassVar[str | None] = "plot_simplex"
+    plot = Picture("plot_simplex")
     _derived: ClassVar[tuple[str, ...]] = ("arrow", "rejected", "conclusion")
 
     @property
@@ -181,8 +180,7 @@ class SimplexDiagram(Result):
         ImportError
             If plotly is not installed.
         """
-        # By name: pictures stand above results, and are loaded when one is drawn.
-        return import_module("caltest.plotting").plot_simplex_interactive(self, **options)
+        return Picture.find("plot_simplex_interactive")(self, **options)
 
     def _describe(self) -> Description:
         order = np.lexsort([-self.count, self.pvalue, ~self.rejected])[:_SHOWN]
@@ -323,7 +321,7 @@ def simplex_diagram(
     cut = partition
     if cut is None:
         cut = SimplexGrid(5) if sample.n_outcomes == 3 else VarianceTree()
-    cells = sample.cells(cut)
+    cells = cells_of(sample, cut)
     sums = CellSums.of(sample, cells, sample.outcome)
     tests = pearson_tests(sample, cells, n_resamples, rng)
     kept = cells.count > 0  # a cell without weight shows nothing

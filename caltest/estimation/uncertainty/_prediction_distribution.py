@@ -14,8 +14,8 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import effective_of_sums
 from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_given_prob
 from caltest.results import Result
-from caltest.results._description import Description, Table, counted
-from caltest.results._test_result import percent
+from caltest.results._description import Description, Table, counted, percent
+from caltest.results._picture import Picture
 from caltest.statistics._entropy import normalised_entropy
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class PredictionDistribution(Result):
     count: NDArray[np.int64]
     n_samples: int
 
-    _picture: ClassVar[str | None] = "plot_prediction_distribution"
+    plot = Picture("plot_prediction_distribution")
     _derived: ClassVar[tuple[str, ...]] = ("occupied", "fullest", "effective_cells", "conclusion")
 
     @property

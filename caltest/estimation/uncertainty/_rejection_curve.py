@@ -23,8 +23,8 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_models
 from caltest.predictions.inputs._options import DesignOptions
 from caltest.predictions.inputs._validation import validate_count, validate_design, validate_level
-from caltest.results._description import Description, Table, counted
-from caltest.results._test_result import percent
+from caltest.results._description import Description, Table, counted, percent
+from caltest.results._picture import Picture
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -71,7 +71,7 @@ class RejectionCurve(UncertaintyCurve):
     exact: bool
     n_samples: int
 
-    _picture: ClassVar[str | None] = "plot_rejection_curve"
+    plot = Picture("plot_rejection_curve")
     _left_out: ClassVar[frozenset[str]] = frozenset({"area"})
     _columns: ClassVar[tuple[str, ...]] = (
         *("model", "uncertainty", "threshold", "rejected", "n_kept", "error"),

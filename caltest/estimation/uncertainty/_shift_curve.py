@@ -27,8 +27,8 @@ from caltest.predictions.inputs._validation import (
     validate_number,
     validate_rng,
 )
-from caltest.results._description import Description, Table, counted
-from caltest.results._test_result import percent
+from caltest.results._description import Description, Table, counted, percent
+from caltest.results._picture import Picture
 
 _SHARES = tuple((np.arange(11) / 10).tolist())
 
@@ -71,7 +71,7 @@ class ShiftCurve(UncertaintyCurve):
     n_home: int
     n_foreign: int
 
-    _picture: ClassVar[str | None] = "plot_shift_curve"
+    plot = Picture("plot_shift_curve")
     _left_out: ClassVar[frozenset[str]] = frozenset({"auroc"})
     _columns: ClassVar[tuple[str, ...]] = ("model", "uncertainty", "share", "mean", "lower", "upper", "detection")
 

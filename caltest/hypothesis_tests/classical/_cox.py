@@ -203,7 +203,6 @@ def cox_test(
     told: dict[str, Any] = {"lens": look, "classes": options["classes"], "alpha": options["alpha"]}
     joint, large, slope = (describe_finding(finding, null, **told, title="Cox test") for finding in found)
     known = not math.isnan(fit.estimates["slope"])
-    direction, words = (slope.direction, slope.direction_words) if known else (None, None)
     derived = {
         **fit.estimates,
         "in_the_large_statistic": large.statistic,
@@ -212,7 +211,7 @@ def cox_test(
         "slope_pvalue": slope.pvalue,
         "degrees_of_freedom": fit.rank,
     }
-    towards: dict[str, Any] = {"score": slope.score, "direction": direction, "direction_words": words}
+    towards: dict[str, Any] = {"score": slope.score, "findings": slope.findings if known else ()}
     tested = replace(joint, derived=derived, **towards, notes=(*joint.notes, *fit.notes))
     return tested.extend(ClassicalTestResult, kind=kind, sentences=_estimates(tested), table=_parts_table(tested, kind))
 

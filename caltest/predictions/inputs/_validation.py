@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions.inputs._parts import validate_ids
 from caltest.results import Note
+from caltest.results._config import workers_in_use
 from caltest.results._note import warn_user
 
 SUM_TOLERANCE = 1e-4
@@ -212,11 +212,8 @@ def validate_rng(rng: SeedLike) -> np.random.Generator:
 
 
 def validate_workers(workers: Any) -> int:
-    """Return a number of threads; -1 stands for all processors."""
-    is_integer = _is_integer(workers)
-    right = is_integer and (workers == -1 or workers >= 1)
-    _require(right, "workers", "must be an integer >= 1, or -1 for all processors", workers, right_type=is_integer)
-    return int(workers) if workers > 0 else os.cpu_count() or 1
+    """Return a number of threads: -1 stands for all processors, None for that of `caltest.config_context`."""
+    return workers_in_use(workers)
 
 
 def validate_count(value: Any, name: str, minimum: int = 1) -> int:

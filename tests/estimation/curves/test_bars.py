@@ -7,7 +7,8 @@ from scipy.stats import binom
 import caltest as ct
 from caltest.estimation.curves._bars import effective_counts
 from caltest.predictions._sample import make_sample
-from tests.estimation.curves.test_effective_interval import slow_interval
+from caltest.predictions.cells._cells import cells_of
+from tests.estimation.curves.test_bars_effective_interval import slow_interval
 from tests.resampling.draws.test_signs import clustered
 
 FOUR = ct.EqualWidth(4)
@@ -28,7 +29,7 @@ def test_confidence_bars_equal_loops(design):
     y_true, prob, group = clustered((6,) * 8, 0.3, np.random.default_rng(1))
     weight = np.random.default_rng(2).exponential(size=48) if design != "groups" else None
     sample = make_sample(y_true, prob, groups=group if design != "weights" else None, sample_weight=weight)
-    cells = sample.cells(FOUR)
+    cells = cells_of(sample, FOUR)
     low, high = effective_counts(sample, cells).intervals(0.9)
     w = np.ones(48) if weight is None else sample.weight
     ids = np.arange(48) if sample.group is None else sample.group

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from statsmodels.stats.proportion import proportion_confint
 
 import caltest as ct
-from tests.estimation.curves.test_effective_interval import slow_interval
+from tests.estimation.curves.test_bars_effective_interval import slow_interval
 from tests.reference.examples import draw_labels
 
 
