@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions._distances import Distance, validate_distance
 from caltest.predictions._lens import Lens, LensLike, outcome_dtype
 from caltest.predictions.inputs._validation import SUM_TOLERANCE
 
-CalibrationFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-Region = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+CalibrationFunction = Callable[[Floats], Floats]
+Region = Callable[[Floats], Booleans]
 """A function from induced probabilities ``(n_samples, n_outcomes)`` to whether each observation is looked at."""
 
 
@@ -34,9 +35,7 @@ def call(name: str, function: Callable[..., Any], *arrays: NDArray[Any]) -> Any:
         raise ValueError(msg) from error
 
 
-def apply_calibration_function(
-    calibration_function: CalibrationFunction, prob: NDArray[np.float64], name: str
-) -> NDArray[np.float64]:
+def apply_calibration_function(calibration_function: CalibrationFunction, prob: Floats, name: str) -> Floats:
     """Call a calibration function and check what it returns; ``name`` is that of the argument."""
     true = _floats(call(name, calibration_function, prob), name)
     if true.shape != prob.shape:
@@ -50,9 +49,7 @@ def apply_calibration_function(
     return true
 
 
-def apply_lens(
-    lens: LensLike, prob: NDArray[np.float64], outcome: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def apply_lens(lens: LensLike, prob: Floats, outcome: NDArray[Any]) -> tuple[Floats, NDArray[Any]]:
     """Call a lens and check the form of what it returns; a user's function is called once more with other labels.
 
     Its probabilities must not change with the labels, and the outcome of an observation not with those of others.
@@ -76,7 +73,7 @@ def apply_lens(
     return induced, found
 
 
-def _refuse_other_answer(induced: NDArray[np.float64], again: NDArray[np.float64]) -> None:
+def _refuse_other_answer(induced: Floats, again: Floats) -> None:
     """Raise ValueError if the probabilities of two calls of a lens with different labels differ."""
     if not np.array_equal(induced, again):
         msg = (
@@ -86,9 +83,7 @@ def _refuse_other_answer(induced: NDArray[np.float64], again: NDArray[np.float64
         raise ValueError(msg)
 
 
-def _apply_function(
-    lens: Callable[..., Any], prob: NDArray[np.float64], outcome: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def _apply_function(lens: Callable[..., Any], prob: Floats, outcome: NDArray[Any]) -> tuple[Floats, NDArray[Any]]:
     """Call a user's lens and check the form of what it returns."""
     returned = call("lens", lens, prob, outcome)
     if not isinstance(returned, tuple) or len(returned) != 2:
@@ -118,9 +113,7 @@ def _apply_function(
     return induced, found
 
 
-def apply_distance(
-    distance: Distance, predicted: NDArray[np.float64], observed: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def apply_distance(distance: Distance, predicted: Floats, observed: Floats) -> Floats:
     """Call a distance of arrays ``(..., n_outcomes)``, whose leading axes broadcast, and check what it returns."""
     validate_distance(distance)
     shape = np.broadcast_shapes(predicted.shape, observed.shape)[:-1]
@@ -137,7 +130,7 @@ def apply_distance(
     return distances
 
 
-def apply_region(region: Region, prob: NDArray[np.float64]) -> NDArray[np.bool_]:
+def apply_region(region: Region, prob: Floats) -> Booleans:
     """Call a region and check that it returns a boolean for every observation."""
     if not callable(region):
         msg = f"`region` must be a function of probabilities, got {region!r}."
@@ -149,7 +142,7 @@ def apply_region(region: Region, prob: NDArray[np.float64]) -> NDArray[np.bool_]
     return inside
 
 
-def outcomes_of_classes(lens: LensLike, prob: NDArray[np.float64]) -> NDArray[Any]:
+def outcomes_of_classes(lens: LensLike, prob: Floats) -> NDArray[Any]:
     """Return the outcome of each class through a lens, ``(n_samples, n_classes)``, unsigned integers.
 
     The shape is ``(1, n_classes)`` where it is the same for every observation. A user's function is called once for
@@ -168,7 +161,7 @@ def outcomes_of_classes(lens: LensLike, prob: NDArray[np.float64]) -> NDArray[An
     return table
 
 
-def _floats(values: Any, name: str) -> NDArray[np.float64]:
+def _floats(values: Any, name: str) -> Floats:
     """Return an array of floats that may be written to: a function may return the view that it was given."""
     try:
         return np.require(values, np.float64, ["W"])

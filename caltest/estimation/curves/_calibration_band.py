@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest._compiled._bands import lower_band, smallest_tails
 from caltest.estimation._options import TestedEventOptions, event_of
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -44,10 +45,10 @@ class ScoreGroups:
         Decimals to which the scores of a group are equal; None if each score is a group.
     """
 
-    score: NDArray[np.float64]
-    count: NDArray[np.int64]
-    events: NDArray[np.int64]
-    index: NDArray[np.int64]
+    score: Floats
+    count: Integers
+    events: Integers
+    index: Integers
     digits: int | None
 
     @classmethod
@@ -67,7 +68,7 @@ class ScoreGroups:
         return int(self.index[-1]) + 1
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> Integers:
         """Numbers of groups in the blocks that the test compares: all small ones, then some of the larger ones."""
         steps = np.arange(1 + math.log(max(self.n_groups / _ALL_UP_TO, 1.0)) / math.log(_GROWTH))
         longer = np.rint(_ALL_UP_TO * _GROWTH**steps).astype(np.int64)
@@ -75,25 +76,25 @@ class ScoreGroups:
         return lengths[lengths <= self.n_groups]
 
     @cached_property
-    def is_first(self) -> NDArray[np.bool_]:
+    def is_first(self) -> Booleans:
         """Whether a score is the smallest of its group."""
         return np.append(True, np.diff(self.index) > 0)
 
     @cached_property
-    def is_last(self) -> NDArray[np.bool_]:
+    def is_last(self) -> Booleans:
         """Whether a score is the largest of its group."""
         return np.append(np.diff(self.index) > 0, True)
 
     @cached_property
-    def observations(self) -> NDArray[np.int64]:
+    def observations(self) -> Integers:
         """Number of observations in each group."""
         return self._by_group(self.count)
 
-    def _by_group(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _by_group(self, values: Integers) -> Integers:
         """Return sums over groups ``(..., n_groups)`` of values ``(..., n_scores)``."""
         return np.add.reduceat(values, np.flatnonzero(self.is_first), axis=-1)
 
-    def band(self, lengths: NDArray[np.int64], log_level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def band(self, lengths: Integers, log_level: float) -> tuple[Floats, Floats]:
         """Return the ends of the band ``(n_scores,)`` that blocks of some lengths bound at a level each."""
         events = self._by_group(self.events)
         if log_level == -math.inf:
@@ -106,21 +107,19 @@ class ScoreGroups:
         upper = np.where(self.is_first, high[self.index], np.append(high, 1.0)[self.index + 1])
         return lower, upper
 
-    def confidence_band(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def confidence_band(self, level: float) -> tuple[Floats, Floats]:
         """Return the ends of the confidence band, ``(n_scores,)``: every block bounds it, in both directions."""
         log_level = math.log((1 - level) / (self.n_groups * (self.n_groups + 1.0)))
         return self.band(np.arange(1, self.n_groups + 1), log_level)
 
-    def _lower_band(
-        self, rows: NDArray[np.int64], events: NDArray[np.int64], lengths: NDArray[np.int64], log_level: float
-    ) -> NDArray[np.float64]:
+    def _lower_band(self, rows: Integers, events: Integers, lengths: Integers, log_level: float) -> Floats:
         full = np.append(False, rows == events)[:-1]
         begins = ((events > 0) & ~full) | (len(lengths) < self.n_groups)
         place = np.arange(len(rows) + 1)
         next_begin = np.minimum.accumulate(np.where(np.append(begins, True), place, len(rows))[::-1])[::-1]
         return lower_band(_before(rows), _before(events), next_begin, lengths, self._log_factorial, log_level)
 
-    def drawn_tails(self, sample: Sample, draws: Draws) -> NDArray[np.float64]:
+    def drawn_tails(self, sample: Sample, draws: Draws) -> Floats:
         """Return the smallest tail of each draw of the labels, ``(n_resamples,)``."""
         start = np.append(0, np.cumsum(self.count))[:-1]  # observations are sorted by the event
         blocks = (outcomes for _, outcomes in draws.blocks(sample))
@@ -128,7 +127,7 @@ class ScoreGroups:
             [self.smallest_tails(np.add.reduceat(some, start, axis=1, dtype=np.int64)) for some in blocks]
         )
 
-    def smallest_tails(self, events: NDArray[np.int64]) -> NDArray[np.float64]:
+    def smallest_tails(self, events: Integers) -> Floats:
         """Return the smallest log tail probability of all blocks if the model is calibrated, ``(n_draws,)``.
 
         ``events (n_draws, n_scores)`` are the numbers of events. A tail is that of so many events in a block, or more,
@@ -143,13 +142,13 @@ class ScoreGroups:
         return best
 
     @cached_property
-    def _log_factorial(self) -> NDArray[np.float64]:
+    def _log_factorial(self) -> Floats:
         from scipy.special import gammaln
 
         return gammaln(np.arange(self.count.sum() + 1) + 1.0)
 
 
-def _before(values: NDArray[np.int64]) -> NDArray[np.int64]:
+def _before(values: Integers) -> Integers:
     """Return the sums before each position of the last axis, and all of them last."""
     total = np.zeros((*values.shape[:-1], values.shape[-1] + 1), dtype=np.int64)
     np.cumsum(values, axis=-1, out=total[..., 1:])
@@ -194,13 +193,13 @@ class CalibrationBand(Result):
         Number of observations, and of the groups of scores whose blocks were bounded.
     """
 
-    score: NDArray[np.float64]
-    count: NDArray[np.int64]
-    recalibrated: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    test_lower: NDArray[np.float64]
-    test_upper: NDArray[np.float64]
+    score: Floats
+    count: Integers
+    recalibrated: Floats
+    lower: Floats
+    upper: Floats
+    test_lower: Floats
+    test_upper: Floats
     confidence_level: float
     alpha: float
     pvalue: float
@@ -224,7 +223,7 @@ class CalibrationBand(Result):
         return self._input_notes
 
     @property
-    def rejected(self) -> NDArray[np.bool_]:
+    def rejected(self) -> Booleans:
         """Whether the diagonal is outside the band of the test at each score, ``(n_scores,)``."""
         return (self.test_lower > self.score) | (self.test_upper < self.score)
 
@@ -423,7 +422,7 @@ def calibration_band(
     )
 
 
-def _isotonic(events: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.float64]:
+def _isotonic(events: Integers, count: Integers) -> Floats:
     """Return the non-decreasing frequencies that fit best, ``(n_scores,)``."""
     from scipy.optimize import isotonic_regression
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce, observations_that_count
 from caltest.predictions._view import LensView
@@ -60,9 +61,9 @@ class ErrorCurve(Result):
 
     models: tuple[str, ...]
     statistics: tuple[str, ...]
-    value: NDArray[np.float64]
-    floor: NDArray[np.float64]
-    floor_upper: NDArray[np.float64]
+    value: Floats
+    floor: Floats
+    floor_upper: Floats
     n_resamples: int
     n_samples: int
 
@@ -103,7 +104,7 @@ class ErrorCurve(Result):
         columns = {name: getattr(self, name).ravel() for name in ("value", "floor", "floor_upper")}
         return pd.DataFrame(columns, index=index).reset_index()
 
-    def _table(self, positions: NDArray[np.int64], head: str) -> Table:
+    def _table(self, positions: Integers, head: str) -> Table:
         """Return a table with one line for each statistic and model, at positions ``(n_statistics, n_models)``."""
         rows = []
         for s, statistic in enumerate(self.statistics):
@@ -117,13 +118,13 @@ class ErrorCurve(Result):
 def measure_errors(
     statistics: Mapping[str, Statistic],
     prob: NDArray[Any],
-    outcome: NDArray[np.int64],
+    outcome: Integers,
     *,
     lens: LensLike | None,
     n_resamples: int,
     seed: int,
-    weight: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+    weight: Floats | None = None,
+) -> Floats:
     """Return errors, and mean and upper quantile of their noise floors, ``(3, n_statistics)``."""
     looks = {name: default_lens(one, prob.shape[1]) if lens is None else lens for name, one in statistics.items()}
     found = {}
@@ -177,7 +178,7 @@ class CellsCurve(ErrorCurve):
         Number of draws of the labels at each point, and of observations.
     """
 
-    n_cells: NDArray[np.int64]
+    n_cells: Integers
 
     parameter: ClassVar[str] = "n_cells"
     plot = Picture("plot_cells_curve")

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.estimation._options import TestedEventOptions
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import Sample, induce
@@ -61,10 +62,10 @@ class SplineFrequency:
         Its standard deviation if the model is calibrated.
     """
 
-    fractile: NDArray[np.float64]
-    score: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-    std: NDArray[np.float64]
+    fractile: Floats
+    score: Floats
+    deviation: Floats
+    std: Floats
 
     @classmethod
     def of(cls, sample: Sample, n_knots: int) -> SplineFrequency:
@@ -93,7 +94,7 @@ class SplineFrequency:
         )
 
 
-def _slope_weights(basis: object, n_knots: int, n: int) -> NDArray[np.float64]:
+def _slope_weights(basis: object, n_knots: int, n: int) -> Floats:
     """Return the values of the spline at its knots as functions of the labels, ``(n_knots, n)``."""
     squares = np.zeros((n_knots, n_knots))
     after = np.zeros((n_knots, n))  # the label of row i adds to all points from i + 1 on
@@ -151,18 +152,18 @@ class CumulativeGraph(Result):
     """
 
     name: str
-    fractile: NDArray[np.float64]
-    predicted: NDArray[np.float64]
-    observed: NDArray[np.float64]
+    fractile: Floats
+    predicted: Floats
+    observed: Floats
     statistic: float
     pvalue: float
     critical_value: float
     worst: int
-    grid: NDArray[np.float64]
-    score: NDArray[np.float64]
-    frequency: NDArray[np.float64]
-    frequency_lower: NDArray[np.float64]
-    frequency_upper: NDArray[np.float64]
+    grid: Floats
+    score: Floats
+    frequency: Floats
+    frequency_lower: Floats
+    frequency_upper: Floats
     n_samples: int
     alpha: float
 
@@ -175,12 +176,12 @@ class CumulativeGraph(Result):
         return bool(rejects(self.pvalue, self.alpha))
 
     @property
-    def lower(self) -> NDArray[np.float64]:
+    def lower(self) -> Floats:
         """Lower end of the band of ``observed`` if the model is calibrated, ``(n_points,)``."""
         return self.predicted - self.critical_value
 
     @property
-    def upper(self) -> NDArray[np.float64]:
+    def upper(self) -> Floats:
         """Upper end of this band, ``(n_points,)``."""
         return self.predicted + self.critical_value
 

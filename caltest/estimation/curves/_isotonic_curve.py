@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest._compiled._cumulative import pool_adjacent_violators
 from caltest.estimation._options import EventOptions, event_of
@@ -15,6 +15,7 @@ from caltest.estimation.curves._bars import drawn_ends
 from caltest.estimation.curves._calibration_band import ScoreGroups
 from caltest.estimation.scores._score_decomposition import ScoreDecomposition, decomposition_of_sample
 from caltest.estimation.uncertainty._prediction_distribution import EDGES, prediction_density
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
@@ -73,18 +74,18 @@ class IsotonicCurve(Result):
         Decimals to which predictions were rounded to form groups for a confidence band; None if they were not.
     """
 
-    score: NDArray[np.float64]
-    recalibrated: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    score: Floats
+    recalibrated: Floats
+    lower: Floats
+    upper: Floats
     band: str
     confidence_level: float
     brier: ScoreDecomposition
     log: ScoreDecomposition
     pvalue: float
     noise_floor: float
-    density_edges: NDArray[np.float64]
-    density: NDArray[np.float64]
+    density_edges: Floats
+    density: Floats
     n_resamples: int
     n_samples: int
     lens: LensLike
@@ -96,7 +97,7 @@ class IsotonicCurve(Result):
     _columns: ClassVar[tuple[str, ...]] = ("score", "recalibrated", "lower", "upper", "outside")
 
     @property
-    def outside(self) -> NDArray[np.bool_]:
+    def outside(self) -> Booleans:
         """Whether the band is evidence against calibration at each prediction, ``(n_scores,)``.
 
         The curve is outside a consistency band, or the diagonal outside a confidence band.
@@ -251,7 +252,7 @@ def isotonic_curve(
     )
 
 
-def _shown_rows(sample: Sample, size: NDArray[np.int64]) -> NDArray[np.int64]:
+def _shown_rows(sample: Sample, size: Integers) -> Integers:
     """Return the first rows of the distinct predictions that are shown: ends of steps, and some between."""
     first = np.flatnonzero(np.append(True, np.diff(sample.event) > 0))
     ends = np.cumsum(size)
@@ -260,9 +261,7 @@ def _shown_rows(sample: Sample, size: NDArray[np.int64]) -> NDArray[np.int64]:
     return first[np.unique(np.concatenate([steps, evenly]))]
 
 
-def _consistency_band(
-    sample: Sample, shown: NDArray[np.int64], draws: OutcomeDraws, level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _consistency_band(sample: Sample, shown: Integers, draws: OutcomeDraws, level: float) -> tuple[Floats, Floats]:
     """Return the ends of the isotonic fits to simulated labels at some rows, ``(n_shown,)`` each."""
     curves = []
     for _, outcomes in draws.blocks(sample):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.estimation._options import DesignedEventOptions, event_of
 from caltest.estimation.curves._bars import (
@@ -27,6 +27,7 @@ from caltest.estimation.curves._bars import (
 )
 from caltest.estimation.errors._cell_tests import EXACT, CellTests, smallest_adjusted
 from caltest.estimation.uncertainty._prediction_distribution import EDGES, prediction_density
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cells_notes
@@ -93,14 +94,14 @@ class ReliabilityCurve(Result):
         Where the p-values come from, in words.
     """
 
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    count: NDArray[np.int64]
-    predicted: NDArray[np.float64]
-    expected: NDArray[np.float64]
-    observed: NDArray[np.float64]
-    bar_lower: NDArray[np.float64]
-    bar_upper: NDArray[np.float64]
+    lower: Floats
+    upper: Floats
+    count: Integers
+    predicted: Floats
+    expected: Floats
+    observed: Floats
+    bar_lower: Floats
+    bar_upper: Floats
     bars: str
     confidence_level: float
     simultaneous: bool
@@ -109,12 +110,12 @@ class ReliabilityCurve(Result):
     lens_name: str
     partition: Any
     notes: tuple[Note, ...]
-    density_edges: NDArray[np.float64]
-    density: NDArray[np.float64]
+    density_edges: Floats
+    density: Floats
     error: float
     noise_floor: float
-    pvalue: NDArray[np.float64]
-    smallest_pvalue: NDArray[np.float64]
+    pvalue: Floats
+    smallest_pvalue: Floats
     origin: str
 
     plot = Picture("plot_reliability")
@@ -130,12 +131,12 @@ class ReliabilityCurve(Result):
         return len(self.count)
 
     @property
-    def deviation(self) -> NDArray[np.float64]:
+    def deviation(self) -> Floats:
         """``observed - expected``, ``(n_cells,)``."""
         return self.observed - self.expected
 
     @property
-    def outside(self) -> NDArray[np.bool_]:
+    def outside(self) -> Booleans:
         """Cells with the observed frequency (consistency bars) or the expected one outside the bar, ``(n_cells,)``."""
         point = self.observed if self.bars == "consistency" else self.expected
         return (point < self.bar_lower - 1e-12) | (point > self.bar_upper + 1e-12)
@@ -247,7 +248,7 @@ class ReliabilityCurve(Result):
         )
 
 
-def _digits(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> int:
+def _digits(lower: Floats, upper: Floats) -> int:
     """Return the decimals that tell the two ends of every cell apart, from 4 to 6."""
     wide = upper - lower
     narrow = wide[wide > 0].min(initial=1.0)
@@ -428,7 +429,7 @@ def _default_cells(sample: Sample) -> Partition:
     return EqualSpread(min(max(n_cells, _FEWEST_CELLS), _CELLS))
 
 
-def _cell_ends(sample: Sample, cells: Cells) -> NDArray[np.float64]:
+def _cell_ends(sample: Sample, cells: Cells) -> Floats:
     """Return both ends of each cell, ``(2, n_cells)``; for a user's own partition the range of its predictions."""
     if not isinstance(cells.assign, Intervals):
         return np.array([(m.min(), m.max()) for m in cells.split(sample.event)]).T

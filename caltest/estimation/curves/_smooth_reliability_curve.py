@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.estimation._options import EventOptions, event_of
 from caltest.estimation.curves._bars import drawn_ends, frequency_intervals
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -74,15 +75,15 @@ class SmoothReliabilityCurve(Result):
         The statistic of the error: the kernel, its bandwidth and the grid.
     """
 
-    point: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-    observed: NDArray[np.float64]
-    density: NDArray[np.float64]
-    calibrated_lower: NDArray[np.float64]
-    calibrated_upper: NDArray[np.float64]
-    confidence_lower: NDArray[np.float64]
-    confidence_upper: NDArray[np.float64]
-    bootstrap_median: NDArray[np.float64]
+    point: Floats
+    deviation: Floats
+    observed: Floats
+    density: Floats
+    calibrated_lower: Floats
+    calibrated_upper: Floats
+    confidence_lower: Floats
+    confidence_upper: Floats
+    bootstrap_median: Floats
     error: float
     bandwidth: float
     confidence_level: float
@@ -106,12 +107,12 @@ class SmoothReliabilityCurve(Result):
         return self._input_notes
 
     @property
-    def local_error(self) -> NDArray[np.float64]:
+    def local_error(self) -> Floats:
         """The local calibration error, ``|deviation|``, ``(n_points,)``."""
         return np.abs(self.deviation)
 
     @property
-    def outside(self) -> NDArray[np.bool_]:
+    def outside(self) -> Booleans:
         """Whether the curve is outside the band under calibration at each point, ``(n_points,)``."""
         return (self.observed < self.calibrated_lower - _ROUNDING) | (self.observed > self.calibrated_upper + _ROUNDING)
 
@@ -298,16 +299,16 @@ class _Curves:
 
     smoother: KernelSmoother
     sample: Sample
-    shown: NDArray[np.int64]
+    shown: Integers
     centred: bool
 
     @cached_property
-    def base(self) -> NDArray[np.float64]:
+    def base(self) -> Floats:
         """What the smoothed frequency of the observations is compared with, ``(n_shown,)``."""
         return self._of_all[1]
 
     @cached_property
-    def expected(self) -> NDArray[np.float64]:
+    def expected(self) -> Floats:
         """Average deviations if the model is calibrated, ``(n_shown,)``."""
         total = self._reference.sums(self._every)[0, self.shown]
         return total / self._of_all[0] - self.base
@@ -317,7 +318,7 @@ class _Curves:
         return np.ones((1, self.sample.n_samples), dtype=np.uint8)
 
     @cached_property
-    def _of_all(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _of_all(self) -> tuple[Floats, Floats]:
         """Kernel sums of all observations, and what frequencies are compared with, ``(n_shown,)``."""
         density, base = self._smooth(self._every)
         return density[0], base if base.ndim == 1 else base[0]
@@ -326,21 +327,21 @@ class _Curves:
     def _reference(self) -> KernelSmoother:
         return self.smoother.weighted(self.sample.event)
 
-    def deviations(self, outcomes: NDArray[np.uint8]) -> NDArray[np.float64]:
+    def deviations(self, outcomes: NDArray[np.uint8]) -> Floats:
         """Return deviations ``(n_draws, n_shown)`` of outcomes ``(n_draws, n_samples)``."""
         density, base = self._of_all
         step = self.smoother.batch
         parts = [self.smoother.sums(outcomes[i : i + step])[:, self.shown] for i in range(0, len(outcomes), step)]
         return np.concatenate(parts) / density - base
 
-    def resampled(self, times: NDArray[np.uint8]) -> NDArray[np.float64]:
+    def resampled(self, times: NDArray[np.uint8]) -> Floats:
         """Return deviations for counts of observations ``(n_draws, n_samples)``; nan where none is near."""
         density, base = self._smooth(times)
         near = density > _NEGLIGIBLE * density.max(axis=1, keepdims=True)
         events = self.smoother.sums(times * self.sample.outcome)[:, self.shown]
         return np.divide(events, density, where=near, out=np.full(density.shape, np.nan)) - base
 
-    def _smooth(self, times: NDArray[np.uint8]) -> tuple[NDArray[np.float64], Any]:
+    def _smooth(self, times: NDArray[np.uint8]) -> tuple[Floats, Any]:
         """Return kernel sums of the observations, and what frequencies are compared with."""
         density = self.smoother.sums(times)[:, self.shown]
         if not self.centred:
@@ -349,13 +350,7 @@ class _Curves:
         return density, np.divide(total, density, where=density > 0, out=np.zeros(density.shape))
 
 
-def _simultaneous(
-    drawn: NDArray[np.float64],
-    middle: NDArray[np.float64],
-    std: NDArray[np.float64],
-    level: float,
-    full: NDArray[np.bool_],
-) -> NDArray[np.float64]:
+def _simultaneous(drawn: Floats, middle: Floats, std: Floats, level: float, full: Booleans) -> Floats:
     """Return the ends ``(2, n_points)`` of a band for all full points together, as many deviations wide at each.
 
     Mean and standard deviation of a draw are known without draws, so that the largest standardised distances of the

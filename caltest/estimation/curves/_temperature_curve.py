@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.estimation.curves._cells_curve import ErrorCurve, measure_errors, validate_errors
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -29,9 +30,7 @@ from caltest.results._progress import Progress, reporting
 from caltest.statistics import UCE, ConfidenceECE, Statistic
 
 
-def minimise(
-    function: Callable[[float], float], grid: NDArray[np.float64], values: NDArray[np.float64], tolerance: float
-) -> tuple[float, float]:
+def minimise(function: Callable[[float], float], grid: Floats, values: Floats, tolerance: float) -> tuple[float, float]:
     """Return argument and value of the smallest of all values.
 
     Parameters
@@ -80,20 +79,20 @@ class TemperatureCurve(ErrorCurve):
         Number of draws of the labels at each point, and of observations.
     """
 
-    temperature: NDArray[np.float64]
-    log_score: NDArray[np.float64]
+    temperature: Floats
+    log_score: Floats
 
     parameter: ClassVar[str] = "temperature"
     plot = Picture("plot_temperature_curve")
     _derived: ClassVar[tuple[str, ...]] = ("best", "best_log_score", "conclusion")
 
     @property
-    def best(self) -> NDArray[np.int64]:
+    def best(self) -> Integers:
         """Position of the temperature of the smallest error, ``(n_statistics, n_models)``."""
         return self.value.argmin(axis=-1)
 
     @property
-    def best_log_score(self) -> NDArray[np.int64]:
+    def best_log_score(self) -> Integers:
         """Position of the temperature of the smallest negative log-likelihood, ``(n_models,)``."""
         return self.log_score.argmin(axis=-1)
 
@@ -269,22 +268,20 @@ def temperature_curve(
     )
 
 
-def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+def _softmax(logits: Floats) -> Floats:
     """Return probabilities of logits, of which some but not all in a row may be minus infinity."""
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _mean_log_score(
-    logits: NDArray[np.float64], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None
-) -> float:
+def _mean_log_score(logits: Floats, outcome: Integers, weight: Floats | None) -> float:
     largest = logits.max(axis=1)
     total = largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1))
     score = total - logits[np.arange(len(outcome)), outcome]
     return float(np.average(score, weights=weight))
 
 
-def _validate_logits(name: str, logits: Any) -> NDArray[np.float64]:
+def _validate_logits(name: str, logits: Any) -> Floats:
     """Return logits ``(n_samples, n_classes)``."""
     with naming(name):
         try:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.estimation._options import LookOptions, looked_at
+from caltest.predictions._arrays import Floats
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
@@ -50,10 +51,10 @@ class HistogramRegression(Result):
         Cautions.
     """
 
-    count: NDArray[np.float64]
-    share: NDArray[np.float64]
-    predicted: NDArray[np.float64]
-    observed: NDArray[np.float64]
+    count: Floats
+    share: Floats
+    predicted: Floats
+    observed: Floats
     lens: LensLike
     lens_name: str
     partition: Any
@@ -70,7 +71,7 @@ class HistogramRegression(Result):
         return len(self.count)
 
     @property
-    def deviation(self) -> NDArray[np.float64]:
+    def deviation(self) -> Floats:
         r""":math:`\hat r^{(i)} - \hat g^{(i)}`, ``(n_cells, n_outcomes)``."""
         return self.observed - self.predicted
 
@@ -82,7 +83,7 @@ class HistogramRegression(Result):
         r"""Return :math:`\max_i d(\hat g^{(i)}, \hat r^{(i)})` over the occupied cells."""
         return float(apply_distance(distance, self.predicted, self.observed).max())
 
-    def predict(self, y_prob: ArrayLike) -> NDArray[np.float64]:
+    def predict(self, y_prob: ArrayLike) -> Floats:
         r"""Return :math:`\hat r` at new predictions.
 
         Parameters

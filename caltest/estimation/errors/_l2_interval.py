@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Unpack
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.estimation._options import DesignedOptions, look_at
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cells_of, few_cells_notes
@@ -376,10 +376,7 @@ def _target_text(sample: Sample, partition: Any) -> str:
 
 
 def _notes(
-    sample: Sample,
-    distribution: SquaredL2Distribution | SquaredL2Inversion,
-    count: NDArray[np.float64],
-    partition: Any,
+    sample: Sample, distribution: SquaredL2Distribution | SquaredL2Inversion, count: Floats, partition: Any
 ) -> tuple[Note, ...]:
     """Return where the coverage is uncertain, and what else limits the interval."""
     if isinstance(distribution, SquaredL2Inversion):
@@ -417,7 +414,7 @@ def _notes(
     return (*few_cells_notes(sample, partition), *own, *(Note(code, text) for holds, code, text in found if holds))
 
 
-def _notes_of_observations(distribution: SquaredL2Distribution, count: NDArray[np.float64]) -> tuple[Note, ...]:
+def _notes_of_observations(distribution: SquaredL2Distribution, count: Floats) -> tuple[Note, ...]:
     """Return what limits the interval of independent observations without weights."""
     single = int((count == 1).sum())
     found = [

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._user_functions import Region, outcomes_of_classes
@@ -82,16 +83,14 @@ def squared_l2_target(
     return float(sum(n * mean @ mean for n, mean in means) / sample.n_samples)
 
 
-def _validate_truth(class_prob: ArrayLike) -> NDArray[np.float64]:
+def _validate_truth(class_prob: ArrayLike) -> Floats:
     try:
         return validate_prob(class_prob)
     except ValueError as error:
         raise ValueError(str(error).replace("`y_prob`", "`class_prob`")) from None
 
 
-def _induced_truth(
-    prob: NDArray[np.float64], truth: NDArray[np.float64], lens: LensLike | None, sample: Sample
-) -> NDArray[np.float64]:
+def _induced_truth(prob: Floats, truth: Floats, lens: LensLike | None, sample: Sample) -> Floats:
     """Return the true probabilities of the outcomes behind the lens."""
     if lens is None:
         return truth[sample.row]

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.estimation._options import DiagramOptions, look_at
 from caltest.estimation.curves._bars import groups_in_cells
 from caltest.estimation.errors._cell_tests import smallest_adjusted
 from caltest.estimation.simplex._simplex_cells import PearsonTests, cell_regions, pearson_tests
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, ClassGroups, TopK
 from caltest.predictions._sample import Sample
@@ -80,16 +81,16 @@ class SimplexDiagram(Result):
         Cautions.
     """
 
-    corners: tuple[NDArray[np.float64], ...]
-    count: NDArray[np.int64]
-    share: NDArray[np.float64]
-    predicted: NDArray[np.float64]
-    observed: NDArray[np.float64]
-    covariance: NDArray[np.float64]
-    statistic: NDArray[np.float64]
-    pvalue: NDArray[np.float64]
-    pvalue_adjusted: NDArray[np.float64]
-    exact: NDArray[np.bool_]
+    corners: tuple[Floats, ...]
+    count: Integers
+    share: Floats
+    predicted: Floats
+    observed: Floats
+    covariance: Floats
+    statistic: Floats
+    pvalue: Floats
+    pvalue_adjusted: Floats
+    exact: Booleans
     correction: str
     alpha: float
     outcomes: tuple[str, ...]
@@ -114,12 +115,12 @@ class SimplexDiagram(Result):
         return len(self.outcomes)
 
     @property
-    def arrow(self) -> NDArray[np.float64]:
+    def arrow(self) -> Floats:
         """``observed - predicted``, ``(n_cells, n_outcomes)``."""
         return self.observed - self.predicted
 
     @property
-    def rejected(self) -> NDArray[np.bool_]:
+    def rejected(self) -> Booleans:
         """Whether calibration is rejected in each cell, ``(n_cells,)``."""
         return rejects(self.pvalue_adjusted, self.alpha)
 
@@ -388,7 +389,7 @@ def _outcome_names(lens: LensLike, n_outcomes: int, classes: Sequence[Any] | Non
     return tuple(f"outcome {k}" for k in range(n_outcomes))
 
 
-def _covariances(sample: Sample, cells: Cells) -> NDArray[np.float64]:
+def _covariances(sample: Sample, cells: Cells) -> Floats:
     """Return the covariances of the frequencies under the null hypothesis, ``(n_cells, n_outcomes, n_outcomes)``."""
     prob, n_outcomes = sample.expected, sample.n_outcomes
     weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
@@ -402,7 +403,7 @@ def _covariances(sample: Sample, cells: Cells) -> NDArray[np.float64]:
 
 
 def _few_draws_notes(
-    tests: PearsonTests, kept: NDArray[np.bool_], n_resamples: int, alpha: float, correction: str
+    tests: PearsonTests, kept: Booleans, n_resamples: int, alpha: float, correction: str
 ) -> list[Note]:
     """Return a note if no p-value from draws can reach the level after the correction."""
     drawn = int((kept & ~tests.exact).sum())
@@ -421,9 +422,7 @@ def _few_draws_notes(
     ]
 
 
-def _few_groups_notes(
-    number: NDArray[np.int64], pvalue: NDArray[np.float64], alpha: float, correction: str
-) -> list[Note]:
+def _few_groups_notes(number: Integers, pvalue: Floats, alpha: float, correction: str) -> list[Note]:
     r"""Return a note if cells cannot be rejected, because the signs of G groups have :math:`2^{G-1}` patterns or less.
 
     ``number (n_cells,)`` is that of the groups in each cell. Pearson's statistic is the same for a pattern and its

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.estimation.uncertainty._prediction_distribution import (
     MOST,
@@ -16,6 +16,7 @@ from caltest.estimation.uncertainty._prediction_distribution import (
     uncertainty_of,
     validate_uncertainty,
 )
+from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, naming
 from caltest.predictions.inputs._validation import (
@@ -59,11 +60,11 @@ class ShiftCurve(UncertaintyCurve):
         Numbers of predictions.
     """
 
-    share: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    detection: NDArray[np.float64]
+    share: Floats
+    mean: Floats
+    lower: Floats
+    upper: Floats
+    detection: Floats
     auroc: Mapping[tuple[str, str], float]
     batch_size: int
     n_resamples: int
@@ -232,16 +233,14 @@ def shift_curve(
 _LIMIT = 0.95
 
 
-def _means(
-    near: NDArray[np.float64], far: NDArray[np.float64], count: int, shape: tuple[int, int], rng: Any
-) -> NDArray[np.float64]:
+def _means(near: Floats, far: Floats, count: int, shape: tuple[int, int], rng: Any) -> Floats:
     """Return the means of batches with a number of foreign predictions, ``(n_batches,)``."""
     n_batches, size = shape
     total = near[rng.integers(len(near), size=(n_batches, size - count))].sum(axis=1)
     return (total + far[rng.integers(len(far), size=(n_batches, count))].sum(axis=1)) / size
 
 
-def _auroc(near: NDArray[np.float64], far: NDArray[np.float64]) -> float:
+def _auroc(near: Floats, far: Floats) -> float:
     """Return the probability that a foreign prediction is more uncertain, ties half."""
     ordered = np.sort(near)
     below = np.searchsorted(ordered, far, side="left") + np.searchsorted(ordered, far, side="right")

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._arrays import Integers
 from caltest.predictions.inputs._validation import validate_given_prob, validate_outcome
 
 
@@ -52,7 +52,7 @@ def by_name(predictions: Any, argument: str = "y_prob") -> dict[str, Any]:
 
 def validate_models(
     y_true: ArrayLike, models: Mapping[str, ArrayLike], classes: Sequence[Any] | None
-) -> tuple[NDArray[np.int64], list[NDArray[Any]]]:
+) -> tuple[Integers, list[NDArray[Any]]]:
     """Return outcomes and the predictions of every model for the same observations; errors name the model."""
     probs = {}
     for name, y_prob in models.items():

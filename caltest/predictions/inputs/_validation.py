@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._parts import validate_ids
 from caltest.results import Note
 from caltest.results._config import workers_in_use
@@ -38,7 +39,7 @@ MANY, LARGE = 256, 2**22
 """Of more classes and more probabilities than these, tables of one double for each probability are not made."""
 
 
-def validate_prob(y_prob: ArrayLike) -> NDArray[np.float64]:
+def validate_prob(y_prob: ArrayLike) -> Floats:
     """Return probabilities of shape ``(n_samples, n_classes)``; ``(n_samples,)`` is read as the positive class.
 
     Where a sum misses 1 by more than float32 does, its row is divided by it, with a warning. The array may be the
@@ -116,7 +117,7 @@ def is_large(prob: NDArray[Any]) -> bool:
     return prob.ndim == 2 and prob.shape[1] > MANY and prob.size > LARGE
 
 
-def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] | None = None) -> NDArray[np.int64]:
+def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] | None = None) -> Integers:
     """Return class indices ``(n_samples,)``; ``classes`` names the label of each column."""
     label = _plain_array(y_true, "y_true") if classes is not None else _typed_array(y_true, "y_true")
     if label.ndim != 1:
@@ -147,7 +148,7 @@ def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] |
 
 def validate_problem(
     y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[Floats, Integers]:
     """Return ``prob (n_samples, n_classes)`` and ``outcome (n_samples,)`` of equal length."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     return np.require(prob, np.float64, ["C", "W"]), outcome
@@ -155,7 +156,7 @@ def validate_problem(
 
 def validate_given_problem(
     y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None = None
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+) -> tuple[NDArray[Any], Integers]:
     """Return the same as `validate_problem`, large arrays of float32 probabilities as they are."""
     prob = validate_given_prob(y_prob)
     outcome = validate_outcome(y_true, prob.shape[1], classes)
@@ -165,7 +166,7 @@ def validate_given_problem(
     return prob, outcome
 
 
-def validate_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
+def validate_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floats | None:
     """Return weights ``(n_samples,)``, finite and not negative, with a positive sum; None stays None."""
     if sample_weight is None:
         return None
@@ -185,7 +186,7 @@ def validate_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[
     return weight
 
 
-def validate_groups(groups: Any, n_samples: int) -> NDArray[np.int64] | None:
+def validate_groups(groups: Any, n_samples: int) -> Integers | None:
     """Return the number of the group of each observation, from 0 in the order of the ids; None stays None."""
     if groups is None:
         return None
@@ -326,7 +327,7 @@ def _typed_array(values: Any, name: str) -> NDArray[Any]:
     return _plain_array(array.tolist(), name) if array.dtype == object and array.ndim else array
 
 
-def _as_float(values: NDArray[Any], name: str) -> NDArray[np.float64]:
+def _as_float(values: NDArray[Any], name: str) -> Floats:
     if values.dtype.kind not in "biufO":
         msg = f"`{name}` must hold real numbers, got {values.dtype} values."
         raise ValueError(msg)
@@ -362,7 +363,7 @@ def validate_design(sample_weight: ArrayLike | None, groups: ArrayLike | None, n
     return {"weight": validate_weight(sample_weight, n_samples), "group": validate_groups(groups, n_samples)}
 
 
-def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> NDArray[np.int64]:
+def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> Integers:
     n_dimensions = _plain_array(classes, "classes").ndim  # 0 for texts, sets and numbers
     allowed = f"must be a sequence of {n_classes} labels, one per column of `y_prob`"
     _require(n_dimensions == 1, "classes", allowed, classes, right_type=n_dimensions > 0)
