@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions._distances import Distance, validate_distance
 from caltest.predictions._lens import Lens, LensLike, outcome_dtype
-from caltest.predictions.inputs._validation import SUM_TOLERANCE
+from caltest.predictions.inputs._validation import SUM_TOLERANCE, require
 
 CalibrationFunction = Callable[[Floats], Floats]
 Region = Callable[[Floats], Booleans]
@@ -38,9 +38,7 @@ def call(name: str, function: Callable[..., Any], *arrays: NDArray[Any]) -> Any:
 def apply_calibration_function(calibration_function: CalibrationFunction, prob: Floats, name: str) -> Floats:
     """Call a calibration function and check what it returns; ``name`` is that of the argument."""
     true = _floats(call(name, calibration_function, prob), name)
-    if true.shape != prob.shape:
-        msg = f"`{name}` must return shape {prob.shape}, got {true.shape}."
-        raise ValueError(msg)
+    require(true.shape == prob.shape, f"`{name}` must return shape {prob.shape}", true.shape)
     valid = (true >= -SUM_TOLERANCE) & (true <= 1 + SUM_TOLERANCE)
     wrong = np.flatnonzero(~valid.all(axis=1) | ~(np.abs(true.sum(axis=1) - 1) <= SUM_TOLERANCE))
     if wrong.size:
@@ -54,9 +52,9 @@ def apply_lens(lens: LensLike, prob: Floats, outcome: NDArray[Any]) -> tuple[Flo
 
     Its probabilities must not change with the labels, and the outcome of an observation not with those of others.
     """
-    if not callable(lens) or isinstance(lens, type):
-        msg = f"`lens` must be a lens such as Confidence() or a function of (prob, outcome), got {lens!r}."
-        raise TypeError(msg)
+    right_type = callable(lens) and not isinstance(lens, type)
+    must = "`lens` must be a lens such as Confidence() or a function of (prob, outcome)"
+    require(right_type, must, lens, right_type=False)
     if isinstance(lens, Lens):
         return lens(prob, outcome)
     prob = prob.astype(np.float64, copy=False)
@@ -132,9 +130,7 @@ def apply_distance(distance: Distance, predicted: Floats, observed: Floats) -> F
 
 def apply_region(region: Region, prob: Floats) -> Booleans:
     """Call a region and check that it returns a boolean for every observation."""
-    if not callable(region):
-        msg = f"`region` must be a function of probabilities, got {region!r}."
-        raise TypeError(msg)
+    require(callable(region), "`region` must be a function of probabilities", region, right_type=False)
     inside = np.asarray(call("region", region, prob.astype(np.float64, copy=False)))
     if inside.shape != (len(prob),) or inside.dtype.kind != "b":
         msg = f"`region` must return booleans of shape ({len(prob)},), got {inside.dtype} of shape {inside.shape}."

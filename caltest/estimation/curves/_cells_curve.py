@@ -18,6 +18,7 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_models, validate_names
 from caltest.predictions.inputs._validation import (
     SeedLike,
+    require,
     validate_count,
     validate_distinct,
     validate_rng,
@@ -291,9 +292,9 @@ def cells_curve(
     (0.0362, 0.0368)
     """
     families = _FAMILIES if statistics is None else statistics
-    if not isinstance(families, Mapping) or not all(map(callable, families.values())):
-        msg = f"`statistics` must map names to functions of the number of cells, got {statistics!r}."
-        raise TypeError(msg)
+    right_type = isinstance(families, Mapping) and all(map(callable, families.values()))
+    must = "`statistics` must map names to functions of the number of cells"
+    require(right_type, must, statistics, right_type=False)
     validate_names(list(families), "statistics")
     if not families:
         msg = "`statistics` must hold at least one function of the number of cells, got none."

@@ -17,6 +17,7 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, naming, validate_models
 from caltest.predictions.inputs._validation import (
     SeedLike,
+    require,
     validate_count,
     validate_distinct,
     validate_positive,
@@ -289,9 +290,8 @@ def _validate_logits(name: str, logits: Any) -> Floats:
         except (TypeError, ValueError) as error:
             msg = f"`logits` must hold real numbers: {error}."
             raise ValueError(msg) from None
-        if values.ndim not in {1, 2} or 0 in values.shape or (values.ndim == 2 and values.shape[1] == 1):
-            msg = f"`logits` must have shape (n_samples,) or (n_samples, n_classes), got {values.shape}."
-            raise ValueError(msg)
+        right = values.ndim in {1, 2} and 0 not in values.shape and not (values.ndim == 2 and values.shape[1] == 1)
+        require(right, "`logits` must have shape (n_samples,) or (n_samples, n_classes)", values.shape)
         if not np.isfinite(values).all():
             msg = f"`logits` must be finite, got {values[~np.isfinite(values)][0]}."
             raise ValueError(msg)

@@ -18,7 +18,7 @@ from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cell
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import read_problem, reads_arguments
-from caltest.predictions.inputs._validation import validate_prob, validate_problem
+from caltest.predictions.inputs._validation import require, validate_prob, validate_problem
 from caltest.results import Note, Result
 from caltest.results._description import Description, Table, counted
 from caltest.results._naming import describe
@@ -106,9 +106,8 @@ class HistogramRegression(Result):
         known = None if self.class_columns is None else list(self.class_columns)
         read = read_problem({}, {"y_prob": y_prob}, range(self._n_classes) if known is None else known)
         prob = validate_prob(read.probs["y_prob"])
-        if prob.shape[1] != self._n_classes:
-            msg = f"`y_prob` must have the {self._n_classes} classes of the fitted predictions, got {prob.shape[1]}."
-            raise ValueError(msg)
+        must = f"`y_prob` must have the {self._n_classes} classes of the fitted predictions"
+        require(prob.shape[1] == self._n_classes, must, prob.shape[1])
         prob, _ = apply_lens(self.lens, prob, np.zeros(len(prob), dtype=np.int64))
         label = self._cells.assign(prob)
         cell = np.minimum(np.searchsorted(self._cells.label, label), self.n_cells - 1)

@@ -16,7 +16,7 @@ from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import validate_prob
+from caltest.predictions.inputs._validation import require, validate_prob
 
 
 @reads_arguments
@@ -72,9 +72,7 @@ def squared_l2_target(
     0.01
     """
     prob, truth = validate_prob(y_prob), _validate_truth(class_prob)
-    if truth.shape != prob.shape:
-        msg = f"`class_prob` must have the shape of `y_prob`, {prob.shape}, got {truth.shape}."
-        raise ValueError(msg)
+    require(truth.shape == prob.shape, f"`class_prob` must have the shape of `y_prob`, {prob.shape}", truth.shape)
     sample = induce(prob, np.zeros(len(prob), dtype=np.int64), lens=lens, region=region)
     deviation = _induced_truth(prob, truth, lens, sample) - sample.prob
     free = deviation[:, 1:] if sample.n_outcomes == 2 else deviation

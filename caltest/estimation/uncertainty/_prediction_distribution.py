@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import effective_of_sums
-from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_given_prob
+from caltest.predictions.inputs._validation import require, validate_choice, validate_count, validate_given_prob
 from caltest.results import Result
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._picture import Picture
@@ -74,9 +74,8 @@ def validate_uncertainty(uncertainty: Any) -> tuple[str, ...]:
     names = tuple(uncertainty) if several else (uncertainty,)
     for name in names:
         validate_choice(name, "uncertainty", tuple(UNCERTAINTIES))
-    if not names or len(set(names)) < len(names):
-        msg = f"`uncertainty` must name measures of uncertainty, each once, got {uncertainty!r}."
-        raise ValueError(msg)
+    once = len(set(names)) == len(names) > 0
+    require(once, "`uncertainty` must name measures of uncertainty, each once", uncertainty)
     return names
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._arrays import Integers
-from caltest.predictions.inputs._validation import validate_given_prob, validate_outcome
+from caltest.predictions.inputs._validation import require, validate_given_prob, validate_outcome
 
 
 @contextmanager
@@ -27,12 +27,8 @@ def naming(model: str) -> Iterator[None]:
 def validate_names(names: Sequence[Any], argument: str) -> None:
     """Refuse names of models that are no texts, empty or equal."""
     for name in names:
-        if not isinstance(name, str):
-            msg = f"names of `{argument}` must be strings, got {name!r}."
-            raise TypeError(msg)
-        if not name:
-            msg = f"names of `{argument}` must not be empty, got ''."
-            raise ValueError(msg)
+        require(isinstance(name, str), f"names of `{argument}` must be strings", name, right_type=False)
+        require(name, f"names of `{argument}` must not be empty", name)
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         msg = f"names of `{argument}` must differ, got {twice[0]!r} twice."

@@ -39,6 +39,13 @@ MANY, LARGE = 256, 2**22
 """Of more classes and more probabilities than these, tables of one double for each probability are not made."""
 
 
+def require(holds: Any, must: str, got: Any, *, right_type: Any = True) -> None:
+    """Refuse an argument unless a condition holds: "`name` must ..., got ...", of a wrong type as TypeError."""
+    if not holds:
+        msg = f"{must}, got {got!r}."
+        raise ValueError(msg) if right_type else TypeError(msg)
+
+
 def validate_prob(y_prob: ArrayLike) -> Floats:
     """Return probabilities of shape ``(n_samples, n_classes)``; ``(n_samples,)`` is read as the positive class.
 
@@ -62,9 +69,7 @@ def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
     if prob.dtype.kind != "f":
         msg = f"`y_prob` must hold real numbers, got {prob.dtype} values."
         raise ValueError(msg)
-    if prob.ndim not in {1, 2}:
-        msg = f"`y_prob` must have shape (n_samples,) or (n_samples, n_classes), got {prob.shape}."
-        raise ValueError(msg)
+    require(prob.ndim in {1, 2}, "`y_prob` must have shape (n_samples,) or (n_samples, n_classes)", prob.shape)
     if prob.ndim == 2 and prob.shape[1] == 1:
         msg = (
             f"`y_prob` has a single column, shape {prob.shape}; pass shape (n_samples,) for the probability of the "
@@ -120,9 +125,7 @@ def is_large(prob: NDArray[Any]) -> bool:
 def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] | None = None) -> Integers:
     """Return class indices ``(n_samples,)``; ``classes`` names the label of each column."""
     label = _plain_array(y_true, "y_true") if classes is not None else _typed_array(y_true, "y_true")
-    if label.ndim != 1:
-        msg = f"`y_true` must have shape (n_samples,), got {label.shape}."
-        raise ValueError(msg)
+    require(label.ndim == 1, "`y_true` must have shape (n_samples,)", label.shape)
     if label.size == 0:
         msg = "`y_true` must not be empty, got shape (0,)."
         raise ValueError(msg)
@@ -171,9 +174,7 @@ def validate_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floats |
     if sample_weight is None:
         return None
     weight = _as_float(_typed_array(sample_weight, "sample_weight"), "sample_weight")
-    if weight.shape != (n_samples,):
-        msg = f"`sample_weight` must have shape ({n_samples},), got {weight.shape}."
-        raise ValueError(msg)
+    require(weight.shape == (n_samples,), f"`sample_weight` must have shape ({n_samples},)", weight.shape)
     wrong = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if wrong.size:
         msg = f"`sample_weight` must be finite and not negative, got {weight[wrong[0]]} in row {wrong[0]}."
@@ -207,8 +208,8 @@ def validate_rng(rng: SeedLike) -> np.random.Generator:
     if rng is None or isinstance(rng, np.random.Generator):
         return np.random.default_rng(rng)
     is_integer = _is_integer(rng)
-    allowed = "must be None, an integer >= 0, a numpy.random.Generator or RandomState"
-    _require(is_integer and rng >= 0, "rng", allowed, rng, right_type=is_integer)
+    allowed = "`rng` must be None, an integer >= 0, a numpy.random.Generator or RandomState"
+    require(is_integer and rng >= 0, allowed, rng, right_type=is_integer)
     return np.random.default_rng(int(rng))
 
 
@@ -224,22 +225,22 @@ def validate_count(value: Any, name: str, minimum: int = 1) -> int:
         msg = f"`{name}` must be at most {_MOST[name]:,}, so that there is enough memory, got {value:,}."
         raise ValueError(msg)
     right = is_integer and value >= minimum
-    _require(right, name, f"must be an integer >= {minimum}", value, right_type=is_integer)
+    require(right, f"`{name}` must be an integer >= {minimum}", value, right_type=is_integer)
     return int(value)
 
 
 def validate_level(value: Any, name: str) -> float:
     """Return ``value`` as float if it lies strictly between 0 and 1."""
     right_type = is_number(value)
-    _require(right_type and 0 < value < 1, name, "must lie strictly between 0 and 1", value, right_type=right_type)
+    require(right_type and 0 < value < 1, f"`{name}` must lie strictly between 0 and 1", value, right_type=right_type)
     return float(value)
 
 
 def validate_positive(value: Any, name: str, or_else: str = "") -> float:
     """Return ``value`` as float if it is a positive, finite number; ``or_else`` names another allowed value."""
     right_type = is_number(value)
-    allowed = f"must be a positive, finite number{f' or {or_else}' if or_else else ''}"
-    _require(right_type and 0 < value < np.inf, name, allowed, value, right_type=right_type)
+    allowed = f"`{name}` must be a positive, finite number{f' or {or_else}' if or_else else ''}"
+    require(right_type and 0 < value < np.inf, allowed, value, right_type=right_type)
     return float(value)
 
 
@@ -248,28 +249,28 @@ def validate_number(value: Any, name: str, low: float = -np.inf, high: float = n
     right_type = is_number(value)
     allowed = "" if low == -np.inf and high == np.inf else f" from {low:g} to {high:g}"
     right = right_type and np.isfinite(value) and low <= value <= high
-    _require(right, name, f"must be a finite number{allowed}", value, right_type=right_type)
+    require(right, f"`{name}` must be a finite number{allowed}", value, right_type=right_type)
     return float(value)
 
 
 def validate_bool(value: Any, name: str) -> None:
     """Raise TypeError unless ``value`` is True or False."""
-    _require(isinstance(value, bool), name, "must be True or False", value, right_type=False)
+    require(isinstance(value, bool), f"`{name}` must be True or False", value, right_type=False)
 
 
 def validate_share(value: Any, name: str) -> float:
     """Return ``value`` as float if it is a number from 0 to 1, 1 excluded."""
     right_type = is_number(value)
-    allowed = "must be a number of at least 0 and below 1"
-    _require(right_type and 0 <= value < 1, name, allowed, value, right_type=right_type)
+    allowed = f"`{name}` must be a number of at least 0 and below 1"
+    require(right_type and 0 <= value < 1, allowed, value, right_type=right_type)
     return float(value)
 
 
 def validate_choice(value: Any, name: str, allowed: Sequence[str]) -> str:
     """Return ``value`` if it is one of the allowed words."""
     right_type = isinstance(value, str)
-    words = f"must be one of {', '.join(map(repr, allowed))}"
-    _require(right_type and value in allowed, name, words, value, right_type=right_type)
+    must = f"`{name}` must be one of {', '.join(map(repr, allowed))}"
+    require(right_type and value in allowed, must, value, right_type=right_type)
     return str(value)
 
 
@@ -281,11 +282,9 @@ def validate_distinct(
     ``kind`` and ``distinct`` are what the sequence must hold, in words.
     """
     is_sequence = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
-    _require(is_sequence, name, f"must be a sequence of {kind}", values, right_type=False)
+    require(is_sequence, f"`{name}` must be a sequence of {kind}", values, right_type=False)
     found = np.unique([validate(value, name) for value in values])
-    if not found.size or found.size < len(values):
-        msg = f"`{name}` must be one or more different {distinct}, got {list(values)}."
-        raise ValueError(msg)
+    require(len(values) == found.size > 0, f"`{name}` must be one or more different {distinct}", list(values))
     return found
 
 
@@ -296,13 +295,6 @@ def _is_integer(value: Any) -> bool:
 def is_number(value: Any) -> bool:
     """Return whether ``value`` is a real number, of Python or NumPy."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _require(right: Any, name: str, allowed: str, value: Any, *, right_type: bool) -> None:
-    """Refuse an argument that is not right, because of its type or of its value, unless it is."""
-    if not right:
-        msg = f"`{name}` {allowed}, got {value!r}."
-        raise ValueError(msg) if right_type else TypeError(msg)
 
 
 def _plain_array(values: Any, name: str) -> NDArray[Any]:
@@ -365,16 +357,13 @@ def validate_design(sample_weight: ArrayLike | None, groups: ArrayLike | None, n
 
 def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> Integers:
     n_dimensions = _plain_array(classes, "classes").ndim  # 0 for texts, sets and numbers
-    allowed = f"must be a sequence of {n_classes} labels, one per column of `y_prob`"
-    _require(n_dimensions == 1, "classes", allowed, classes, right_type=n_dimensions > 0)
+    must = f"`classes` must be a sequence of {n_classes} labels, one per column of `y_prob`"
+    require(n_dimensions == 1, must, classes, right_type=n_dimensions > 0)
     names = list(classes) if isinstance(classes, list | tuple) else np.asarray(classes).tolist()
-    if len(names) != n_classes:
-        msg = f"`classes` must name {n_classes} classes, one per column of `y_prob`, got {len(names)}."
-        raise ValueError(msg)
+    must = f"`classes` must name {n_classes} classes, one per column of `y_prob`"
+    require(len(names) == n_classes, must, len(names))
     position = {name: k for k, name in enumerate(names)}
-    if len(position) != len(names):
-        msg = f"`classes` must be distinct, got {names!r}."
-        raise ValueError(msg)
+    require(len(position) == len(names), "`classes` must be distinct", names)
     known = [position.get(value, -1) if isinstance(value, Hashable) else -1 for value in label.tolist()]
     outcome = np.array(known, dtype=np.int64)
     wrong = np.flatnonzero(outcome < 0)
