@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from caltest.resampling import correct_pvalues
 from caltest.results import Note, Result, TestResult
 from caltest.results._decision import DecisionWord, cannot_decide, decide, rejects
-from caltest.results._description import Description, Table, join
+from caltest.results._description import Description, Table, join, percent
 from caltest.results._note import PAGE
-from caltest.results._test_result import components_table, percent
+from caltest.results._test_result import components_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_NO_DIRECTION = {"direction": None, "direction_words": None}
+_NO_DIRECTION: dict[str, Any] = {"findings": [], "direction": None, "direction_words": None}
 _MOST_ROWS = 25  # of a printed table
 LONGEST = 60  # characters of the rejected tests in a conclusion
 
@@ -77,6 +77,11 @@ class CalibrationTable(Result):
     def labels(self) -> tuple[str, ...]:
         """What distinguishes the tests, in words."""
         return tuple(test.lens_name for test in self.tests)
+
+    @property
+    def _row_names(self) -> tuple[str, ...]:
+        """The names of the tests in the table."""
+        return tuple(test.lens_short_name or test.lens_name for test in self.tests)
 
     @property
     def rejected(self) -> NDArray[np.bool_]:
@@ -146,8 +151,8 @@ class CalibrationTable(Result):
                 "the model is calibrated."
             ]
         decision = f"Calibration is rejected at the {percent(self.alpha)} level (global p = {self.pvalue:.4g})."
-        words = self.tests[self._spoken].direction_words if self.rejected[self._spoken] else None
-        return [decision, *([f"{self._through(self._spoken)} {_within(words)}"] if words else [])]
+        findings = self.tests[self._spoken].findings if self.rejected[self._spoken] else ()
+        return [decision, *(f"{self._through(self._spoken)} {finding.clause}" for finding in findings[:1])]
 
     def _undecidable(self) -> str:
         """Say that no global p-value could have rejected."""
@@ -178,7 +183,7 @@ class CalibrationTable(Result):
             for note in test.notes:
                 found.setdefault(note, []).append(label)
         about = [
-            note if len(labels) == len(self.tests) or note.text.startswith(labels[0]) else _about(labels, note)
+            note if len(labels) == len(self.tests) or note.about == labels[0] else _about(labels, note)
             for note, labels in found.items()
         ]
         return (*self.notes, *about)
@@ -273,13 +278,14 @@ class CalibrationTable(Result):
         if len(self.tests) == 1:
             return test._sizes()
         through = self._through(self._spoken)
-        size = [] if test.l2_error is None else [f"{through} {_within(test.l2_error.conclusion)}"]
+        size = [] if test.l2_error is None else [f"{through} {test.l2_error.clause}"]
         usual = test._usual_size(self._name_of_size(test))
         return [*size, *(f"{'Through the same lens' if size else through}: {words}" for words in usual)]
 
     def _name_of_size(self, test: TestResult) -> str:
         """Return the name of the statistic whose value is given in a sentence."""
-        return str(test.components[0].test_statistic).partition("(")[0]
+        name: str = test.components[0].test_statistic.name
+        return name
 
     @cached_property
     def _shown(self) -> list[int]:
@@ -290,10 +296,10 @@ class CalibrationTable(Result):
         return [0, *sorted(1 + int(i) for i in smallest)]
 
     def _tables(self) -> list[Table]:
-        everything = list(zip(self.labels, self.tests, self.pvalue_adjusted, self.directions, strict=True))
+        everything = list(zip(self._row_names, self.tests, self.pvalue_adjusted, self.directions, strict=True))
         rows = [
             (
-                label.removesuffix(" against the rest"),
+                label,
                 test.l2_error.root_text,
                 f"{test.pvalue:.4g}",
                 f"{adjusted:.4g}",
@@ -323,7 +329,7 @@ class CalibrationTable(Result):
         spoken = self.tests[self._spoken]
         if len(spoken.components) == 1:
             return []
-        parts = join(str(part.test_statistic).partition("(")[0] for part in spoken.components)
+        parts = join(part.test_statistic.name for part in spoken.components)
         return [f'Each p-value combines {parts}; the second table shows them for the lens "{spoken.lens_name}".']
 
     def _averages(self) -> list[str]:
@@ -353,14 +359,12 @@ def shared_origin(tests: Sequence[TestResult]) -> str:
     return most.origin if fewest == most.n_resamples else f"{most.origin}; {fewest} draws or more for each test"
 
 
-def _within(sentence: str) -> str:
-    """Return a sentence that begins with an article as the rest of another one."""
-    return f"t{sentence[1:]}" if sentence.startswith("The ") else sentence
+_SHORT = {"over-confident": "over", "under-confident": "under"}
 
 
 def short_direction(direction: str | None) -> str:
     """Return a direction in short: "over" or "under", "too low" or "too high"; "" without one."""
-    return (direction or "").removesuffix("-confident")
+    return _SHORT.get(direction or "", direction or "")
 
 
 def _about(labels: Sequence[str], note: Note) -> Note:

@@ -31,9 +31,8 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.resampling.engine._run import run
 from caltest.results import Note, TestResult
-from caltest.results._description import Table, join
+from caltest.results._description import Table, join, percent
 from caltest.results._progress import Progress, reporting
-from caltest.results._test_result import percent
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
 
@@ -129,7 +128,7 @@ class SubgroupTests(CalibrationTable):
         first = self.tests[0]
         if len(first.components) == 1:
             return []
-        parts = join(str(part.test_statistic).partition("(")[0] for part in first.components)
+        parts = join(part.test_statistic.name for part in first.components)
         return [f"Each p-value combines {parts}."]
 
 

@@ -24,8 +24,7 @@ from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, LimitDistribution, Tail, chi_squared
 from caltest.resampling.engine._run import Finding, settle
 from caltest.results._decision import equate_pvalue
-from caltest.results._description import Table
-from caltest.results._test_result import percent
+from caltest.results._description import Table, percent
 from caltest.statistics import HosmerLemeshow
 
 
@@ -252,7 +251,7 @@ def tolerance_test(
         finding, Consistency(), lens=look, classes=classes, alpha=level, title="Tolerance test of calibration"
     )
     hypothesis = f"the standardised miscalibration within groups is at most {tolerated:.4g}"
-    return replace(result, hypothesis=hypothesis, notes=tuple(impossible_notes(sample))).extend(
+    return replace(result, hypothesis=hypothesis, of_calibration=False, notes=tuple(impossible_notes(sample))).extend(
         ToleranceResult,
         sentences=(),
         table=Table(("statistic", "value", "at the margin (5 % to 95 %)", "p-value"), [result._row()]),

@@ -13,7 +13,7 @@ from caltest.predictions.inputs._arguments import read_problem
 from caltest.predictions.inputs._class_columns import plain_dates
 from caltest.predictions.inputs._frames import read_observations, refuse_other_indexes
 from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_prob
-from caltest.results._test_result import percent
+from caltest.results._description import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,7 +139,7 @@ class ReliabilityDisplay:
         known = label in self.ax_.get_legend_handles_labels()[1]
         look: dict[str, Any] = {"linewidth": 6, "alpha": 0.3, "zorder": self.line_.get_zorder() - 0.5}
         look |= {} if known else {"label": label}
-        return self.ax_.vlines(curve.predicted, curve.bar_low, curve.bar_high, color=self.line_.get_color(), **look)
+        return self.ax_.vlines(curve.predicted, curve.bar_lower, curve.bar_upper, color=self.line_.get_color(), **look)
 
     @classmethod
     def from_estimator(
@@ -226,10 +226,9 @@ class ReliabilityDisplay:
             msg = f"`pos_label` must be one of the classes {classes}, got {pos_label!r}."
             raise ValueError(msg)
         y_prob = np.asarray(estimator.predict_proba(X))[:, classes.index(positive)]
+        kwargs |= {"n_bins": n_bins, "strategy": strategy, "bars": bars, "confidence_level": confidence_level}
         named = type(estimator).__name__ if name is None else name
-        options: dict[str, Any] = {"n_bins": n_bins, "strategy": strategy, "bars": bars}
-        options |= {"pos_label": positive, "name": named, "confidence_level": confidence_level}
-        return cls.from_predictions(y, y_prob, ax=ax, ref_line=ref_line, **options, **kwargs)
+        return cls.from_predictions(y, y_prob, pos_label=positive, name=named, ax=ax, ref_line=ref_line, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -309,13 +308,8 @@ class ReliabilityDisplay:
         event = validate_prob(event)[:, 1]
         width = np.linspace(0, 1, n_bins + 1)
         edges = (width if strategy == "uniform" else np.percentile(event, 100 * width))[1:-1]
-        curve = reliability_curve(
-            label == positive,
-            event,
-            partition=_Between(edges),
-            bars=bars,
-            confidence_level=confidence_level,
-        )
+        how: dict[str, Any] = {"partition": _Between(edges), "bars": bars, "confidence_level": confidence_level}
+        curve = reliability_curve(label == positive, event, **how)
         named = "Classifier" if name is None else name
         display = cls(curve.observed, curve.predicted, event, estimator_name=named, pos_label=positive, curve=curve)
         return display.plot(ax=ax, ref_line=ref_line, **kwargs)

@@ -42,6 +42,8 @@ class Canonical(Lens):
     (array([[0.2, 0.3, 0.5]]), array([1]))
     """
 
+    names_event = True
+
     def name(self, classes: Sequence[Any] | None = None) -> str:
         """Return the name of the lens in words."""
         return "whole prediction"
@@ -128,6 +130,8 @@ class Confidence(Lens):
     >>> prob, outcome
     (array([[0.375, 0.625]]), array([0]))
     """
+
+    of_confidence = True
 
     def name(self, classes: Sequence[Any] | None = None) -> str:
         """Return the name of the lens in words."""
@@ -280,7 +284,7 @@ class ClassWise(Lens):
 
     See Also
     --------
-    Groups : Groups of classes against each other.
+    ClassGroups : Groups of classes against each other.
 
     Examples
     --------
@@ -292,12 +296,18 @@ class ClassWise(Lens):
 
     k: int
 
+    names_event = True
+
     def __post_init__(self) -> None:
         validate_count(self.k, "k", minimum=0)
 
     def name(self, classes: Sequence[Any] | None = None) -> str:
         """Return the name of the lens in words."""
-        return f"class {self.k if classes is None else list(classes)[self.k]} against the rest"
+        return f"{self.short_name(classes)} against the rest"
+
+    def short_name(self, classes: Sequence[Any] | None = None) -> str:
+        """Return the name of the class."""
+        return f"class {self.k if classes is None else list(classes)[self.k]}"
 
     def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
@@ -316,7 +326,7 @@ class ClassWise(Lens):
 
 
 @dataclass(frozen=True, repr=False)
-class Groups(Lens):
+class ClassGroups(Lens):
     r"""A fixed partition of the classes, :math:`\psi(y, \mu) = i` for :math:`y \in A_i` (Example 2 (ii)).
 
     Parameters
@@ -339,12 +349,14 @@ class Groups(Lens):
     Examples
     --------
     >>> import numpy as np
-    >>> prob, outcome = Groups([[0, 1], [2, 3]])(np.array([[0.5, 0.125, 0.125, 0.25]]), np.array([3]))
+    >>> prob, outcome = ClassGroups([[0, 1], [2, 3]])(np.array([[0.5, 0.125, 0.125, 0.25]]), np.array([3]))
     >>> prob, outcome
     (array([[0.625, 0.375]]), array([1]))
     """
 
     groups: tuple[tuple[int, ...], ...]
+
+    names_event = True
 
     def __init__(self, groups: Iterable[Iterable[int]]) -> None:
         try:

@@ -3,42 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property, partial
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.results._base import Result
-from caltest.results._decision import Decision, cannot_decide, equate_pvalue, show_pvalue
-from caltest.results._description import Description, Table, counted, sized
+from caltest.results._decision import Decision, equate_pvalue, show_pvalue
+from caltest.results._description import Description, Table, sized
+from caltest.results._distribution import Distribution
 from caltest.results._naming import describe
 from caltest.results._note import PAGE, Note
+from caltest.results._picture import Picture
+from caltest.results._verdict import Finding, Verdict
 
 Extended = TypeVar("Extended", bound="TestResult")
-
-
-class NullDistribution(Protocol):
-    """What a statistic does under the null hypothesis."""
-
-    @property
-    def mean(self) -> float:
-        """Expected value."""
-
-    @property
-    def std(self) -> float:
-        """Standard deviation."""
-
-    def sf(self, x: float) -> float:
-        """Return P(T >= x)."""
-
-    def cdf(self, x: float) -> float:
-        """Return P(T <= x)."""
-
-    def quantile(self, q: float) -> float:
-        """Return the q-quantile."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -63,10 +44,10 @@ class ComponentResult(Result):
     test_statistic: Any
     statistic: float
     pvalue: float
-    null: NullDistribution = field(repr=False)
+    null: Distribution = field(repr=False)
     derived: Mapping[str, Any] = field(default_factory=dict)
 
-    _picture: ClassVar[str | None] = "plot_null_distribution"
+    plot = Picture("plot_null_distribution")
     _derived: ClassVar[tuple[str, ...]] = ("noise_floor", "noise_interval")
     _left_out: ClassVar[frozenset[str]] = frozenset({"null"})
 
@@ -94,10 +75,6 @@ class ComponentResult(Result):
         return Description(str(self.test_statistic), (), (components_table([self]),))
 
 
-CALIBRATION = "labels follow the predicted probabilities"
-"""How the hypothesis of calibration begins."""
-
-
 def components_table(components: Sequence[ComponentResult], *, bound: bool = False) -> Table:
     """Return the table of statistics with their values under calibration; p-values may be upper bounds."""
     rows = [component._row(bound=bound) for component in components]
@@ -119,6 +96,8 @@ class TestResult(Decision, ComponentResult):
         What was looked at, as an object.
     lens_name : str
         What was looked at, in words.
+    lens_short_name : str or None
+        The same in a table of similar lenses.
     n_samples, n_outcomes : int
         Number of observations, and of outcomes behind the lens.
     components : tuple of ComponentResult
@@ -133,6 +112,8 @@ class TestResult(Decision, ComponentResult):
         distribution, whose error is not known.
     hypothesis : str
         The null hypothesis.
+    of_calibration : bool
+        Whether it is calibration, not another calibration function.
     origin : str
         Where the null distribution comes from.
     conditions : tuple of Note
@@ -146,12 +127,11 @@ class TestResult(Decision, ComponentResult):
         The decision at the level ``alpha``; "undecidable" if no p-value as small as ``alpha`` was possible.
     score : float or None
         Signed value of the statistic that shows the direction: negative means over-confident.
-    direction : str or None
-        "over-confident" or "under-confident", if the score is significant itself and the average confidence lies
-        above or below the accuracy accordingly; else None. "too low" or "too high" are the predictions of an event
-        that nearly all predictions make the less (or the more) probable outcome.
-    direction_words : str or None
-        The direction in a sentence, with the two numbers that it rests on, the statistic and its p-value.
+    findings : tuple of Finding
+        What is wrong, if the score is significant itself: "over-confident" or "under-confident" if the average
+        confidence lies above or below the accuracy accordingly; "too low" or "too high" are the predictions of an event
+        that nearly all predictions make the less (or the more) probable outcome. ``direction`` and ``direction_words``
+        are the first finding in a word and in a sentence, or None.
     n_groups : int or None
         Number of groups of observations, if only groups are independent.
     weighted : bool
@@ -174,20 +154,23 @@ class TestResult(Decision, ComponentResult):
     numerical_error: float
     hypothesis: str
     origin: str
+    of_calibration: bool = True
+    lens_short_name: str | None = None
     conditions: tuple[Note, ...] = ()
     alpha: float = 0.05
     smallest_possible_pvalue: float = 0.0
     score: float | None = None
-    direction: str | None = None
-    direction_words: str | None = None
+    findings: tuple[Finding, ...] = ()
     n_groups: int | None = None
     weighted: bool = False
     impossible_samples: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     notes: tuple[Note, ...] = ()
-    _measure: Callable[[], Any] | None = field(default=None, repr=False)
+    _problem: Any = field(default=None, repr=False)  # `L2Problem` of estimation
 
+    _left_out: ClassVar[frozenset[str]] = ComponentResult._left_out | {"of_calibration", "lens_short_name"}
     _derived: ClassVar[tuple[str, ...]] = (
         *("noise_floor", "noise_interval", "n_resamples", "decision", "conclusion", "l2_error"),
+        *("direction", "direction_words"),
     )
 
     def __getattr__(self, name: str) -> Any:
@@ -210,45 +193,54 @@ class TestResult(Decision, ComponentResult):
     @property
     def conclusion(self) -> str:
         """The decision in words."""
-        if self.decision == "undecidable":
-            return cannot_decide(
-                self.smallest_possible_pvalue,
-                self.alpha,
-                numbers=f"{self._p}, {self._size}",
-                n_groups=self.n_groups,
-                n_resamples=self.n_resamples,
-            )
-        if not self.rejected:
-            proved = "that the model is calibrated" if self._of_calibration else "it"
-            return (
-                f"{self._subject} is not rejected ({self._p}, {counted(self.n_samples)}). This does not prove {proved}."
-            )
-        towards = f" {self.direction_words}" if self.direction_words else ""
-        level = percent(self.alpha)
-        return f"{self._subject} is rejected at the {level} level ({self._p}{self._smallest}).{towards}"
+        return self._verdict().conclusion
 
-    @cached_property
+    @property
+    def verdict(self) -> Verdict:
+        """The decision, what is wrong and how large it is."""
+        return self._verdict(self.l2_error)
+
+    def _verdict(self, size: Any = None) -> Verdict:
+        """Return the verdict; sentences about the decision need no size, which may take time."""
+        return Verdict(
+            pvalue=self.pvalue,
+            alpha=self.alpha,
+            smallest_possible_pvalue=self.smallest_possible_pvalue,
+            subject=self._subject,
+            proof="that the model is calibrated" if self.of_calibration else "it",
+            n_samples=self.n_samples,
+            n_groups=self.n_groups,
+            weighted=self.weighted,
+            n_resamples=self.n_resamples,
+            p=self._p,
+            least=self._smallest,
+            findings=self.findings,
+            size=size,
+            cautions=self.notes,
+        )
+
+    @property
+    def direction(self) -> str | None:
+        """What is wrong in a word, if that is beyond doubt."""
+        return self.findings[0].kind if self.findings else None
+
+    @property
+    def direction_words(self) -> str | None:
+        """What is wrong in a sentence, with the two numbers that it rests on, the statistic and its p-value."""
+        return self.findings[0].sentence if self.findings else None
+
+    @property
     def l2_error(self) -> Any:
         """The size of the miscalibration: `l2_interval` of the same problem; None where it is not defined."""
-        return None if self._measure is None else self._measure()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: the l2 error instead of the predictions that it is computed from."""
-        known = None if self._measure is None else partial(_known, self.l2_error)
-        return {**self.__dict__, "_measure": known}
+        return None if self._problem is None else self._problem.interval
 
     def extend(self, kind: type[Extended], /, **more: Any) -> Extended:
         """Return the result as one of a kind that carries more; fields that are named are replaced."""
         return kind(**{f.name: getattr(self, f.name) for f in fields(self)} | more)
 
     @property
-    def _of_calibration(self) -> bool:
-        """Whether the hypothesis is calibration, not another calibration function."""
-        return self.hypothesis.startswith(CALIBRATION)
-
-    @property
     def _subject(self) -> str:
-        return "Calibration" if self._of_calibration else "The hypothesis"
+        return "Calibration" if self.of_calibration else "The hypothesis"
 
     @property
     def _size(self) -> str:
@@ -271,12 +263,13 @@ class TestResult(Decision, ComponentResult):
 
     @property
     def _name(self) -> str:
-        return str(self.test_statistic).partition("(")[0]
+        name: str = self.test_statistic.name
+        return name
 
     @property
     def _full_name(self) -> str:
         """The statistic with its parameters; a combination is named by its class."""
-        return self._name if len(self.components) > 1 else str(self.test_statistic).removesuffix("()")
+        return self._name if len(self.components) > 1 else self.test_statistic.brief
 
     def _describe(self) -> Description:
         size = f"{self._size}, {self.n_outcomes} outcomes"
@@ -297,8 +290,8 @@ class TestResult(Decision, ComponentResult):
         first = self.components[0]
         if not math.isfinite(first.noise_floor):
             return []
-        name = name or str(first.test_statistic).partition("(")[0]
-        kind = "a calibrated model" if self._of_calibration else "a model as in the hypothesis"
+        name = name or first.test_statistic.name
+        kind = "a calibrated model" if self.of_calibration else "a model as in the hypothesis"
         if self.method in {"random-signs", "all-signs"}:
             each = "draws" if self.method == "random-signs" else "arrangements"
             return [
@@ -334,12 +327,3 @@ def numbers_line(statistic: Any, derived: Mapping[str, Any]) -> str:
         f"{name.replace('_', ' ')} {value:.4g}" for name, value in derived.items() if isinstance(value, float | int)
     ]
     return f"{statistic}: {', '.join(numbers)}." if numbers else ""
-
-
-def _known(value: Any) -> Any:
-    return value
-
-
-def percent(share: float) -> str:
-    """Return a share as per cent: "5 %"."""
-    return f"{100 * share:.4g} %"

@@ -16,6 +16,7 @@ from scipy.optimize import brentq
 from scipy.stats import beta, binom, kstwobign, multivariate_normal, norm
 
 import caltest
+from caltest.predictions.cells._cells import cells_of
 
 TIE_TOLERANCE = 1e-12
 
@@ -81,7 +82,7 @@ LENSES = {
     caltest.TopRank: lambda lens, p, y: top_rank(p, y, lens.rank),
     caltest.WithinTop: lambda lens, p, y: within_top(p, y, lens.rank),
     caltest.ClassWise: lambda lens, p, y: event(p[lens.k], y == lens.k),
-    caltest.Groups: lambda lens, p, y: groups(p, y, lens.groups),
+    caltest.ClassGroups: lambda lens, p, y: groups(p, y, lens.groups),
 }
 
 
@@ -1482,7 +1483,7 @@ def difference(left, right):
 def stated_deviation(sample, partition):
     """Standard deviation of T if the predictions are true and the mean residuals of the cells are those seen."""
     first = 1 if sample.n_outcomes == 2 else 0
-    n, cell = sample.n_samples, sample.cells(partition).index
+    n, cell = sample.n_samples, cells_of(sample, partition).index
     covariance = [(np.diag(p) - np.outer(p, p))[first:, first:] for p in sample.prob]
     residual = (np.eye(sample.n_outcomes)[sample.outcome] - sample.prob)[:, first:]
     variance = 0.0
@@ -1495,13 +1496,13 @@ def stated_deviation(sample, partition):
     return np.sqrt(variance) / n
 
 
-def rare_rows(sample, partition):
+def rare_rows(index, prob, labels):
     """Number of rows whose outcome is not the most frequent one of their cell and most probable outcome.
 
     Of a single such row: whether its outcome is not the most probable one.
     """
     alike = {}
-    for cell, row, outcome in zip(sample.cells(partition).index, sample.prob, sample.outcome, strict=True):
+    for cell, row, outcome in zip(index, prob, labels, strict=True):
         top = max(range(len(row)), key=lambda k: row[k])
         alike.setdefault((cell, top), []).append(outcome)
     return sum(
@@ -1513,7 +1514,10 @@ def rare_rows(sample, partition):
 def paired_variance(samples, twins, partition):
     """Var(D), at least (s_A + s_B)^2 where a model has fewer than ten rare rows; 0 for models that do not differ."""
     variance = difference(*twins)[1]
-    if variance > 1e-20 and min(rare_rows(sample, partition) for sample in samples) < 10:
+    if (
+        variance > 1e-20
+        and min(rare_rows(cells_of(one, partition).index, one.prob, one.outcome) for one in samples) < 10
+    ):
         return max(variance, sum(stated_deviation(sample, partition) for sample in samples) ** 2)
     return variance
 

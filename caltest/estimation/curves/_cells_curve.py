@@ -10,17 +10,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce, observations_that_count
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_models, validate_names
-from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng, validate_weight
+from caltest.predictions.inputs._validation import (
+    SeedLike,
+    require,
+    validate_count,
+    validate_distinct,
+    validate_rng,
+    validate_weight,
+)
 from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question, draw_nulls
 from caltest.resampling.engine._run import settle
 from caltest.results import Result
 from caltest.results._description import Description, Table, counted
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import ACE, GCE, UCE, Statistic
 from caltest.statistics._base import default_lens, validate_estimate
@@ -44,7 +53,7 @@ class ErrorCurve(Result):
         Names of the statistics.
     value : array of shape (n_statistics, n_models, n_points)
         The error of the observed labels.
-    floor, floor_high : arrays of shape (n_statistics, n_models, n_points)
+    floor, floor_upper : arrays of shape (n_statistics, n_models, n_points)
         Noise floor: mean and 95 % quantile of the error if the model is calibrated at this point, from simulated
         labels.
     n_resamples, n_samples : int
@@ -53,19 +62,22 @@ class ErrorCurve(Result):
 
     models: tuple[str, ...]
     statistics: tuple[str, ...]
-    value: NDArray[np.float64]
-    floor: NDArray[np.float64]
-    floor_high: NDArray[np.float64]
+    value: Floats
+    floor: Floats
+    floor_upper: Floats
     n_resamples: int
     n_samples: int
 
     parameter: ClassVar[str]
     """Name of the field that holds the points of the parameter."""
 
-    @property
     @abstractmethod
-    def _sentences(self) -> Sequence[str]:
-        """The findings in words."""
+    def _sentence(self, s: int, m: int) -> str:
+        """Return what a statistic of a model shows, by their positions."""
+
+    @property
+    def _sentences(self) -> list[str]:
+        return [self._sentence(s, m) for s in range(len(self.statistics)) for m in range(len(self.models))]
 
     @property
     def points(self) -> NDArray[Any]:
@@ -90,16 +102,16 @@ class ErrorCurve(Result):
         index = pd.MultiIndex.from_product(
             [self.statistics, self.models, self.points], names=["statistic", "model", self.parameter]
         )
-        columns = {name: getattr(self, name).ravel() for name in ("value", "floor", "floor_high")}
+        columns = {name: getattr(self, name).ravel() for name in ("value", "floor", "floor_upper")}
         return pd.DataFrame(columns, index=index).reset_index()
 
-    def _table(self, positions: NDArray[np.int64], head: str) -> Table:
+    def _table(self, positions: Integers, head: str) -> Table:
         """Return a table with one line for each statistic and model, at positions ``(n_statistics, n_models)``."""
         rows = []
         for s, statistic in enumerate(self.statistics):
             for m, model in enumerate(self.models):
                 at = positions[s, m]
-                shown = (self.points[at], self.value[s, m, at], self.floor[s, m, at], self.floor_high[s, m, at])
+                shown = (self.points[at], self.value[s, m, at], self.floor[s, m, at], self.floor_upper[s, m, at])
                 rows.append((statistic, model or "the model", *(f"{number:.4g}" for number in shown)))
         return Table(("statistic", "model", head, "error", "noise floor", "95 % below"), rows, left=("model",))
 
@@ -107,13 +119,13 @@ class ErrorCurve(Result):
 def measure_errors(
     statistics: Mapping[str, Statistic],
     prob: NDArray[Any],
-    outcome: NDArray[np.int64],
+    outcome: Integers,
     *,
     lens: LensLike | None,
     n_resamples: int,
     seed: int,
-    weight: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+    weight: Floats | None = None,
+) -> Floats:
     """Return errors, and mean and upper quantile of their noise floors, ``(3, n_statistics)``."""
     looks = {name: default_lens(one, prob.shape[1]) if lens is None else lens for name, one in statistics.items()}
     found = {}
@@ -161,28 +173,24 @@ class CellsCurve(ErrorCurve):
         Names of the statistics.
     value : array of shape (n_statistics, n_models, n_points)
         The error of the observed labels.
-    floor, floor_high : arrays of shape (n_statistics, n_models, n_points)
+    floor, floor_upper : arrays of shape (n_statistics, n_models, n_points)
         Noise floor: mean and 95 % quantile of the error if the model is calibrated, from simulated labels.
     n_resamples, n_samples : int
         Number of draws of the labels at each point, and of observations.
     """
 
-    n_cells: NDArray[np.int64]
+    n_cells: Integers
 
     parameter: ClassVar[str] = "n_cells"
-    _picture: ClassVar[str | None] = "plot_cells_curve"
+    plot = Picture("plot_cells_curve")
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
-
-    @property
-    def _sentences(self) -> Sequence[str]:
-        return [self._sentence(s, m) for s in range(len(self.statistics)) for m in range(len(self.models))]
 
     def _sentence(self, s: int, m: int) -> str:
         values, floor = self.value[s, m], self.floor[s, m]
         first, last = self.n_cells[0], self.n_cells[-1]
         of = f" of {self.models[m]}" if self.models[m] else ""
         cells = f"{first} to {last} cells (bins)" if first < last else f"{first} cells (bins)"
-        above = int((values > self.floor_high[s, m]).sum())
+        above = int((values > self.floor_upper[s, m]).sum())
         often = "all" if above == len(values) else "none" if above == 0 else str(above)
         return (
             f"With {cells} {self.statistics[s]}{of} is {values.min():.4g} to {values.max():.4g}, its noise floor "
@@ -284,14 +292,14 @@ def cells_curve(
     (0.0362, 0.0368)
     """
     families = _FAMILIES if statistics is None else statistics
-    if not isinstance(families, Mapping) or not all(map(callable, families.values())):
-        msg = f"`statistics` must map names to functions of the number of cells, got {statistics!r}."
-        raise TypeError(msg)
+    right_type = isinstance(families, Mapping) and all(map(callable, families.values()))
+    must = "`statistics` must map names to functions of the number of cells"
+    require(right_type, must, statistics, right_type=False)
     validate_names(list(families), "statistics")
     if not families:
         msg = "`statistics` must hold at least one function of the number of cells, got none."
         raise ValueError(msg)
-    numbers = _validate_numbers(n_cells)
+    numbers = validate_distinct(n_cells, "n_cells", validate_count, "integers >= 1", "integers")
     count, seed = validate_count(n_resamples, "n_resamples"), int(validate_rng(rng).integers(2**62))
     named = by_name(y_prob)
     outcome, probs = validate_models(y_true, named, classes)
@@ -312,19 +320,7 @@ def cells_curve(
         statistics=tuple(families),
         value=errors[0],
         floor=errors[1],
-        floor_high=errors[2],
+        floor_upper=errors[2],
         n_resamples=count,
         n_samples=len(outcome),
     )
-
-
-def _validate_numbers(n_cells: Any) -> NDArray[np.int64]:
-    """Return different numbers of cells, increasing."""
-    if not isinstance(n_cells, Sequence | np.ndarray) or isinstance(n_cells, str):
-        msg = f"`n_cells` must be a sequence of integers >= 1, got {n_cells!r}."
-        raise TypeError(msg)
-    numbers = np.unique([validate_count(value, "n_cells") for value in n_cells])
-    if not numbers.size or numbers.size < len(n_cells):
-        msg = f"`n_cells` must be one or more different integers, got {list(n_cells)}."
-        raise ValueError(msg)
-    return numbers

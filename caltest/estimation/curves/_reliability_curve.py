@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from caltest.estimation._options import DesignedEventOptions, event_of
 from caltest.estimation.curves._bars import (
     confidence_bars,
     consistency_bars,
@@ -26,25 +27,21 @@ from caltest.estimation.curves._bars import (
 )
 from caltest.estimation.errors._cell_tests import EXACT, CellTests, smallest_adjusted
 from caltest.estimation.uncertainty._prediction_distribution import EDGES, prediction_density
-from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._sample import Sample, make_event_sample
-from caltest.predictions._user_functions import Region
-from caltest.predictions.cells._cells import Cells, CellSums, few_cells_notes
+from caltest.predictions._arrays import Booleans, Floats, Integers
+from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import Sample
+from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cells_notes
 from caltest.predictions.cells._partitions import EqualWidth, Intervals, Partition
 from caltest.predictions.cells._quantiles import EqualSpread, label_spread
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_bool, validate_choice, validate_level
-from caltest.resampling import Consistency, correct_pvalues
+from caltest.resampling import correct_pvalues
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.draws._rows import RowDraws
-from caltest.resampling.draws._schemes import validate_resampling
 from caltest.results import Note, Result
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
-
-if TYPE_CHECKING:
-    import pandas as pd
+from caltest.results._picture import Picture
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -63,7 +60,7 @@ class ReliabilityCurve(Result):
         Expected frequency under the null hypothesis: ``predicted``, or the average of a known calibration function.
     observed : array of shape (n_cells,)
         Frequency of the event, with sample weights the weighted one.
-    bar_low, bar_high : arrays of shape (n_cells,)
+    bar_lower, bar_upper : arrays of shape (n_cells,)
         Ends of the bars, as frequencies. Consistency bars contain ``observed`` if the model is calibrated; confidence
         bars contain the mean of the calibration function in the cell.
     bars : {"consistency", "confidence"}
@@ -97,14 +94,14 @@ class ReliabilityCurve(Result):
         Where the p-values come from, in words.
     """
 
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    count: NDArray[np.int64]
-    predicted: NDArray[np.float64]
-    expected: NDArray[np.float64]
-    observed: NDArray[np.float64]
-    bar_low: NDArray[np.float64]
-    bar_high: NDArray[np.float64]
+    lower: Floats
+    upper: Floats
+    count: Integers
+    predicted: Floats
+    expected: Floats
+    observed: Floats
+    bar_lower: Floats
+    bar_upper: Floats
     bars: str
     confidence_level: float
     simultaneous: bool
@@ -113,16 +110,20 @@ class ReliabilityCurve(Result):
     lens_name: str
     partition: Any
     notes: tuple[Note, ...]
-    density_edges: NDArray[np.float64]
-    density: NDArray[np.float64]
+    density_edges: Floats
+    density: Floats
     error: float
     noise_floor: float
-    pvalue: NDArray[np.float64]
-    smallest_pvalue: NDArray[np.float64]
+    pvalue: Floats
+    smallest_pvalue: Floats
     origin: str
 
-    _picture: ClassVar[str | None] = "plot_reliability"
+    plot = Picture("plot_reliability")
     _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion")
+    _columns: ClassVar[tuple[str, ...]] = (
+        *("lower", "upper", "count", "predicted", "expected", "observed"),
+        *("deviation", "bar_lower", "bar_upper", "outside", "pvalue"),
+    )
 
     @property
     def n_cells(self) -> int:
@@ -130,15 +131,15 @@ class ReliabilityCurve(Result):
         return len(self.count)
 
     @property
-    def deviation(self) -> NDArray[np.float64]:
+    def deviation(self) -> Floats:
         """``observed - expected``, ``(n_cells,)``."""
         return self.observed - self.expected
 
     @property
-    def outside(self) -> NDArray[np.bool_]:
+    def outside(self) -> Booleans:
         """Cells with the observed frequency (consistency bars) or the expected one outside the bar, ``(n_cells,)``."""
         point = self.observed if self.bars == "consistency" else self.expected
-        return (point < self.bar_low - 1e-12) | (point > self.bar_high + 1e-12)
+        return (point < self.bar_lower - 1e-12) | (point > self.bar_upper + 1e-12)
 
     def cell_tests(self, correction: str = "holm", *, alpha: float = 0.05) -> CellTests:
         r"""Test every cell (bin), with p-values adjusted for the number of cells.
@@ -192,20 +193,11 @@ class ReliabilityCurve(Result):
         [False, True, True, True]
         """
         return CellTests(
-            lower=self.lower,
-            upper=self.upper,
-            count=self.count,
-            expected=self.expected,
-            observed=self.observed,
-            pvalue=self.pvalue,
+            **{name: getattr(self, name) for name in _OF_CELLS},
             pvalue_adjusted=correct_pvalues(self.pvalue, correction),
-            smallest_pvalue=self.smallest_pvalue,
             smallest_adjusted=smallest_adjusted(self.pvalue, self.smallest_pvalue, correction),
             correction=correction,
             alpha=validate_level(alpha, "alpha"),
-            lens_name=self.lens_name,
-            partition=self.partition,
-            origin=self.origin,
         )
 
     @property
@@ -234,19 +226,6 @@ class ReliabilityCurve(Result):
         chance = percent(round(1 - self.confidence_level, 12))
         return f"If {calibrated}, at most about {chance} of the cells are outside by chance.{made}"
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each cell as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Ends of the cell, number of observations, predictions, frequencies, deviation, bar, p-value.
-        """
-        import pandas as pd
-
-        names = ("lower", "upper", "count", "predicted", "expected", "observed", "deviation", "bar_low", "bar_high")
-        return pd.DataFrame({name: getattr(self, name) for name in (*names, "outside", "pvalue")})
-
     def _describe(self) -> Description:
         digits = _digits(self.lower, self.upper)
         rows = [
@@ -255,7 +234,7 @@ class ReliabilityCurve(Result):
                 f"{cell.count}",
                 f"{cell.predicted:.{digits}f}",
                 f"{cell.observed:.4f}",
-                f"{cell.bar_low:.4f} to {cell.bar_high:.4f}",
+                f"{cell.bar_lower:.4f} to {cell.bar_upper:.4f}",
                 "*" if cell.outside else "",
             )
             for cell in self.to_frame().itertuples()
@@ -269,13 +248,17 @@ class ReliabilityCurve(Result):
         )
 
 
-def _digits(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> int:
+def _digits(lower: Floats, upper: Floats) -> int:
     """Return the decimals that tell the two ends of every cell apart, from 4 to 6."""
     wide = upper - lower
     narrow = wide[wide > 0].min(initial=1.0)
     return int(np.clip(np.ceil(-np.log10(narrow)), 4, 6))
 
 
+_OF_CELLS = (
+    *("lower", "upper", "count", "expected", "observed", "pvalue", "smallest_pvalue"),
+    *("lens_name", "partition", "origin"),
+)
 _CELLS = 15
 _FEWEST_CELLS = 5
 _FEWEST = 10  # observations of a cell, on average
@@ -287,18 +270,13 @@ def reliability_curve(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     partition: Partition | Any | None = None,
-    region: Region | None = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
     bars: str = "consistency",
     confidence_level: float = 0.9,
     simultaneous: bool = False,
-    resampling: Consistency | None = None,
     n_resamples: int = 999,
     rng: SeedLike = None,
+    **options: Unpack[DesignedEventOptions],
 ) -> ReliabilityCurve:
     r"""Compute observed frequencies and consistency bars for a reliability diagram.
 
@@ -313,25 +291,13 @@ def reliability_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        A lens with two outcomes; by default `Confidence()`, or the event itself for two classes.
     partition : Partition or callable, optional
         Cells of the event's probability. By default ``EqualWidth(15, closed="outer")``; if more than half of at least
         150 predictions lie in one of these cells, or in the first and the last together, ``EqualSpread(15)``, or fewer
         cells, but at least 5, so that each has the spread of 10 predictions of 1/2. This choice depends on the
         predictions alone, so that bars and p-values stay valid, and is mirrored by the complement of the event.
-    region : callable, optional
-        From induced probabilities ``(n_samples, 2)`` to booleans ``(n_samples,)``; others are left out.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weight of each observation: how much it counts. Labels are not repeated.
-    groups : array-like of shape (n_samples,), optional
-        The group of each observation, such as its patient, if observations of a group may depend on each other.
     bars : {"consistency", "confidence"}
         Quantiles of the frequency if the model is calibrated; or Clopper-Pearson intervals around the observed
         frequency, from ``statsmodels.stats.proportion``; with ``sample_weight`` or ``groups`` the same for the
@@ -388,17 +354,15 @@ def reliability_curve(
     validate_choice(bars, "bars", ("consistency", "confidence"))
     validate_bool(simultaneous, "simultaneous")
     level = validate_level(confidence_level, "confidence_level")
-    scheme = validate_resampling(Consistency() if resampling is None else resampling)
-    sample, look = make_event_sample(
-        y_true, y_prob, classes=classes, lens=lens, region=region, sample_weight=sample_weight, groups=groups
-    )
+    scheme = options["resampling"]
+    sample, about = event_of(y_true, y_prob, options)
     sample = scheme.under_null(sample)
     drawn = sample.weight is not None or sample.group is not None
     if drawn and scheme.resample_predictions:
         msg = f"`sample_weight` and `groups` need fixed predictions, Consistency(); got {scheme}."
         raise ValueError(msg)
     cut = _default_cells(sample) if partition is None else partition
-    cells = sample.cells(cut)
+    cells = cells_of(sample, cut)
     order = np.argsort(cells.predicted_sum[:, 1] / np.where(cells.count > 0, cells.count, 1.0))
     order = order[cells.count[order] > 0]  # a cell without weight shows nothing
     sums = CellSums.of(sample, cells, sample.outcome)
@@ -428,20 +392,19 @@ def reliability_curve(
     size = np.abs(sums.observed[:, 1] - sums.predicted[:, 1])
     by_chance = np.abs(deviations[0][1:]).mean(axis=0) if drawn else exact_deviations(counts, cells.count)
     return ReliabilityCurve(
+        **about,
         lower=lower[order],
         upper=upper[order],
         count=np.bincount(cells.index)[order],
         predicted=cells.predicted_sum[order, 1] / cells.count[order],
         expected=sums.predicted[order, 1],
         observed=sums.observed[order, 1],
-        bar_low=low[order],
-        bar_high=high[order],
+        bar_lower=low[order],
+        bar_upper=high[order],
         bars=bars,
         confidence_level=level,
         simultaneous=simultaneous,
         exact=bars == "consistency" and not scheme.resample_predictions and not drawn,
-        lens=look,
-        lens_name=lens_name(look, classes),
         partition=cut,
         notes=(*scheme.for_sample(sample).notes, *few_cells_notes(sample, cut)),
         density_edges=EDGES,
@@ -466,7 +429,7 @@ def _default_cells(sample: Sample) -> Partition:
     return EqualSpread(min(max(n_cells, _FEWEST_CELLS), _CELLS))
 
 
-def _cell_ends(sample: Sample, cells: Cells) -> NDArray[np.float64]:
+def _cell_ends(sample: Sample, cells: Cells) -> Floats:
     """Return both ends of each cell, ``(2, n_cells)``; for a user's own partition the range of its predictions."""
     if not isinstance(cells.assign, Intervals):
         return np.array([(m.min(), m.max()) for m in cells.split(sample.event)]).T

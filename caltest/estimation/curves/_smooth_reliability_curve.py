@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.estimation._options import EventOptions, event_of
 from caltest.estimation.curves._bars import drawn_ends, frequency_intervals
-from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._sample import Sample, make_event_sample
-from caltest.predictions._user_functions import Region
+from caltest.predictions._arrays import Booleans, Floats, Integers
+from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_level, validate_rng
 from caltest.resampling.draws._labels import OutcomeDraws
 from caltest.results import Note, Result
-from caltest.results._description import Description, counted
+from caltest.results._description import Description, counted, percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
+from caltest.results._picture import Picture
 from caltest.statistics import KDEError
 from caltest.statistics._smoothing import KernelSmoother
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_SHOWN = 2**12
 _NEGLIGIBLE = 1e-9  # of the largest density: far above the rounding of a Fourier transform
 _ENOUGH = 0.01  # of the largest density, for what is said of all points together
 _FEWEST = 5.0  # observations near a point, weighted by the kernel, that can be resampled
 _ROUNDING = 1e-12
-_COLUMNS = (
-    *("point", "observed", "deviation", "density", "calibrated_low", "calibrated_high"),
-    *("confidence_low", "confidence_high", "bootstrap_median", "outside"),
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -54,10 +47,10 @@ class SmoothReliabilityCurve(Result):
         Frequency of the event there: ``point + deviation``, clipped to [0, 1].
     density : array of shape (n_points,)
         Density of the predictions; its integral over the probability axis is 1.
-    calibrated_low, calibrated_high : arrays of shape (n_points,)
+    calibrated_lower, calibrated_upper : arrays of shape (n_points,)
         Ends of the band under calibration: where ``observed`` lies if the model is calibrated. From simulated labels,
         predictions fixed.
-    confidence_low, confidence_high : arrays of shape (n_points,)
+    confidence_lower, confidence_upper : arrays of shape (n_points,)
         Ends of the confidence band of the estimate: it contains the equally smoothed calibration function. Clopper and
         Pearson's intervals for the effective number of observations near each point; 0 and 1 where it is below 5.
     bootstrap_median : array of shape (n_points,)
@@ -82,15 +75,15 @@ class SmoothReliabilityCurve(Result):
         The statistic of the error: the kernel, its bandwidth and the grid.
     """
 
-    point: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-    observed: NDArray[np.float64]
-    density: NDArray[np.float64]
-    calibrated_low: NDArray[np.float64]
-    calibrated_high: NDArray[np.float64]
-    confidence_low: NDArray[np.float64]
-    confidence_high: NDArray[np.float64]
-    bootstrap_median: NDArray[np.float64]
+    point: Floats
+    deviation: Floats
+    observed: Floats
+    density: Floats
+    calibrated_lower: Floats
+    calibrated_upper: Floats
+    confidence_lower: Floats
+    confidence_upper: Floats
+    bootstrap_median: Floats
     error: float
     bandwidth: float
     confidence_level: float
@@ -101,8 +94,12 @@ class SmoothReliabilityCurve(Result):
     lens_name: str
     test_statistic: KDEError
 
-    _picture: ClassVar[str | None] = "plot_smooth_reliability"
+    plot = Picture("plot_smooth_reliability")
     _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion", "notes")
+    _columns: ClassVar[tuple[str, ...]] = (
+        *("point", "observed", "deviation", "density", "calibrated_lower"),
+        *("calibrated_upper", "confidence_lower", "confidence_upper", "bootstrap_median", "outside"),
+    )
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -110,27 +107,14 @@ class SmoothReliabilityCurve(Result):
         return self._input_notes
 
     @property
-    def local_error(self) -> NDArray[np.float64]:
+    def local_error(self) -> Floats:
         """The local calibration error, ``|deviation|``, ``(n_points,)``."""
         return np.abs(self.deviation)
 
     @property
-    def outside(self) -> NDArray[np.bool_]:
+    def outside(self) -> Booleans:
         """Whether the curve is outside the band under calibration at each point, ``(n_points,)``."""
-        return (self.observed < self.calibrated_low - _ROUNDING) | (self.observed > self.calibrated_high + _ROUNDING)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each point as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Point, frequency, deviation, density of the predictions, ends of the two bands, and whether the curve is
-            outside the band under calibration.
-        """
-        import pandas as pd
-
-        return pd.DataFrame({name: getattr(self, name) for name in _COLUMNS})
+        return (self.observed < self.calibrated_lower - _ROUNDING) | (self.observed > self.calibrated_upper + _ROUNDING)
 
     @property
     def conclusion(self) -> str:
@@ -147,8 +131,8 @@ class SmoothReliabilityCurve(Result):
         else:
             where = f"is inside the {level} band of a calibrated model everywhere"
         worst = int(np.argmax(self.local_error * self.density))
-        band = f"{self.confidence_low[worst]:.4f} to {self.confidence_high[worst]:.4f}"
-        usual = f"{self.calibrated_low[worst]:.4f} to {self.calibrated_high[worst]:.4f}"
+        band = f"{self.confidence_lower[worst]:.4f} to {self.confidence_upper[worst]:.4f}"
+        usual = f"{self.calibrated_lower[worst]:.4f} to {self.calibrated_upper[worst]:.4f}"
         return (
             f"The curve {where}. The calibration error is {self.error:.4g}. Its largest part is near the prediction "
             f"{self.point[worst]:.4f}, where the event has the frequency {self.observed[worst]:.4f} ({level} "
@@ -179,14 +163,12 @@ def smooth_reliability_curve(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    region: Region | None = None,
     statistic: KDEError | None = None,
     confidence_level: float = 0.9,
     simultaneous: bool = False,
     n_resamples: int = 499,
     rng: SeedLike = None,
+    **options: Unpack[EventOptions],
 ) -> SmoothReliabilityCurve:
     r"""Compute a smooth reliability curve with a band under calibration and a confidence band.
 
@@ -207,16 +189,8 @@ def smooth_reliability_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        A lens with two outcomes; by default `Confidence()`, or the event itself for two classes.
-    region : callable, optional
-        From induced probabilities ``(n_samples, 2)`` to booleans ``(n_samples,)``; others are left out.
     statistic : KDEError, optional
         Kernel, bandwidth, support, grid and reference; ``KDEError(bandwidth=0.05, reference="mean")`` by default. Of a
         grid with more than 4,096 points only every second, third ... point is returned.
@@ -265,7 +239,7 @@ def smooth_reliability_curve(
     if not isinstance(chosen, KDEError):
         msg = f"`statistic` must be a KDEError such as KDEError(bandwidth=0.05), got {statistic!r}."
         raise TypeError(msg)
-    sample, look = make_event_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
+    sample, about = event_of(y_true, y_prob, options)
     smoother = chosen.smoother(sample)
     rows = np.ones((1, sample.n_samples), dtype=np.uint8)
     density = smoother.sums(rows)[0]
@@ -299,14 +273,15 @@ def smooth_reliability_curve(
     median[several] = np.clip(point[several] + np.nanmedian(estimates, axis=0), 0.0, 1.0)
     (low, high), (lower, upper) = (np.clip(point + band, 0.0, 1.0) for band in (under_calibration, of_estimate))
     return SmoothReliabilityCurve(
+        **about,
         point=point,
         deviation=deviation,
         observed=np.clip(point + deviation, 0.0, 1.0),
         density=density[shown] / (density.sum() * smoother.step),
-        calibrated_low=low,
-        calibrated_high=high,
-        confidence_low=lower,
-        confidence_high=upper,
+        calibrated_lower=low,
+        calibrated_upper=high,
+        confidence_lower=lower,
+        confidence_upper=upper,
         bootstrap_median=median,
         error=float(chosen.evaluate(sample, sample.outcome)),
         bandwidth=smoother.bandwidth,
@@ -314,8 +289,6 @@ def smooth_reliability_curve(
         simultaneous=simultaneous,
         n_samples=sample.n_samples,
         n_resamples=n_curves,
-        lens=look,
-        lens_name=lens_name(look, classes),
         test_statistic=chosen,
     )
 
@@ -326,16 +299,16 @@ class _Curves:
 
     smoother: KernelSmoother
     sample: Sample
-    shown: NDArray[np.int64]
+    shown: Integers
     centred: bool
 
     @cached_property
-    def base(self) -> NDArray[np.float64]:
+    def base(self) -> Floats:
         """What the smoothed frequency of the observations is compared with, ``(n_shown,)``."""
         return self._of_all[1]
 
     @cached_property
-    def expected(self) -> NDArray[np.float64]:
+    def expected(self) -> Floats:
         """Average deviations if the model is calibrated, ``(n_shown,)``."""
         total = self._reference.sums(self._every)[0, self.shown]
         return total / self._of_all[0] - self.base
@@ -345,7 +318,7 @@ class _Curves:
         return np.ones((1, self.sample.n_samples), dtype=np.uint8)
 
     @cached_property
-    def _of_all(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _of_all(self) -> tuple[Floats, Floats]:
         """Kernel sums of all observations, and what frequencies are compared with, ``(n_shown,)``."""
         density, base = self._smooth(self._every)
         return density[0], base if base.ndim == 1 else base[0]
@@ -354,21 +327,21 @@ class _Curves:
     def _reference(self) -> KernelSmoother:
         return self.smoother.weighted(self.sample.event)
 
-    def deviations(self, outcomes: NDArray[np.uint8]) -> NDArray[np.float64]:
+    def deviations(self, outcomes: NDArray[np.uint8]) -> Floats:
         """Return deviations ``(n_draws, n_shown)`` of outcomes ``(n_draws, n_samples)``."""
         density, base = self._of_all
         step = self.smoother.batch
         parts = [self.smoother.sums(outcomes[i : i + step])[:, self.shown] for i in range(0, len(outcomes), step)]
         return np.concatenate(parts) / density - base
 
-    def resampled(self, times: NDArray[np.uint8]) -> NDArray[np.float64]:
+    def resampled(self, times: NDArray[np.uint8]) -> Floats:
         """Return deviations for counts of observations ``(n_draws, n_samples)``; nan where none is near."""
         density, base = self._smooth(times)
         near = density > _NEGLIGIBLE * density.max(axis=1, keepdims=True)
         events = self.smoother.sums(times * self.sample.outcome)[:, self.shown]
         return np.divide(events, density, where=near, out=np.full(density.shape, np.nan)) - base
 
-    def _smooth(self, times: NDArray[np.uint8]) -> tuple[NDArray[np.float64], Any]:
+    def _smooth(self, times: NDArray[np.uint8]) -> tuple[Floats, Any]:
         """Return kernel sums of the observations, and what frequencies are compared with."""
         density = self.smoother.sums(times)[:, self.shown]
         if not self.centred:
@@ -377,13 +350,7 @@ class _Curves:
         return density, np.divide(total, density, where=density > 0, out=np.zeros(density.shape))
 
 
-def _simultaneous(
-    drawn: NDArray[np.float64],
-    middle: NDArray[np.float64],
-    std: NDArray[np.float64],
-    level: float,
-    full: NDArray[np.bool_],
-) -> NDArray[np.float64]:
+def _simultaneous(drawn: Floats, middle: Floats, std: Floats, level: float, full: Booleans) -> Floats:
     """Return the ends ``(2, n_points)`` of a band for all full points together, as many deviations wide at each.
 
     Mean and standard deviation of a draw are known without draws, so that the largest standardised distances of the

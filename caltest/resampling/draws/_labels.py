@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from caltest._compiled._cells import count_entries
 from caltest._compiled._draws import count_drawn, draw_counts, draw_outcomes
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
-from caltest.predictions.cells._cells import CellSums, cell_dtype
+from caltest.predictions.cells._cells import CellSums, cell_dtype, cells_of
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng, validate_workers
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.draws._alias_tables import FEW, AliasTables, draw_many_labels, replicates_together
@@ -86,12 +87,7 @@ class Draws(ABC):
             for start in range(0, self.n_resamples, size)
         ]
 
-    def map(
-        self,
-        evaluate: Callable[[Self], NDArray[np.float64]],
-        workers: int = 1,
-        progress: Progress | None = None,
-    ) -> NDArray[np.float64]:
+    def map(self, evaluate: Callable[[Self], Floats], workers: int = 1, progress: Progress | None = None) -> Floats:
         """Return ``evaluate(part)`` joined along the last axis over parts of the replicates, on ``workers`` threads."""
         threads = validate_workers(workers)
         parts = self.slices(min(_BLOCK_REPLICATES[1], max(self.together, -(-self.n_resamples // (4 * threads)))))
@@ -167,12 +163,12 @@ class OutcomeDraws(Draws):
 
     def _cell_sums(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
         """Yield the cell sums of every draw; for two outcomes counts are drawn from Poisson-binomial distributions."""
-        cells = sample.cells(partition)
+        cells = cells_of(sample, partition)
         draw = self._event_counts if sample.n_outcomes == 2 else self._class_counts
         for observed in draw(sample, partition):
             yield CellSums(cells.count, cells.null_sum, observed.astype(np.float64))
 
-    def _event_counts(self, sample: Sample, partition: Any) -> Iterator[NDArray[np.int64]]:
+    def _event_counts(self, sample: Sample, partition: Any) -> Iterator[Integers]:
         first, n_rows, tables = sample.once(_count_tables, partition)
         for part in self.blocks_of(8 * len(first)):
             events = np.empty((part.n_resamples, len(first)), dtype=np.int64)
@@ -181,7 +177,7 @@ class OutcomeDraws(Draws):
 
     def _class_counts(self, sample: Sample, partition: Any) -> Iterator[NDArray[np.int32]]:
         entry = sample.once(_entries, partition)
-        shape = sample.cells(partition).n_cells, sample.n_outcomes
+        shape = cells_of(sample, partition).n_cells, sample.n_outcomes
         for counted in self.counts(sample, entry, shape[0] * shape[1]):
             yield counted.reshape(-1, *shape)
 
@@ -208,14 +204,14 @@ def counts_events(view: LensView, summary: Summary | None) -> bool:
 
 def _entries(sample: Sample, partition: Any) -> NDArray[Any]:
     """Return a number for each cell and outcome, ``(n_samples, n_outcomes)``."""
-    cells = sample.cells(partition)
+    cells = cells_of(sample, partition)
     number = cells.index[:, None] * sample.n_outcomes + np.arange(sample.n_outcomes)
     return number.astype(cell_dtype(cells.n_cells * sample.n_outcomes))
 
 
-def _count_tables(sample: Sample, partition: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], AliasTables]:
+def _count_tables(sample: Sample, partition: Any) -> tuple[Integers, Integers, AliasTables]:
     """Return smallest event count and size of each cell, and tables for the events beyond the smallest count."""
-    cells = sample.cells(partition)
+    cells = cells_of(sample, partition)
     counts = [PoissonBinomial.of(p) for p in cells.split(sample.expected[:, 1])]
     smallest = np.array([count.first for count in counts])
     return smallest, np.bincount(cells.index), AliasTables.of([count.pmf for count in counts])

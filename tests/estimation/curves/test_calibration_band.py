@@ -35,7 +35,7 @@ def data(seed, n, places, power=1.0):
 )  # fmt: skip
 def test_it_equals_its_loops(seed, n, places, power, level):
     y, score = data(seed, n, places, power)
-    band = ct.calibration_band(y, score, confidence_level=level, n_resamples=19, rng=0)
+    band = ct.calibration_band(y, score, confidence_level=level, alpha=1 - level, n_resamples=19, rng=0)
     lower, upper = naive.calibration_band(score.tolist(), y.tolist(), level)
     np.testing.assert_array_equal(band.score, np.unique(score))
     np.testing.assert_allclose(band.lower, lower, **CLOSE)
@@ -111,10 +111,22 @@ def test_the_smallest_level_that_excludes_the_diagonal_is_the_pvalue():
     for seed in range(6):
         y, score = data(seed, 300, 2, 1.3)
         found = ct.calibration_band(y, score, n_resamples=199, rng=0).pvalue
-        for level, contains in ((1 - found, False), (1 - found + 1 / 400, True)):
-            if 0 < level < 1:
-                band = ct.calibration_band(y, score, confidence_level=level, n_resamples=199, rng=0)
+        for alpha, contains in ((found, False), (found - 1 / 400, True)):
+            if 0 < alpha < 1:
+                band = ct.calibration_band(y, score, alpha=alpha, n_resamples=199, rng=0)
                 assert band.contains_diagonal == contains, (seed, found)
+
+
+def test_the_test_has_its_own_level():
+    y, score = data(1, 300, 2, 1.3)
+    one = ct.calibration_band(y, score, n_resamples=99, rng=0)
+    two = ct.calibration_band(y, score, confidence_level=0.8, n_resamples=99, rng=0)
+    three = ct.calibration_band(y, score, alpha=0.3, n_resamples=99, rng=0)
+    np.testing.assert_array_equal([one.test_lower, one.test_upper], [two.test_lower, two.test_upper])
+    np.testing.assert_array_equal([one.lower, one.upper], [three.lower, three.upper])
+    assert two.tube < one.tube
+    assert np.all(one.test_lower <= three.test_lower)
+    assert np.any(one.test_lower < three.test_lower)
 
 
 @pytest.mark.parametrize("event", [0, 1])
@@ -251,6 +263,7 @@ def test_refusals():
         ((TypeError, ValueError), {"digits": 0.5}, "`digits` must be an integer >= 1, got 0.5"),
         (ValueError, {"n_resamples": 0}, "`n_resamples` must be an integer >= 1, got 0"),
         (ValueError, {"confidence_level": 1.0}, "`confidence_level` must lie strictly"),
+        (ValueError, {"alpha": 0.0}, "`alpha` must lie strictly"),
         (ValueError, {"lens": ct.TopK(2)}, "`lens` must have two outcomes, such as"),
     ):
         with pytest.raises(error, match=message):
@@ -311,7 +324,7 @@ def test_the_band_of_the_test_is_no_confidence_band():
         for _ in range(n_sets):
             score = rng.random(200)
             events = rng.random(200) < FUNCTIONS[truth](score)
-            bands.append(ct.calibration_band(events, score, confidence_level=0.9, n_resamples=99, rng=rng))
+            bands.append(ct.calibration_band(events, score, confidence_level=0.9, alpha=0.1, n_resamples=99, rng=rng))
         for name in ("lower", "test_lower"):
             low, high = name, name.replace("lower", "upper")
             inside = [

@@ -45,7 +45,7 @@ def test_ranges_and_detection_are_those_of_normal_batches():
     def below(z):
         return norm.cdf(z) - skewness / 6 * (z**2 - 1) * norm.pdf(z)
 
-    for end, q in ((curve.low, 0.05), (curve.high, 0.95)):
+    for end, q in ((curve.lower, 0.05), (curve.upper, 0.95)):
         assert np.all(np.abs(below((end - curve.mean) / scale) - q) < 4 * np.sqrt(0.05 * 0.95 / 4000))
     limit = curve.mean[0] + brentq(lambda z: below(z)[0] - 0.95, 0, 3) * scale[0]
     power = 1 - below((limit - curve.mean) / scale)
@@ -66,7 +66,7 @@ def test_models_share_batches():
     one = ct.shift_curve(home, foreign, uncertainty="entropy", rng=0)
     both = ct.shift_curve({"a": home, "b": home}, {"a": foreign, "b": foreign}, uncertainty="entropy", rng=0)
     for name in ("a", "b"):
-        np.testing.assert_array_equal(both.low[both.entries(name, "entropy")], one.low)
+        np.testing.assert_array_equal(both.lower[both.entries(name, "entropy")], one.lower)
     assert both.curves == (("a", "entropy"), ("b", "entropy"))
 
 
