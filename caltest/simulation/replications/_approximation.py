@@ -21,7 +21,7 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng
 from caltest.results._description import Description
 from caltest.results._progress import Progress
-from caltest.simulation.models._base import Model, draw_classes
+from caltest.simulation.models._base import Model
 from caltest.simulation.models._exact import mean_estimate
 from caltest.simulation.models._trained import both_truths
 from caltest.simulation.studies._run import Part, PathLike, identify, named, replicate_rng, run_study, sizes
@@ -275,11 +275,7 @@ def _approximate(
 
     name, drawn_from = model
     rng = replicate_rng(seed, name, 0)
-    parts = [
-        (rows.y_prob, rows.class_prob, draw_classes(rows.class_prob, rng))
-        for rows in drawn_from.draw_blocks(n_holdout, rng)
-    ]
-    y_prob, class_prob, y_true = (np.concatenate(part) for part in zip(*parts, strict=True))
+    y_prob, class_prob, y_true = drawn_from.draw_many(n_holdout, rng)
     counts, n_replicates = design
     sets = [rng.integers(n_holdout, size=(n_replicates, count)) for count in counts]
     rows = []

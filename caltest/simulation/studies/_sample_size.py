@@ -20,6 +20,7 @@ from caltest.results._naming import describe
 from caltest.results._progress import Progress, reporting
 from caltest.results._test_result import percent
 from caltest.simulation.models._base import Model
+from caltest.simulation.studies._run import increasing_pair
 from caltest.simulation.studies._size import Test, size_study
 from caltest.simulation.studies._study import frame_table
 
@@ -94,11 +95,7 @@ class SampleSize(Result):
         return Description(
             f"Sample size ({describe(self.test)}, {describe(self.model)}, {sets:,} data sets)",
             [self.conclusion],
-            [
-                frame_table(
-                    self.rates, dict(zip(("n_samples", "rejections", "n_replicates", "rate"), heads, strict=True))
-                )
-            ],
+            [frame_table(self.rates, dict(zip(self.rates.columns, heads, strict=True)))],
             ["The interval covers the Monte Carlo error of the simulation, given the model."],
         )
 
@@ -199,7 +196,7 @@ def sample_size(
     if power <= alpha:
         msg = f"`power` must be larger than `alpha` {alpha:g}, got {power:g}."
         raise ValueError(msg)
-    limits = _limits(n_range)
+    limits = increasing_pair(n_range, "n_range", "hold two increasing sizes", validate_count)
     total = validate_count(n_replicates, "n_replicates", 2 * _ROUNDS * len(_AROUND))
     generator = validate_rng(rng)
 
@@ -319,13 +316,3 @@ class _Fit:
         reach = math.sqrt(max(half**2 - square * constant, 0.0))
         low, high = (-half - reach) / square, (-half + reach) / square
         return max(low, 0.0) ** 2, max(high, 0.0) ** 2
-
-
-def _limits(n_range: Any) -> tuple[int, int]:
-    msg = f"`n_range` must hold two increasing sizes, got {n_range!r}."
-    if not isinstance(n_range, Sequence | np.ndarray) or isinstance(n_range, str):
-        raise TypeError(msg)
-    sizes = [validate_count(size, "n_range") for size in n_range]
-    if len(sizes) != 2 or sizes[0] >= sizes[1]:
-        raise ValueError(msg)
-    return sizes[0], sizes[1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -25,18 +24,17 @@ from caltest.results._progress import Progress
 from caltest.results._test_result import percent
 from caltest.simulation.models._base import Model
 from caltest.simulation.studies._run import (
-    Part,
+    Block,
+    Design,
     PathLike,
     accepted,
     by_lens,
-    identify,
+    distinct_numbers,
     named,
-    replicate_ranges,
+    read_lenses,
     replicate_rng,
-    run_study,
-    sizes,
 )
-from caltest.simulation.studies._study import Study, frame_table, subject, varying
+from caltest.simulation.studies._study import Study, frame_table, share_error, varying
 from caltest.statistics import Statistic
 
 if TYPE_CHECKING:
@@ -119,7 +117,6 @@ def _pvalue(found: Any, name: str) -> float:
 
 
 LEVELS = (0.01, 0.05, 0.1)
-_REPLICATES = 100  # of a part: some seconds of work, so that little is lost when a study is stopped
 _FIXED_COST = 1000  # of every data set, in observations
 _ERROR = 0.001
 
@@ -210,7 +207,7 @@ class RejectionStudy(Study):
     def _describe(self) -> Description:
         frame = self.to_frame()
         return Description(
-            f"Rejection rates by level ({', '.join(filter(None, [subject(frame, ('model', 'lens')), self._sets]))})",
+            self._title("Rejection rates by level", frame),
             [self.conclusion],
             [self._rates(frame, ["model", "lens"], ["n_samples", "test"])],
             ["A star marks rates above the binomial limit."] if frame["exceeds"].any() else [],
@@ -218,24 +215,13 @@ class RejectionStudy(Study):
 
     def _rates(self, frame: pd.DataFrame, design: Sequence[str], always: Sequence[str]) -> Table:
         """Return the rates of all levels side by side; those columns of the design are left out that do not vary."""
-        stars = np.where(frame["exceeds"], "*", " ") if "exceeds" in frame else ""
         shown = frame[frame["level"] == self.levels[0]]
         for level in self.levels:  # the rows of all levels have the same order
             rows = frame[frame["level"] == level]
             stars = np.where(rows["exceeds"], "*", " ") if "exceeds" in rows else ""
             shown = shown.assign(**{percent(level): (rows["rate"].map("{:.4f}".format) + stars).to_numpy()})
-        names = {name: _HEADS.get(name, name) for name in (*varying(frame, design), *always)}
-        rates = {percent(level): percent(level) for level in self.levels}
-        return frame_table(shown, names | rates, right=rates)
-
-    @property
-    def _sets(self) -> str:
-        total = self.to_frame()["n_replicates"]
-        sets = f"{total.min():,}" if total.min() == total.max() else f"{total.min():,} to {total.max():,}"
-        return f"{sets} data sets each"
-
-
-_HEADS = {"n_samples": "observations"}
+        rates = [percent(level) for level in self.levels]
+        return frame_table(shown, [*varying(frame, design), *always, *rates], right=rates)
 
 
 @reads_arguments
@@ -315,8 +301,7 @@ def size_study(
     --------
     The asymptotic test of Hosmer and Lemeshow, and the same statistic with its exact distribution:
 
-    >>> from functools import partial
-    >>> import caltest
+    >>>     >>> import caltest
     >>> from caltest.simulation import GaussianMixture1D, size_study
     >>> tests = {"chi-squared": partial(caltest.hosmer_lemeshow_test, method="asymptotic"),
     ...          "exact": caltest.HosmerLemeshow()}
@@ -328,72 +313,29 @@ def size_study(
     3        exact           0      6    False
     """
     battery = Battery.of(tests, n_resamples, resampling, method)
-    cells = cells_of(
-        named(models, "models", Model, "models of caltest.simulation"), lenses, battery, n_samples, n_replicates
-    )
-    chosen = validate_levels(levels)
-    pvalues = run_study(
-        "size", lambda seed: [cell.part(seed) for cell in cells], out=out, workers=workers, progress=progress, rng=rng
-    )
+    design, looks, chosen = Design.of(models, n_samples, n_replicates), read_lenses(lenses), validate_levels(levels)
+    pvalues = run_tests("size", design, looks, battery, out=out, workers=workers, progress=progress, rng=rng)
     return RejectionStudy(pvalues=pvalues, levels=chosen)
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A part of a study: some replicates of a model and a number of observations, tested through lenses."""
-
-    model_name: str
-    model: Model
-    n_samples: int
-    replicates: range
-    lenses: dict[str, LensLike] | None
-    battery: Battery
-
-    @property
-    def views(self) -> dict[str, tuple[LensLike, dict[str, Test]]]:
-        """What is tested through each lens, by the name of the lens."""
-        return by_lens(self.lenses, self.battery.tests, self.model.n_classes)
-
-    def part(self, seed: int) -> Part:
-        """Return what is run, and kept under a name that depends on everything but the seed."""
-        return Part(
-            identify(self), partial(self.pvalues, seed), cost=(self.n_samples + _FIXED_COST) * len(self.replicates)
-        )
-
-    def pvalues(self, seed: int) -> pd.DataFrame:
-        """Return one row for each replicate, lens and test."""
-        import pandas as pd
-
-        views = [(lens, replace(self.battery, tests=tests)) for lens, tests in self.views.values()]
-        pairs = [(lens, test) for lens, (_, tests) in self.views.items() for test in tests]
-        pvalues = np.empty((len(self.replicates), len(pairs)))
-        for found, replicate in zip(pvalues, self.replicates, strict=True):
-            rng = replicate_rng(seed, f"{self.model_name}/{self.n_samples}", replicate)
-            _, y_true, y_prob = self.model.draw(self.n_samples, rng)
-            test_seed = int(rng.integers(2**63))
-            found[:] = [p for lens, battery in views for p in battery.pvalues(y_true, y_prob, lens, test_seed)]
-        frame = pd.DataFrame(pairs * len(self.replicates), columns=["lens", "test"])
-        frame = frame.assign(
-            model=self.model_name,
-            n_samples=self.n_samples,
-            replicate=np.repeat(self.replicates, len(pairs)),
-            pvalue=pvalues.ravel(),
-        )
-        return frame[["model", "lens", "n_samples", "test", "replicate", "pvalue"]]
+def run_tests(study: str, design: Design, lenses: dict[str, LensLike] | None, battery: Battery, **running: Any) -> Any:
+    """Return the p-values of all data sets of a design; see `RejectionStudy`."""
+    return design.run(study, _test, lenses, battery, overhead=_FIXED_COST, **running)
 
 
-def cells_of(
-    models: dict[str, Model], lenses: Any, battery: Battery, n_samples: int | Sequence[int], n_replicates: int
-) -> list[Cell]:
-    """Return the cells of a study, in the order of its rows."""
-    looks = None if lenses is None else named(lenses, "lenses")
-    total = validate_count(n_replicates, "n_replicates")
-    return [
-        Cell(name, model, n, replicates, looks, battery)
-        for name, model in models.items()
-        for n in sizes(n_samples, "n_samples")
-        for replicates in replicate_ranges(total, _REPLICATES)
-    ]
+def _test(block: Block, lenses: dict[str, LensLike] | None, battery: Battery) -> pd.DataFrame:
+    """Return the p-values of some replicates, one row for each replicate, lens and test."""
+    views = by_lens(lenses, battery.tests, block.model.n_classes)
+    batteries = [(lens, replace(battery, tests=tests)) for lens, tests in views.values()]
+    pvalues: list[float] = []
+    for replicate in block.replicates:
+        rng = replicate_rng(block.seed, block.stream, replicate)
+        _, y_true, y_prob = block.model.draw(block.n_samples, rng)
+        test_seed = int(rng.integers(2**63))
+        for lens, some in batteries:
+            pvalues += some.pvalues(y_true, y_prob, lens, test_seed)
+    pairs = [(view, test) for view, (_, tests) in views.items() for test in tests]
+    return block.frame(pairs, "test", pvalue=pvalues)
 
 
 def _counted(pvalues: NDArray[np.float64], level: float) -> dict[str, Any]:
@@ -404,14 +346,10 @@ def _counted(pvalues: NDArray[np.float64], level: float) -> dict[str, Any]:
         "rejections": count,
         "n_replicates": total,
         "rate": rate,
-        "rate_se": np.sqrt(rate * (1 - rate) / total),
+        "rate_se": share_error(rate, total),
     }
 
 
 def validate_levels(levels: Any) -> tuple[float, ...]:
     """Return levels strictly between 0 and 1, each once."""
-    given = tuple(float(level) for level in np.atleast_1d(np.asarray(levels, dtype=np.float64)))
-    if not given or len(set(given)) < len(given) or not all(0 < level < 1 for level in given):
-        msg = f"`levels` must hold one or more different levels between 0 and 1, got {levels!r}."
-        raise ValueError(msg)
-    return given
+    return distinct_numbers(levels, "levels", "levels between 0 and 1", lambda level: 0 < level < 1)
