@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -170,6 +170,7 @@ _ON_LINE = 1e-4
 _ENOUGH = 20  # observations of a score, on average, of which its frequency is used
 
 
+@dataclass(eq=False, repr=False)
 class SplineCalibration(OneVsRest):
     r"""Recalibration by the slope of a least-squares spline through cumulative labels (Gupta et al. 2020).
 
@@ -277,22 +278,11 @@ class SplineCalibration(OneVsRest):
 
     _fitted: ClassVar[tuple[str, ...]] = ("least_",)
 
-    def __init__(
-        self,
-        n_knots: int = 6,
-        target: Lens | None = None,
-        *,
-        curve: str = "residuals",
-        constrained: bool = False,
-        input: str = "probabilities",  # noqa: A002
-        classes: Any = None,
-    ) -> None:
-        self.n_knots = n_knots
-        self.target = target
-        self.curve = curve
-        self.constrained = constrained
-        self.input = input
-        self.classes = classes
+    n_knots: int = 6
+    target: Lens | None = None
+    _: KW_ONLY
+    curve: str = "residuals"
+    constrained: bool = False
 
     def predict_event(self, X: ArrayLike) -> Floats:  # noqa: N803
         """Return recalibrated probabilities of the event of ``target``.
