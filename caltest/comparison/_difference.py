@@ -17,9 +17,8 @@ from caltest.predictions._lens import LensLike
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import Decision, equate_pvalue, level_of
-from caltest.results._description import Description, Table
+from caltest.results._description import Description, Table, percent
 from caltest.results._note import PAGE
-from caltest.results._test_result import percent
 from caltest.statistics._segments import FEWEST_GROUPS
 
 TARGET = (

@@ -19,9 +19,8 @@ from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import Note, Result, TestResult
 from caltest.results._decision import Decision, level_of, rejects
-from caltest.results._description import Description, Table, join
+from caltest.results._description import Description, Table, join, percent
 from caltest.results._note import PAGE
-from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     import pandas as pd

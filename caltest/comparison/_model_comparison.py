@@ -16,10 +16,10 @@ from caltest.predictions._lens import LensLike
 from caltest.resampling import correct_pvalues
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import level_of, rejects, show_pvalue
-from caltest.results._description import Description, Table, join
+from caltest.results._description import Description, Table, join, percent
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
-from caltest.results._test_result import percent
+from caltest.results._picture import Picture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +63,7 @@ class ModelComparison(Result):
     n_resamples: int
     paired: bool
 
-    _picture: ClassVar[str | None] = "plot_comparison"
+    plot = Picture("plot_comparison")
     _derived: ClassVar[tuple[str, ...]] = ("ranking", "conclusion", "notes", "target", "scores_of")
 
     def __iter__(self) -> Iterator[ComparedModel]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
-from functools import partial
-from importlib import import_module
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
@@ -56,54 +53,7 @@ class CalibrationReport(CalibrationTable):
         As in `CalibrationTable`.
     """
 
-    _write: Callable[..., Path] | None = field(default=None, repr=False)
-
     _what: ClassVar[tuple[str, str]] = ("statistic", "statistics")
-
-    def to_html(self, path: str | Path, **options: Any) -> Path:
-        """Write a self-contained HTML page that sums the model up, with this report in it.
-
-        Parameters
-        ----------
-        path : str or Path
-            Where to write; an existing file is replaced.
-        **options
-            ``title``, ``n_resamples`` and ``progress`` of `caltest.page.write_page`.
-
-        Returns
-        -------
-        Path
-            The file that was written.
-
-        Raises
-        ------
-        ValueError
-            If the report was pickled, which leaves the predictions behind, or is restricted to a region.
-        OSError
-            If the file cannot be written.
-
-        See Also
-        --------
-        caltest.page.write_page : What the page holds; it takes several models, too.
-
-        Examples
-        --------
-        >>> import caltest, pathlib, tempfile
-        >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-        >>> report = caltest.calibration_report(y_true[:300], y_prob[:300], n_resamples=199, rng=0)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = report.to_html(pathlib.Path(folder) / "report.html", n_resamples=299)
-        ...     path.stat().st_size < 2_000_000
-        True
-        """
-        if self._write is None:
-            msg = "the report does not hold the predictions that a page needs; use caltest.page.write_page."
-            raise ValueError(msg)
-        return self._write(path, report=self, **options)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: everything but the predictions."""
-        return {**self.__dict__, "_write": None}
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -306,22 +256,13 @@ def calibration_report(
             answers |= zip(slow, kernel.findings, strict=True)
     found, looks = [answers[question] for question in questions], [look for _, look in asked]
     tests = describe_findings(found, null, looks, classes=classes, alpha=level)
-    given: dict[str, Any] = {"classes": classes, "sample_weight": sample_weight, "groups": groups, "rng": rng}
-    write = partial(_write_page, y_true=y_true, y_prob=y_prob, alpha=level, workers=workers, **given)
     return CalibrationReport(
         tests=tests,
         pvalue=shared.pvalue,
         smallest_possible_pvalue=shared.smallest,
         alpha=level,
         notes=tuple(notes),
-        _write=write if region is None else None,
     )
-
-
-def _write_page(path: str | Path, **given: Any) -> Path:
-    # By name: the page stands above the tests, and is loaded when one is written.
-    page: Path = import_module("caltest.page._page").write_report(path, **given)
-    return page
 
 
 _MOST_FOR_KERNEL = 50_000  # observations, which have 1.25 x 10^9 pairs

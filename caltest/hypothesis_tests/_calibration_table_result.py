@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from caltest.resampling import correct_pvalues
 from caltest.results import Note, Result, TestResult
 from caltest.results._decision import DecisionWord, cannot_decide, decide, rejects
-from caltest.results._description import Description, Table, join
+from caltest.results._description import Description, Table, join, percent
 from caltest.results._note import PAGE
-from caltest.results._test_result import components_table, percent
+from caltest.results._test_result import components_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_NO_DIRECTION = {"direction": None, "direction_words": None}
+_NO_DIRECTION: dict[str, Any] = {"findings": [], "direction": None, "direction_words": None}
 _MOST_ROWS = 25  # of a printed table
 LONGEST = 60  # characters of the rejected tests in a conclusion
 
@@ -146,8 +146,8 @@ class CalibrationTable(Result):
                 "the model is calibrated."
             ]
         decision = f"Calibration is rejected at the {percent(self.alpha)} level (global p = {self.pvalue:.4g})."
-        words = self.tests[self._spoken].direction_words if self.rejected[self._spoken] else None
-        return [decision, *([f"{self._through(self._spoken)} {_within(words)}"] if words else [])]
+        findings = self.tests[self._spoken].findings if self.rejected[self._spoken] else ()
+        return [decision, *(f"{self._through(self._spoken)} {finding.clause}" for finding in findings[:1])]
 
     def _undecidable(self) -> str:
         """Say that no global p-value could have rejected."""
@@ -273,7 +273,7 @@ class CalibrationTable(Result):
         if len(self.tests) == 1:
             return test._sizes()
         through = self._through(self._spoken)
-        size = [] if test.l2_error is None else [f"{through} {_within(test.l2_error.conclusion)}"]
+        size = [] if test.l2_error is None else [f"{through} {test.l2_error.clause}"]
         usual = test._usual_size(self._name_of_size(test))
         return [*size, *(f"{'Through the same lens' if size else through}: {words}" for words in usual)]
 
@@ -351,11 +351,6 @@ def shared_origin(tests: Sequence[TestResult]) -> str:
         return tests[0].origin
     most, fewest = max(drawn, key=lambda test: test.n_resamples), min(test.n_resamples for test in drawn)
     return most.origin if fewest == most.n_resamples else f"{most.origin}; {fewest} draws or more for each test"
-
-
-def _within(sentence: str) -> str:
-    """Return a sentence that begins with an article as the rest of another one."""
-    return f"t{sentence[1:]}" if sentence.startswith("The ") else sentence
 
 
 def short_direction(direction: str | None) -> str:

@@ -14,8 +14,7 @@ from caltest.hypothesis_tests._fold_tests import (
     towards_of_models,
 )
 from caltest.results import TestResult
-from caltest.results._description import Table, sized
-from caltest.results._test_result import percent
+from caltest.results._description import Table, percent, sized
 
 if TYPE_CHECKING:
     import pandas as pd

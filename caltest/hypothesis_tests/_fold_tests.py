@@ -14,9 +14,9 @@ from caltest.hypothesis_tests._calibration_table_result import short_direction
 from caltest.resampling import correct_pvalues
 from caltest.results import TestResult
 from caltest.results._decision import cannot_decide, rejects
-from caltest.results._description import Description, Table, join
+from caltest.results._description import Description, Table, join, percent
 from caltest.results._note import PAGE
-from caltest.results._test_result import percent
+from caltest.results._picture import Picture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,8 +46,15 @@ class FoldTests(TestResult):
 
     fold_names: tuple[str, ...]
 
-    _picture: ClassVar[str | None] = None
-    _derived: ClassVar[tuple[str, ...]] = ("n_resamples", "decision", "conclusion", "pvalue_adjusted")
+    plot = Picture(None)
+    _derived: ClassVar[tuple[str, ...]] = (
+        "n_resamples",
+        "decision",
+        "conclusion",
+        "pvalue_adjusted",
+        "direction",
+        "direction_words",
+    )
 
     @property
     def tests(self) -> tuple[TestResult, ...]:
@@ -58,6 +65,14 @@ class FoldTests(TestResult):
     def pvalue_adjusted(self) -> NDArray[np.float64]:
         """P-values of the folds, Holm-adjusted for their number, ``(n_folds,)``; the smallest is ``pvalue``."""
         return correct_pvalues([test.pvalue for test in self.tests])
+
+    @property
+    def direction(self) -> str | None:
+        """The direction of the folds that reject after Holm's correction, if it is the same in all of them."""
+        found = {
+            test.direction for test, p in zip(self.tests, self.pvalue_adjusted, strict=True) if rejects(p, self.alpha)
+        }
+        return found.pop() if len(found) == 1 else None
 
     @property
     def n_resamples(self) -> int:

@@ -31,9 +31,8 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.resampling.engine._run import run
 from caltest.results import Note, TestResult
-from caltest.results._description import Table, join
+from caltest.results._description import Table, join, percent
 from caltest.results._progress import Progress, reporting
-from caltest.results._test_result import percent
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
 

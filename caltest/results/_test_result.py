@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property, partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.results._base import Result
-from caltest.results._decision import Decision, cannot_decide, equate_pvalue, show_pvalue
-from caltest.results._description import Description, Table, counted, sized
+from caltest.results._decision import Decision, equate_pvalue, show_pvalue
+from caltest.results._description import Description, Table, sized
 from caltest.results._naming import describe
 from caltest.results._note import PAGE, Note
+from caltest.results._picture import Picture
+from caltest.results._verdict import Finding, Verdict
 
 Extended = TypeVar("Extended", bound="TestResult")
 
@@ -66,7 +67,7 @@ class ComponentResult(Result):
     null: NullDistribution = field(repr=False)
     derived: Mapping[str, Any] = field(default_factory=dict)
 
-    _picture: ClassVar[str | None] = "plot_null_distribution"
+    plot = Picture("plot_null_distribution")
     _derived: ClassVar[tuple[str, ...]] = ("noise_floor", "noise_interval")
     _left_out: ClassVar[frozenset[str]] = frozenset({"null"})
 
@@ -146,12 +147,11 @@ class TestResult(Decision, ComponentResult):
         The decision at the level ``alpha``; "undecidable" if no p-value as small as ``alpha`` was possible.
     score : float or None
         Signed value of the statistic that shows the direction: negative means over-confident.
-    direction : str or None
-        "over-confident" or "under-confident", if the score is significant itself and the average confidence lies
-        above or below the accuracy accordingly; else None. "too low" or "too high" are the predictions of an event
-        that nearly all predictions make the less (or the more) probable outcome.
-    direction_words : str or None
-        The direction in a sentence, with the two numbers that it rests on, the statistic and its p-value.
+    findings : tuple of Finding
+        What is wrong, if the score is significant itself: "over-confident" or "under-confident" if the average
+        confidence lies above or below the accuracy accordingly; "too low" or "too high" are the predictions of an event
+        that nearly all predictions make the less (or the more) probable outcome. ``direction`` and ``direction_words``
+        are the first finding in a word and in a sentence, or None.
     n_groups : int or None
         Number of groups of observations, if only groups are independent.
     weighted : bool
@@ -178,16 +178,16 @@ class TestResult(Decision, ComponentResult):
     alpha: float = 0.05
     smallest_possible_pvalue: float = 0.0
     score: float | None = None
-    direction: str | None = None
-    direction_words: str | None = None
+    findings: tuple[Finding, ...] = ()
     n_groups: int | None = None
     weighted: bool = False
     impossible_samples: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     notes: tuple[Note, ...] = ()
-    _measure: Callable[[], Any] | None = field(default=None, repr=False)
+    _problem: Any = field(default=None, repr=False)  # `L2Problem` of estimation
 
     _derived: ClassVar[tuple[str, ...]] = (
         *("noise_floor", "noise_interval", "n_resamples", "decision", "conclusion", "l2_error"),
+        *("direction", "direction_words"),
     )
 
     def __getattr__(self, name: str) -> Any:
@@ -210,32 +210,46 @@ class TestResult(Decision, ComponentResult):
     @property
     def conclusion(self) -> str:
         """The decision in words."""
-        if self.decision == "undecidable":
-            return cannot_decide(
-                self.smallest_possible_pvalue,
-                self.alpha,
-                numbers=f"{self._p}, {self._size}",
-                n_groups=self.n_groups,
-                n_resamples=self.n_resamples,
-            )
-        if not self.rejected:
-            proved = "that the model is calibrated" if self._of_calibration else "it"
-            return (
-                f"{self._subject} is not rejected ({self._p}, {counted(self.n_samples)}). This does not prove {proved}."
-            )
-        towards = f" {self.direction_words}" if self.direction_words else ""
-        level = percent(self.alpha)
-        return f"{self._subject} is rejected at the {level} level ({self._p}{self._smallest}).{towards}"
+        return self._verdict().conclusion
 
-    @cached_property
+    @property
+    def verdict(self) -> Verdict:
+        """The decision, what is wrong and how large it is."""
+        return self._verdict(self.l2_error)
+
+    def _verdict(self, size: Any = None) -> Verdict:
+        """Return the verdict; sentences about the decision need no size, which may take time."""
+        return Verdict(
+            pvalue=self.pvalue,
+            alpha=self.alpha,
+            smallest_possible_pvalue=self.smallest_possible_pvalue,
+            subject=self._subject,
+            proof="that the model is calibrated" if self._of_calibration else "it",
+            n_samples=self.n_samples,
+            n_groups=self.n_groups,
+            weighted=self.weighted,
+            n_resamples=self.n_resamples,
+            p=self._p,
+            least=self._smallest,
+            findings=self.findings,
+            size=size,
+            cautions=self.notes,
+        )
+
+    @property
+    def direction(self) -> str | None:
+        """What is wrong in a word, if that is beyond doubt."""
+        return self.findings[0].kind if self.findings else None
+
+    @property
+    def direction_words(self) -> str | None:
+        """What is wrong in a sentence, with the two numbers that it rests on, the statistic and its p-value."""
+        return self.findings[0].sentence if self.findings else None
+
+    @property
     def l2_error(self) -> Any:
         """The size of the miscalibration: `l2_interval` of the same problem; None where it is not defined."""
-        return None if self._measure is None else self._measure()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: the l2 error instead of the predictions that it is computed from."""
-        known = None if self._measure is None else partial(_known, self.l2_error)
-        return {**self.__dict__, "_measure": known}
+        return None if self._problem is None else self._problem.interval
 
     def extend(self, kind: type[Extended], /, **more: Any) -> Extended:
         """Return the result as one of a kind that carries more; fields that are named are replaced."""
@@ -334,12 +348,3 @@ def numbers_line(statistic: Any, derived: Mapping[str, Any]) -> str:
         f"{name.replace('_', ' ')} {value:.4g}" for name, value in derived.items() if isinstance(value, float | int)
     ]
     return f"{statistic}: {', '.join(numbers)}." if numbers else ""
-
-
-def _known(value: Any) -> Any:
-    return value
-
-
-def percent(share: float) -> str:
-    """Return a share as per cent: "5 %"."""
-    return f"{100 * share:.4g} %"

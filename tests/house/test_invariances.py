@@ -28,7 +28,7 @@ from tests.reference.examples import draw_labels
 WEIGHTS, GROUPS = {"sample_weight"}, {"groups", "groups_a", "groups_b"}
 
 NOT_ABOUT_OBSERVATIONS = {
-    "caltest.Groups": "its groups are of classes",
+    "caltest.ClassGroups": "its groups are of classes",
     "caltest.predictions.PredictionFile": "columns of a file",
     "caltest.predictions.read_predictions": "names of columns",
     "caltest.recalibration.Recalibrator.fit": "the base class of the methods",
@@ -117,7 +117,7 @@ def compare_two_samples(d: Data) -> Any:
 def write_page(d: Data) -> str:
     """The page but for what was passed: the fingerprint of the data and the names of the arguments."""
     with TemporaryDirectory() as folder:
-        text = ct.page.write_page(Path(folder) / "page.html", d.y, d.p, **d.design, **FIXED).read_text()
+        text = ct.page.write_page(d.y, d.p, Path(folder) / "page.html", **d.design, **FIXED).read_text()
     return re.sub(
         r"<dt>(design of the observations|[^<]*fingerprint[^<]*|data)</dt>\s*<dd>.*?</dd>\s*", "", text, flags=re.S
     )

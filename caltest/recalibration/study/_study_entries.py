@@ -16,10 +16,9 @@ from caltest.recalibration.maps._base import Recalibrator
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import ComponentResult, ConfidenceInterval, Result, TestResult
 from caltest.results._decision import DecisionWord, decide, equate_pvalue, rejects
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
 from caltest.results._plain import to_plain
-from caltest.results._test_result import percent
 
 BEFORE, UNCHANGED = "before", "no change"
 

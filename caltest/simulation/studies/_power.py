@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike
 from caltest.resampling.draws._schemes import Consistency
-from caltest.results._description import Description
+from caltest.results._description import Description, percent
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress
-from caltest.results._test_result import percent
 from caltest.simulation.models._base import Model
 from caltest.simulation.studies._run import Design, PathLike, by_lens, distinct_numbers, named, read_lenses
 from caltest.simulation.studies._size import LEVELS, Battery, RejectionStudy, Test, run_tests, validate_levels
@@ -48,7 +48,7 @@ class PowerStudy(RejectionStudy):
 
     truth: pd.DataFrame
 
-    _picture: ClassVar[str | None] = "plot_power_study"
+    plot = Picture("plot_power_study")
 
     def to_frame(self, *, error: float = 0.025, per: str = "row") -> pd.DataFrame:
         """Return one row for each family, amount, lens, number of samples, test and level.
