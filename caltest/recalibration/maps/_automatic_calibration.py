@@ -49,12 +49,12 @@ class AutomaticCalibration(Recalibrator):
     candidates : sequence of Recalibrator, optional
         Methods to choose from; by default `TemperatureScaling`, `VectorScaling`, `PlattScaling`, `BetaCalibration`,
         `SplineCalibration` with constraints and `IsotonicCalibration`.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness of the folds; 0 by default, so that a fit can be repeated. Candidates have their own.
     input : {"probabilities", "logits"}
         What X holds; candidates get probabilities.
     classes : sequence, optional
         The label of each column of X.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness of the folds; 0 by default, so that a fit can be repeated. Candidates have their own.
 
     Attributes
     ----------

@@ -209,12 +209,12 @@ class VectorScaling(LinearScaling):
     ----------
     ridge : float or sequence of float
         The ridge :math:`\lambda` of the intercepts; several to choose from by cross-validation.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness of the folds that compare ridges; 0 by default, so that a fit can be repeated.
     input : {"probabilities", "logits"}
         What X holds.
     classes : sequence, optional
         The label of each column of X.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness of the folds that compare ridges; 0 by default, so that a fit can be repeated.
 
     Attributes
     ----------
@@ -282,12 +282,12 @@ class MatrixScaling(LinearScaling):
     ----------
     ridge : float or sequence of float
         The ridge :math:`\lambda`; several to choose from by cross-validation, 0.1 to 1000 by default.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness of the folds that compare ridges; 0 by default, so that a fit can be repeated.
     input : {"probabilities", "logits"}
         What X holds.
     classes : sequence, optional
         The label of each column of X.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness of the folds that compare ridges; 0 by default, so that a fit can be repeated.
 
     Attributes
     ----------
@@ -343,12 +343,12 @@ class DirichletCalibration(LinearScaling):
     ----------
     ridge : float or sequence of float
         The ridge :math:`\lambda`; several to choose from by cross-validation, 0.1 to 1000 by default.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness of the folds that compare ridges; 0 by default, so that a fit can be repeated.
     input : {"probabilities", "logits"}
         What X holds.
     classes : sequence, optional
         The label of each column of X.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness of the folds that compare ridges; 0 by default, so that a fit can be repeated.
 
     Attributes
     ----------

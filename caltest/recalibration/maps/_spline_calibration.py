@@ -203,16 +203,16 @@ class SplineCalibration(OneVsRest):
         probability only: ``Confidence()`` and ``TopRank(r)`` that of the r-th most probable class ("top-r"),
         ``WithinTop(r)`` that of the r most probable ones together, ``ClassWise(k)`` that of a class. `predict_event`
         returns it; in `predict_proba` classes inside and outside the event share what is left in their old proportions.
+    input : {"probabilities", "logits"}
+        What X holds.
+    classes : sequence, optional
+        The label of each column of X.
     curve : {"residuals", "labels"}
         What the spline fits: cumulative residuals :math:`y_j - s_j`, whose slope is added to the score, or cumulative
         labels, as in the formula above.
     constrained : bool
         Whether the slope is constrained so that :math:`0 \le \gamma(s_i) \le 1` at all scores, by a quadratic
         programme (end of section 4.1), before values are cut off.
-    input : {"probabilities", "logits"}
-        What X holds.
-    classes : sequence, optional
-        The label of each column of X.
 
     Attributes
     ----------

@@ -84,15 +84,15 @@ class HistogramBinning(OneVsRest):
         The three methods of Nixon et al. (2019, section 4 and table 5): a function for each class ("class-conditional
         histogram binning"), one for all, fitted to the scores of all classes together ("histogram binning"), or the
         mean of the functions of a class over bootstrap samples, each with its cells ("bootstrap").
+    input : {"probabilities", "logits"}
+        What X holds.
+    classes : sequence, optional
+        The label of each column of X.
     n_resamples : int
         Number of bootstrap samples; used by ``kind="bootstrap"`` only.
     rng : int, numpy.random.Generator or None
         Seed of the bootstrap samples. They are drawn among the sorted scores, alike for all classes, so that the map
         does not depend on the order of observations or classes.
-    input : {"probabilities", "logits"}
-        What X holds.
-    classes : sequence, optional
-        The label of each column of X.
 
     Attributes
     ----------

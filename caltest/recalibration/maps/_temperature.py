@@ -50,12 +50,12 @@ class TemperatureScaling(Recalibrator):
     ----------
     objective : "log" or Statistic
         What is optimised: the likelihood, or an error such as ``ECE()``, ``KS()``, ``SquaredL2()`` or ``GCE(...)``.
-    lens : lens, optional
-        What the error looks at; by default the whole prediction, or the confidence if the statistic needs two outcomes.
     input : {"probabilities", "logits"}
         What X holds.
     classes : sequence, optional
         The label of each column of X.
+    lens : lens, optional
+        What the error looks at; by default the whole prediction, or the confidence if the statistic needs two outcomes.
 
     Attributes
     ----------

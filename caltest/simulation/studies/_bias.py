@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_count
+from caltest.predictions.inputs._validation import validate_count
 from caltest.results._description import Description
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
-from caltest.results._progress import Progress
 from caltest.simulation.models._base import Model
 from caltest.simulation.studies._data_sets import draw_data_sets
 from caltest.simulation.studies._estimates import Estimates
+from caltest.simulation.studies._options import StudyOptions
 from caltest.simulation.studies._run import (
     Block,
     Design,
-    PathLike,
     accepted,
     by_lens,
     named,
@@ -150,14 +149,10 @@ def bias_study(
     n_samples: int | Sequence[int],
     n_replicates: int = 1000,
     *,
-    lenses: LensLike | Sequence[LensLike] | Mapping[str, LensLike] | None = None,
     intervals: Mapping[str, Callable[..., Any]] | None = None,
     truth: Truth | None = None,
     n_truth: int = 100_000,
-    out: PathLike | None = None,
-    workers: int = 1,
-    progress: bool | Progress = False,
-    rng: SeedLike = None,
+    **options: Unpack[StudyOptions],
 ) -> BiasStudy:
     r"""Simulate the sampling distribution, bias and mean squared error of calibration errors.
 
@@ -191,14 +186,8 @@ def bias_study(
         Number of simulated observations behind a truth that the model does not know exactly, at least 20; the same in
         every study, whatever its seed. Its standard error is ``truth_se``; what is averaged, with which bias, see
         `Model.estimate_miscalibration`. With 0 such a truth is NaN.
-    out : path, optional
-        Folder in which every finished part is kept; with the same folder an interrupted study continues.
     workers : int
         Threads, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
 
     Returns
     -------
@@ -232,7 +221,7 @@ def bias_study(
     0        5    0.0  0.06
     1       50    0.0  0.17
     """
-    design, looks = Design.of(models, n_samples, n_replicates, least=2), read_lenses(lenses)
+    design, looks = Design.of(models, n_samples, n_replicates, least=2), read_lenses(options.pop("lenses"))
     estimators = named(statistics, "statistics", Statistic, "statistics such as ECE()")
     if not isinstance(intervals, Mapping | None):
         msg = f'`intervals` must be a mapping such as {{"l2": l2_interval}}, got {describe(intervals)}.'
@@ -245,8 +234,8 @@ def bias_study(
         msg = f"`intervals` must hold functions that return two numbers, got {wrong[0]!r}."
         raise TypeError(msg)
     known = truths(design.models, looks, estimators, truth, validate_count(n_truth, "n_truth", 0))
-    running: Any = {"out": out, "workers": workers, "progress": progress, "rng": rng}
-    return BiasStudy(replicates=design.run("bias", _estimate, looks, estimators, built, **running), truth=known)
+    replicates = design.run("bias", _estimate, looks, estimators, built, **options)
+    return BiasStudy(replicates=replicates, truth=known)
 
 
 def _estimate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike
 from caltest.results._description import Description
-from caltest.results._progress import Progress
 from caltest.simulation.models._base import Model
 from caltest.simulation.studies._data_sets import draw_data_sets
-from caltest.simulation.studies._run import Block, Design, PathLike, accepted, named, numbers
+from caltest.simulation.studies._options import StudyOptions
+from caltest.simulation.studies._run import Block, Design, accepted, named, numbers
 from caltest.simulation.studies._study import CLEAR, Study, frame_table, share_error, varying
 
 if TYPE_CHECKING:
@@ -115,12 +114,7 @@ def coverage_study(
     intervals: Mapping[str, tuple[Build, Target]],
     n_samples: int | Sequence[int],
     n_replicates: int = 1000,
-    *,
-    lenses: LensLike | Sequence[LensLike] | Mapping[str, LensLike] | None = None,
-    out: PathLike | None = None,
-    workers: int = 1,
-    progress: bool | Progress = False,
-    rng: SeedLike = None,
+    **options: Unpack[StudyOptions],
 ) -> CoverageStudy:
     r"""Simulate the coverage of intervals: how often they contain their targets.
 
@@ -143,14 +137,8 @@ def coverage_study(
         Number of data sets for each model and number of observations.
     lenses : lens, sequence or mapping, optional
         What to look at; the whole prediction by default.
-    out : path, optional
-        Folder in which every finished part is kept; with the same folder an interrupted study continues.
     workers : int
         Threads, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
 
     Returns
     -------
@@ -183,6 +171,7 @@ def coverage_study(
     1.0
     """
     design = Design.of(models, n_samples, n_replicates)
+    lenses = options.pop("lenses")
     looks = named(Canonical() if lenses is None else lenses, "lenses")
     built = named(intervals, "intervals", tuple, "pairs (build, target)")
     wrong = [pair for pair in built.values() if len(pair) != 2 or not all(map(callable, pair))]
@@ -190,8 +179,7 @@ def coverage_study(
         msg = f"`intervals` must hold pairs (build, target) of functions, got {wrong[0]!r}."
         raise TypeError(msg)
 
-    running: Any = {"out": out, "workers": workers, "progress": progress, "rng": rng}
-    return CoverageStudy(replicates=design.run("coverage", _cover, looks, built, **running))
+    return CoverageStudy(replicates=design.run("coverage", _cover, looks, built, **options))
 
 
 def _cover(

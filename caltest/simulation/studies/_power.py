@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike
-from caltest.resampling.draws._schemes import Consistency
 from caltest.results._description import Description, percent
 from caltest.results._picture import Picture
-from caltest.results._progress import Progress
 from caltest.simulation.models._base import Model
-from caltest.simulation.studies._run import Design, PathLike, by_lens, distinct_numbers, named, read_lenses
-from caltest.simulation.studies._size import LEVELS, Battery, RejectionStudy, Test, run_tests, validate_levels
+from caltest.simulation.studies._options import TestStudyOptions
+from caltest.simulation.studies._run import Design, by_lens, distinct_numbers, named, read_lenses
+from caltest.simulation.studies._size import Battery, RejectionStudy, Test, run_tests, validate_levels
 from caltest.simulation.studies._study import CLEAR
 from caltest.simulation.studies._truth import ROUNDING, exact_miscalibration
 
@@ -118,16 +116,7 @@ def power_study(
     tests: Test | Sequence[Test] | Mapping[str, Test],
     n_samples: int | Sequence[int],
     n_replicates: int = 1000,
-    *,
-    lenses: LensLike | Sequence[LensLike] | Mapping[str, LensLike] | None = None,
-    levels: Sequence[float] = LEVELS,
-    n_resamples: int = 999,
-    resampling: Consistency | None = None,
-    method: str = "auto",
-    out: PathLike | None = None,
-    workers: int = 1,
-    progress: bool | Progress = False,
-    rng: SeedLike = None,
+    **options: Unpack[TestStudyOptions],
 ) -> PowerStudy:
     r"""Simulate the power of tests against models of increasing miscalibration.
 
@@ -149,22 +138,8 @@ def power_study(
         Number of data sets for each model and number of observations.
     lenses : lens, sequence or mapping, optional
         What to look at; default lenses as in `size_study`.
-    levels : sequence of float
-        Levels at which rejections are counted.
-    n_resamples : int
-        Number of draws of each test that is named by a statistic.
-    resampling : Consistency, optional
-        The null hypothesis of these tests; ``Consistency()`` by default, with predictions fixed.
-    method : {"auto", "exact", "monte-carlo", "asymptotic"}
-        How these tests find their null distribution, as in `caltest.calibration_test`.
-    out : path, optional
-        Folder in which every finished part is kept; with the same folder an interrupted study continues.
     workers : int
         Threads, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
 
     Returns
     -------
@@ -192,19 +167,19 @@ def power_study(
     0    -2.0         neither           0.000  0.04
     1    -3.0  over-confident           0.049  0.78
     """
-    battery, chosen = Battery.of(tests, n_resamples, resampling, method), validate_levels(levels)
+    battery, levels = Battery.taken(tests, options), validate_levels(options.pop("levels"))
     families = named(family, "family")
     steps = distinct_numbers(amounts, "amounts", "finite numbers", np.isfinite)
     members = {
         f"{name}, {amount:.17g}": (name, amount, make(amount)) for name, make in families.items() for amount in steps
     }
     models = named({name: member[2] for name, member in members.items()}, "family", Model, "functions that make models")
-    design, looks = Design.of(models, n_samples, n_replicates), read_lenses(lenses)
-    pvalues = run_tests("power", design, looks, battery, out=out, workers=workers, progress=progress, rng=rng)
+    design, looks = Design.of(models, n_samples, n_replicates), read_lenses(options.pop("lenses"))
+    pvalues = run_tests("power", design, looks, battery, **options)
     model = pvalues.pop("model")
     pvalues.insert(0, "family", model.map({name: member[0] for name, member in members.items()}))
     pvalues.insert(1, "amount", model.map({name: member[1] for name, member in members.items()}))
-    return PowerStudy(pvalues=pvalues, levels=chosen, truth=_truth(members.values(), looks, battery))
+    return PowerStudy(pvalues=pvalues, levels=levels, truth=_truth(members.values(), looks, battery))
 
 
 def _truth(

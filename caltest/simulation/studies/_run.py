@@ -20,9 +20,11 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng, validate_workers
 from caltest.results._atomic_file import atomic_file, write_atomically
+from caltest.results._config import config_in_use
 from caltest.results._naming import describe
 from caltest.results._progress import Progress, reporting
 from caltest.simulation.models._base import Model
+from caltest.simulation.studies._options import PathLike
 from caltest.statistics import Statistic
 from caltest.statistics._base import default_lens
 
@@ -169,9 +171,6 @@ def new_seed() -> int:
     return int(np.random.default_rng().integers(2**63))
 
 
-PathLike = str | os.PathLike[str]
-
-
 @dataclass(frozen=True)
 class Part:
     """A part of a study that is computed, and kept, as a whole.
@@ -279,8 +278,8 @@ def run_study(
     parts_of: Callable[[int], Iterable[Part]],
     *,
     out: PathLike | None,
-    workers: int,
-    progress: bool | Progress,
+    workers: int | None,
+    progress: bool | Progress | None,
     rng: SeedLike,
     prefer: str = "threads",
 ) -> pd.DataFrame:
@@ -293,7 +292,8 @@ def run_study(
     from joblib import Parallel, delayed
 
     validate_workers(workers)
-    seed, n_jobs = _seed(rng), None if workers == 1 else workers  # None is one, or what the configuration names
+    asked = config_in_use().workers if workers is None else workers
+    seed, n_jobs = _seed(rng), None if asked == 1 else asked  # None is one, or what joblib's configuration names
     store = None if out is None else Store.open(out, study, seed)
     if store is not None:
         seed = store.seed

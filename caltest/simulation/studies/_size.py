@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_count
+from caltest.predictions.inputs._validation import validate_choice, validate_count
 from caltest.resampling.draws._schemes import Consistency, validate_resampling
 from caltest.resampling.draws._summaries import CellCounts, EntryCounts
 from caltest.resampling.engine._evaluation import Question
@@ -21,12 +21,11 @@ from caltest.resampling.engine._run import METHODS, run, settle
 from caltest.results._decision import rejects
 from caltest.results._description import Description, Table, join, percent
 from caltest.results._picture import Picture
-from caltest.results._progress import Progress
 from caltest.simulation.models._base import Model
+from caltest.simulation.studies._options import TestStudyOptions
 from caltest.simulation.studies._run import (
     Block,
     Design,
-    PathLike,
     accepted,
     by_lens,
     distinct_numbers,
@@ -67,6 +66,11 @@ class Battery:
             validate_resampling(Consistency() if resampling is None else resampling),
             validate_choice(method, "method", METHODS),
         )
+
+    @classmethod
+    def taken(cls, tests: Any, options: Any) -> Battery:
+        """Check what the user passed as `TestingOptions`, and take it out of the options."""
+        return cls.of(tests, *(options.pop(name) for name in ("n_resamples", "resampling", "method")))
 
     def pvalues(self, y_true: NDArray[np.int64], y_prob: NDArray[np.float64], lens: LensLike, seed: int) -> list[float]:
         """Return the p-value of every test through a lens; each is that of the public function with this seed."""
@@ -116,7 +120,6 @@ def _pvalue(found: Any, name: str) -> float:
     raise TypeError(msg)
 
 
-LEVELS = (0.01, 0.05, 0.1)
 _FIXED_COST = 1000  # of every data set, in observations
 _ERROR = 0.001
 
@@ -230,16 +233,7 @@ def size_study(
     tests: Test | Sequence[Test] | Mapping[str, Test],
     n_samples: int | Sequence[int],
     n_replicates: int = 10_000,
-    *,
-    lenses: LensLike | Sequence[LensLike] | Mapping[str, LensLike] | None = None,
-    levels: Sequence[float] = LEVELS,
-    n_resamples: int = 999,
-    resampling: Consistency | None = None,
-    method: str = "auto",
-    out: PathLike | None = None,
-    workers: int = 1,
-    progress: bool | Progress = False,
-    rng: SeedLike = None,
+    **options: Unpack[TestStudyOptions],
 ) -> RejectionStudy:
     r"""Simulate the size of tests: how often they reject models with known truth.
 
@@ -266,21 +260,11 @@ def size_study(
     levels : sequence of float
         Levels at which rejections are counted. A p-value of B draws can keep a level exactly only if (B + 1) times
         the level is an integer.
-    n_resamples : int
-        Number of draws B of each test that is named by a statistic.
-    resampling : Consistency, optional
-        The null hypothesis of these tests; ``Consistency()`` by default, with predictions fixed.
-    method : {"auto", "exact", "monte-carlo", "asymptotic"}
-        How these tests find their null distribution, as in `caltest.calibration_test`.
     out : path, optional
         Folder in which every finished part is kept; with the same folder an interrupted study continues. A function
         is identified by its own code, not by that of the functions that it calls: if these change, use another folder.
     workers : int
         Threads, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
 
     Returns
     -------
@@ -301,7 +285,8 @@ def size_study(
     --------
     The asymptotic test of Hosmer and Lemeshow, and the same statistic with its exact distribution:
 
-    >>>     >>> import caltest
+    >>> from functools import partial
+    >>> import caltest
     >>> from caltest.simulation import GaussianMixture1D, size_study
     >>> tests = {"chi-squared": partial(caltest.hosmer_lemeshow_test, method="asymptotic"),
     ...          "exact": caltest.HosmerLemeshow()}
@@ -312,15 +297,15 @@ def size_study(
     0  chi-squared           8      6     True
     3        exact           0      6    False
     """
-    battery = Battery.of(tests, n_resamples, resampling, method)
-    design, looks, chosen = Design.of(models, n_samples, n_replicates), read_lenses(lenses), validate_levels(levels)
-    pvalues = run_tests("size", design, looks, battery, out=out, workers=workers, progress=progress, rng=rng)
-    return RejectionStudy(pvalues=pvalues, levels=chosen)
+    battery, levels = Battery.taken(tests, options), validate_levels(options.pop("levels"))
+    design, looks = Design.of(models, n_samples, n_replicates), read_lenses(options.pop("lenses"))
+    pvalues = run_tests("size", design, looks, battery, **options)
+    return RejectionStudy(pvalues=pvalues, levels=levels)
 
 
-def run_tests(study: str, design: Design, lenses: dict[str, LensLike] | None, battery: Battery, **running: Any) -> Any:
+def run_tests(study: str, design: Design, looks: dict[str, LensLike] | None, battery: Battery, **running: Any) -> Any:
     """Return the p-values of all data sets of a design; see `RejectionStudy`."""
-    return design.run(study, _test, lenses, battery, overhead=_FIXED_COST, **running)
+    return design.run(study, _test, looks, battery, overhead=_FIXED_COST, **running)
 
 
 def _test(block: Block, lenses: dict[str, LensLike] | None, battery: Battery) -> pd.DataFrame:

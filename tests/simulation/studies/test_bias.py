@@ -279,7 +279,7 @@ def test_bad_arguments_are_named():
     ]
     wrong_types = [
         ({"progress": "yes"}, "`progress` must be True, False or a function of (done, total), got 'yes'."),
-        ({"workers": None}, "`workers` must be an integer >= 1, or -1 for all processors, got None."),
+        ({"workers": "2"}, "`workers` must be an integer >= 1, or -1 for all processors, got '2'."),
         ({"intervals": {"a": 3}}, "`intervals` must hold functions that return two numbers, got 3."),
         ({"intervals": max}, '`intervals` must be a mapping such as {"l2": l2_interval}, got max.'),
         ({"intervals": {"a": lambda y_true, y_prob: 3}}, "'a' whose ends are two numbers, low and high, got 3"),
