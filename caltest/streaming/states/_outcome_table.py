@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from caltest._compiled._micro_cells import add_redrawn, fill_losses
 from caltest.predictions._lens import Lens
 from caltest.results._plain import read_json
-from caltest.streaming.states._answers import ManyOutcomes, OutcomeSums
+from caltest.streaming.states._answers import ManyOutcomes
 from caltest.streaming.states._redrawn_cells import MOST_COUNTS, RedrawnCells
 from caltest.streaming.states._state_file import MOST_ROWS, Declared, is_counts, is_increasing, is_low, require
+from caltest.streaming.states._values import OutcomeSums
 
 _MOST = 2**62
 MOST_RANGES = 2**22
