@@ -20,11 +20,6 @@ SMALLEST_PVALUE = float(np.finfo(np.float64).tiny)
 """A p-value is never reported as 0."""
 
 
-def alpha_of(confidence_level: float) -> float:
-    """Return the level of the test that belongs to a confidence level, with room for p-values that tie with it."""
-    return (1 - confidence_level) * (1 + TIE_TOLERANCE)
-
-
 @dataclass(frozen=True, eq=False)
 class MonteCarloDistribution(Distribution):
     """Empirical distribution of B draws; tail probabilities count the observed data too.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._poisson_binomial import characteristic_function, log_moment, log_moment_of_deviations
+from caltest.predictions._arrays import Floats, Integers
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, TIE_TOLERANCE
 
 _BLOCK_VALUES = 2**18  # complex numbers that are made at a time
@@ -29,7 +30,7 @@ class _Window:
 
     first: int
     n_counts: int
-    frequency: NDArray[np.float64]
+    frequency: Floats
 
     @classmethod
     def of(cls, mean: float, variance: float, n: int) -> _Window:
@@ -40,7 +41,7 @@ class _Window:
         return cls(first, n_counts, frequency[variance * (1 - np.cos(frequency)) <= _LOG_NEGLIGIBLE + 4])
 
     @property
-    def waves(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def waves(self) -> tuple[Floats, Floats]:
         return np.cos(self.frequency) - 1, np.sin(self.frequency)
 
     def invert(self, values: NDArray[np.complex128], shift: float) -> PoissonBinomial:
@@ -76,10 +77,10 @@ class PoissonBinomial:
     """
 
     first: int
-    pmf: NDArray[np.float64]
+    pmf: Floats
 
     @classmethod
-    def of(cls, probabilities: NDArray[np.float64]) -> PoissonBinomial:
+    def of(cls, probabilities: Floats) -> PoissonBinomial:
         r"""Return the distribution for probabilities ``(n,)``, with an absolute error below 1e-11, usually about 1e-15.
 
         .. math:: \phi(\omega) = \prod_i (1 - p_i + p_i e^{i \omega}), \qquad
@@ -125,7 +126,7 @@ class PoissonBinomial:
         return window.invert(values, n_likely)
 
     @classmethod
-    def of_weighted(cls, probabilities: NDArray[np.float64], weight: NDArray[np.float64]) -> PoissonBinomial:
+    def of_weighted(cls, probabilities: Floats, weight: Floats) -> PoissonBinomial:
         r"""Return the distribution with the characteristic function :math:`\prod_i (1 - p_i + p_i e^{i\omega})^{w_i}`.
 
         Weights need not be whole numbers, but their sum must be: probabilities with weights stand for more indicators,
@@ -163,7 +164,7 @@ class PoissonBinomial:
         return window.invert(np.exp(logarithm), round(float(weight[likely].sum())))
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Integers:
         """Counts of the window, ``(n_counts,)``."""
         return self.first + np.arange(len(self.pmf))
 
@@ -236,7 +237,7 @@ def chernoff_bound(log_moment_of_sum: Callable[[float], float], x: float) -> flo
     return math.exp(smallest)
 
 
-def count_bound(prob: NDArray[np.float64], count: int, *, upper: bool) -> float:
+def count_bound(prob: Floats, count: int, *, upper: bool) -> float:
     """Return a bound of P(K >= count), or of P(K <= count), for events with probabilities ``(n,)``.
 
     Examples
@@ -249,9 +250,7 @@ def count_bound(prob: NDArray[np.float64], count: int, *, upper: bool) -> float:
     return chernoff_bound(lambda t: log_moment(p, sign * t), sign * count)
 
 
-def deviations_bound(
-    prob: Sequence[NDArray[np.float64]], centre: NDArray[np.float64], counts: Sequence[PoissonBinomial], x: float
-) -> float:
+def deviations_bound(prob: Sequence[Floats], centre: Floats, counts: Sequence[PoissonBinomial], x: float) -> float:
     r"""Return a bound of :math:`P(\sum_b |K_b - m_b| \ge x)`.
 
     Parameters
