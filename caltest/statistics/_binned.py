@@ -148,6 +148,11 @@ class ECE(Binned):
     0.003
     """
 
+    @property
+    def target(self) -> Distance:
+        """The distance that is averaged."""
+        return self.distance
+
     def reduce(self, sums: CellSums) -> NDArray[np.float64]:
         """Return the average distance, weighted by the shares of the cells."""
         if self.distance is total_variation:  # the same without dividing counts, which is several times faster
@@ -394,6 +399,11 @@ class MonotonicSweepECE(Statistic):
 
     def __post_init__(self) -> None:
         validate_choice(self.norm, "norm", ("l1", "l2"))
+
+    @property
+    def target(self) -> Distance:
+        """The distance that is averaged."""
+        return total_variation
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""

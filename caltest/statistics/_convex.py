@@ -92,6 +92,11 @@ class ConvexECE(Statistic):
         validate_choice(self.share, "share", ("linear", "swapped"))
         validate_distance(self.distance)
 
+    @property
+    def target(self) -> Distance:
+        """The distance that is averaged."""
+        return self.distance
+
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         mapping = sample.once(self._map)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._validation import is_number, validate_choice
 from caltest.statistics._base import Statistic
@@ -109,6 +110,11 @@ class KDEError(Statistic):
     @property
     def _smallest(self) -> float:
         return STEPS_PER_BANDWIDTH * (self.support[1] - self.support[0]) / MOST_POINTS
+
+    @property
+    def target(self) -> Distance:
+        """The distance that is averaged."""
+        return total_variation
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""

@@ -181,6 +181,8 @@ class SKCE(Statistic):
     bandwidth: float | str = "median"
     estimator: str = "unbiased"
 
+    is_slow = True
+
     def __post_init__(self) -> None:
         validate_kernel(self.kernel)
         validate_choice(self.estimator, "estimator", ("unbiased", "biased", "block"))

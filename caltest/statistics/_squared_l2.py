@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._cells import dyadic_errors, sum_over_events
 from caltest._compiled._lookup import sum_selected
+from caltest.predictions._distances import Distance
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import CellSums, cells_of
 from caltest.predictions.cells._partitions import EqualWidth, Partition, validate_partition
@@ -97,6 +98,11 @@ class SquaredL2(Statistic):
         """Return the root of the estimate, clipped at 0, and the standard deviation of the null distribution."""
         return {"root": math.sqrt(max(value, 0.0)), "null_std": null.std}
 
+    @property
+    def target(self) -> Distance:
+        """The distance that is averaged."""
+        return squared_l2
+
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the signed estimate ``(...)`` of outcomes ``(..., n_samples)``."""
         sums = CellSums.of(sample, cells_of(sample, self.partition), outcomes)
@@ -177,6 +183,12 @@ def _lengths(sample: Sample) -> NDArray[np.float64]:
     if not sample.is_large:
         return np.square(sample.null_prob).sum(axis=1)
     return np.array([np.square(p.astype(np.float64)).sum() for p in sample.given_null])
+
+
+def squared_l2(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the squared deviation of the event, or of all of more than two outcomes."""
+    square = np.square(observed - predicted)
+    return square[..., 1] if square.shape[-1] == 2 else square.sum(axis=-1)
 
 
 def _less_variance(sums: CellSums, scale: NDArray[np.float64], squares: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -555,3 +555,13 @@ def test_short_names():
     for kind, make in STATISTICS.items():
         for statistic in make():
             assert statistic.name == kind.__name__ == str(statistic).partition("(")[0]
+
+
+def test_the_distance_that_is_estimated():
+    """Of two and of three outcomes: ECE and its relatives have their distance, SquaredL2 counts one event once."""
+    assert caltest.ECE(distance=caltest.predictions.euclidean).target is caltest.predictions.euclidean
+    assert caltest.statistics.KDEError().target is caltest.predictions.total_variation
+    assert caltest.MCE().target is None
+    squared = caltest.SquaredL2().target
+    assert squared(np.array([0.5, 0.5]), np.array([0.25, 0.75])) == 1 / 16
+    assert squared(np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.5, 0.25])) == 1 / 8

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._distances import Distance
 from caltest.predictions._sample import Sample
 from caltest.resampling.draws._kept_sums import KeptSums
 from caltest.resampling.draws._summaries import Summary
@@ -26,6 +27,8 @@ class Statistic(Specification, ABC):
     """Whether an unusually small value means that labels vary less than predicted."""
     one_sided: ClassVar[bool] = False
     """Whether only one of the two directions that `direction` tells apart makes the statistic large."""
+    is_slow: ClassVar[bool] = False
+    """Whether its time grows with the square of the number of observations, so that reports draw less for it."""
     hint_of_sums: ClassVar[str] = ""
     """What a refusal of the statistic adds where it is asked of a state of a stream."""
     partition: Any = None
@@ -40,6 +43,11 @@ class Statistic(Specification, ABC):
     def words(self) -> str:
         """What it is called as the source of a direction, in words or as code."""
         return str(self)
+
+    @property
+    def target(self) -> Distance | None:
+        """The distance of predicted and true probabilities whose expectation is estimated; None for what is no mean."""
+        return None
 
     @property
     def n_outcomes(self) -> int | None:
