@@ -20,6 +20,8 @@ from caltest.resampling.draws._summaries import EntrySums
 from caltest.statistics._base import Statistic
 
 _BLOCK_VALUES = 2**15  # of which logarithms are made at a time, in the cache
+_ROUNDING = 1e-12
+_COX_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, repr=False)
@@ -231,8 +233,6 @@ def _log(prob: NDArray[Any]) -> NDArray[np.float64]:
 FLOOR = 2.0**-52
 """Smaller predictions count as this one in the logarithm."""
 
-_ROUNDING = 1e-12
-
 
 @dataclass(frozen=True, repr=False)
 class MatrixScore(Statistic):
@@ -329,9 +329,6 @@ def _impossible(sample: Sample) -> NDArray[np.float64] | None:
     """Return a table of the outcomes of probability 0, ``(n_samples, n_outcomes)``; None if there are none."""
     impossible = sample.given_null <= 0
     return impossible.astype(np.float64) if impossible.any() else None
-
-
-_COX_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,6 +17,12 @@ from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._parts import effective_numbers, sums_in_parts
 from caltest.statistics._squared_l2_distribution import squared_norms
 
+_FEW_SHARE = 0.05  # of the weight, that may lie in cells of few groups
+_EQUAL = 1e-12  # residuals that differ less from the mean of their cell are equal to it
+_TOGETHER = 2**20  # sums of draws
+_NOISE = 2**22  # random numbers of draws
+_TABLE = 2**22  # entries of groups and cells
+
 
 def usual(sample: Sample) -> NDArray[np.uint8]:
     """Return the more probable outcome of each observation, ``(n_samples,)``."""
@@ -53,11 +59,6 @@ FEWEST_GROUPS = 5
 """Fewer effective groups show nothing of how much groups differ."""
 LARGEST_SHARE = 0.99
 """Most that the sum of squared shares of a cell counts where a variance is corrected for the mean."""
-_FEW_SHARE = 0.05  # of the weight, that may lie in cells of few groups
-_EQUAL = 1e-12  # residuals that differ less from the mean of their cell are equal to it
-_TOGETHER = 2**20  # sums of draws
-_NOISE = 2**22  # random numbers of draws
-_TABLE = 2**22  # entries of groups and cells
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,8 @@ from caltest.statistics._similarity import (
     validate_kernel,
 )
 
+_LEAST = float(np.finfo(np.float64).tiny)
+
 
 @dataclass(frozen=True)
 class Expand:
@@ -251,9 +253,6 @@ class SKCE(Statistic):
         weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
         pairs = weight.sum() ** 2 - (np.square(weight).sum() if self.estimator == "unbiased" else 0.0)
         return float(pairs) if pairs > 0 else np.inf  # a single observation has no pairs: 0, not rounding over 0
-
-
-_LEAST = float(np.finfo(np.float64).tiny)
 
 
 def residuals(sample: Sample, outcome: NDArray[Any]) -> NDArray[np.float64]:

@@ -23,6 +23,7 @@ KERNELS: dict[str, tuple[float, Callable[[NDArray[Any]], NDArray[Any]]]] = {
     "gaussian": (8.5, lambda z: np.exp(-np.square(z) / 2) / math.sqrt(2 * math.pi)),
 }
 """End of each kernel and its density at z standard deviations; beyond 8.5 the Gaussian is lost in rounding."""
+_NODES_PER_BANDWIDTH = 32  # where observations are moved to for sums of squares: 1.6 % of a bandwidth at most
 
 
 def silverman_bandwidth(x: NDArray[np.float64]) -> float:
@@ -171,9 +172,6 @@ class KernelSmoother:
         length = fft.next_fast_len(self._n_nodes, real=True)
         spectrum = fft.rfft(binned, length, axis=-1) * fft.rfft(self._taps, length)
         return fft.irfft(spectrum, length, axis=-1)[:, len(self._taps) - 1 : self._n_nodes]
-
-
-_NODES_PER_BANDWIDTH = 32  # where observations are moved to for sums of squares: 1.6 % of a bandwidth at most
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,8 @@ from caltest.resampling.draws._kept_sums import KeptSums
 from caltest.resampling.draws._signs import residual_sums
 from caltest.statistics._base import Combination, Statistic
 
+_MOST_SCALES = 30
+
 
 @dataclass(frozen=True, repr=False)
 class SquaredL2(Statistic):
@@ -202,9 +204,6 @@ def _less_variance(sums: CellSums, scale: NDArray[np.float64], squares: NDArray[
 def _free(outcomes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the last axis without the first of two outcomes, which the other determines."""
     return outcomes[..., 1:] if outcomes.shape[-1] == 2 else outcomes
-
-
-_MOST_SCALES = 30
 
 
 @dataclass(frozen=True, repr=False)

@@ -21,6 +21,17 @@ from caltest.statistics._segments import FEWEST_GROUPS, ResidualSums, Segments, 
 from caltest.statistics._squared_l2_distribution import greatest_l2
 
 _LEAST = 1e-12  # of the squares of the sums of groups, which counts as variation between them
+_WORTH = 2 - 1e-9  # effective groups of a cell; of the error of a cell of fewer nothing is known
+_SAME = 0.9999  # latent correlation at which all labels of a group follow its shock
+_ROUNDING = 1e-9
+_CLOSE = 1e-4  # of the squared error, relative
+_LOW = 0.16  # of the null distribution: a smaller quantile counts as this one, one standard deviation below the centre
+_STEPS = 40
+_MANY_LABELS = 2**14
+_DRAWS = ((2**12, 999), (_MANY_LABELS, 499), (math.inf, 199))  # for so many labels of a draw, at most
+_MANY_GROUPS = 400
+_NEARLY_NORMAL = 0.2  # third moments up to which sums of groups are symmetric enough for random signs alone
+_RESOLUTION = 0.005  # of an end, as a root
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,16 +113,6 @@ class GroupSigns:
 
 CERTIFYING_GROUPS = 20
 """With fewer effective groups an upper limit must hold for groups whose labels are all equal, too."""
-_WORTH = 2 - 1e-9  # effective groups of a cell; of the error of a cell of fewer nothing is known
-_SAME = 0.9999  # latent correlation at which all labels of a group follow its shock
-_ROUNDING = 1e-9
-_CLOSE = 1e-4  # of the squared error, relative
-_LOW = 0.16  # of the null distribution: a smaller quantile counts as this one, one standard deviation below the centre
-_STEPS = 40
-_MANY_LABELS = 2**14
-_DRAWS = ((2**12, 999), (_MANY_LABELS, 499), (math.inf, 199))  # for so many labels of a draw, at most
-_MANY_GROUPS = 400
-_NEARLY_NORMAL = 0.2  # third moments up to which sums of groups are symmetric enough for random signs alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -467,6 +468,3 @@ def _end(inside: Callable[[float], float], centre: float, guess: float, limit: f
         middle = (near + far) / 2
         near, far = (middle, far) if inside(middle) > 0 else (near, middle)
     return far
-
-
-_RESOLUTION = 0.005  # of an end, as a root

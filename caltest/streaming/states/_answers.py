@@ -25,6 +25,8 @@ from caltest.streaming.states._conclusion import conclude, drawn_finding, report
 from caltest.streaming.states._micro_cells import Sums
 from caltest.streaming.states._values import OutcomeSums, StateSums, Streamed, refusal, values_of
 
+_DRAWS = 999
+
 
 def curve_of(sums: Sums, lens: Lens, partition: Partition, level: float, *, simultaneous: bool) -> ReliabilityCurve:
     """Return the curve with exact consistency bars and p-values of the cells."""
@@ -62,9 +64,6 @@ def curve_of(sums: Sums, lens: Lens, partition: Partition, level: float, *, simu
         smallest_pvalue=smallest_pvalues(counts, cells.count),
         origin=EXACT,
     )
-
-
-_DRAWS = 999
 
 
 @dataclass(frozen=True, eq=False)

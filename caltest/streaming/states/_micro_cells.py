@@ -19,6 +19,9 @@ SMALLEST, LARGEST = 2**11, 2**15
 USUAL = 2**12
 """Number of micro-cells by default."""
 _DIGITS = 53  # of a double
+_Q_UNIT, _SQUARE_UNIT, _CUBE_UNIT = 2.0**-52, 2.0**-52, 2.0**-51
+_EQUAL = 2.0**-24  # variance of predictions that rounding may leave where all are equal, in units of the squared width
+_SKEWED = 1e-3  # variance above which the third moment is more than rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +108,6 @@ def _make(n: int) -> MicroCells:
     lower = np.concatenate([[0.0, 0.0], 2.0**-deep, inside, 1 - 2.0**-high, [1.0]])
     powers = np.concatenate([[0, 52 + DEEPEST], 52 + deep, np.full(len(inside), 52 + m), 53 + high, [0]])
     return MicroCells(lower, 2.0**powers, m)
-
-
-_Q_UNIT, _SQUARE_UNIT, _CUBE_UNIT = 2.0**-52, 2.0**-52, 2.0**-51
-_EQUAL = 2.0**-24  # variance of predictions that rounding may leave where all are equal, in units of the squared width
-_SKEWED = 1e-3  # variance above which the third moment is more than rounding
 
 
 @dataclass(frozen=True, eq=False)

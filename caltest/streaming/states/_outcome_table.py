@@ -22,6 +22,12 @@ from caltest.streaming.states._values import OutcomeSums
 _MOST = 2**62
 MOST_RANGES = 2**22
 """Of rows in the file of a state, where each file that was read has one or a few."""
+_BLOCK_VALUES = 2**17  # probabilities at a time
+_MOST_LABEL = 2**62
+_SEVERAL = 16  # cells that there is room for at first
+_BITS, _LOG_BITS = 26, 27  # of the lower part of a sum
+_UNIT, _LOG_UNIT = 2.0**-52, 2.0**-44
+_PARTS = ("sums", "counts", "own")
 
 
 class Rows:
@@ -93,14 +99,6 @@ class Rows:
         for source, (start, stop) in zip(names, ranges, strict=True):
             found.add(source, start, stop)
         return found
-
-
-_BLOCK_VALUES = 2**17  # probabilities at a time
-_MOST_LABEL = 2**62
-_SEVERAL = 16  # cells that there is room for at first
-_BITS, _LOG_BITS = 26, 27  # of the lower part of a sum
-_UNIT, _LOG_UNIT = 2.0**-52, 2.0**-44
-_PARTS = ("sums", "counts", "own")
 
 
 class OutcomeTable:

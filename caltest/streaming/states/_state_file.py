@@ -19,6 +19,10 @@ from caltest.results._plain import read_json
 
 MOST_ROWS = 2**34
 """The most observations that a state holds, for which no sum overflows."""
+_FORMAT = "caltest calibration state"
+_SMALL, _MOST_TIMES = 2**20, 100  # bytes of a header; times that it can be compressed: it has a hash of every file
+_LARGE = 2**26  # bytes of arrays, above which the checksum comes before them
+_PIECE = 2**20  # bytes
 
 
 def require(fits: bool, name: str, what: str) -> None:
@@ -45,10 +49,6 @@ def is_low(part: NDArray[Any], bits: int) -> bool:
 
 
 VERSION = 2
-_FORMAT = "caltest calibration state"
-_SMALL, _MOST_TIMES = 2**20, 100  # bytes of a header; times that it can be compressed: it has a hash of every file
-_LARGE = 2**26  # bytes of arrays, above which the checksum comes before them
-_PIECE = 2**20  # bytes
 
 
 class Declared(NamedTuple):
