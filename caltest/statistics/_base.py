@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import Sample
@@ -24,7 +24,7 @@ class Combination(Statistic):
     def components(self) -> tuple[Statistic, ...]:
         """The statistics that are combined."""
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Raise ValueError: the engine evaluates the components."""
         raise _no_estimate(self)
 

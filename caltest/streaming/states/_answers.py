@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Never
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest.estimation import ReliabilityCurve
 from caltest.estimation.curves._bars import exact_deviations, smallest_pvalues
 from caltest.estimation.errors._cell_tests import EXACT
 from caltest.estimation.uncertainty._prediction_distribution import EDGES, prediction_density
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import Lens, lens_name
 from caltest.predictions.cells._partitions import EqualWidth, Partition
 from caltest.predictions.inputs._validation import SeedLike, validate_rng
@@ -77,7 +77,7 @@ class Answers(ABC):
         """Return the statistic that is asked for, or the default."""
         return self.sums.default if statistic is None else statistic
 
-    def values(self, statistic: Statistic) -> NDArray[np.float64]:
+    def values(self, statistic: Statistic) -> Floats:
         """Return the values of a statistic, ``(n_data_sets,)``."""
         return values_of((statistic,), self.sums, refusal(statistic, self.sums))[0]
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import Lens, LensLike, lens_name, lens_short_name, names_event
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, MonteCarloDistribution
@@ -108,7 +108,7 @@ def _computed(statistic: Statistic, state: Streamed, value: float, law: Distribu
 
 def _simulated(
     parts: tuple[Statistic, ...],
-    observed: NDArray[np.float64],
+    observed: Floats,
     state: Streamed,
     n_resamples: int,
     rng: np.random.Generator,
@@ -125,7 +125,7 @@ def _simulated(
     return drawn_finding(parts, np.concatenate(drawn, axis=1), state.n_impossible, origin)
 
 
-def drawn_finding(parts: tuple[Statistic, ...], values: NDArray[np.float64], n_impossible: int, origin: str) -> Finding:
+def drawn_finding(parts: tuple[Statistic, ...], values: Floats, n_impossible: int, origin: str) -> Finding:
     """Return what Monte Carlo draws tell, from ``values (n_statistics, B + 1)`` that begin with the observed ones."""
     observed, drawn = values[:, 0].copy(), values[:, 1:]
     if n_impossible:

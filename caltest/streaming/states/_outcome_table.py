@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._micro_cells import add_redrawn, fill_losses
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import Lens
 from caltest.results._plain import read_json
 from caltest.streaming.states._answers import ManyOutcomes
@@ -262,7 +263,7 @@ class OutcomeTable:
             raise ValueError(msg)
 
 
-def _number(high: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.float64]:
+def _number(high: Integers, low: Integers) -> Floats:
     return np.asarray((high * 2.0**_BITS + low) * _UNIT)
 
 

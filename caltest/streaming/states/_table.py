@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._micro_cells import add_rows, carry
+from caltest.predictions._arrays import Integers
 from caltest.predictions._lens import Lens
 from caltest.streaming.states._answers import TwoOutcomes
 from caltest.streaming.states._micro_cells import MicroCells, Sums
@@ -20,7 +21,7 @@ _LOG_UNIT = 2.0**-44
 _BITS, _LOG_BITS = 26, 27  # of the lower part of a sum
 
 
-def _are_possible(high: NDArray[np.int64], count: NDArray[np.int64]) -> bool:
+def _are_possible(high: Integers, count: Integers) -> bool:
     """Return whether the upper parts are those of sums of distances below 2^52 units."""
     return bool((high >= 0).all() and (high >> _BITS <= count[:, None]).all())
 
@@ -65,7 +66,7 @@ class MicroTable:
         self._logs += other._logs
         self.n_samples += other.n_samples
 
-    def arrays(self) -> dict[str, NDArray[np.int64]]:
+    def arrays(self) -> dict[str, Integers]:
         """Return the sums by name, without empty micro-cells."""
         self._settle()
         row = np.flatnonzero(self._wide[:, 0])

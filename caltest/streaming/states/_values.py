@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.cells._partitions import EqualWidth
 from caltest.resampling.draws._kept_sums import Extremes, KeptCells, KeptSums
 from caltest.results._naming import describe
@@ -106,12 +106,12 @@ class Streamed(StateSums):
         return self.coarse(partition).nodes
 
     @property
-    def log_excess(self) -> NDArray[np.float64]:
+    def log_excess(self) -> Floats:
         """Sum of the logarithms of the outcomes' probabilities minus its expectation."""
         return np.array([-math.inf if self.n_impossible else self.expected_loss - self.total_loss])
 
     @property
-    def brier_excess(self) -> NDArray[np.float64]:
+    def brier_excess(self) -> Floats:
         """Spiegelhalter's Z: positive if over-confident."""
         sums = self.micro
         prob, squares = sums.prob.sum(axis=0), sums.squares.sum(axis=0)
@@ -121,7 +121,7 @@ class Streamed(StateSums):
         return np.array([math.inf if sums.n_impossible else 0.0])
 
     @cached_property
-    def _path(self) -> NDArray[np.float64]:
+    def _path(self) -> Floats:
         """The cumulative residual at the ends of the micro-cells, 0 first."""
         return np.append(0.0, np.cumsum(self.micro.count[:, 1] - self.micro.prob.sum(axis=1)))
 
@@ -174,13 +174,13 @@ class OutcomeSums(StateSums):
     """
 
     redrawn: RedrawnCells
-    label: NDArray[np.int64]
-    count: NDArray[np.float64]
-    predicted: NDArray[np.float64]
-    squares: NDArray[np.float64]
-    outcomes: NDArray[np.float64]
-    own: NDArray[np.float64]
-    loss: NDArray[np.float64]
+    label: Integers
+    count: Floats
+    predicted: Floats
+    squares: Floats
+    outcomes: Floats
+    own: Floats
+    loss: Floats
     expected_loss: float
     n_impossible: int
 
@@ -201,7 +201,7 @@ class OutcomeSums(StateSums):
         order = np.argsort(index, kind="stable")
         first = np.flatnonzero(np.diff(index[order], prepend=-1))
 
-        def total(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+        def total(values: Floats, axis: int) -> Floats:
             return np.add.reduceat(np.take(values, order, axis), first, axis)
 
         count, squares = total(self.count, 0), total(self.squares, 0)
@@ -209,7 +209,7 @@ class OutcomeSums(StateSums):
         return KeptCells(count, total(self.predicted, 0), total(self.outcomes, 1), own, count - squares)
 
     @property
-    def log_excess(self) -> NDArray[np.float64]:
+    def log_excess(self) -> Floats:
         """Sums of the logarithms of the outcomes' probabilities minus their expectation."""
         excess = self.expected_loss - self.loss
         if self.n_impossible:
@@ -254,7 +254,7 @@ class Simulation:
             yield SimulatedSums(self, rng.binomial(number, self.nodes.prob, size=size).astype(np.float64))
 
     @cached_property
-    def slope(self) -> NDArray[np.float64]:
+    def slope(self) -> Floats:
         """What an event adds to the Brier score, without the sign."""
         return 1 - 2 * self.nodes.prob
 
@@ -265,14 +265,14 @@ class Simulation:
         return math.sqrt(float(self.nodes.weight @ (self.slope**2 * prob * (1 - prob))))
 
     @cached_property
-    def logit(self) -> NDArray[np.float64]:
+    def logit(self) -> Floats:
         """What an event adds to the logarithm; 0 where nothing is simulated."""
         prob = self.nodes.prob
         with np.errstate(divide="ignore"):
             return np.where((prob > 0) & (prob < 1), np.log(prob) - np.log1p(-prob), 0.0)
 
     @cached_property
-    def last(self) -> NDArray[np.int64]:
+    def last(self) -> Integers:
         """The last node of each micro-cell."""
         return np.append(np.flatnonzero(np.diff(self.nodes.cell)), len(self.nodes.cell) - 1)
 
@@ -282,7 +282,7 @@ class SimulatedSums(KeptSums):
     """Sums of simulated data sets, from numbers of events of the nodes ``(n_data_sets, n_nodes)``."""
 
     of: Simulation
-    number: NDArray[np.float64]
+    number: Floats
 
     n_outcomes = 2
 
@@ -299,16 +299,16 @@ class SimulatedSums(KeptSums):
         return cells.kept(np.add.reduceat(self.number, first, axis=1), cells.squares + added)
 
     @cached_property
-    def _residual(self) -> NDArray[np.float64]:
+    def _residual(self) -> Floats:
         return self.number - self.of.nodes.weight * self.of.nodes.prob
 
     @property
-    def log_excess(self) -> NDArray[np.float64]:
+    def log_excess(self) -> Floats:
         """Sums of the logarithms of the outcomes' probabilities minus their expectations."""
         return self._residual @ self.of.logit
 
     @property
-    def brier_excess(self) -> NDArray[np.float64]:
+    def brier_excess(self) -> Floats:
         """Spiegelhalter's Z, but for its sign."""
         std = self.of.brier_std
         return self._residual @ self.of.slope / std if std > 0 else np.zeros(len(self.number))
@@ -320,7 +320,7 @@ class SimulatedSums(KeptSums):
         return path.max(axis=1, initial=0.0), path.min(axis=1, initial=0.0)
 
 
-def values_of(parts: Sequence[Statistic], sums: KeptSums, refusal: ValueError) -> NDArray[np.float64]:
+def values_of(parts: Sequence[Statistic], sums: KeptSums, refusal: ValueError) -> Floats:
     """Return the values of statistics ``(n_statistics, n_data_sets)``; refuse what needs the observations."""
     if any(part.n_outcomes not in {None, sums.n_outcomes} for part in parts):
         raise refusal
