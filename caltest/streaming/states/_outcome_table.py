@@ -17,7 +17,7 @@ from caltest.predictions._lens import Lens
 from caltest.results._plain import read_json
 from caltest.streaming.states._answers import ManyOutcomes
 from caltest.streaming.states._redrawn_cells import MOST_COUNTS, RedrawnCells
-from caltest.streaming.states._state_file import MOST_ROWS, Declared, is_counts, is_increasing, is_low, require
+from caltest.streaming.states._state_file import Declared, is_counts, is_increasing, is_low, require, require_room
 from caltest.streaming.states._values import OutcomeSums
 
 _MOST = 2**62
@@ -129,7 +129,7 @@ class OutcomeTable:
         """Add outcomes ``(n_rows,)`` and their probabilities ``(n_rows, n_outcomes)``; nothing if they are refused."""
         n_rows = len(outcome)
         first = self.rows.after(source) if first_row is None else first_row
-        self._expect(n_rows)
+        require_room(self.n_samples + n_rows)
         self.rows.require_new(source, first, first + n_rows)
         size = max(_BLOCK_VALUES // self._n_outcomes, 1)
         blocks = [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
@@ -152,7 +152,7 @@ class OutcomeTable:
 
     def merge(self, other: OutcomeTable) -> None:
         """Add the sums of another table of the same cells; nothing if it holds rows that are counted already."""
-        self._expect(other.n_samples)
+        require_room(self.n_samples + other.n_samples)
         for one in other.rows:
             self.rows.require_new(*one)
         self._make_room(set(other._place))
@@ -255,12 +255,6 @@ class OutcomeTable:
             np.bitwise_and(low, 2**_BITS - 1, out=low)
         self._logs[0] += self._logs[1] >> _LOG_BITS
         self._logs[1] &= 2**_LOG_BITS - 1
-
-    def _expect(self, n_rows: int) -> None:
-        """Raise ValueError before sums could overflow."""
-        if self.n_samples + n_rows > MOST_ROWS:
-            msg = f"a state holds at most {MOST_ROWS} observations; keep several states."
-            raise ValueError(msg)
 
 
 def _number(high: Integers, low: Integers) -> Floats:

@@ -37,6 +37,13 @@ def is_increasing(numbers: NDArray[Any], stop: int) -> bool:
     return not numbers.size or bool(numbers[0] >= 0 and numbers[-1] < stop and (numbers[1:] > numbers[:-1]).all())
 
 
+def require_room(n_samples: int) -> None:
+    """Raise ValueError before sums of so many observations could overflow."""
+    if n_samples > MOST_ROWS:
+        msg = f"a state holds at most {MOST_ROWS} observations; keep several states."
+        raise ValueError(msg)
+
+
 def is_counts(count: NDArray[Any], least: int) -> bool:
     """Return whether these are numbers of observations, each at least ``least`` and together at most `MOST_ROWS`."""
     inside = bool((count >= least).all() and (count <= MOST_ROWS).all())

@@ -13,7 +13,7 @@ from caltest.predictions._arrays import Integers
 from caltest.predictions._lens import Lens
 from caltest.streaming.states._answers import TwoOutcomes
 from caltest.streaming.states._micro_cells import MicroCells, Sums
-from caltest.streaming.states._state_file import MOST_ROWS, Declared, is_counts, is_increasing, is_low, require
+from caltest.streaming.states._state_file import Declared, is_counts, is_increasing, is_low, require, require_room
 from caltest.streaming.states._values import Streamed
 
 _BLOCK = 2**14  # rows at a time, which stay in the cache
@@ -47,7 +47,7 @@ class MicroTable:
 
         Which rows they are does not matter, as nothing is drawn.
         """
-        self._expect(len(event))
+        require_room(self.n_samples + len(event))
         size = min(_BLOCK, len(event))
         prob, happened = np.empty(size), np.empty(size, dtype=np.uint8)
         for start in range(0, len(event), size):
@@ -60,7 +60,7 @@ class MicroTable:
 
     def merge(self, other: MicroTable) -> None:
         """Add the sums of another table of the same micro-cells."""
-        self._expect(other.n_samples)
+        require_room(self.n_samples + other.n_samples)
         other._settle()
         self._wide += other._wide
         self._logs += other._logs
@@ -102,9 +102,3 @@ class MicroTable:
         self._wide[:, 2::2] &= 2**_BITS - 1
         self._logs[:, 0] += self._logs[:, 1] >> _LOG_BITS
         self._logs[:, 1] &= 2**_LOG_BITS - 1
-
-    def _expect(self, n_rows: int) -> None:
-        """Raise ValueError before sums could overflow."""
-        if self.n_samples + n_rows > MOST_ROWS:
-            msg = f"a state holds at most {MOST_ROWS} observations; keep several states."
-            raise ValueError(msg)
