@@ -6,10 +6,10 @@ from abc import abstractmethod
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from caltest import predictions
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import Sample
@@ -27,7 +27,7 @@ class Combination(Statistic):
     def components(self) -> tuple[Statistic, ...]:
         """The statistics that are combined."""
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Raise ValueError: the engine evaluates the components."""
         raise _no_estimate(self)
 

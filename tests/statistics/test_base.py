@@ -584,3 +584,13 @@ def test_statistics_by_name():
 def test_other_texts_are_refused(name, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         caltest.calibration_error([0, 1], [0.2, 0.7], statistic=name)
+
+
+def test_the_distance_that_is_estimated():
+    """Of two and of three outcomes: ECE and its relatives have their distance, SquaredL2 counts one event once."""
+    assert caltest.ECE(distance=caltest.predictions.euclidean).target is caltest.predictions.euclidean
+    assert caltest.statistics.KDEError().target is caltest.predictions.total_variation
+    assert caltest.MCE().target is None
+    squared = caltest.SquaredL2().target
+    assert squared(np.array([0.5, 0.5]), np.array([0.25, 0.75])) == 1 / 16
+    assert squared(np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.5, 0.25])) == 1 / 8

@@ -25,7 +25,7 @@ from caltest.predictions.inputs._validation import (
 )
 from caltest.results import TestResult
 from caltest.statistics._base import Statistic, validate_statistic
-from caltest.streaming.states._answers import ManyOutcomes, TwoOutcomes
+from caltest.streaming.states._answers import Answers
 from caltest.streaming.states._outcome_table import OutcomeTable
 from caltest.streaming.states._redrawn_cells import RedrawnCells
 from caltest.streaming.states._settings import Settings, agreed_classes, read_classes, with_class_names
@@ -359,7 +359,7 @@ class CalibrationState:
 
     def brier_score(self) -> float:
         """Return the mean of (y - p)^2, as `caltest.estimation.brier_score` behind the lens."""
-        return self._answers().brier_score()
+        return self._answers().sums.brier_score
 
     def log_score(self) -> float:
         """Return the mean of -log of the probability of the outcome; infinite if that had been 0 once."""
@@ -457,7 +457,7 @@ class CalibrationState:
     def _empty(self) -> CalibrationState:
         return CalibrationState(self.n_classes, self.lens, self.micro_cells)
 
-    def _answers(self) -> TwoOutcomes | ManyOutcomes:
+    def _answers(self) -> Answers:
         if not self.n_samples:
             msg = "the state is empty; call `update` first."
             raise ValueError(msg)
