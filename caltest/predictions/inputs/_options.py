@@ -111,8 +111,8 @@ class WorkOptions(TypedDict, total=False):
         int,
         Option(
             "int, optional",
-            "Threads; -1 for all processors. By default 1, or as in `caltest.config_context`. The answer does not depend "
-            "on it.",
+            "Threads; -1 for all processors. By default 1, or as in `caltest.config_context`. The answer does not "
+            "depend on it.",
             None,
             lambda value, name: validate_workers(value),
         ),
@@ -125,8 +125,8 @@ class WorkOptions(TypedDict, total=False):
         bool | Progress | None,
         Option(
             "bool or callable, optional",
-            "True shows a bar with the time left, False nothing; a function is called with ``(done, total)``. By default "
-            "a bar on a terminal, or as in `caltest.config_context`.",
+            "True shows a bar with the time left, False nothing; a function is called with ``(done, total)``. By "
+            "default a bar on a terminal, or as in `caltest.config_context`.",
         ),
     ]
 
