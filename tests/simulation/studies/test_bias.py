@@ -1,6 +1,7 @@
 """Studies of bias: their data sets, the truth, and the standard errors of the summary."""
 
 import json
+from dataclasses import replace
 from functools import partial
 
 import joblib
@@ -12,7 +13,6 @@ import caltest
 from caltest import ECE, KS, ConvexECE, EqualMass, EqualWidth, SquaredL2, VarianceTree
 from caltest.simulation import (
     BentPosterior,
-    BiasStudy,
     DirichletModel,
     GaussianMixture,
     GaussianMixture1D,
@@ -23,7 +23,7 @@ from caltest.simulation import (
 )
 from caltest.simulation.studies import _bias
 from caltest.simulation.studies._data_sets import draw_data_sets
-from caltest.simulation.studies._run import replicate_rng
+from caltest.simulation.studies._run import Block, replicate_rng
 from caltest.simulation.studies._study import _differences
 from caltest.statistics import MonotonicSweepECE
 from tests.reference import naive
@@ -36,7 +36,7 @@ TARGET = "mean {} between predicted and true probabilities through Canonical(), 
 
 def data_set(model, n_samples, seed, name, replicate):
     """Return labels, predictions and generator of one replicate of a study."""
-    (drawn,) = draw_data_sets(model, n_samples, seed, name, range(replicate, replicate + 1))
+    (drawn,) = draw_data_sets(Block(name, model, n_samples, range(replicate, replicate + 1), seed))
     one = next(drawn.one_by_one())
     return one.y_true, one.y_prob, one.rng
 
@@ -99,7 +99,7 @@ def test_the_truth_lies_where_the_model_says(study):
 
 def test_estimates_of_a_replicate_are_those_of_the_public_function(study):
     values = study.replicates.query("model == 'wrong' and n_samples == 200 and replicate == 3")["value"].to_numpy()
-    y_true, y_prob, _ = data_set(WRONG, 200, 1, "wrong/200", 3)
+    y_true, y_prob, _ = data_set(WRONG, 200, 1, "wrong", 3)
     expected = [caltest.calibration_error(y_true, y_prob, statistic=statistic) for statistic in CELLS.values()]
     np.testing.assert_allclose(values, expected, rtol=1e-12)
 
@@ -228,7 +228,7 @@ def test_intervals_are_counted_against_the_truth():
     assert row["fixed coverage_se"] == pytest.approx(np.sqrt(held.mean() * (1 - held.mean()) / 50))
     assert row["all coverage"] == 1
     ends = study.replicates.query("replicate == 0")[["l2 low", "l2 high"]].iloc[0]
-    y_true, y_prob, _ = data_set(WRONG, 100, 0, f"{WRONG}/100", 0)
+    y_true, y_prob, _ = data_set(WRONG, 100, 0, str(WRONG), 0)
     assert tuple(ends) == caltest.l2_interval(y_true, y_prob, partition=EqualWidth(5)).confidence_interval
 
 
@@ -279,7 +279,7 @@ def test_bad_arguments_are_named():
     ]
     wrong_types = [
         ({"progress": "yes"}, "`progress` must be True, False or a function of (done, total), got 'yes'."),
-        ({"workers": None}, "`workers` must be an integer >= 1, or -1 for all processors, got None."),
+        ({"workers": "2"}, "`workers` must be an integer >= 1, or -1 for all processors, got '2'."),
         ({"intervals": {"a": 3}}, "`intervals` must hold functions that return two numbers, got 3."),
         ({"intervals": max}, '`intervals` must be a mapping such as {"l2": l2_interval}, got max.'),
         ({"intervals": {"a": lambda y_true, y_prob: 3}}, "'a' whose ends are two numbers, low and high, got 3"),
@@ -370,7 +370,7 @@ def test_the_error_of_a_simulated_truth_is_in_every_error():
     rows = {}
     for shift, error in ((0.0, 0.0), (0.0, 0.01), (-0.01, 0.0), (0.01, 0.0)):
         truth = study.truth.assign(truth=study.truth["truth"] + shift, truth_se=error)
-        rows[shift, error] = BiasStudy(replicates=study.replicates, truth=truth).to_frame().iloc[0]
+        rows[shift, error] = replace(study, truth=truth).to_frame().iloc[0]
     plain, row = rows[0.0, 0.0], rows[0.0, 0.01]
     for name in ("rmse", "own coverage"):
         half = (rows[0.01, 0.0][name] - rows[-0.01, 0.0][name]) / 2
