@@ -30,6 +30,8 @@ from caltest.results._picture import Picture
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import UCE, ConfidenceECE, Statistic
 
+_TEMPERATURES = tuple((4.0 ** (np.arange(-12, 13) / 12)).tolist())
+
 
 def minimise(function: Callable[[float], float], grid: Floats, values: Floats, tolerance: float) -> tuple[float, float]:
     """Return argument and value of the smallest of all values.
@@ -52,9 +54,6 @@ def minimise(function: Callable[[float], float], grid: Floats, values: Floats, t
     around = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
     found = minimize_scalar(function, bounds=around, method="bounded", options={"xatol": tolerance})
     return (float(found.x), float(found.fun)) if found.fun < start[1] else start
-
-
-_TEMPERATURES = tuple((4.0 ** (np.arange(-12, 13) / 12)).tolist())
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
