@@ -28,7 +28,7 @@ from caltest.resampling.distributions._base import TIE_TOLERANCE, MonteCarloDist
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import Finding, run
 from caltest.results import Result
-from caltest.results._decision import equate_pvalue, rejects
+from caltest.results._decision import equate_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
@@ -278,7 +278,7 @@ class CumulativeGraphs(Result):
                 model.name or "the model",
                 f"{model.statistic:.4g}",
                 f"{model.critical_value:.4g}",
-                equate_pvalue(model.pvalue).removeprefix("p = ").removeprefix("p "),
+                show_pvalue(model.pvalue),
             )
             for model in self.models
         ]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._poisson_binomial import characteristic_function, log_moment, log_moment_of_deviations
 from caltest.predictions._arrays import Floats, Integers
-from caltest.resampling.distributions._base import TIE_TOLERANCE
+from caltest.resampling.distributions._base import SMALLEST_PVALUE, TIE_TOLERANCE
 
 _BLOCK_VALUES = 2**18  # complex numbers that are made at a time
 _LOG_NEGLIGIBLE = 18 * math.log(10) + math.log(2)  # mass outside the window: 2 exp(-this) = 1e-18
@@ -265,3 +266,39 @@ def deviations_bound(prob: Sequence[Floats], centre: Floats, counts: Sequence[Po
     first = np.cumsum([0, *(len(count.pmf) for count in counts)])
     cells = np.concatenate(prob), start, centre, deviation, np.concatenate([count.pmf for count in counts]), first
     return chernoff_bound(lambda t: log_moment_of_deviations(*cells, t), x)
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Independent events: their probabilities, and how many have each of them; weights need not be whole numbers.
+
+    Attributes
+    ----------
+    prob, weight : arrays of shape (n,)
+        Probabilities in [0, 1], and numbers of events that have them.
+    """
+
+    prob: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+    @cached_property
+    def count(self) -> PoissonBinomial:
+        """Distribution of the number K of events that happen."""
+        return PoissonBinomial.of_weighted(self.prob, self.weight)
+
+    def log_moment(self, t: float) -> float:
+        """Return log E exp(t K)."""
+        return float(self.weight @ np.log1p(self.prob * np.expm1(t)))
+
+    def bound(self, count: int, *, upper: bool) -> float:
+        """Return Chernoff's bound of P(K >= count), or of P(K <= count)."""
+        sign = 1.0 if upper else -1.0
+        return chernoff_bound(lambda t: self.log_moment(sign * t), sign * count)
+
+    def two_sided(self, count: int) -> float:
+        """Return the p-value of a number of events, a bound of it below 1e-12; see `PoissonBinomial.two_sided`."""
+        pvalue = self.count.two_sided(count)
+        if pvalue < SMALLEST_EXACT:
+            upper = count > self.weight @ self.prob
+            pvalue = min(2 * self.bound(count, upper=bool(upper)), SMALLEST_EXACT)
+        return max(pvalue, SMALLEST_PVALUE)

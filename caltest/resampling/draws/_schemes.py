@@ -18,7 +18,6 @@ from caltest.resampling.draws._rows import RowDraws
 from caltest.resampling.draws._signs import MANY_GROUPS, NO_GROUPS, AllSigns, GroupsWithSurprise, SignDraws
 from caltest.results import Note
 from caltest.results._naming import Specification, describe
-from caltest.results._test_result import CALIBRATION
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,7 +73,7 @@ class Consistency(Specification):
     def hypothesis(self) -> str:
         """The null hypothesis in words."""
         if self.calibration_function is None:
-            return f"{CALIBRATION}, P(Y = . | g(X)) = g(X), behind the lens"
+            return "labels follow the predicted probabilities, P(Y = . | g(X)) = g(X), behind the lens"
         function = describe(self.calibration_function)
         return f"labels follow {function} of the predicted probabilities, P(Y = . | g(X)) = {function}(g(X))"
 
