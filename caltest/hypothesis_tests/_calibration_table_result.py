@@ -79,6 +79,11 @@ class CalibrationTable(Result):
         return tuple(test.lens_name for test in self.tests)
 
     @property
+    def _row_names(self) -> tuple[str, ...]:
+        """The names of the tests in the table."""
+        return tuple(test.lens_short_name or test.lens_name for test in self.tests)
+
+    @property
     def rejected(self) -> NDArray[np.bool_]:
         """Whether each test rejects after the correction, ``(n_tests,)``."""
         return rejects(self.pvalue_adjusted, self.alpha)
@@ -178,7 +183,7 @@ class CalibrationTable(Result):
             for note in test.notes:
                 found.setdefault(note, []).append(label)
         about = [
-            note if len(labels) == len(self.tests) or note.text.startswith(labels[0]) else _about(labels, note)
+            note if len(labels) == len(self.tests) or note.about == labels[0] else _about(labels, note)
             for note, labels in found.items()
         ]
         return (*self.notes, *about)
@@ -279,7 +284,8 @@ class CalibrationTable(Result):
 
     def _name_of_size(self, test: TestResult) -> str:
         """Return the name of the statistic whose value is given in a sentence."""
-        return str(test.components[0].test_statistic).partition("(")[0]
+        name: str = test.components[0].test_statistic.name
+        return name
 
     @cached_property
     def _shown(self) -> list[int]:
@@ -290,10 +296,10 @@ class CalibrationTable(Result):
         return [0, *sorted(1 + int(i) for i in smallest)]
 
     def _tables(self) -> list[Table]:
-        everything = list(zip(self.labels, self.tests, self.pvalue_adjusted, self.directions, strict=True))
+        everything = list(zip(self._row_names, self.tests, self.pvalue_adjusted, self.directions, strict=True))
         rows = [
             (
-                label.removesuffix(" against the rest"),
+                label,
                 test.l2_error.root_text,
                 f"{test.pvalue:.4g}",
                 f"{adjusted:.4g}",
@@ -323,7 +329,7 @@ class CalibrationTable(Result):
         spoken = self.tests[self._spoken]
         if len(spoken.components) == 1:
             return []
-        parts = join(str(part.test_statistic).partition("(")[0] for part in spoken.components)
+        parts = join(part.test_statistic.name for part in spoken.components)
         return [f'Each p-value combines {parts}; the second table shows them for the lens "{spoken.lens_name}".']
 
     def _averages(self) -> list[str]:
@@ -353,9 +359,12 @@ def shared_origin(tests: Sequence[TestResult]) -> str:
     return most.origin if fewest == most.n_resamples else f"{most.origin}; {fewest} draws or more for each test"
 
 
+_SHORT = {"over-confident": "over", "under-confident": "under"}
+
+
 def short_direction(direction: str | None) -> str:
     """Return a direction in short: "over" or "under", "too low" or "too high"; "" without one."""
-    return (direction or "").removesuffix("-confident")
+    return _SHORT.get(direction or "", direction or "")
 
 
 def _about(labels: Sequence[str], note: Note) -> Note:

@@ -86,7 +86,7 @@ class FoldTests(TestResult):
         if self.decision == "undecidable":
             return cannot_decide_by_fold(self, f"combined p = {self.pvalue:.4g}, {self._size}", "combined p-value")
         if not self.rejected:
-            proved = "that the models are calibrated" if self._of_calibration else "it"
+            proved = "that the models are calibrated" if self.of_calibration else "it"
             return (
                 f"{what} is not rejected (combined p = {self.pvalue:.4g}, {self.n_samples} observations). This does "
                 f"not prove {proved}."

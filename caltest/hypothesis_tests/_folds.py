@@ -148,6 +148,7 @@ def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool =
         method=smallest.method,
         numerical_error=min(len(own) * smallest.numerical_error, 1.0),
         hypothesis=f"{first.hypothesis}, for the model of each fold",
+        of_calibration=first.of_calibration,
         origin=combined.origin,
         conditions=tuple(of_folds(note) for note in first.conditions),
         alpha=first.alpha,

@@ -128,7 +128,7 @@ class SubgroupTests(CalibrationTable):
         first = self.tests[0]
         if len(first.components) == 1:
             return []
-        parts = join(str(part.test_statistic).partition("(")[0] for part in first.components)
+        parts = join(part.test_statistic.name for part in first.components)
         return [f"Each p-value combines {parts}."]
 
 

@@ -56,12 +56,15 @@ class BiasStudy(Study):
         One row for each model, lens and statistic with ``truth``, what the statistic estimates (NaN where it is not
         known), ``truth_se``, its Monte Carlo standard error (0 where it is exact), ``target`` in words, ``n_cells`` of
         its partition, and ``partition``.
+    intervals : tuple of str
+        Names of the intervals.
     """
 
     replicates: pd.DataFrame
     truth: pd.DataFrame
+    intervals: tuple[str, ...] = ()
 
-    _left_out: ClassVar[frozenset[str]] = frozenset({"replicates"})
+    _left_out: ClassVar[frozenset[str]] = frozenset({"replicates", "intervals"})
     plot = Picture("plot_bias_study")
 
     def to_frame(self, quantiles: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95)) -> pd.DataFrame:
@@ -89,7 +92,9 @@ class BiasStudy(Study):
         import pandas as pd
 
         groups = self._with_truth().groupby(_DESIGN, sort=False)
-        rows = [dict(zip(_DESIGN, key, strict=True)) | _summary(group, quantiles) for key, group in groups]
+        rows = [
+            dict(zip(_DESIGN, key, strict=True)) | _summary(group, quantiles, self.intervals) for key, group in groups
+        ]
         return pd.DataFrame(rows)
 
     def ranking(self) -> pd.DataFrame:
@@ -132,7 +137,7 @@ class BiasStudy(Study):
 
     def _describe(self) -> Description:
         frame = self.to_frame(quantiles=())
-        coverage = [name for name in frame if name.endswith(" coverage")]
+        coverage = [f"{name} coverage" for name in self.intervals]
         names = [*varying(frame, ("model", "lens")), "n_samples", "test_statistic"]
         return Description(
             self._title("Bias study", frame),
@@ -235,7 +240,7 @@ def bias_study(
         raise TypeError(msg)
     known = truths(design.models, looks, estimators, truth, validate_count(n_truth, "n_truth", 0))
     replicates = design.run("bias", _estimate, looks, estimators, built, **options)
-    return BiasStudy(replicates=replicates, truth=known)
+    return BiasStudy(replicates=replicates, truth=known, intervals=tuple(built))
 
 
 def _estimate(
@@ -278,7 +283,7 @@ def _ends(
     return np.array(rows, dtype=np.float64)
 
 
-def _summary(group: pd.DataFrame, quantiles: Sequence[float]) -> dict[str, Any]:
+def _summary(group: pd.DataFrame, quantiles: Sequence[float], intervals: Sequence[str]) -> dict[str, Any]:
     """Return the summary of the replicates of one row of the frame."""
     value, truth = group["value"].to_numpy(), float(group["truth"].iloc[0])
     truth_se = float(group["truth_se"].iloc[0])
@@ -304,9 +309,8 @@ def _summary(group: pd.DataFrame, quantiles: Sequence[float]) -> dict[str, Any]:
         near = count * q + np.sqrt(count * q * (1 - q)) * np.array([-1, 1])
         low, high = ordered[np.clip(np.rint(near).astype(int), 0, count - 1)]
         row |= {f"q{100 * q:02.0f}": np.quantile(value, q), f"q{100 * q:02.0f}_se": (high - low) / 2}
-    for low in [column for column in group if column.endswith(" low")]:
-        name = low.removesuffix(" low")
-        lows, highs = group[low].to_numpy(), group[f"{name} high"].to_numpy()
+    for name in intervals:
+        lows, highs = group[f"{name} low"].to_numpy(), group[f"{name} high"].to_numpy()
         held, below, above = (
             ((lows <= at) & (at <= highs)).mean() if np.isfinite(truth) else np.nan
             for at in (truth, truth - truth_se, truth + truth_se)

@@ -16,6 +16,8 @@ from tests.reference import naive
 from tests.results.printed import printed
 
 PROFILE = settings(deadline=None, derandomize=True, database=None, max_examples=30)
+BEYOND = stats.norm.sf(4)
+"""The probability of a binomial limit as far out as 4 standard errors."""
 CLOSE = {"rtol": 1e-9, "atol": 1e-12}
 
 
@@ -33,7 +35,7 @@ def data(seed, n, places, power=1.0):
 )  # fmt: skip
 def test_it_equals_its_loops(seed, n, places, power, level):
     y, score = data(seed, n, places, power)
-    band = ct.calibration_band(y, score, confidence_level=level, n_resamples=19, rng=0)
+    band = ct.calibration_band(y, score, confidence_level=level, alpha=1 - level, n_resamples=19, rng=0)
     lower, upper = naive.calibration_band(score.tolist(), y.tolist(), level)
     np.testing.assert_array_equal(band.score, np.unique(score))
     np.testing.assert_allclose(band.lower, lower, **CLOSE)
@@ -115,6 +117,18 @@ def test_the_smallest_level_that_excludes_the_diagonal_is_the_pvalue():
                 assert band.contains_diagonal == contains, (seed, found)
 
 
+def test_the_test_has_its_own_level():
+    y, score = data(1, 300, 2, 1.3)
+    one = ct.calibration_band(y, score, n_resamples=99, rng=0)
+    two = ct.calibration_band(y, score, confidence_level=0.8, n_resamples=99, rng=0)
+    three = ct.calibration_band(y, score, alpha=0.3, n_resamples=99, rng=0)
+    np.testing.assert_array_equal([one.test_lower, one.test_upper], [two.test_lower, two.test_upper])
+    np.testing.assert_array_equal([one.lower, one.upper], [three.lower, three.upper])
+    assert two.tube < one.tube
+    assert np.all(one.test_lower <= three.test_lower)
+    assert np.any(one.test_lower < three.test_lower)
+
+
 @pytest.mark.parametrize("event", [0, 1])
 def test_a_rare_event_that_did_not_happen_is_no_rejection(event):
     """As few events as in every draw: the ends of the band are the scores, up to rounding."""
@@ -127,15 +141,16 @@ def test_a_rare_event_that_did_not_happen_is_no_rejection(event):
 
 @pytest.mark.parametrize("n_sets", [100, pytest.param(1500, marks=pytest.mark.slow)])
 def test_level(n_sets):
-    """The p-values of calibrated sets are uniform on their grid, but for ties."""
+    """The p-values of calibrated sets are uniform on their grid, or a step of it larger where there is a tie."""
     rng = np.random.default_rng(8)
     found = []
     for _ in range(n_sets):
         score = rng.random(60) ** 2
         found.append(ct.calibration_band(rng.random(60) < score, score, n_resamples=19, rng=rng).pvalue)
     for level in (0.05, 0.1, 0.5):
-        error = 4 * np.sqrt(level * (1 - level) / n_sets)
-        assert level - 0.05 - error < np.mean(np.array(found) <= level) < level + error, level
+        rejected = np.count_nonzero(np.array(found) < level + 1e-9)
+        assert rejected <= stats.binom.isf(BEYOND, n_sets, level), level
+        assert rejected >= stats.binom.ppf(BEYOND, n_sets, level - 1 / 20), level
 
 
 def test_order_and_reversed_events_do_not_matter():
@@ -179,7 +194,7 @@ def test_it_contains_increasing_functions(truth):
             band = ct.calibration_band(events, score, confidence_level=0.5, digits=digits, n_resamples=1)
             r = FUNCTIONS[truth](band.score)
             held += np.all((band.lower <= r) & (r <= band.upper))
-        assert held >= stats.binom.ppf(1e-4, 200, 0.5), digits
+        assert held >= stats.stats.binom.ppf(1e-4, 200, 0.5), digits
         assert held > 180, digits  # so that a band too narrow by the number of blocks is found
 
 
@@ -192,7 +207,7 @@ def test_coverage_is_nominal_for_one_block():
         for _ in range(400)
     ]
     contained = sum(bool(band.lower[0] <= 0.3 <= band.upper[0]) for band in held)
-    assert stats.binom.ppf(1e-4, 400, 0.8) <= contained <= stats.binom.isf(1e-4, 400, 0.86)
+    assert stats.stats.binom.ppf(1e-4, 400, 0.8) <= contained <= stats.stats.binom.isf(1e-4, 400, 0.86)
 
 
 # --- what it reports
@@ -317,9 +332,9 @@ def test_the_band_of_the_test_is_no_confidence_band():
                 for b in bands
             ]
             held[truth, name] = np.mean(inside)
-    error = 4 * np.sqrt(0.9 * 0.1 / n_sets)
-    assert abs(held["calibrated", "test_lower"] - 0.9) < error + 0.02  # ties
-    assert held["constant", "test_lower"] < 0.9 - 0.02
+    few, many = stats.binom.ppf([BEYOND, 1 - BEYOND], n_sets, [0.9, 0.9 + 1 / 100])  # a tie is a step of the grid
+    assert few <= n_sets * held["calibrated", "test_lower"] <= many
+    assert n_sets * held["constant", "test_lower"] < few
     assert min(held["calibrated", "lower"], held["constant", "lower"]) > 0.97
 
 

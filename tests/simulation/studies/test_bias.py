@@ -1,6 +1,7 @@
 """Studies of bias: their data sets, the truth, and the standard errors of the summary."""
 
 import json
+from dataclasses import replace
 from functools import partial
 
 import joblib
@@ -12,7 +13,6 @@ import caltest
 from caltest import ECE, KS, ConvexECE, EqualMass, EqualWidth, SquaredL2, VarianceTree
 from caltest.simulation import (
     BentPosterior,
-    BiasStudy,
     DirichletModel,
     GaussianMixture,
     GaussianMixture1D,
@@ -370,7 +370,7 @@ def test_the_error_of_a_simulated_truth_is_in_every_error():
     rows = {}
     for shift, error in ((0.0, 0.0), (0.0, 0.01), (-0.01, 0.0), (0.01, 0.0)):
         truth = study.truth.assign(truth=study.truth["truth"] + shift, truth_se=error)
-        rows[shift, error] = BiasStudy(replicates=study.replicates, truth=truth).to_frame().iloc[0]
+        rows[shift, error] = replace(study, truth=truth).to_frame().iloc[0]
     plain, row = rows[0.0, 0.0], rows[0.0, 0.01]
     for name in ("rmse", "own coverage"):
         half = (rows[0.01, 0.0][name] - rows[-0.01, 0.0][name]) / 2

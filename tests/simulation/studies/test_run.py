@@ -76,7 +76,8 @@ def test_one_worker_is_what_joblib_is_configured_for():
 
 
 def test_a_cluster_changes_nothing(whole):
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0")
     with cluster, distributed.Client(cluster), joblib.parallel_config(backend="dask"):
         assert run_study("test", parts, out=None, rng=5, **QUIET).equals(whole)
