@@ -14,6 +14,7 @@ OF_ALL_ROOMS = {"benchmarks", "house", "reference"}
 
 THROUGH = {
     "comparison/_comparison_entries.py": "comparison/test_compare_models.py",
+    "estimation/simplex/_simplex_cells.py": "estimation/simplex/test_simplex_diagram.py",
     "plotting/_error_curves.py": "plotting/test_plotting_curves.py",
     "plotting/_prediction_axis.py": "plotting/test_reliability.py",
     "plotting/_studies.py": "plotting/test_plotting.py",
@@ -74,7 +75,7 @@ def is_about(test: Path, subject: str) -> bool:
 def has_numbers(file: Path) -> bool:
     """Whether a function of a file returns an array."""
     functions = [node for node in ast.walk(tree_of(file)) if isinstance(node, ast.FunctionDef) and node.returns]
-    return any("NDArray" in ast.unparse(node.returns) for node in functions)
+    return any(re.search(r"NDArray|Floats|Integers|Booleans", ast.unparse(node.returns)) for node in functions)
 
 
 def is_tested(file: Path) -> bool:
