@@ -47,7 +47,7 @@ def calibration_table(
     *,
     classes: Sequence[Any] | None = None,
     lenses: Sequence[LensLike] | None = None,
-    statistic: Statistic | None = None,
+    statistic: Statistic | str | None = None,
     region: Region | None = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
@@ -80,7 +80,7 @@ def calibration_table(
         100 classes, and Holm's correction would leave no test a chance to reject with this number of draws, only the 20
         classes (or fewer) with the most expected events are tested, and a note says so. Predictions choose them, not
         labels.
-    statistic : Statistic, optional
+    statistic : Statistic or str, optional
         ``Omnibus()`` by default.
     region : callable, optional
         From predictions ``(n_samples, n_classes)`` to booleans ``(n_samples,)``; observations outside are left out.

@@ -140,7 +140,7 @@ def subgroup_tests(
     subgroup: Any,
     classes: Sequence[Any] | None = None,
     lens: LensLike | None = None,
-    statistic: Statistic | None = None,
+    statistic: Statistic | str | None = None,
     region: Region | None = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
@@ -175,7 +175,7 @@ def subgroup_tests(
         The label of each column of ``y_prob``.
     lens : lens, optional
         What to look at. By default the whole prediction if the statistic can judge it, and the confidence otherwise.
-    statistic : Statistic, optional
+    statistic : Statistic or str, optional
         ``Omnibus()`` by default.
     region : callable, optional
         From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are

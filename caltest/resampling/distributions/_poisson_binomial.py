@@ -278,8 +278,8 @@ class Events:
         Probabilities in [0, 1], and numbers of events that have them.
     """
 
-    prob: NDArray[np.float64]
-    weight: NDArray[np.float64]
+    prob: Floats
+    weight: Floats
 
     @cached_property
     def count(self) -> PoissonBinomial:
