@@ -75,7 +75,7 @@ def is_about(test: Path, subject: str) -> bool:
 def has_numbers(file: Path) -> bool:
     """Whether a function of a file returns an array."""
     functions = [node for node in ast.walk(tree_of(file)) if isinstance(node, ast.FunctionDef) and node.returns]
-    return any(re.search(r"NDArray|Floats|Integers|Booleans", ast.unparse(node.returns)) for node in functions)
+    return any(re.search("NDArray|Floats|Integers|Booleans", ast.unparse(node.returns)) for node in functions)
 
 
 def is_tested(file: Path) -> bool:
