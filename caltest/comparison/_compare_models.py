@@ -29,9 +29,9 @@ from caltest.comparison._u_statistics import (
 )
 from caltest.estimation.errors._l2_interval import interval_of_sample
 from caltest.estimation.scores._score_decomposition import accuracy_of, decomposition_of_sample, mean_of
+from caltest.hypothesis_tests._by_fold import each_fold, labels_of
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.hypothesis_tests._diagnostics import warn_before
-from caltest.hypothesis_tests._folds import each_fold, labels_of
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Confidence
 from caltest.predictions._sample import Sample, induce

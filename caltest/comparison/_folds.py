@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from caltest.comparison._difference import DifferenceResult
 from caltest.comparison._model_comparison import ModelComparison
 from caltest.comparison._rejections import CORRECTIONS, rejections
-from caltest.hypothesis_tests._folds import few_draws_of_folds, fold_notes, of_folds, small_notes
+from caltest.hypothesis_tests._by_fold import condition_of_folds, few_draws_of_folds, fold_notes, small_notes
 from caltest.predictions.inputs._parts import Folds
 from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import CombinedPValues
@@ -140,7 +140,7 @@ class FoldDifferences(Decision, Result):
             )
             for name, test, adjusted in zip(self.fold_names, self.tests, self.pvalue_adjusted, strict=True)
         ]
-        condition = of_folds(first.condition)
+        condition = condition_of_folds(first.condition, is_grouped=first.n_groups is not None)
         return Description(
             f"Calibration of two models by fold ({first.lens_name}, {size} observations in {len(rows)} folds)",
             [self.conclusion],
@@ -307,7 +307,9 @@ class FoldComparison(Result):
             for name, size, comparison in zip(self.fold_names, sizes, self, strict=True)
         ]
         of = f"{first.lens_name}, {sum(sizes)} observations in {len(sizes)} folds"
-        condition = of_folds(first.pairs[0].test.condition)
+        condition = condition_of_folds(
+            first.pairs[0].test.condition, is_grouped=first.pairs[0].test.n_groups is not None
+        )
         return Description(
             f"Calibration of {len(self.names)} models by fold ({of})",
             [self.conclusion],

@@ -13,7 +13,7 @@ from caltest.comparison._grouped_terms import GroupedPairTerms
 from caltest.comparison._label_margins import LabelOutcomes, label_outcomes
 from caltest.comparison._pivots import draw_pivots
 from caltest.comparison._u_statistics import Differences, resample, terms_of
-from caltest.hypothesis_tests._folds import each_fold, labels_of
+from caltest.hypothesis_tests._by_fold import each_fold, labels_of
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample, induce, make_sample

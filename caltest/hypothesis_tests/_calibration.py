@@ -7,8 +7,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from caltest.hypothesis_tests._by_fold import test_by_fold
 from caltest.hypothesis_tests._diagnostics import describe_finding
-from caltest.hypothesis_tests._folds import fold_tests
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._user_functions import Region
@@ -103,7 +103,7 @@ def calibration_test(
     folds : array-like of shape (n_samples,), optional
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
-        combined (`FoldTests`).
+        combined, as by `by_fold`.
     resampling : Consistency, optional
         The null hypothesis, and what is simulated. ``Consistency()`` by default: predictions fixed, labels simulated.
     n_resamples : int, optional
@@ -131,8 +131,7 @@ def calibration_test(
     Returns
     -------
     TestResult
-        Prints as a report; unpacks as ``statistic, pvalue``. With ``folds`` it is a `FoldTests`, whose ``components``
-        are the tests of the folds.
+        Prints as a report; unpacks as ``statistic, pvalue``. With ``folds``, its ``folds`` are the tests of the folds.
 
     Raises
     ------
@@ -198,10 +197,9 @@ def calibration_test(
         options: dict[str, Any] = {"lens": lens, "statistic": chosen, "region": region, "resampling": null}
         options |= {"n_resamples": n_resamples, "n_exceedances": n_exceedances, "method": method}
         options |= {"alpha": level, "workers": workers}
-        options["each"] = {"sample_weight": sample_weight, "groups": groups}
-        return fold_tests(
-            calibration_test, y_true, y_prob, folds, classes=classes, rng=rng, progress=progress, **options
-        )
+        options |= {"classes": classes, "rng": rng, "progress": progress}
+        each = {"sample_weight": sample_weight, "groups": groups}
+        return test_by_fold(calibration_test, y_true, y_prob, folds, each, **options)
     sample, look = look_at(
         chosen, y_true, y_prob, classes=classes, lens=lens, region=region, sample_weight=sample_weight, groups=groups
     )

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
-from functools import partial
-from importlib import import_module
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
+from caltest.hypothesis_tests._by_fold import test_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region, within
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable, shared_origin
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, warn_before
-from caltest.hypothesis_tests._fold_table import FoldTable
-from caltest.hypothesis_tests._folds import fold_table
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import induce
@@ -56,54 +52,7 @@ class CalibrationReport(CalibrationTable):
         As in `CalibrationTable`.
     """
 
-    _write: Callable[..., Path] | None = field(default=None, repr=False)
-
     _what: ClassVar[tuple[str, str]] = ("statistic", "statistics")
-
-    def to_html(self, path: str | Path, **options: Any) -> Path:
-        """Write a self-contained HTML page that sums the model up, with this report in it.
-
-        Parameters
-        ----------
-        path : str or Path
-            Where to write; an existing file is replaced.
-        **options
-            ``title``, ``n_resamples`` and ``progress`` of `caltest.page.write_page`.
-
-        Returns
-        -------
-        Path
-            The file that was written.
-
-        Raises
-        ------
-        ValueError
-            If the report was pickled, which leaves the predictions behind, or is restricted to a region.
-        OSError
-            If the file cannot be written.
-
-        See Also
-        --------
-        caltest.page.write_page : What the page holds; it takes several models, too.
-
-        Examples
-        --------
-        >>> import caltest, pathlib, tempfile
-        >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-        >>> report = caltest.calibration_report(y_true[:300], y_prob[:300], n_resamples=199, rng=0)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = report.to_html(pathlib.Path(folder) / "report.html", n_resamples=299)
-        ...     path.stat().st_size < 2_000_000
-        True
-        """
-        if self._write is None:
-            msg = "the report does not hold the predictions that a page needs; use caltest.page.write_page."
-            raise ValueError(msg)
-        return self._write(path, report=self, **options)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: everything but the predictions."""
-        return {**self.__dict__, "_write": None}
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -115,6 +64,10 @@ class CalibrationReport(CalibrationTable):
 
     def _title(self) -> str:
         return f"Calibration report ({self._number}, {self._size})"
+
+    def _title_by_fold(self) -> str:
+        _, _, size = super()._title_by_fold().partition(", ")
+        return size
 
     def _tables(self) -> list[Table]:
         """Return one table for each lens, which is named in its first column."""
@@ -159,7 +112,7 @@ def calibration_report(
     workers: int = 1,
     rng: SeedLike = None,
     progress: bool | Progress = False,
-) -> CalibrationReport | FoldTable:
+) -> CalibrationReport:
     r"""Test calibration by eight statistics of the literature, predictions fixed.
 
     ===============================  ==========================================================
@@ -189,7 +142,7 @@ def calibration_report(
     folds : array-like of shape (n_samples,), optional
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
-        combined (`FoldTable`).
+        combined, as by `by_fold`.
     n_resamples : int, optional
         Number of draws, all of which are made. By default 999; for more than 5,000,000 predicted probabilities
         (observations times classes) they stop after 100 exceedances.
@@ -210,8 +163,8 @@ def calibration_report(
 
     Returns
     -------
-    CalibrationReport or FoldTable
-        Prints as a table; ``to_frame()`` for pandas. With ``folds`` it is a `FoldTable`.
+    CalibrationReport
+        Prints as a table; ``to_frame()`` for pandas. With ``folds``, its ``folds`` are the reports of the folds.
 
     Raises
     ------
@@ -246,10 +199,9 @@ def calibration_report(
     if folds is not None:
         options: dict[str, Any] = {"region": region, "n_resamples": n_resamples, "n_exceedances": n_exceedances}
         options |= {"n_kernel_resamples": n_kernel_resamples, "alpha": alpha, "workers": workers}
-        options["each"] = {"sample_weight": sample_weight, "groups": groups}
-        return fold_table(
-            calibration_report, y_true, y_prob, folds, classes=classes, rng=rng, progress=progress, **options
-        )
+        options |= {"classes": classes, "rng": rng, "progress": progress}
+        each = {"sample_weight": sample_weight, "groups": groups}
+        return test_by_fold(calibration_report, y_true, y_prob, folds, each, **options)
     prob, outcome = validate_problem(y_true, y_prob, classes)
     level = validate_level(alpha, "alpha")
     stopping = Stopping.of(n_resamples, n_exceedances, prob.size, usual=999)
@@ -306,22 +258,13 @@ def calibration_report(
             answers |= zip(slow, kernel.findings, strict=True)
     found, looks = [answers[question] for question in questions], [look for _, look in asked]
     tests = describe_findings(found, null, looks, classes=classes, alpha=level)
-    given: dict[str, Any] = {"classes": classes, "sample_weight": sample_weight, "groups": groups, "rng": rng}
-    write = partial(_write_page, y_true=y_true, y_prob=y_prob, alpha=level, workers=workers, **given)
     return CalibrationReport(
         tests=tests,
         pvalue=shared.pvalue,
         smallest_possible_pvalue=shared.smallest,
         alpha=level,
         notes=tuple(notes),
-        _write=write if region is None else None,
     )
-
-
-def _write_page(path: str | Path, **given: Any) -> Path:
-    # By name: the page stands above the tests, and is loaded when one is written.
-    page: Path = import_module("caltest.page._page").write_report(path, **given)
-    return page
 
 
 _MOST_FOR_KERNEL = 50_000  # observations, which have 1.25 x 10^9 pairs

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.hypothesis_tests._by_fold import test_by_fold
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import (
     describe_findings,
@@ -17,7 +18,6 @@ from caltest.hypothesis_tests._diagnostics import (
     stopping_of_tests,
     warn_before,
 )
-from caltest.hypothesis_tests._folds import fold_table
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, ClassWise, Confidence
 from caltest.predictions._sample import induce
@@ -91,7 +91,7 @@ def calibration_table(
     folds : array-like of shape (n_samples,), optional
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
-        combined (`FoldTable`).
+        combined, as by `by_fold`.
     n_resamples : int, optional
         Number of draws, all of which are made. By default 9,999; and for more than 5,000,000 predicted probabilities
         (observations times classes) at most 999, or as many as Holm's correction needs, which stop after 100
@@ -111,7 +111,7 @@ def calibration_table(
     Returns
     -------
     CalibrationTable
-        Prints as a table. With ``folds`` it is a `FoldTable`.
+        Prints as a table. With ``folds``, its ``folds`` are the tables of the folds.
 
     Raises
     ------
@@ -147,10 +147,9 @@ def calibration_table(
     if folds is not None:
         options: dict[str, Any] = {"lenses": lenses, "statistic": statistic, "region": region, "alpha": alpha}
         options |= {"n_resamples": n_resamples, "n_exceedances": n_exceedances, "workers": workers}
-        options["each"] = {"sample_weight": sample_weight, "groups": groups}
-        return fold_table(
-            calibration_table, y_true, y_prob, folds, classes=classes, rng=rng, progress=progress, **options
-        )
+        options |= {"classes": classes, "rng": rng, "progress": progress}
+        each = {"sample_weight": sample_weight, "groups": groups}
+        return test_by_fold(calibration_table, y_true, y_prob, folds, each, **options)
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     level = validate_level(alpha, "alpha")

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.hypothesis_tests._by_fold import test_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region
-from caltest.hypothesis_tests._calibration_table_result import LONGEST, CalibrationTable, short_direction
+from caltest.hypothesis_tests._calibration_table_result import LONGEST, CalibrationTable
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, stopping_of_tests, warn_before
-from caltest.hypothesis_tests._fold_table import FoldTable
-from caltest.hypothesis_tests._folds import fold_table
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._parts import Folds
 from caltest.predictions.inputs._validation import (
     SeedLike,
     validate_choice,
@@ -31,9 +31,9 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.resampling.engine._run import run
 from caltest.results import Note, TestResult
-from caltest.results._description import Table, join
+from caltest.results._description import Table, join, sized
 from caltest.results._progress import Progress, reporting
-from caltest.results._test_result import percent
+from caltest.results._test_result import in_folds, percent, short_direction
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
 
@@ -66,10 +66,27 @@ class SubgroupTests(CalibrationTable):
         """What distinguishes the tests: the subgroups."""
         return self.subgroups
 
+    @staticmethod
+    def sizes_of_folds(folds: Folds, tables: Sequence[Any]) -> tuple[int, ...]:
+        """Return the number of observations of each fold, which several of its subgroups may hold."""
+        return tuple(map(len, folds.members))
+
+    def with_tests(self, tests: Sequence[TestResult], labels: Sequence[str], **changes: Any) -> Self:
+        """Return the table with other tests, of these subgroups; further fields are replaced."""
+        return super().with_tests(tests, labels, subgroups=tuple(labels), **changes)
+
     @property
     def _sentences(self) -> list[str]:
-        """The decision, and how many subgroups are rejected."""
-        return [*self._answer(), self._count()]
+        """The decision, and how many subgroups are rejected, if there is only one too."""
+        return [*self.first_sentences, self._count()]
+
+    @property
+    def first_sentences(self) -> list[str]:
+        """The decision."""
+        return self._answer_by_fold() if self.folds else self._answer()
+
+    def _through(self, number: int) -> str:
+        return f'In the subgroup "{self.subgroups[number]}"'
 
     def _answer(self) -> list[str]:
         if self.decision == "undecidable":
@@ -84,6 +101,8 @@ class SubgroupTests(CalibrationTable):
 
     def _count(self) -> str:
         """Say how many subgroups are rejected, and which cannot be."""
+        if self.folds:
+            return super()._count()
         found = [label for label, rejects in zip(self.subgroups, self.rejected, strict=True) if rejects]
         after = f"after {self.correction.title()}'s correction"
         single = f"No single subgroup is rejected {after} for {self._number}."
@@ -125,6 +144,15 @@ class SubgroupTests(CalibrationTable):
         head = ("subgroup", "n", "l2 error (95 % interval)", "p-value", self._adjusted_name, "direction")
         return [Table(head, rows, left=("direction",))]
 
+    def _title_by_fold(self) -> str:
+        first = self.tests[0]
+        size = in_folds(sized(sum(self.fold_sizes), weighted=first.weighted), len(self.folds))
+        return f"{first.folds[0]._full_name}, {self._number}, {size}"
+
+    def _table_of_folds(self) -> Table:
+        parts = zip(self.fold_names, self.fold_sizes, self.folds, strict=True)
+        return Table(("fold", "n", "global p"), [(name, f"{n}", f"{table.pvalue:.4g}") for name, n, table in parts])
+
     def _combined(self) -> list[str]:
         first = self.tests[0]
         if len(first.components) == 1:
@@ -153,7 +181,7 @@ def subgroup_tests(
     workers: int = 1,
     rng: SeedLike = None,
     progress: bool | Progress = False,
-) -> SubgroupTests | FoldTable:
+) -> SubgroupTests:
     r"""Test calibration within subgroups of the data, predictions and subgroups fixed.
 
     The hypothesis is :math:`P(Y = \cdot \mid g(X), X \in S_j) = g(X)` through the lens, within every subgroup
@@ -188,7 +216,7 @@ def subgroup_tests(
     folds : array-like of shape (n_samples,), optional
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
-        combined (`FoldTable`).
+        combined, as by `by_fold`.
     correction : {"holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"}
         Over the subgroups, by ``statsmodels.stats.multitest``. Subgroups of one column share no observation and are
         independent given the predictions; those of several columns overlap, and only the first two are valid;
@@ -210,8 +238,9 @@ def subgroup_tests(
 
     Returns
     -------
-    SubgroupTests or FoldTable
-        Prints as a table. With ``folds`` it is a `FoldTable`; a subgroup that a fold lacks is combined over the others.
+    SubgroupTests
+        Prints as a table. With ``folds``, its ``folds`` are the tables of the folds; a subgroup that a fold lacks is
+        combined over the others.
 
     Raises
     ------
@@ -260,8 +289,9 @@ def subgroup_tests(
         validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE)
         options: dict[str, Any] = {"lens": lens, "statistic": statistic, "region": region, "correction": correction}
         options |= {"n_resamples": n_resamples, "n_exceedances": n_exceedances, "alpha": alpha, "workers": workers}
-        options["each"] = {"subgroup": subgroup, "sample_weight": sample_weight, "groups": groups}
-        return fold_table(subgroup_tests, y_true, y_prob, folds, classes=classes, rng=rng, progress=progress, **options)
+        each = {"subgroup": subgroup, "sample_weight": sample_weight, "groups": groups}
+        options |= {"classes": classes, "rng": rng, "progress": progress}
+        return test_by_fold(subgroup_tests, y_true, y_prob, folds, each, **options)
     prob, outcome = validate_problem(y_true, y_prob, classes)
     names, members, overlap = _validate_subgroup(subgroup, len(prob))
     validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE + (() if overlap else UNDER_INDEPENDENCE))

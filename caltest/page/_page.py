@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 from caltest.comparison import compare_models
 from caltest.estimation import reliability_curve, score_decomposition, simplex_diagram
 from caltest.hypothesis_tests import CalibrationTable, calibration_report, calibration_table
-from caltest.hypothesis_tests._calibration_table_result import short_direction
 from caltest.page._figures import Picture, diagram, diagrams, overlay, triangle
 from caltest.predictions import ClassWise
 from caltest.predictions.inputs._arguments import read_problem
@@ -27,6 +26,7 @@ from caltest.results import Note, Result
 from caltest.results._atomic_file import write_atomically
 from caltest.results._description import Table, join
 from caltest.results._progress import Progress, reporting
+from caltest.results._test_result import short_direction
 
 _PACKAGES = ("numpy", "numba", "scipy")
 
@@ -119,6 +119,7 @@ def write_page(
     classes: Sequence[Any] | None = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    report: CalibrationTable | None = None,
     title: str = TITLE,
     n_resamples: int = 9999,
     alpha: float = 0.05,
@@ -146,6 +147,9 @@ def write_page(
         Weight of each observation.
     groups : array-like of shape (n_samples,), optional
         The group of each observation, such as its patient, if observations of a group may depend on each other.
+    report : CalibrationReport, optional
+        The report of `caltest.calibration_report` on the same predictions of a single model, which is then not computed
+        again.
     title : str
         Heading of the page.
     n_resamples : int
@@ -176,7 +180,7 @@ def write_page(
 
     See Also
     --------
-    caltest.calibration_report : Its ``to_html`` writes the same page.
+    caltest.calibration_report : The tests by several statistics, which may be passed as ``report``.
 
     Examples
     --------
@@ -191,26 +195,8 @@ def write_page(
     """
     models: dict[str, Any] = dict(y_prob) if isinstance(y_prob, Mapping) else {"": y_prob}
     data = Data(y_true, models, {"classes": classes, "sample_weight": sample_weight, "groups": groups})
-    return write(path, data, Settings(n_resamples, alpha, workers, seed_of(rng), title), {}, progress)
-
-
-def write_report(
-    path: str | Path,
-    report: CalibrationTable,
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    alpha: float,
-    workers: int,
-    rng: SeedLike,
-    title: str = TITLE,
-    n_resamples: int = 9999,
-    progress: bool | Progress = False,
-    **design: Any,
-) -> Path:
-    """Write the page of a report of several statistics, which is not computed again."""
-    settings = Settings(n_resamples, alpha, workers, seed_of(rng), title)
-    return write(path, Data(y_true, {"": y_prob}, design), settings, {"": report}, progress)
+    reports = {} if report is None else {"": report}
+    return write(path, data, Settings(n_resamples, alpha, workers, seed_of(rng), title), reports, progress)
 
 
 @dataclass(frozen=True, eq=False)

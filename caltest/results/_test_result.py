@@ -6,16 +6,19 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.results._base import Result
-from caltest.results._decision import Decision, cannot_decide, equate_pvalue, show_pvalue
-from caltest.results._description import Description, Table, counted, sized
+from caltest.results._decision import Decision, cannot_decide, equate_pvalue, rejects, show_pvalue
+from caltest.results._description import Description, Table, counted, join, sized
 from caltest.results._naming import describe
 from caltest.results._note import PAGE, Note
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Extended = TypeVar("Extended", bound="TestResult")
 
@@ -94,6 +97,7 @@ class ComponentResult(Result):
         return Description(str(self.test_statistic), (), (components_table([self]),))
 
 
+_BY_FOLD = ("fold_names", "pvalue_adjusted")  # which only results by fold write
 CALIBRATION = "labels follow the predicted probabilities"
 """How the hypothesis of calibration begins."""
 
@@ -107,6 +111,11 @@ def components_table(components: Sequence[ComponentResult], *, bound: bool = Fal
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TestResult(Decision, ComponentResult):
     """Result of a hypothesis test; unpacks as ``statistic, pvalue``.
+
+    With cross-validation folds each fold is tested separately, and its test is one of ``folds``. Their predictions are
+    those of different models, so that there is no statistic of all observations: ``statistic`` is -log10 of the
+    smallest p-value of the folds, ``pvalue`` the number of folds times this p-value, at most 1 (Bonferroni; valid under
+    any dependence between the folds), and ``l2_error`` is None.
 
     Attributes
     ----------
@@ -122,12 +131,12 @@ class TestResult(Decision, ComponentResult):
     n_samples, n_outcomes : int
         Number of observations, and of outcomes behind the lens.
     components : tuple of ComponentResult
-        The combined statistics; for a single statistic the one itself.
+        The combined statistics; for a single statistic the one itself; with folds the test of each fold.
     method : {"monte-carlo", "random-signs", "all-signs", "exact", "upper-bound", "asymptotic", "distribution-free"}
         How the null distribution was found. If "all-signs", it consists of all arrangements of the signs of few groups,
         and nothing was drawn. If "upper-bound", the exact p-value is below 1e-12 and ``pvalue`` is
         Chernoff's or another upper bound of it; if "distribution-free", the null distribution is not known and
-        ``pvalue`` is an upper bound too.
+        ``pvalue`` is an upper bound too. With folds it is that of the fold with the smallest p-value.
     numerical_error : float
         Standard error of the p-value due to the number of draws, or error of a computed p-value; NaN for a limit
         distribution, whose error is not known.
@@ -149,7 +158,8 @@ class TestResult(Decision, ComponentResult):
     direction : str or None
         "over-confident" or "under-confident", if the score is significant itself and the average confidence lies
         above or below the accuracy accordingly; else None. "too low" or "too high" are the predictions of an event
-        that nearly all predictions make the less (or the more) probable outcome.
+        that nearly all predictions make the less (or the more) probable outcome. With folds, the direction of those
+        that reject after Holm's correction, if it is the same in all of them.
     direction_words : str or None
         The direction in a sentence, with the two numbers that it rests on, the statistic and its p-value.
     n_groups : int or None
@@ -160,6 +170,10 @@ class TestResult(Decision, ComponentResult):
         Observations whose label had been given probability 0; if there are any, the p-value is the smallest possible.
     notes : tuple of Note
         Cautions.
+    fold_names : tuple of str
+        The id of each fold; empty without folds.
+    pvalue_adjusted : array of shape (n_folds,)
+        P-values of the folds, Holm-adjusted for their number; the smallest is ``pvalue``.
     """
 
     __test__: ClassVar[bool] = False  # not a test of pytest
@@ -184,6 +198,8 @@ class TestResult(Decision, ComponentResult):
     weighted: bool = False
     impossible_samples: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     notes: tuple[Note, ...] = ()
+    fold_names: tuple[str, ...] = ()
+    pvalue_adjusted: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     _measure: Callable[[], Any] | None = field(default=None, repr=False)
 
     _derived: ClassVar[tuple[str, ...]] = (
@@ -202,14 +218,23 @@ class TestResult(Decision, ComponentResult):
         return sorted({*super().__dir__(), *self.derived})
 
     @property
+    def folds(self) -> tuple[TestResult, ...]:
+        """The test of each fold; empty without folds."""
+        return self.components if self.fold_names else ()  # type: ignore[return-value]
+
+    @property
     def n_resamples(self) -> int:
-        """Number of draws; 0 if nothing was drawn."""
+        """Number of draws, with folds in each fold; 0 if nothing was drawn."""
+        if self.fold_names:
+            return max(fold.n_resamples for fold in self.folds)
         drawn = self.null_distribution is not None and self.method != "all-signs"
         return len(self.null.values) if drawn else 0  # type: ignore[attr-defined]
 
     @property
     def conclusion(self) -> str:
         """The decision in words."""
+        if self.fold_names:
+            return self._conclusion_by_fold()
         if self.decision == "undecidable":
             return cannot_decide(
                 self.smallest_possible_pvalue,
@@ -226,6 +251,68 @@ class TestResult(Decision, ComponentResult):
         towards = f" {self.direction_words}" if self.direction_words else ""
         level = percent(self.alpha)
         return f"{self._subject} is rejected at the {level} level ({self._p}{self._smallest}).{towards}"
+
+    def _conclusion_by_fold(self) -> str:
+        n_folds = len(self.folds)
+        what, p = f"{self._subject} of the models of {n_folds} folds", f"combined p = {self.pvalue:.4g}"
+        if self.decision == "undecidable":
+            return cannot_decide_by_fold(self, f"{p}, {self._size}", "combined p-value")
+        if not self.rejected:
+            proved = "that the models are calibrated" if self._of_calibration else "it"
+            return f"{what} is not rejected ({p}, {self.n_samples} observations). This does not prove {proved}."
+        least = ""
+        if self.n_resamples and self.pvalue * (self.n_resamples + 1) <= n_folds + 0.5:
+            least = f", the smallest possible with {self.n_resamples} draws in each of {n_folds} folds"
+        found = self.rejecting_folds
+        single = f"{len(found)} of the {n_folds} single folds {'rejects' if len(found) == 1 else 'reject'}"
+        which = f": {join(found)}"
+        if len(found) == n_folds:
+            single, which = "Each single fold rejects", ""
+        return (
+            f"{what} is rejected at the {percent(self.alpha)} level ({p}{least}).{towards_of_models(self.direction)} "
+            f"{single} after Holm's correction{which}."
+        )
+
+    @property
+    def rejecting_folds(self) -> list[str]:
+        """The folds that reject after Holm's correction for their number."""
+        decided = zip(self.fold_names, rejects(self.pvalue_adjusted, self.alpha), strict=True)
+        return [name for name, is_rejected in decided if is_rejected]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain Python objects, ready for strict JSON; infinities and NaN become None.
+
+        Returns
+        -------
+        dict
+            Fields and derived numbers by name; with folds, ``components`` has an entry for each fold. Large arrays such
+            as null distributions are left out.
+        """
+        content = super().to_dict()
+        for name in ("noise_floor", "noise_interval", "l2_error") if self.fold_names else _BY_FOLD:
+            del content[name]
+        parts = zip(self.fold_names, content["components"], strict=False)
+        return content | {"components": [{"fold": name, **part} for name, part in parts] or content["components"]}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the result as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row; with folds one for each: fold, number of observations, statistic with its noise floor, p-value,
+            Holm-adjusted p-value, direction and l2 error with its interval.
+        """
+        import pandas as pd
+
+        if not self.fold_names:
+            return super().to_frame()
+        return pd.DataFrame(
+            [
+                fold_record(name, fold) | {"pvalue_adjusted": adjusted}
+                for name, fold, adjusted in zip(self.fold_names, self.folds, self.pvalue_adjusted, strict=True)
+            ]
+        )
 
     @cached_property
     def l2_error(self) -> Any:
@@ -279,7 +366,8 @@ class TestResult(Decision, ComponentResult):
         return self._name if len(self.components) > 1 else str(self.test_statistic).removesuffix("()")
 
     def _describe(self) -> Description:
-        size = f"{self._size}, {self.n_outcomes} outcomes"
+        size = self._size if not self.fold_names else in_folds(self._size, len(self.folds))
+        size = f"{size}, {self.n_outcomes} outcomes"
         return Description(
             f"{self.title} ({self._name}, {self.lens_name}, {size})",
             [self.conclusion, *self._sizes()],
@@ -289,7 +377,9 @@ class TestResult(Decision, ComponentResult):
         )
 
     def _sizes(self) -> list[str]:
-        """Say how large the miscalibration is."""
+        """Say how large the miscalibration is; with folds it is that of several models."""
+        if self.fold_names:
+            return []
         return [*([] if self.l2_error is None else [self.l2_error.conclusion]), *self._usual_size()]
 
     def _usual_size(self, name: str = "") -> list[str]:
@@ -311,9 +401,28 @@ class TestResult(Decision, ComponentResult):
         ]
 
     def _tables(self) -> list[Table]:
+        if self.fold_names:
+            return [self._table_of_folds()]
         return [components_table(self.components, bound=self.method == "upper-bound")]
 
+    def _table_of_folds(self) -> Table:
+        head = ("fold", "n", "statistic", "l2 error (95 % interval)", "p-value", "p (Holm)", "direction")
+        rows = [
+            (
+                name,
+                f"{fold.n_samples}",
+                *size_in_fold(fold),
+                f"{fold.pvalue:.4g}",
+                f"{adjusted:.4g}",
+                short_direction(fold.direction if rejects(adjusted, self.alpha) else None),
+            )
+            for name, fold, adjusted in zip(self.fold_names, self.folds, self.pvalue_adjusted, strict=True)
+        ]
+        return Table(head, rows, left=("direction",))
+
     def _remarks(self) -> list[str]:
+        if self.fold_names:
+            return self._remarks_by_fold()
         known = self.method != "upper-bound" and not math.isnan(self.numerical_error)
         error = f"; numerical error of p {self.numerical_error:.1g}" if known else ""
         return [
@@ -323,9 +432,73 @@ class TestResult(Decision, ComponentResult):
             *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.conditions),
         ]
 
+    def _remarks_by_fold(self) -> list[str]:
+        error = "" if math.isnan(self.numerical_error) else f" Numerical error of p: {self.numerical_error:.1g}."
+        return [
+            f"Hypothesis: {self.hypothesis}.",
+            f"P-value: {self.origin}.{error}",
+            f"Null distribution in a fold: {self.folds[0].origin}.",
+            "No statistic, l2 error or interval of all observations is given, because the predictions of different "
+            "folds are those of different models.",
+            *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.conditions),
+        ]
+
     def _numbers(self) -> list[str]:
         """Name the derived numbers of each statistic."""
         return [line for part in self.components if (line := numbers_line(part.test_statistic, part.derived))]
+
+
+def cannot_decide_by_fold(test: TestResult, numbers: str, name: str, smallest: float | None = None) -> str:
+    """Return the conclusion of a test by fold that could not have rejected."""
+    groups = [fold.n_groups for fold in test.folds if fold.n_groups is not None]
+    return cannot_decide(
+        test.smallest_possible_pvalue if smallest is None else smallest,
+        test.alpha,
+        numbers=numbers,
+        n_groups=max(groups, default=None),
+        n_resamples=test.n_resamples if not groups else 0,
+        name=name,
+        where=" or fewer in each fold",
+    )
+
+
+def in_folds(size: str, n_folds: int) -> str:
+    """Return a number of observations in words, with that of their folds."""
+    return f"{size} {'and' if ' in ' in size else 'in'} {n_folds} folds"
+
+
+def towards_of_models(direction: str | None) -> str:
+    """Return the direction of several models as a further sentence; empty if there is none."""
+    if direction is None:
+        return ""
+    return f" They are {direction}." if direction.endswith("-confident") else f" Their predictions are {direction}."
+
+
+def short_direction(direction: str | None) -> str:
+    """Return a direction in short: "over" or "under", "too low" or "too high"; "" without one."""
+    return (direction or "").removesuffix("-confident")
+
+
+def size_in_fold(fold: TestResult) -> tuple[str, str]:
+    """Return the statistic of a fold, and its l2 error with the interval, as text."""
+    return f"{fold.statistic:.4g}", "" if fold.l2_error is None else fold.l2_error.root_text
+
+
+def fold_record(name: str, fold: TestResult) -> dict[str, Any]:
+    """Return the numbers of the test of a fold by name."""
+    size = fold.l2_error
+    low, high = (math.nan, math.nan) if size is None else size.root_interval
+    return {
+        "fold": name,
+        "n_samples": fold.n_samples,
+        "statistic": fold.statistic,
+        "noise_floor": fold.noise_floor,
+        "pvalue": fold.pvalue,
+        "direction": fold.direction,
+        "l2_error": math.nan if size is None else size.root,
+        "l2_low": low,
+        "l2_high": high,
+    }
 
 
 def numbers_line(statistic: Any, derived: Mapping[str, Any]) -> str:

@@ -80,10 +80,6 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     hypothesis_tests.SubgroupTests: lambda: ct.subgroup_tests(
         *problem(), subgroup=SUBGROUP[np.arange(300) % 2], **FIXED
     ),
-    hypothesis_tests.FoldTests: lambda: ct.calibration_test(*problem(), folds=FOLD, **FIXED),
-    hypothesis_tests.FoldTable: lambda: ct.calibration_table(
-        *problem(), lenses=[ct.Canonical(), ct.Confidence()], folds=FOLD, **FIXED
-    ),
     hypothesis_tests.CrossValidatedTests: lambda: ct.cross_val_calibration(
         GaussianNB(), problem()[1], problem()[0], cv=3, **FIXED
     ),

@@ -9,11 +9,12 @@ from sklearn.naive_bayes import GaussianNB
 
 import caltest as ct
 from caltest import comparison, estimation, hypothesis_tests, simulation
+from caltest.hypothesis_tests import by_fold
 from caltest.recalibration import TemperatureScaling
 from caltest.results import _progress
 from caltest.results._progress import ProgressBar, ProgressLines, reporting
 from tests.results import examples
-from tests.results.examples import MODEL, PARTITION, epochs, family, problem, three_models, two_classes
+from tests.results.examples import FOLD, MODEL, PARTITION, epochs, family, problem, three_models, two_classes
 
 FAST = {"n_resamples": 99, "rng": 0}
 STUDY = {"n_resamples": 19, "rng": 0}
@@ -28,6 +29,7 @@ CALLS = {
     ),
     "calibration_table": lambda **more: ct.calibration_table(*problem(), n_resamples=199, rng=0, **more),
     "calibration_test": lambda **more: ct.calibration_test(*problem(), **FAST, **more),
+    "by_fold": lambda **more: by_fold(ct.calibration_test, *problem(), FOLD, **FAST, **more),
     "compare_models": lambda **more: ct.compare_models(three_models(), problem()[0], **FAST, **more),
     "cox_test": lambda **more: ct.cox_test(*two_classes(), **FAST, **more),
     "cross_val_calibration": lambda **more: ct.cross_val_calibration(
