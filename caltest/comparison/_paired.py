@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from caltest.comparison._difference import DifferenceResult, difference_result, groups_of
-from caltest.comparison._folds import FoldDifferences, combine_differences
-from caltest.comparison._grouped_terms import GroupedPairTerms
-from caltest.comparison._label_margins import LabelOutcomes, label_outcomes
-from caltest.comparison._pivots import draw_pivots
-from caltest.comparison._u_statistics import Differences, resample, terms_of
+from caltest.comparison._difference import DifferenceResult, combine_differences
+from caltest.comparison._pair import VARIANCES, compare_pairs
 from caltest.hypothesis_tests._by_fold import each_fold, labels_of
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
@@ -33,8 +29,6 @@ from caltest.predictions.inputs._validation import (
 )
 from caltest.results._progress import Progress, reporting
 
-METHODS = ("asymptotic", "bootstrap")
-
 
 @reads_arguments
 def paired_test(
@@ -47,14 +41,14 @@ def paired_test(
     partition: Partition | Any = None,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    confidence_level: float = 0.95,
-    method: str = "asymptotic",
+    alpha: float = 0.05,
+    variance: str = "asymptotic",
     folds: Any = None,
     n_resamples: int = 999,
     workers: int = 1,
     rng: SeedLike = None,
     progress: bool | Progress = False,
-) -> DifferenceResult | FoldDifferences:
+) -> DifferenceResult:
     r"""Test whether two models are equally miscalibrated, on the same observations.
 
     With the debiased squared l2 calibration error T of each model (`SquaredL2`), its residuals :math:`e_i` and its own
@@ -107,17 +101,17 @@ def paired_test(
         The group of each observation, such as its patient, if observations of a group may depend on each other. Then T
         is a sum over pairs of observations of different groups, all sums over observations are sums over groups, and
         these are centred within cells and corrected for their share of the cell (CR2; Bell & McCaffrey 2002).
-    confidence_level : float
-        Level of the interval.
-    method : {"asymptotic", "bootstrap"}
-        How the null distribution is found. "asymptotic" takes z as normal. "bootstrap" draws observations with
+    alpha : float
+        Level of the decision; the interval has the level 1 - ``alpha``.
+    variance : {"asymptotic", "bootstrap"}
+        How the variance of the difference is found. "asymptotic" takes z as normal. "bootstrap" draws observations with
         replacement, the same for both models, with fixed cells; pairs of copies of one observation are left out, and
         the sum over observations is scaled to its variance above. With groups or weights the p-value is at least the
         simulated one.
     folds : array-like of shape (n_samples,), optional
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
-        combined (`FoldDifferences`).
+        combined.
     n_resamples : int
         Number of bootstrap samples, and of simulated data sets where there are groups or weights; fewer of the latter,
         but at least 199, with more than 200 million labels.
@@ -130,8 +124,8 @@ def paired_test(
 
     Returns
     -------
-    DifferenceResult or FoldDifferences
-        Prints as a report; unpacks as ``statistic, pvalue``. With ``folds`` it is a `FoldDifferences`.
+    DifferenceResult
+        Prints as a report; unpacks as ``statistic, pvalue``. With ``folds``, its ``folds`` are the tests of the folds.
 
     Raises
     ------
@@ -140,9 +134,9 @@ def paired_test(
         type.
     ValueError
         If predictions are outside [0, 1] or do not sum to 1, or a label is unknown; if the models differ in their
-        number of observations or classes; if ``method`` is unknown, ``confidence_level`` is not strictly between 0 and
-        1, or ``n_resamples`` < 1; if ``partition`` needs two outcomes and the lens returns more; if ``folds`` has
-        another length, lacks a value, or holds one fold only or a different one for every observation.
+        number of observations or classes; if ``variance`` is unknown, ``alpha`` is not strictly between 0 and 1, or
+        ``n_resamples`` < 1; if ``partition`` needs two outcomes and the lens returns more; if ``folds`` has another
+        length, lacks a value, or holds one fold only or a different one for every observation.
 
     See Also
     --------
@@ -174,21 +168,21 @@ def paired_test(
     if folds is not None:
         parts = validate_folds(folds, len(outcome))
         arguments = labels_of(outcome, classes), *probs
-        chosen: dict[str, Any] = {"classes": classes, "lens": lens, "partition": partition, "workers": workers}
-        chosen |= {"confidence_level": confidence_level, "method": method, "n_resamples": n_resamples}
+        options: dict[str, Any] = {"classes": classes, "lens": lens, "partition": partition, "workers": workers}
+        options |= {"alpha": alpha, "variance": variance, "n_resamples": n_resamples, "rng": rng, "progress": progress}
         each = {"sample_weight": sample_weight, "groups": groups}
-        return combine_differences(
-            parts, each_fold(paired_test, parts, arguments, each, rng=rng, progress=progress, **chosen)
-        )
+        tests = each_fold(paired_test, parts, arguments, each, **options)
+        return combine_differences(parts.names, tests, tests[0].alpha)
     design = validate_design(sample_weight, groups, len(outcome))
     samples = [induce(prob, outcome, lens=lens, **design) for prob in probs]
-    options = _validated(partition, confidence_level, method, n_resamples)
-    outcomes = label_outcomes(Canonical() if lens is None else lens, probs, samples)
     return _compare(
+        probs,
         samples,
-        *options,
         paired=True,
-        outcomes=outcomes,
+        partition=partition,
+        alpha=alpha,
+        variance=variance,
+        n_resamples=n_resamples,
         workers=workers,
         rng=rng,
         progress=progress,
@@ -209,8 +203,8 @@ def unpaired_test(
     partition: Partition | Any = None,
     groups_a: ArrayLike | None = None,
     groups_b: ArrayLike | None = None,
-    confidence_level: float = 0.95,
-    method: str = "asymptotic",
+    alpha: float = 0.05,
+    variance: str = "asymptotic",
     n_resamples: int = 999,
     workers: int = 1,
     rng: SeedLike = None,
@@ -239,9 +233,9 @@ def unpaired_test(
         Cells (bins), fitted to the predictions of each model; ``VarianceTree()`` by default.
     groups_a, groups_b : array-like of shape (n_samples,), optional
         The group of each observation of a data set, as in `paired_test`; both or none.
-    confidence_level : float
-        Level of the interval.
-    method : {"asymptotic", "bootstrap"}
+    alpha : float
+        Level of the decision; the interval has the level 1 - ``alpha``.
+    variance : {"asymptotic", "bootstrap"}
         As in `paired_test`; observations are drawn from each data set separately.
     n_resamples : int
         Number of bootstrap samples, and of simulated data sets where there are groups.
@@ -263,7 +257,7 @@ def unpaired_test(
         If ``lens``, ``partition``, ``n_resamples``, ``workers``, ``rng`` or ``progress`` has a wrong type.
     ValueError
         If predictions are outside [0, 1] or do not sum to 1, a label is unknown, or labels and predictions differ in
-        length; if the models differ in their number of classes; if ``method`` is unknown, ``confidence_level`` is not
+        length; if the models differ in their number of classes; if ``variance`` is unknown, ``alpha`` is not
         strictly between 0 and 1, or ``n_resamples`` < 1; if ``partition`` needs two outcomes and the lens returns more.
 
     See Also
@@ -290,9 +284,19 @@ def unpaired_test(
     if outcomes[0] != outcomes[1]:
         msg = f"both models must predict the same classes, got {outcomes[0]} and {outcomes[1]}."
         raise ValueError(msg)
-    options = _validated(partition, confidence_level, method, n_resamples)
     return _compare(
-        samples, *options, paired=False, workers=workers, rng=rng, progress=progress, lens=lens, classes=classes
+        (),
+        samples,
+        paired=False,
+        partition=partition,
+        alpha=alpha,
+        variance=variance,
+        n_resamples=n_resamples,
+        workers=workers,
+        rng=rng,
+        progress=progress,
+        lens=lens,
+        classes=classes,
     )
 
 
@@ -303,54 +307,39 @@ def _named_sample(problem: tuple[ArrayLike, ArrayLike, ArrayLike | None], name: 
         return make_sample(y_true, y_prob, groups=groups, **options)
 
 
-def _validated(partition: Any, confidence_level: Any, method: Any, n_resamples: Any) -> tuple[Any, float, str, int]:
-    return (
-        VarianceTree() if partition is None else partition,
-        validate_level(confidence_level, "confidence_level"),
-        validate_choice(method, "method", METHODS),
-        validate_count(n_resamples, "n_resamples"),
-    )
-
-
 def _compare(
+    probs: Sequence[NDArray[Any]],
     samples: Sequence[Sample],
-    partition: Any,
-    level: float,
-    method: str,
-    n_resamples: int,
     *,
     paired: bool,
-    outcomes: Sequence[LabelOutcomes] | None = None,
+    partition: Any,
+    alpha: float,
+    variance: str,
+    n_resamples: int,
     workers: int,
     rng: SeedLike,
     progress: bool | Progress,
     lens: LensLike | None,
     classes: Sequence[Any] | None,
 ) -> DifferenceResult:
-    terms = terms_of(samples, partition)
-    differences = Differences.of(terms, paired=paired)
-    deviation, pivots, look = None, None, Canonical() if lens is None else lens
-    generator = validate_rng(rng)
-    options: Any = {"n_resamples": n_resamples, "rng": generator, "workers": workers}
-    if method == "bootstrap":
-        with reporting(progress, "resampling observations") as report:
-            deviation = resample(terms, differences, paired=paired, progress=report, **options)[0, 1]
-    if isinstance(terms[0], GroupedPairTerms):
-        with reporting(progress, "simulating labels") as report:
-            drawn = draw_pivots(terms, [(0, 1)], paired=paired, outcomes=outcomes, progress=report, **options)
-        pivots = drawn[0, 1]
-    grouped = groups_of(terms)
-    few = grouped.pop("notes", ())
-    return difference_result(
-        differences,
-        (0, 1),
-        deviation,
-        pivots=pivots,
-        confidence_level=level,
-        paired=paired,
-        lens=look,
-        lens_name=lens_name(look, classes),
-        n_samples=(samples[0].n_samples, samples[1].n_samples),
-        **grouped,
-        notes=(*few, *dict.fromkeys(note for sample in samples for note in few_cells_notes(sample, partition))),
-    )
+    cells, look = VarianceTree() if partition is None else partition, Canonical() if lens is None else lens
+    level = validate_level(alpha, "alpha")
+    validate_choice(variance, "variance", VARIANCES)
+    with reporting(progress, "comparing two models") as report:
+        tested = compare_pairs(
+            probs,
+            samples,
+            partition=cells,
+            lens=look,
+            lens_name=lens_name(look, classes),
+            paired=paired,
+            alpha=level,
+            confidence_level=1 - level,
+            variance=variance,
+            n_resamples=validate_count(n_resamples, "n_resamples"),
+            workers=workers,
+            rng=validate_rng(rng),
+            notes=tuple(dict.fromkeys(note for sample in samples for note in few_cells_notes(sample, cells))),
+            progress=report,
+        )
+    return tested.single[0, 1]

@@ -104,10 +104,10 @@ def by_fold(
     True
     """
     each = {"subgroup": subgroup, "sample_weight": sample_weight, "groups": groups}
-    return test_by_fold(test, y_true, y_prob, folds, each, classes=classes, rng=rng, progress=progress, **options)
+    return run_by_fold(test, y_true, y_prob, folds, each, classes=classes, rng=rng, progress=progress, **options)
 
 
-def test_by_fold(
+def run_by_fold(
     test: Callable[..., Tested],
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -133,9 +133,6 @@ def test_by_fold(
         return combine_tests(parts, found)  # type: ignore[return-value]
     msg = f"`test` must return a TestResult or a CalibrationTable, got {type(found[0]).__name__}."
     raise TypeError(msg)
-
-
-test_by_fold.__test__ = False  # type: ignore[attr-defined]  # not a test of pytest
 
 
 def each_fold(

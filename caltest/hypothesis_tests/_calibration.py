@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from caltest.hypothesis_tests._by_fold import test_by_fold
+from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._diagnostics import describe_finding
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, induce
@@ -199,7 +199,7 @@ def calibration_test(
         options |= {"alpha": level, "workers": workers}
         options |= {"classes": classes, "rng": rng, "progress": progress}
         each = {"sample_weight": sample_weight, "groups": groups}
-        return test_by_fold(calibration_test, y_true, y_prob, folds, each, **options)
+        return run_by_fold(calibration_test, y_true, y_prob, folds, each, **options)
     sample, look = look_at(
         chosen, y_true, y_prob, classes=classes, lens=lens, region=region, sample_weight=sample_weight, groups=groups
     )

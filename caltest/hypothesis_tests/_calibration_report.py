@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from caltest.hypothesis_tests._by_fold import test_by_fold
+from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region, within
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable, shared_origin
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, warn_before
@@ -201,7 +201,7 @@ def calibration_report(
         options |= {"n_kernel_resamples": n_kernel_resamples, "alpha": alpha, "workers": workers}
         options |= {"classes": classes, "rng": rng, "progress": progress}
         each = {"sample_weight": sample_weight, "groups": groups}
-        return test_by_fold(calibration_report, y_true, y_prob, folds, each, **options)
+        return run_by_fold(calibration_report, y_true, y_prob, folds, each, **options)
     prob, outcome = validate_problem(y_true, y_prob, classes)
     level = validate_level(alpha, "alpha")
     stopping = Stopping.of(n_resamples, n_exceedances, prob.size, usual=999)

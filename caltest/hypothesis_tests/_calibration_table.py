@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.hypothesis_tests._by_fold import test_by_fold
+from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import (
     describe_findings,
@@ -149,7 +149,7 @@ def calibration_table(
         options |= {"n_resamples": n_resamples, "n_exceedances": n_exceedances, "workers": workers}
         options |= {"classes": classes, "rng": rng, "progress": progress}
         each = {"sample_weight": sample_weight, "groups": groups}
-        return test_by_fold(calibration_table, y_true, y_prob, folds, each, **options)
+        return run_by_fold(calibration_table, y_true, y_prob, folds, each, **options)
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     level = validate_level(alpha, "alpha")

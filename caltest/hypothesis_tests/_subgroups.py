@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.hypothesis_tests._by_fold import test_by_fold
+from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region
 from caltest.hypothesis_tests._calibration_table_result import LONGEST, CalibrationTable
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, stopping_of_tests, warn_before
@@ -291,7 +291,7 @@ def subgroup_tests(
         options |= {"n_resamples": n_resamples, "n_exceedances": n_exceedances, "alpha": alpha, "workers": workers}
         each = {"subgroup": subgroup, "sample_weight": sample_weight, "groups": groups}
         options |= {"classes": classes, "rng": rng, "progress": progress}
-        return test_by_fold(subgroup_tests, y_true, y_prob, folds, each, **options)
+        return run_by_fold(subgroup_tests, y_true, y_prob, folds, each, **options)
     prob, outcome = validate_problem(y_true, y_prob, classes)
     names, members, overlap = _validate_subgroup(subgroup, len(prob))
     validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE + (() if overlap else UNDER_INDEPENDENCE))

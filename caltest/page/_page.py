@@ -337,9 +337,9 @@ def _decomposition(data: Data, name: str) -> list[Part]:
 def comparison(data: Data, settings: Settings) -> Part:
     """Return the comparison of several models on the same observations."""
     found = compare_models(
-        data.models,
         data.y_true,
-        confidence_level=1 - settings.alpha,
+        data.models,
+        alpha=settings.alpha,
         workers=settings.workers,
         rng=settings.seed,
         **data.design,

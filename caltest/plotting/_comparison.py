@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from caltest.comparison import ModelComparison
 from caltest.plotting._axes import BAR, DASHED, LINE, POINT, literal, require, save_figure, several
-from caltest.results._decision import level_of
 from caltest.results._naming import describe
 from caltest.results._test_result import percent
 
@@ -57,11 +56,14 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
     >>> import caltest, matplotlib
     >>> matplotlib.use("Agg")
     >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
-    >>> axes = caltest.plotting.plot_comparison(caltest.compare_models(y_prob, y_true, n_resamples=99, rng=0))
+    >>> axes = caltest.plotting.plot_comparison(caltest.compare_models(y_true, y_prob, n_resamples=99, rng=0))
     >>> [ax.get_xlabel().replace("\n", " ") for ax in axes]
     ['ECE()', 'l2 error (debiased)', 'difference of squared l2 errors (first - second)']
     """
     require(comparison, ModelComparison, "comparison", "compare_models")
+    if comparison.folds:
+        msg = "`comparison` has no picture of all folds; plot one of its `folds`."
+        raise ValueError(msg)
     panels = several(axes, (1, _PANELS), figure_size(comparison), width_ratios=_WIDTHS)
     plain, size, pairs = panels.flat
     models, level = comparison.models, percent(comparison.confidence_level)
@@ -103,10 +105,8 @@ def save_comparison(comparison: ModelComparison, path: Path) -> None:
 
     figure = Figure(figsize=figure_size(comparison), layout="constrained")
     plot_comparison(comparison, figure.subplots(1, _PANELS, width_ratios=_WIDTHS))
-    alpha = level_of(comparison.confidence_level)
-    figure.supxlabel(
-        f"Filled: the adjusted p-value of calibration, or of no difference, is at most {alpha:.4g}.", fontsize="small"
-    )
+    said = f"Filled: the adjusted p-value of calibration, or of no difference, is at most {comparison.alpha:.4g}."
+    figure.supxlabel(said, fontsize="small")
     save_figure(figure, path)
 
 

@@ -58,7 +58,7 @@ def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = 
     >>> matplotlib.use("Agg")
     >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
     >>> models, methods = {"naive Bayes": y_prob["naive_bayes"]}, [TemperatureScaling(), PlattScaling()]
-    >>> study = caltest.recalibration_study(models, methods, y_true, folds=2, n_resamples=199, rng=0)
+    >>> study = caltest.recalibration_study(y_true, models, methods, folds=2, n_resamples=199, rng=0)
     >>> axes = caltest.plotting.plot_recalibration(study)
     >>> [ax.get_xlabel() for ax in axes]
     ['ECE()', 'l2 error (debiased)', 'squared l2 error, before - after']
@@ -77,8 +77,8 @@ def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = 
     _draw_points(plain, errors[:, 0], rejected)
     _label(plain, [_name(study, row) for row in rows], describe(rows[0].folds[0].errors[0].test_statistic))
     plain.set_title("error and noise floor (tick)", fontsize="medium")
-    _draw_intervals(l2, np.array([row.l2_interval for row in rows]))
-    _draw_points(l2, np.array([row.l2 for row in rows]), rejected)
+    _draw_intervals(l2, np.array([row.miscalibration.root_interval for row in rows]))
+    _draw_points(l2, np.array([row.miscalibration.root for row in rows]), rejected)
     _label(l2, [""] * len(rows), "l2 error (debiased)")
     level = percent(1 - study.alpha)
     l2.set_title(f"{level} intervals", fontsize="medium")
@@ -98,7 +98,7 @@ def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = 
 
 
 def plot_before_after(
-    study: RecalibrationStudy, method: str, axes: Sequence[Axes] | None = None, *, model: str | None = None
+    study: RecalibrationStudy, recalibrator: str, axes: Sequence[Axes] | None = None, *, model: str | None = None
 ) -> NDArray[Any]:
     """Plot reliability diagrams of the confidence before and after a recalibration method, on held-out observations.
 
@@ -109,8 +109,8 @@ def plot_before_after(
     ----------
     study : RecalibrationStudy
         From `caltest.recalibration_study`.
-    method : str
-        The name of a method.
+    recalibrator : str
+        The name of a recalibrator.
     axes : sequence of two matplotlib.axes.Axes, optional
         Where to draw; those of a new figure by default.
     model : str, optional
@@ -137,7 +137,7 @@ def plot_before_after(
     >>> matplotlib.use("Agg")
     >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
     >>> models = {"naive Bayes": y_prob["naive_bayes"]}
-    >>> study = caltest.recalibration_study(models, [TemperatureScaling()], y_true, folds=2, n_resamples=199, rng=0)
+    >>> study = caltest.recalibration_study(y_true, models, [TemperatureScaling()], folds=2, n_resamples=199, rng=0)
     >>> before, after = caltest.plotting.plot_before_after(study, "TemperatureScaling()")
     >>> before.get_title(), after.get_title()
     ('before', 'after TemperatureScaling()')
@@ -145,35 +145,35 @@ def plot_before_after(
     require(study, RecalibrationStudy, "study", "recalibration_study")
     panels = several(axes, (1, 2), (11.0, 5.4))
     rows = np.concatenate(study.held_out)
-    for ax, name in zip(panels.flat, ("before", method), strict=True):
+    for ax, name in zip(panels.flat, ("before", recalibrator), strict=True):
         prob = study.predict(name, model)[rows]
         plot_reliability(reliability_curve(study.y_true[rows], prob), ax, style="classical")
         ax.set_title(literal(name if name == "before" else f"after {name}"), fontsize="medium")
     return panels
 
 
-def save_before_after(study: RecalibrationStudy, method: str, path: Path) -> None:
+def save_before_after(study: RecalibrationStudy, recalibrator: str, path: Path) -> None:
     """Write the picture of a method before and after, with its verdict.
 
     Parameters
     ----------
     study : RecalibrationStudy
         From `caltest.recalibration_study`.
-    method : str
-        The name of a method.
+    recalibrator : str
+        The name of a recalibrator.
     path : Path
         File name; its suffix decides the format.
     """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11.0, 6.4), layout="constrained")
-    plot_before_after(study, method, figure.subplots(1, 2))
-    figure.supxlabel(literal(fill(study.verdict(method), _CAPTION)), fontsize="small")
+    plot_before_after(study, recalibrator, figure.subplots(1, 2))
+    figure.supxlabel(literal(fill(study.verdict(recalibrator), _CAPTION)), fontsize="small")
     save_figure(figure, path)
 
 
 def _name(study: RecalibrationStudy, row: Any) -> str:
-    return row.method if len(study.models) == 1 else f"{row.model}, {row.method}"
+    return row.recalibrator if len(study.models) == 1 else f"{row.model}, {row.recalibrator}"
 
 
 def _draw_intervals(ax: Axes, ends: NDArray[Any]) -> None:

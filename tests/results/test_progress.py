@@ -30,7 +30,7 @@ CALLS = {
     "calibration_table": lambda **more: ct.calibration_table(*problem(), n_resamples=199, rng=0, **more),
     "calibration_test": lambda **more: ct.calibration_test(*problem(), **FAST, **more),
     "by_fold": lambda **more: by_fold(ct.calibration_test, *problem(), FOLD, **FAST, **more),
-    "compare_models": lambda **more: ct.compare_models(three_models(), problem()[0], **FAST, **more),
+    "compare_models": lambda **more: ct.compare_models(problem()[0], three_models(), **FAST, **more),
     "cox_test": lambda **more: ct.cox_test(*two_classes(), **FAST, **more),
     "cross_val_calibration": lambda **more: ct.cross_val_calibration(
         GaussianNB(), problem()[1], problem()[0], cv=2, **FAST, **more
@@ -48,10 +48,10 @@ CALLS = {
     "spiegelhalter_test": lambda **more: ct.spiegelhalter_test(*problem(), method="monte-carlo", **FAST, **more),
     "subgroup_tests": lambda **more: ct.subgroup_tests(*problem(), subgroup=np.arange(300) % 2, **FAST, **more),
     "tcal_test": lambda **more: ct.tcal_test(*two_classes(), **FAST, **more),
-    "track": lambda **more: ct.track(epochs(), **FAST, **more),
+    "track": lambda **more: ct.training_track(None, epochs(), **FAST, **more),
     "unpaired_test": lambda **more: ct.unpaired_test(*problem(), *problem(seed=1), method="bootstrap", **FAST, **more),
     "recalibration_study": lambda **more: ct.recalibration_study(
-        {"sharp": three_models()["sharp"]}, [TemperatureScaling()], problem()[0], folds=2, **FAST, **more
+        problem()[0], {"sharp": three_models()["sharp"]}, [TemperatureScaling()], folds=2, **FAST, **more
     ),
     "size_study": lambda **more: simulation.size_study(MODEL, ct.KS(), 30, 20, **STUDY, **more),
     "power_study": lambda **more: simulation.power_study(family, [-2, -4], ct.KS(), 30, 10, **STUDY, **more),

@@ -8,15 +8,20 @@ from dataclasses import replace
 from itertools import combinations, count
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from caltest.comparison._difference import DifferenceResult, combine_differences
+from caltest.comparison._judged import Judge, Observed
+from caltest.comparison._pair import PairDifferences, compare_pairs
 from caltest.hypothesis_tests._diagnostics import warn_before
-from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._models import validate_models, validate_names
+from caltest.predictions.inputs._models import named_models, validate_models
+from caltest.predictions.inputs._parts import Folds
 from caltest.predictions.inputs._validation import (
     SeedLike,
     validate_count,
@@ -26,21 +31,22 @@ from caltest.predictions.inputs._validation import (
 )
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.recalibration.maps._methods import fit_quietly, named_methods
-from caltest.recalibration.study._judge import Judge, questions_of
 from caltest.recalibration.study._splits import validate_splits
-from caltest.recalibration.study._study_entries import BEFORE, CombinedDifference, RepairedModel, RepairedPair
+from caltest.recalibration.study._study_entries import BEFORE, RepairedModel, RepairedPair
 from caltest.recalibration.study._study_notes import draws_note, study_notes
 from caltest.recalibration.study._study_result import RecalibrationStudy
 from caltest.resampling import correct_pvalues
+from caltest.results import Note
 from caltest.results._progress import Progress, reporting
-from caltest.statistics import Statistic
+from caltest.statistics import Omnibus, Statistic
+from caltest.statistics._base import default_lens, validate_statistic
 
 
 @reads_arguments
 def recalibration_study(
+    y_true: ArrayLike,
     models: Mapping[str, Any] | Sequence[tuple[str, Any]],
     recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator] | None,
-    y_true: ArrayLike,
     *,
     folds: int | ArrayLike = 5,
     held_out: ArrayLike | None = None,
@@ -73,14 +79,14 @@ def recalibration_study(
 
     Parameters
     ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
     models : mapping of str to array-like, or sequence of pairs (str, array-like)
         Predicted probabilities of each model, ``(n_samples, n_classes)`` or ``(n_samples,)``.
     recalibrators : sequence of Recalibrator, mapping of str to Recalibrator, or None
         The methods; None for nine of them: `TemperatureScaling`, `VectorScaling`, `DirichletCalibration`,
         `PlattScaling`, `BetaCalibration`, `IsotonicCalibration`, `HistogramBinning`, `ScalingBinning` and
         `SplineCalibration`. `AutomaticCalibration` makes its choice within the calibration part of each fold.
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
     folds : int or array-like of shape (n_samples,)
         Number of folds, which are drawn without looking at labels and keep groups together; or the fold of each
         observation, integers or strings.
@@ -156,10 +162,10 @@ def recalibration_study(
     >>> import caltest
     >>> from caltest.recalibration import HistogramBinning, TemperatureScaling
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> methods = [TemperatureScaling(), HistogramBinning()]
-    >>> study = caltest.recalibration_study({"VGG-16": y_prob}, methods, y_true, n_resamples=999, rng=0)
+    >>> models, recalibrators = {"VGG-16": y_prob}, [TemperatureScaling(), HistogramBinning()]
+    >>> study = caltest.recalibration_study(y_true, models, recalibrators, n_resamples=999, rng=0)
     >>> before, scaled, binned = study
-    >>> before.l2_text, scaled.l2_text
+    >>> before.miscalibration.root_text, scaled.miscalibration.root_text
     ('0.0166 (0.0042 to 0.0334)', '0.0098 (0.0000 to 0.0271)')
     >>> scaled.better, binned.better
     (True, None)
@@ -167,22 +173,22 @@ def recalibration_study(
     'T = 1.68 to 1.69'
     """
     alpha, n_resamples = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
-    named = _named_models(models)
+    named = named_models(models)
     outcome, probs = validate_models(y_true, named, classes)
     methods = named_methods(recalibrators)
-    n_classes = probs[0].shape[1]
     design = validate_design(sample_weight, groups, len(outcome))
     generator = validate_rng(rng)
     splits = validate_splits(folds, held_out, len(outcome), design["group"], generator)
     judge = Judge(
-        questions_of(statistics, lens, n_classes),
-        Canonical() if lens is None else lens,
-        VarianceTree() if partition is None else partition,
-        classes,
-        alpha,
-        len(splits),
-        n_resamples,
-        workers,
+        questions=_questions(statistics, lens, probs[0].shape[1]),
+        lens=Canonical() if lens is None else lens,
+        score_lens=Canonical(),
+        partition=VarianceTree() if partition is None else partition,
+        classes=classes,
+        alpha=alpha,
+        confidence_level=1 - alpha / len(splits),
+        n_resamples=n_resamples,
+        workers=workers,
     )
     few = draws_note(n_resamples, len(splits) * len(judge.questions), len(named) * (1 + len(methods)), alpha)
     warn_before(few)
@@ -190,6 +196,7 @@ def recalibration_study(
     rows: list[RepairedModel] = []
     pairs: list[RepairedPair] = []
     cautions: list[tuple[str, str, str, str]] = []
+    of_groups: dict[Note, None] = {}
     total = len(named) * len(splits) * (1 + 2 * len(methods))  # each method is fitted and judged
     what = f"judging {len(methods)} recalibration method{'' if len(methods) == 1 else 's'}"
     with reporting(progress, what) as report:
@@ -211,10 +218,18 @@ def recalibration_study(
                     if method == BEFORE or method in maps:
                         values = prob[split.held_out]
                         values = values if method == BEFORE else maps[method].predict_proba(values)
-                        judged[method] = judge.judge(split.name, values, outcome[split.held_out], part, stream)
+                        observed = Observed(values, outcome[split.held_out], part)
+                        judged[method] = observed, judge.judge(method, observed, stream)
                     step()
                 found.append((maps, judged))
-            own, compared = _entries(name, methods, found, judge, streams)
+            kept = [BEFORE, *(method for method in methods if all(method in maps for maps, _ in found))]
+            tested = [
+                _differences([judged[method][0] for method in kept], judge, deepcopy(stream))
+                for (_, judged), stream in zip(found, streams, strict=True)
+            ]
+            of_groups |= dict.fromkeys(note for one in tested for note in one.notes)
+            parts = Folds(tuple(split.name for split in splits), tuple(split.held_out for split in splits))
+            own, compared = _entries(name, kept, found, [one.single for one in tested], folds=parts, alpha=alpha)
             rows, pairs = rows + own, pairs + compared
     if len(rows) == len(named):
         msg = f"`recalibrators` must hold a method that accepts the data, but all refused them: {cautions[0][3]}"
@@ -229,11 +244,32 @@ def recalibration_study(
         y_prob=dict(zip(named, probs, strict=True)),
         classes=None if classes is None else tuple(classes),
         lens=judge.lens,
-        lens_name=lens_name(judge.lens, classes),
+        lens_name=judge.lens_name,
         alpha=alpha,
         n_resamples=n_resamples,
-        notes=(*few, *judge.notes, *study_notes(rows, cautions, len(splits))),
+        notes=(*few, *of_groups, *study_notes(rows, cautions, len(splits))),
     )
+
+
+def _questions(
+    statistics: Sequence[Statistic] | None, lens: LensLike | None, n_classes: int
+) -> list[tuple[Statistic, LensLike]]:
+    """Return the statistics, each with its lens."""
+    given = [Omnibus()] if statistics is None else statistics
+    if isinstance(given, Statistic) or not isinstance(given, Sequence):
+        msg = f"`statistics` must be a sequence of statistics such as [ECE(), ClasswiseKS()], got {given!r}."
+        raise TypeError(msg)
+    if not given:
+        msg = "`statistics` must hold at least one statistic, got none."
+        raise ValueError(msg)
+    chosen = [validate_statistic(statistic) for statistic in given]
+    return [(one, default_lens(one, n_classes) if lens is None else lens) for one in chosen]
+
+
+def _differences(observed: Sequence[Observed], judge: Judge, stream: np.random.Generator) -> PairDifferences:
+    """Return the test of each pair of a model before and after all methods, on the observations of a fold."""
+    samples = [one.behind(judge.lens) for one in observed]
+    return compare_pairs([one.prob for one in observed], samples, **judge.of_differences, paired=True, rng=stream)
 
 
 def _fit_all(
@@ -256,35 +292,26 @@ def _fit_all(
 
 
 def _entries(
-    model: str,
-    methods: Mapping[str, Recalibrator],
-    found: Sequence[Any],
-    judge: Judge,
-    streams: Sequence[Any],
+    model: str, kept: Sequence[str], found: Sequence[Any], tests: Sequence[Any], *, folds: Folds, alpha: float
 ) -> tuple[list[RepairedModel], list[RepairedPair]]:
     """Return the model before and after each method that was fitted in all folds, and all pairs of methods."""
-    kept = [BEFORE, *(method for method in methods if all(method in maps for maps, _ in found))]
-    tests = [
-        judge.differences([judged[method][1] for method in kept], deepcopy(stream))
-        for (_, judged), stream in zip(found, streams, strict=True)
-    ]
 
-    def between(a: int, b: int) -> CombinedDifference:
-        return CombinedDifference(tuple(of_fold[a, b] for of_fold in tests))
+    def between(a: int, b: int) -> DifferenceResult:
+        return combine_differences(folds.names, [of_fold[a, b] for of_fold in tests], alpha)
 
     rows = [
-        RepairedModel(
+        RepairedModel.of_folds(
+            folds,
+            [judged[method][1] for _, judged in found],
             model=model,
-            method=method,
-            folds=tuple(judged[method][0] for _, judged in found),
             maps=tuple(maps[method] for maps, _ in found) if method != BEFORE else (),
             change=between(0, place) if place else None,
-            alpha=judge.alpha,
+            alpha=alpha,
         )
         for place, method in enumerate(kept)
     ]
     pairs = [
-        RepairedPair(model=model, a=kept[a], b=kept[b], test=between(a, b), alpha=judge.alpha)
+        RepairedPair(model=model, a=kept[a], b=kept[b], test=between(a, b), alpha=alpha)
         for a, b in combinations(range(1, len(kept)), 2)
     ]
     return rows, pairs
@@ -308,15 +335,3 @@ def _adjusted(
         return found, []
     adjusted = correct_pvalues([pair.test.pvalue for pair in pairs])
     return found, [replace(pair, pvalue_adjusted=float(p)) for pair, p in zip(pairs, adjusted, strict=True)]
-
-
-def _named_models(models: Any) -> dict[str, Any]:
-    pairs = list(models.items()) if isinstance(models, Mapping) else models
-    if not isinstance(pairs, list | tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
-        msg = f"`models` must map names to predictions, or list pairs (name, predictions), got {type(models).__name__}."
-        raise TypeError(msg)
-    validate_names([name for name, _ in pairs], "models")
-    if not pairs:
-        msg = "`models` must hold at least one model, got none."
-        raise ValueError(msg)
-    return dict(pairs)

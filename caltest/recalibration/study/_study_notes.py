@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from caltest.hypothesis_tests._diagnostics import enough_draws
 from caltest.recalibration.study._study_entries import RepairedModel
 from caltest.results import Note
-from caltest.results._decision import cannot_decide, equate_pvalue, rejects
-from caltest.results._description import counted
+from caltest.results._decision import rejects
 
 
 def draws_note(n_resamples: int, n_tests: int, n_rows: int, alpha: float) -> list[Note]:
@@ -43,24 +42,8 @@ def study_notes(
             often = f" (one of {len(texts)} cautions in {n_folds} folds)" if len(texts) > 1 else ""
             notes.append(Note(code, f"{where}: {texts[0]}{often}"))
     for row in rows:
-        number = sum(fold.n_impossible for fold in row.folds)
-        if number:
-            where = f"{row.method}{f' on {row.model}' if several else ''}"
-            what = "1 held-out label has" if number == 1 else f"{number} held-out labels have"
+        if row.n_impossible:
+            where = f"{row.recalibrator}{f' on {row.model}' if several else ''}"
+            what = "1 held-out label has" if row.n_impossible == 1 else f"{row.n_impossible} held-out labels have"
             notes.append(Note("C705", f"{where}: {what} probability 0, so that the log score is infinite."))
     return notes
-
-
-def undecidable(row: RepairedModel) -> str:
-    """Return the sentence that says that no p-value of the tests in the folds could have rejected."""
-    tests = [test for fold in row.folds for test in fold.tests]
-    groups = [test.n_groups for test in tests if test.n_groups is not None]
-    return cannot_decide(
-        row.smallest_possible_pvalue,
-        row.alpha,
-        numbers=f"{equate_pvalue(row.pvalue)}, {counted(row.n_samples)}",
-        n_groups=max(groups, default=None),
-        n_resamples=0 if groups else max(test.n_resamples for test in tests),
-        name="combined p-value",
-        where=" or fewer in each fold",
-    )

@@ -66,6 +66,19 @@ BINARY = {
 }
 
 
+def test_labels_come_first():
+    """A mapping in the place of the labels is answered with the right call, in every function of several models."""
+    models = {"a": PROB, "b": PROB}
+    for name, arguments in (
+        ("compare_models", (models, LABEL)),
+        ("recalibration_study", (models, None, LABEL)),
+        ("training_track", (models, LABEL)),
+        ("calibration_test", (models, LABEL)),
+    ):
+        with pytest.raises(TypeError, match=rf"`y_true` must hold labels, got a mapping\. .* {name}\(y_true, \w+\)"):
+            getattr(caltest, name)(*arguments)
+
+
 def test_columns_named_after_the_labels_of_two_classes():
     """Read by position, a calibrated model had a p-value of .001."""
     for labels in (HAPPENED, HAPPENED.astype(int), pd.Series(HAPPENED, dtype="boolean"), HAPPENED[:, None]):
@@ -113,17 +126,17 @@ def test_functions_read_columns_by_their_names():
 def test_comparisons_read_columns_by_their_names():
     sharp = PROB**2 / (PROB**2).sum(axis=1, keepdims=True)
     frames = {"a": FRAME[OTHER], "b": pl.DataFrame(sharp, schema=NAMES)}
-    expected = caltest.compare_models({"a": PROB, "b": sharp}, LABEL, **DRAWS)
-    found = caltest.compare_models(frames, NAMED, **DRAWS)
+    expected = caltest.compare_models(LABEL, {"a": PROB, "b": sharp}, **DRAWS)
+    found = caltest.compare_models(NAMED, frames, **DRAWS)
     assert [model.test.pvalue for model in found] == [model.test.pvalue for model in expected]
     assert found.class_columns == {label: label for label in NAMES}
-    own = caltest.compare_models({name: (NAMED, frame) for name, frame in frames.items()}, **DRAWS)
+    own = caltest.compare_models(None, {name: (NAMED, frame) for name, frame in frames.items()}, **DRAWS)
     assert own.pairs[0].test.pvalue == caltest.unpaired_test(NAMED, frames["a"], NAMED, frames["b"]).pvalue
     assert caltest.paired_test(NAMED, *frames.values()).pvalue == caltest.paired_test(LABEL, PROB, sharp).pvalue
-    by_fold = caltest.compare_models(frames, NAMED, folds=np.arange(N) % 2, **DRAWS)
+    by_fold = caltest.compare_models(NAMED, frames, folds=np.arange(N) % 2, **DRAWS)
     assert by_fold.class_columns == found.class_columns
-    track = comparison.track([(NAMED, FRAME[OTHER])], **DRAWS)
-    assert track.pvalue == comparison.track([(LABEL, PROB)], **DRAWS).pvalue
+    track = comparison.training_track(None, [(NAMED, FRAME[OTHER])], **DRAWS)
+    assert track.pvalue == comparison.training_track(None, [(LABEL, PROB)], **DRAWS).pvalue
     assert track.class_columns == found.class_columns
     agree = simulation.metric_agreement(NAMED, {**frames, "c": FRAME}, metrics=[caltest.GCE()], n_cells=(5, 9))
     np.testing.assert_array_equal(agree.values[:, 0], agree.values[:, 2])
