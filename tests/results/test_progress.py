@@ -42,14 +42,16 @@ CALLS = {
     "hosmer_lemeshow_test": lambda **more: ct.hosmer_lemeshow_test(*problem(), method="monte-carlo", **FAST, **more),
     "noise_floor": lambda **more: ct.noise_floor(problem()[1], **FAST, **more),
     "paired_test": lambda **more: ct.paired_test(
-        problem()[0], *list(three_models().values())[:2], method="bootstrap", **FAST, **more
+        problem()[0], *list(three_models().values())[:2], variance="bootstrap", **FAST, **more
     ),
     "skce_test": lambda **more: ct.skce_test(*problem(), **FAST, **more),
     "spiegelhalter_test": lambda **more: ct.spiegelhalter_test(*problem(), method="monte-carlo", **FAST, **more),
     "subgroup_tests": lambda **more: ct.subgroup_tests(*problem(), subgroup=np.arange(300) % 2, **FAST, **more),
     "tcal_test": lambda **more: ct.tcal_test(*two_classes(), **FAST, **more),
-    "track": lambda **more: ct.training_track(None, epochs(), **FAST, **more),
-    "unpaired_test": lambda **more: ct.unpaired_test(*problem(), *problem(seed=1), method="bootstrap", **FAST, **more),
+    "training_track": lambda **more: ct.training_track(None, epochs(), **FAST, **more),
+    "unpaired_test": lambda **more: ct.unpaired_test(
+        *problem(), *problem(seed=1), variance="bootstrap", **FAST, **more
+    ),
     "recalibration_study": lambda **more: ct.recalibration_study(
         problem()[0], {"sharp": three_models()["sharp"]}, [TemperatureScaling()], folds=2, **FAST, **more
     ),

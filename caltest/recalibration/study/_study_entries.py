@@ -181,9 +181,11 @@ class RepairedModel(ComparedModel):
         Returns
         -------
         dict
-            `numbers`, and a list of the numbers of each fold as ``folds``.
+            `numbers`, the conclusion, what was fitted, and a list of the numbers of each fold as ``folds``.
         """
-        return to_plain({**self.numbers, "found": self.found, "folds": self.fold_numbers})
+        return to_plain(
+            {**self.numbers, "conclusion": self.conclusion, "found": self.found, "folds": self.fold_numbers}
+        )
 
     def _describe(self) -> Description:
         rows = [
@@ -192,7 +194,7 @@ class RepairedModel(ComparedModel):
         ]
         return Description(
             f"{self.model}, {self.recalibrator} ({counted(self.n_samples)})",
-            [f"Calibration is {self.decision} at the {percent(self.alpha)} level ({equate_pvalue(self.pvalue)})."],
+            [self.conclusion],
             [Table(("fold", "n", "accuracy", "log", "l2 error"), rows)],
         )
 
