@@ -103,9 +103,9 @@ def smooth(name, n, n_sets, seed):
         label = rng.random(n) < prob
         curve = caltest.smooth_reliability_curve(label, prob, n_resamples=N_RESAMPLES, simultaneous=True, rng=rng)
         # The truth is the prediction, and differences of 0 are smoothed to 0.
-        inside = (curve.confidence_low <= curve.point) & (curve.point <= curve.confidence_high)
+        inside = (curve.confidence_lower <= curve.point) & (curve.point <= curve.confidence_upper)
         left.append(curve.outside.any())
-        held.append(inside[curve.confidence_high - curve.confidence_low < 1].mean())
+        held.append(inside[curve.confidence_upper - curve.confidence_lower < 1].mean())
         densest.append(inside[curve.density.argmax()])
     found = {"left": np.mean(left), "confidence": np.mean(held), "densest": np.mean(densest)}
     return {"kind": "smooth", "design": name, "parameter": n, "data sets": n_sets, **found}

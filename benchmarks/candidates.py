@@ -7,6 +7,7 @@ import numpy as np
 
 import caltest
 from caltest.predictions._view import LensView
+from caltest.predictions.cells._cells import cells_of
 from caltest.statistics import Statistic
 from caltest.statistics._omnibus import default_parts
 
@@ -40,7 +41,7 @@ class DyadicMaximum(Statistic):
 
     def _standardised(self, sample, outcomes, n_cells):
         partition = caltest.EqualWidth(n_cells)
-        cells = sample.cells(partition)
+        cells = cells_of(sample, partition)
         variance = np.bincount(cells.index, sample.event * (1 - sample.event), cells.n_cells)
         deviation = np.sqrt(2 * np.square(variance / cells.count).sum()) / sample.n_samples
         return caltest.SquaredL2(partition, "t-cal").evaluate(sample, outcomes) / (deviation or 1.0)

@@ -43,7 +43,7 @@ VIEWS = (
     ("10 classes", caltest.TopRank(2)),
     ("10 classes", caltest.WithinTop(2)),
     ("10 classes", caltest.ClassWise(0)),
-    ("10 classes", caltest.Groups([[0, 1], [2, 3, 4], [5, 6, 7, 8, 9]])),
+    ("10 classes", caltest.ClassGroups([[0, 1], [2, 3, 4], [5, 6, 7, 8, 9]])),
 )
 WHOLE, TOP = caltest.Canonical(), caltest.Confidence()
 

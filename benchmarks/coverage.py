@@ -94,7 +94,7 @@ def confidence_bars(model, simultaneous):
         cell = np.searchsorted(curve.upper[:-1], y_prob[:, 1], side="right")
         mean = np.bincount(cell, truth, curve.n_cells) / np.bincount(cell, minlength=curve.n_cells)
         picked = slice(None) if simultaneous else np.argsort(-curve.count)[:1]
-        return float((curve.bar_low - mean)[picked].max()), float((curve.bar_high - mean)[picked].min())
+        return float((curve.bar_lower - mean)[picked].max()), float((curve.bar_upper - mean)[picked].min())
 
     return build, _zero
 
@@ -105,8 +105,8 @@ def consistency_bars(model, simultaneous):
     def build(y_true, y_prob):
         curve = caltest.reliability_curve(y_true, y_prob, simultaneous=simultaneous)
         picked = slice(None) if simultaneous else np.argsort(-curve.count)[:1]
-        return float((curve.bar_low - curve.observed)[picked].max()), float(
-            (curve.bar_high - curve.observed)[picked].min()
+        return float((curve.bar_lower - curve.observed)[picked].max()), float(
+            (curve.bar_upper - curve.observed)[picked].min()
         )
 
     return build, _zero
@@ -119,7 +119,7 @@ def smooth_band(model):
         curve = caltest.smooth_reliability_curve(y_true, y_prob, n_resamples=199, rng=rng)
         at = int(np.argmin(np.abs(curve.point - 0.3)))
         truth = model.calibration_function([[1 - curve.point[at], curve.point[at]]])[0, 1]
-        return float(curve.confidence_low[at] - truth), float(curve.confidence_high[at] - truth)
+        return float(curve.confidence_lower[at] - truth), float(curve.confidence_upper[at] - truth)
 
     return build, _zero
 

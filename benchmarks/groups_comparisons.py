@@ -18,6 +18,7 @@ from scipy.stats import binom
 import caltest
 from benchmarks.markdown import table
 from caltest.predictions._sample import make_sample
+from caltest.predictions.cells._cells import cells_of
 
 LEVEL = 0.05
 N_RESAMPLES = 199
@@ -226,7 +227,7 @@ DESIGNS = {"groups": PAIRED, "classes": CLASSES, "unpaired": UNPAIRED, "both": B
 def target(prob, truth, lens, weight):
     """Return the squared l2 error of a model in its cells."""
     sample = make_sample(np.zeros(len(prob), dtype=int), prob, lens=lens, sample_weight=weight)
-    cells, order = sample.cells(caltest.VarianceTree()), np.argsort(sample.row)
+    cells, order = cells_of(sample, caltest.VarianceTree()), np.argsort(sample.row)
     kept = np.arange(len(prob)) if weight is None else np.flatnonzero(weight > 0)
     w = np.ones(len(kept)) if weight is None else weight[kept]
     probs, true = prob[kept], truth[kept]

@@ -16,6 +16,7 @@ from scipy import special, stats
 from benchmarks.markdown import table
 from caltest.estimation.errors._l2_interval import l2_distribution
 from caltest.predictions._sample import make_sample
+from caltest.predictions.cells._cells import cells_of
 
 SEED = 20261123
 ROOT = Path(__file__).parents[1]
@@ -85,7 +86,7 @@ def wrong(design, number):
     label, prob, truth, group, weight = design.data(rng)
     sample = make_sample(label, prob, groups=group, sample_weight=weight)
     found, cut = l2_distribution(sample, None, rng=number)
-    cells = sample.cells(cut)
+    cells = cells_of(sample, cut)
     gap = (truth - prob)[sample.row][:, 1 if prob.shape[1] == 2 else 0 :]
     own = np.ones(sample.n_samples) if sample.weight is None else sample.weight
     sums = np.stack([np.bincount(cells.index, own * column, cells.n_cells) for column in gap.T], axis=1)

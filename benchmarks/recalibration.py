@@ -26,6 +26,7 @@ import pandas as pd  # noqa: E402
 
 import caltest  # noqa: E402
 from benchmarks.machine import commit  # noqa: E402
+from benchmarks.network_scaling import NetworkScaling  # noqa: E402
 from benchmarks.recalibration_page import METHODS, read, with_tables  # noqa: E402
 from benchmarks.resampled_halves import N_SPLITS, SEED, halves, resampled_test  # noqa: E402
 from caltest import recalibration as repair  # noqa: E402
@@ -146,7 +147,7 @@ def of_32_metrics(known, unknown):
         "temperature scaling by ECE": repair.TemperatureScaling(objective=GCE(max_prob=True, class_conditional=False)),
         "vector scaling": repair.VectorScaling(),
         "matrix scaling": repair.MatrixScaling(),
-        "neural network scaling": repair.NetworkScaling(rng=SEED),
+        "neural network scaling": NetworkScaling(rng=SEED),
     }
     prob = fitted(known, unknown[1], dict(zip(METHODS, made.values(), strict=True)))
     metrics = metrics_of.validate_metrics(None)

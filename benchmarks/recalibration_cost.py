@@ -44,7 +44,6 @@ SMALL = {
     "SplineCalibration()": 20e-3,
     "SplineCalibration(13)": 20e-3,
     "SplineCalibration(13, constrained=True)": 20e-3,
-    "NetworkScaling(rng=0)": None,
 }
 """Methods, and the seconds that a fit should take at most where issue 16 of the project sets a target."""
 STUDY_SECONDS, LARGE_SECONDS, LARGE_MEMORY = 180, 60, 4

@@ -7,7 +7,11 @@ predictions, and compares its distance from the predictions with that of a calib
 
 import lazy_loader
 
+from caltest.results._picture import Picture
+
 __version__ = "0.1.0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__.remove("torch")  # `from caltest import *` leaves the name to PyTorch; `caltest.torch` is found all the same
+Picture.find = lambda name: getattr(__getattr__("plotting"), name)
+del Picture

@@ -50,9 +50,9 @@ from .hypothesis_tests.classical._spiegelhalter import spiegelhalter_test as spi
 from .hypothesis_tests.classical._tcal import tcal_test as tcal_test
 from .plotting._display import ReliabilityDisplay as ReliabilityDisplay
 from .predictions._lenses import Canonical as Canonical
+from .predictions._lenses import ClassGroups as ClassGroups
 from .predictions._lenses import ClassWise as ClassWise
 from .predictions._lenses import Confidence as Confidence
-from .predictions._lenses import Groups as Groups
 from .predictions._lenses import TopK as TopK
 from .predictions._lenses import TopRank as TopRank
 from .predictions._lenses import WithinTop as WithinTop
@@ -66,6 +66,7 @@ from .predictions.cells._trees import FixedTree as FixedTree
 from .predictions.cells._trees import VarianceTree as VarianceTree
 from .recalibration.study._study import recalibration_study as recalibration_study
 from .resampling.draws._schemes import Consistency as Consistency
+from .results._config import config_context as config_context
 from .statistics._binned import ECE as ECE
 from .statistics._binned import MCE as MCE
 from .statistics._confidence import ConfidenceECE as ConfidenceECE

@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-_OF_LABELS = ("ClassWise", "Groups")
+_OF_LABELS = ("ClassWise", "ClassGroups")
 """Lenses whose arguments may be labels."""
 
 
@@ -53,7 +53,7 @@ def read_object(
     known : mapping
         What may be named.
     label : callable, optional
-        Returns the class index of a label; names and texts in `ClassWise` and `Groups` are labels then.
+        Returns the class index of a label; names and texts in `ClassWise` and `ClassGroups` are labels then.
     example : str
         What a message shows to those who write something else.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from caltest.statistics import Statistic
     from caltest.streaming import RedrawnCells
 
-LENSES = "Canonical(), Confidence(), ClassWise(3), TopK(2), TopRank(2), WithinTop(2), Groups([[0, 1], [2, 3]])"
+LENSES = "Canonical(), Confidence(), ClassWise(3), TopK(2), TopRank(2), WithinTop(2), ClassGroups([[0, 1], [2, 3]])"
 PARTITIONS = (
     "VarianceTree(), EqualWidth(15), EqualMass(10), EqualSpread(15), Edges([0.5, 0.9]), AgainstRest(0), "
     "SimplexGrid(5), FixedTree([1, 0, 0], [0.5, 0, 0], [1, -1, -1])"

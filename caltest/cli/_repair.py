@@ -163,8 +163,8 @@ examples:
 repaired.csv has labels, folds, recalibrated probabilities (those of each fold by
 a map that was fitted to the other folds) and all other columns of the file, so
 that it can be tested in the same way, also with --groups. repaired.json is the map that was
-fitted to all observations (caltest.recalibration.load reads it), for new
-predictions. repaired.png shows reliability before and after.
+fitted to all observations (caltest.recalibration.load_recalibrator reads it),
+for new predictions. repaired.png shows reliability before and after.
 
 --method auto takes, within the other folds of each fold, the method with the
 smallest cross-validated log score among those that keep the accuracy.
@@ -279,7 +279,7 @@ def _how(given: str, study: RecalibrationStudy, fitted: Recalibrator) -> str:
             "The map that was written leaves predictions as they are, because no method predicts held-out observations "
             "better; the tests judge maps that were chosen without the fold that they predict."
         )
-    final: Any = getattr(fitted, "method_", fitted)
+    final: Any = fitted.chosen
     temperature = f" (T = {final.temperature_:.3g})" if hasattr(final, "temperature_") else ""
     what = (
         f"The map that was written is {method_in_words(final)}{temperature}, fitted to all observations; the tests "
@@ -300,7 +300,7 @@ def _as_text(study: RecalibrationStudy, data: PredictionFile, verdict: str) -> s
 
 
 def _as_json(study: RecalibrationStudy, data: PredictionFile, verdict: str, fitted: Recalibrator) -> str:
-    method = " ".join(repr(getattr(fitted, "method_", fitted)).split())
+    method = " ".join(repr(fitted.chosen).split())
     found = {"data": facts_of(data), "verdict": verdict, "method": method, **study.to_dict()}
     return json.dumps(found, indent=2, allow_nan=False)
 
@@ -310,7 +310,6 @@ def _method_names() -> list[str]:
     return [
         *("TemperatureScaling", "VectorScaling", "MatrixScaling", "DirichletCalibration", "PlattScaling"),
         *("BetaCalibration", "IsotonicCalibration", "HistogramBinning", "ScalingBinning", "SplineCalibration"),
-        "NetworkScaling",
     ]
 
 

@@ -80,9 +80,9 @@ def _run(options: argparse.Namespace) -> int:
     from caltest.page import write_page
 
     write_page(
-        options.output,
         first.y_true,
         {name: file.y_prob for name, file in files.items()} if len(files) > 1 else first.y_prob,
+        options.output,
         classes=first.classes,
         **design_of(first),
         **({"title": options.title} if options.title else {}),

@@ -17,9 +17,8 @@ from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import Decision, equate_pvalue, rejects
-from caltest.results._description import Description, Table, join
+from caltest.results._description import Description, Table, join, percent
 from caltest.results._note import PAGE
-from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     import pandas as pd

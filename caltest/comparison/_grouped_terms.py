@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._group_contrasts import contrast_labels, contrast_signs, contrast_sums
 from caltest.predictions._sample import Sample
+from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.inputs._parts import sums_in_parts
 from caltest.statistics._segments import LARGEST_SHARE, rare_outcomes
 from caltest.statistics._squared_l2_distribution import greatest_l2
@@ -77,7 +78,7 @@ class GroupedPairTerms:
         position = np.argsort(sample.row)
         ids = sample.row if sample.group is None else sample.group  # the same for all models of these observations
         _, group = np.unique(ids[position], return_inverse=True)
-        cells = sample.cells(partition)
+        cells = cells_of(sample, partition)
         place, entry = np.unique(group * cells.n_cells + cells.index[position], return_inverse=True)
         n, n_entries = sample.n_samples, len(place)
         weight = np.ones(n) if sample.weight is None else sample.weight[position]

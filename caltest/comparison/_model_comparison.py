@@ -20,10 +20,10 @@ from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE, CombinedPValues
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue, rejects, show_pvalue
-from caltest.results._description import Description, Table, join
+from caltest.results._description import Description, Table, join, percent
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
-from caltest.results._test_result import percent
+from caltest.results._picture import Picture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +78,7 @@ class ModelComparison(Result):
     folds: tuple[ModelComparison, ...] = ()
     fold_names: tuple[str, ...] = ()
 
-    _picture: ClassVar[str | None] = "plot_comparison"
+    plot = Picture("plot_comparison")
     _derived: ClassVar[tuple[str, ...]] = (
         *("n_samples", "pvalue", "rejected", "decision", "confidence_level"),
         *("ranking", "conclusion", "notes", "target", "scores_of"),

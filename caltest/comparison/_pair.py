@@ -30,10 +30,9 @@ from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import equate_pvalue, level_of, rejects
-from caltest.results._description import Description
+from caltest.results._description import Description, percent
 from caltest.results._plain import to_plain
 from caltest.results._progress import Progress, part_of
-from caltest.results._test_result import percent
 from caltest.statistics._segments import FEWEST_GROUPS
 
 VARIANCES = ("asymptotic", "bootstrap")

@@ -27,10 +27,10 @@ from caltest.predictions.inputs._validation import (
 from caltest.resampling import Consistency
 from caltest.results import Note, Result
 from caltest.results._decision import rejects
-from caltest.results._description import Description, Table
+from caltest.results._description import Description, Table, percent
 from caltest.results._naming import describe
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress, part_of, reporting
-from caltest.results._test_result import percent
 from caltest.statistics import ECE, Statistic
 from caltest.statistics._base import default_lens, validate_estimate, validate_statistic
 
@@ -86,7 +86,7 @@ class TrainingTrack(Result):
     n_resamples: int
     alpha: float = 0.05
 
-    _picture: ClassVar[str | None] = "plot_training"
+    plot = Picture("plot_training")
     _derived: ClassVar[tuple[str, ...]] = ("best", "conclusion", "notes")
 
     @property

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from caltest.comparison._grouped_terms import FEW_SURPRISES, GroupedPairTerms
 from caltest.predictions._sample import Sample
+from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.inputs._validation import SeedLike, validate_rng
 from caltest.resampling.distributions._base import TIE_TOLERANCE, MonteCarloDistribution
 from caltest.resampling.draws._rows import BootstrapDraws
@@ -62,7 +63,7 @@ class PairTerms:
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> PairTerms:
         """Return the terms of a sample over the cells of a partition."""
-        cells = sample.cells(partition)
+        cells = cells_of(sample, partition)
         position = np.argsort(sample.row)
         others = cells.count - 1
         scale = np.divide(1.0, others, out=np.zeros(cells.n_cells), where=others > 0)

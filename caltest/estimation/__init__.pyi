@@ -30,9 +30,9 @@ from .scores._scores import accuracy as accuracy
 from .scores._scores import brier_score as brier_score
 from .scores._scores import log_score as log_score
 from .scores._scores import mean_confidence as mean_confidence
-from .scores._scores import overconfidence as overconfidence
+from .scores._scores import overconfidence_score as overconfidence_score
 from .scores._scores import spherical_score as spherical_score
-from .scores._scores import underconfidence as underconfidence
+from .scores._scores import underconfidence_score as underconfidence_score
 from .simplex._simplex_diagram import SimplexDiagram as SimplexDiagram
 from .simplex._simplex_diagram import simplex_diagram as simplex_diagram
 from .uncertainty._prediction_distribution import PredictionDistribution as PredictionDistribution

@@ -20,9 +20,8 @@ from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import Note, TestResult
 from caltest.results._decision import rejects
-from caltest.results._description import join
+from caltest.results._description import join, percent
 from caltest.results._progress import Progress, reporting
-from caltest.results._test_result import percent
 
 _TOO_FEW_DRAWS, _IMPOSSIBLE, _INDEPENDENT = "C205", "C201", "C101"
 
@@ -232,7 +231,6 @@ def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool =
         origin=combined.origin,
         conditions=tuple(condition_of_folds(note, is_grouped=first.n_groups is not None) for note in first.conditions),
         alpha=first.alpha,
-        direction=_direction(own, first.alpha),
         impossible_samples=impossible,
         notes=(
             *([] if in_table else small_notes(folds.names, [test.n_samples for test in own])),
@@ -319,13 +317,6 @@ def fold_notes(names: Sequence[str], results: Sequence[Any]) -> list[Note]:
         else Note(note.code, f"Fold{'s' if len(about) > 1 else ''} {join(about)}: {note.text}")
         for note, about in found.items()
     ]
-
-
-def _direction(tests: Sequence[TestResult], alpha: float) -> str | None:
-    """Return the direction of the folds that reject after Holm's correction, if there is no doubt of it."""
-    adjusted = correct_pvalues([test.pvalue for test in tests])
-    found = {test.direction for test, p in zip(tests, adjusted, strict=True) if rejects(p, alpha)}
-    return found.pop() if len(found) == 1 else None
 
 
 def _of_all(test: TestResult, rows: NDArray[np.int64]) -> TestResult:

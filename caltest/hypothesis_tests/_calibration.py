@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
 
 from numpy.typing import ArrayLike
 
@@ -11,7 +11,6 @@ from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._diagnostics import describe_finding
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, induce
-from caltest.predictions._user_functions import Region
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import (
@@ -19,11 +18,10 @@ from caltest.predictions.inputs._validation import (
     validate_choice,
     validate_design,
     validate_given_problem,
-    validate_level,
 )
 from caltest.resampling import Consistency
-from caltest.resampling.draws._schemes import validate_resampling
 from caltest.resampling.engine._evaluation import Question
+from caltest.resampling.engine._options import DesignedTestOptions, drawing_of
 from caltest.resampling.engine._run import METHODS, run
 from caltest.resampling.engine._stopping import Stopping
 from caltest.results import TestResult
@@ -37,21 +35,10 @@ def calibration_test(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     statistic: Statistic | None = None,
-    region: Region | None = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
     folds: Any = None,
-    resampling: Consistency | None = None,
-    n_resamples: int | None = None,
-    n_exceedances: int | None = None,
     method: str = "auto",
-    alpha: float = 0.05,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[DesignedTestOptions],
 ) -> TestResult:
     r"""Test whether a classifier is calibrated, by Monte Carlo or with an exact null distribution.
 
@@ -80,8 +67,6 @@ def calibration_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
     y_prob : array-like or frame of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities; one dimension is the probability of the positive class. Columns that are named after
         the labels may stand in any order. A row may miss the sum 1 by 5e-5 for each class, as in files with 4 decimals;
@@ -93,40 +78,15 @@ def calibration_test(
     statistic : Statistic, optional
         ``Omnibus()`` by default: an exact min-p over five statistics: the tree ECE, the temperature score
         on either side, the class-wise KS, and the ECE of the confidence (for two outcomes, of the event).
-    region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
-        left out.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weight of each observation: how much it counts. Labels are not repeated.
-    groups : array-like of shape (n_samples,), optional
-        The group of each observation, such as its patient, if observations of a group may depend on each other.
     folds : array-like of shape (n_samples,), optional
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
         combined, as by `by_fold`.
-    resampling : Consistency, optional
-        The null hypothesis, and what is simulated. ``Consistency()`` by default: predictions fixed, labels simulated.
-    n_resamples : int, optional
-        Number of draws B, all of which are made; the smallest possible p-value is 1 / (B + 1). By default 9,999; and
-        for more than 5,000,000 predicted probabilities (observations times outcomes behind the lens) at most 999, which
-        stop after 100 exceedances. Not used where nothing is drawn.
-    n_exceedances : int, optional
-        Number h of draws at least as extreme as the observed data after which the draws stop, looked at in rounds
-        that are fixed beforehand (Besag and Clifford 1991). The p-value stays valid at every sample size; its relative
-        standard error is about the square root of 1 / h. By default all draws are made, unless the data are large.
     method : {"auto", "exact", "monte-carlo", "asymptotic"}
         How the null distribution is found. "exact" computes it, for `ECE`, `MCE` and `HosmerLemeshow` behind
         two-outcome lenses with predictions fixed; "auto" does so where it can, and "monte-carlo" simulates labels.
         "asymptotic" takes the limit for large samples, for `KS`, `Kuiper`, `Bridge`, `Spiegelhalter`,
         `HosmerLemeshow` and `CoxScore`. It is not exact in small samples.
-    alpha : float
-        Level of the conclusion.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -190,51 +150,33 @@ def calibration_test(
     [0.032, 0.477]
     """
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
-    null = validate_resampling(Consistency() if resampling is None else resampling)
     validate_choice(method, "method", METHODS)
-    level = validate_level(alpha, "alpha")
     if folds is not None:
-        options: dict[str, Any] = {"lens": lens, "statistic": chosen, "region": region, "resampling": null}
-        options |= {"n_resamples": n_resamples, "n_exceedances": n_exceedances, "method": method}
-        options |= {"alpha": level, "workers": workers}
-        options |= {"classes": classes, "rng": rng, "progress": progress}
-        each = {"sample_weight": sample_weight, "groups": groups}
-        return run_by_fold(calibration_test, y_true, y_prob, folds, each, **options)
-    sample, look = look_at(
-        chosen, y_true, y_prob, classes=classes, lens=lens, region=region, sample_weight=sample_weight, groups=groups
-    )
-    with reporting(progress, "simulating labels") as report:
+        each = {"sample_weight": options.pop("sample_weight"), "groups": options.pop("groups")}
+        return run_by_fold(calibration_test, y_true, y_prob, folds, each, statistic=chosen, method=method, **options)
+    sample, look = look_at(chosen, y_true, y_prob, options)
+    with reporting(options["progress"], "simulating labels") as report:
         return run_test(
             chosen,
             sample,
-            null,
+            options["resampling"],
             lens=look,
-            classes=classes,
-            alpha=level,
-            n_resamples=Stopping.of(n_resamples, n_exceedances, sample.given.size),
+            classes=options["classes"],
+            alpha=options["alpha"],
             method=method,
-            workers=workers,
-            rng=rng,
             progress=report,
+            **drawing_of(options, sample),
         )
 
 
 def look_at(
-    statistic: Statistic,
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    classes: Sequence[Any] | None,
-    lens: LensLike | None,
-    region: Region | None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
+    statistic: Statistic, y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any]
 ) -> tuple[Sample, LensLike]:
     """Validate a problem and return what a statistic looks at, with the lens, which may be the default one."""
-    prob, outcome = validate_given_problem(y_true, y_prob, classes)
-    look = default_lens(statistic, prob.shape[1]) if lens is None else lens
-    design = validate_design(sample_weight, groups, len(prob))
-    return induce(prob, outcome, lens=look, region=region, **design), look
+    prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
+    look = default_lens(statistic, prob.shape[1]) if options["lens"] is None else options["lens"]
+    design = validate_design(options.get("sample_weight"), options.get("groups"), len(prob))
+    return induce(prob, outcome, lens=look, region=options["region"], **design), look
 
 
 def run_test(

@@ -14,14 +14,13 @@ from caltest.predictions.inputs._parts import Folds
 from caltest.resampling import correct_pvalues
 from caltest.results import Note, Result, TestResult
 from caltest.results._decision import DecisionWord, cannot_decide, decide, rejects
-from caltest.results._description import Description, Table, join, sized
+from caltest.results._description import Description, Table, join, percent, sized
 from caltest.results._note import PAGE
 from caltest.results._test_result import (
     cannot_decide_by_fold,
     components_table,
     fold_record,
     in_folds,
-    percent,
     short_direction,
     size_in_fold,
     towards_of_models,
@@ -30,7 +29,7 @@ from caltest.results._test_result import (
 if TYPE_CHECKING:
     import pandas as pd
 
-_NO_DIRECTION = {"direction": None, "direction_words": None}
+_NO_DIRECTION: dict[str, Any] = {"findings": [], "direction": None, "direction_words": None}
 _MOST_ROWS = 25  # of a printed table
 LONGEST = 60  # characters of the rejected tests in a conclusion
 
@@ -175,8 +174,8 @@ class CalibrationTable(Result):
                 "the model is calibrated."
             ]
         decision = f"Calibration is rejected at the {percent(self.alpha)} level (global p = {self.pvalue:.4g})."
-        words = self.tests[self._spoken].direction_words if self.rejected[self._spoken] else None
-        return [decision, *([f"{self._through(self._spoken)} {_within(words)}"] if words else [])]
+        findings = self.tests[self._spoken].findings if self.rejected[self._spoken] else ()
+        return [decision, *(f"{self._through(self._spoken)} {finding.clause}" for finding in findings[:1])]
 
     def _undecidable(self) -> str:
         """Say that no global p-value could have rejected."""
@@ -307,7 +306,7 @@ class CalibrationTable(Result):
         if len(self.tests) == 1:
             return test._sizes()
         through = self._through(self._spoken)
-        size = [] if test.l2_error is None else [f"{through} {_within(test.l2_error.conclusion)}"]
+        size = [] if test.l2_error is None else [f"{through} {test.l2_error.clause}"]
         usual = test._usual_size(self._name_of_size(test))
         return [*size, *(f"{'Through the same lens' if size else through}: {words}" for words in usual)]
 
@@ -411,9 +410,8 @@ class CalibrationTable(Result):
                 f"{what} is not rejected ({p}, {n_samples} observations). This does not prove that the models are "
                 "calibrated."
             ]
-        found = [f"{what} is rejected at the {percent(self.alpha)} level ({p})."]
-        towards = towards_of_models(self.directions[self._spoken]).strip()
-        return [*found, *([f"{self._through(self._spoken)} {towards[0].lower()}{towards[1:]}"] if towards else [])]
+        towards = towards_of_models(self.directions[self._spoken], self._through(self._spoken))
+        return [f"{what} is rejected at the {percent(self.alpha)} level ({p}).", *towards]
 
     def _numbers_of_folds(self) -> dict[str, Any]:
         """Return what is written about the folds."""
@@ -485,11 +483,6 @@ def shared_origin(tests: Sequence[TestResult]) -> str:
         return tests[0].origin
     most, fewest = max(drawn, key=lambda test: test.n_resamples), min(test.n_resamples for test in drawn)
     return most.origin if fewest == most.n_resamples else f"{most.origin}; {fewest} draws or more for each test"
-
-
-def _within(sentence: str) -> str:
-    """Return a sentence that begins with an article as the rest of another one."""
-    return f"t{sentence[1:]}" if sentence.startswith("The ") else sentence
 
 
 def _about(labels: Sequence[str], note: Note) -> Note:

@@ -17,6 +17,7 @@ from caltest.predictions.inputs._frames import read_observations
 from caltest.predictions.inputs._parts import Folds
 from caltest.predictions.inputs._validation import SeedLike, validate_design
 from caltest.results import TestResult
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress
 from caltest.statistics import Statistic
 
@@ -45,7 +46,7 @@ class CrossValidatedTests(TestResult):
     observations: NDArray[np.int64]
     classes: tuple[Any, ...]
 
-    _picture: ClassVar[str | None] = None
+    plot = Picture(None)
     _left_out: ClassVar[frozenset[str]] = TestResult._left_out | {"y_true", "y_prob", "fold", "observations"}
 
 

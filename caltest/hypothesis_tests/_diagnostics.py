@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.estimation.errors._l2_interval import L2Interval, interval_of_sample
+from caltest.estimation.errors._l2_interval import L2Problem
 from caltest.estimation.scores._score_decomposition import accuracy_of
 from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._lenses import Canonical, ClassWise, Groups
+from caltest.predictions._lenses import Canonical, ClassGroups, ClassWise
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import few_cells_notes
 from caltest.predictions.inputs._parts import effective_number
@@ -27,9 +26,11 @@ from caltest.resampling.engine._run import Finding, monte_carlo_error
 from caltest.resampling.engine._sparsity import sparsity_notes
 from caltest.resampling.engine._stopping import Stopping
 from caltest.results import ComponentResult, Note, TestResult
-from caltest.results._decision import equate_pvalue, rejects
+from caltest.results._decision import rejects
+from caltest.results._description import percent
 from caltest.results._note import warn_user
-from caltest.results._test_result import percent
+from caltest.results._verdict import OF_EVENT, FindingKind
+from caltest.results._verdict import Finding as FoundError
 from caltest.statistics import TemperatureScore
 
 DIRECTION_LEVEL = 0.05
@@ -55,11 +56,11 @@ def describe_findings(
     alpha: float = 0.05,
 ) -> tuple[TestResult, ...]:
     """Return the results of several tests, in their order; the l2 error of a sample is computed once."""
-    measures: dict[int, Callable[[], L2Interval]] = {}
+    problems: dict[int, L2Problem] = {}
     results = []
     for finding, lens in zip(findings, lenses, strict=True):
-        measure = measures.setdefault(id(finding.sample), _l2_error(finding.sample, lens, classes))
-        results.append(describe_finding(finding, null, lens=lens, classes=classes, alpha=alpha, measure=measure))
+        problem = problems.setdefault(id(finding.sample), _l2_problem(finding.sample, lens, classes))
+        results.append(describe_finding(finding, null, lens=lens, classes=classes, alpha=alpha, problem=problem))
     return tuple(results)
 
 
@@ -71,9 +72,9 @@ def describe_finding(
     classes: Sequence[Any] | None = None,
     alpha: float = 0.05,
     title: str = "Calibration test",
-    measure: Callable[[], L2Interval] | None = None,
+    problem: L2Problem | None = None,
 ) -> TestResult:
-    """Return the result of a test; ``measure`` computes the l2 error, by default from the sample of the test."""
+    """Return the result of a test; the l2 error is that of ``problem``, by default of the sample of the test."""
     sample, parts = finding.sample, finding.statistic.components
     scheme = null.for_sample(sample)
     components = tuple(
@@ -88,7 +89,7 @@ def describe_finding(
             parts, finding.component_values, finding.component_pvalues, finding.component_nulls, strict=True
         )
     )
-    score, direction, words = _direction(components, sample, lens)
+    score, findings = _direction(components, sample, lens)
     notes = (
         *scheme.notes,
         *_weight_notes(sample),
@@ -124,24 +125,22 @@ def describe_finding(
         conditions=conditions,
         alpha=alpha,
         score=score,
-        direction=direction,
-        direction_words=words,
+        findings=findings,
         impossible_samples=sample.impossible,
         notes=notes,
-        _measure=_l2_error(sample, lens, classes) if measure is None else measure,
+        _problem=_l2_problem(sample, lens, classes) if problem is None else problem,
     )
 
 
-def _l2_error(sample: Sample, lens: LensLike, classes: Sequence[Any] | None) -> Callable[[], L2Interval]:
-    """Return a function that computes the l2 error of a sample when it is first called, whatever the hypothesis is."""
-    model = replace(sample, given_null=sample.given)
-    return cache(partial(interval_of_sample, model, lens=lens, lens_name=lens_name(lens, classes)))
+def _l2_problem(sample: Sample, lens: LensLike, classes: Sequence[Any] | None) -> L2Problem:
+    """Return what the l2 error of a sample is computed from, whatever the hypothesis is."""
+    return L2Problem(replace(sample, given_null=sample.given), lens, lens_name(lens, classes))
 
 
 def _direction(
     components: Sequence[ComponentResult], sample: Sample, lens: LensLike
-) -> tuple[float | None, str | None, str | None]:
-    """Return the score of the first component that has one, and the direction and its reason if there is no doubt.
+) -> tuple[float | None, tuple[FoundError, ...]]:
+    """Return the score of the first component that has one, and the direction and its numbers if there is no doubt.
 
     A score must be significant, and confidence and accuracy must differ in the same direction: a score also reacts to
     shifts, of single classes or of rare events.
@@ -162,9 +161,8 @@ def _direction(
         if rejects(own_pvalue, DIRECTION_LEVEL) and abs(gap) > _ROUNDING and score * gap < 0:
             if shift is not None and shift[0] > _CLEARLY * abs(gap) / sample.once(_error_of_confidence):
                 break
-            return scores[0], *_in_words(confidence, accuracy, sample, lens, f"({name}, {equate_pvalue(own_pvalue)})")
-    found = (None, None) if shift is None else shift[1:]
-    return (scores[0] if scores else None), *found
+            return scores[0], _finding(confidence, accuracy, sample, lens, source=name, pvalue=own_pvalue)
+    return (scores[0] if scores else None), () if shift is None else shift[1:]
 
 
 def _weight_notes(sample: Sample) -> tuple[Note, ...]:
@@ -178,8 +176,8 @@ def _weight_notes(sample: Sample) -> tuple[Note, ...]:
     return (Note("C304", text),)
 
 
-def _shift(sample: Sample, lens: LensLike) -> tuple[float, str, str] | None:
-    """Return how many standard errors the frequency of an event is off, if that is significant, and the words."""
+def _shift(sample: Sample, lens: LensLike) -> tuple[float, FoundError] | None:
+    """Return how many standard errors the frequency of an event is off, if that is significant, and the finding."""
     if not _names_event(sample, lens) or sample.weight is not None or sample.group is not None:
         return None
     expected, variance = np.empty(sample.n_samples), 0.0
@@ -194,16 +192,21 @@ def _shift(sample: Sample, lens: LensLike) -> tuple[float, str, str] | None:
     pvalue = PoissonBinomial.of(expected).two_sided(events)
     if not rejects(pvalue, DIRECTION_LEVEL) or not error > 0:
         return None
-    frequent = "more" if deviation > 0 else "less"
-    numbers = f"average prediction {expected.mean():.4g}, frequency {events / sample.n_samples:.4g}"
-    shown = equate_pvalue(max(pvalue, _SMALLEST_SHOWN), bound=pvalue < _SMALLEST_SHOWN)
-    words = f"The event is {frequent} frequent than predicted: {numbers} (number of events, {shown})."
-    return abs(deviation) / error, "too low" if deviation > 0 else "too high", words
+    finding = FoundError(
+        kind="too low" if deviation > 0 else "too high",
+        predicted=float(expected.mean()),
+        observed=events / sample.n_samples,
+        pvalue=max(pvalue, _SMALLEST_SHOWN),
+        bound=pvalue < _SMALLEST_SHOWN,
+        source="number of events",
+        quantities=OF_EVENT,
+    )
+    return float(abs(deviation) / error), finding
 
 
 def _names_event(sample: Sample, lens: LensLike) -> bool:
     """Return whether the second of two outcomes is an event of the user, and not that the prediction is right."""
-    return sample.n_outcomes == 2 and isinstance(lens, Canonical | ClassWise | Groups)
+    return sample.n_outcomes == 2 and isinstance(lens, Canonical | ClassWise | ClassGroups)
 
 
 def _error_of_confidence(sample: Sample) -> float:
@@ -212,23 +215,22 @@ def _error_of_confidence(sample: Sample) -> float:
     return max(float(np.sqrt((largest * (1 - largest)).sum())) / sample.n_samples, float(np.finfo(float).tiny))
 
 
-def _in_words(
-    confidence: float, accuracy: float, sample: Sample, lens: LensLike, source: str
-) -> tuple[str | None, str | None]:
-    """Return the direction and the sentence that gives its numbers; that of a rare event is about its frequency."""
+def _finding(
+    confidence: float, accuracy: float, sample: Sample, lens: LensLike, *, source: str, pvalue: float
+) -> tuple[FoundError, ...]:
+    """Return the direction with its numbers; that of a rare event is about its frequency."""
     share = float((sample.given[:, 1] < 0.5).mean())
+    shown: dict[str, Any] = {"source": source, "pvalue": float(pvalue)}
     if not _names_event(sample, lens) or max(share, 1 - share) < _ONE_SIDED:
-        direction = "over-confident" if confidence > accuracy else "under-confident"
-        numbers = f"average confidence {confidence:.4g}, accuracy {accuracy:.4g}"
-        return direction, f"The model is {direction}: {numbers} {source}."
+        kind: FindingKind = "over-confident" if confidence > accuracy else "under-confident"
+        return (FoundError(kind=kind, predicted=confidence, observed=accuracy, **shown),)
     # Confidence is that of the more frequent outcome: a risk that is too low would be called over-confident.
     predicted, observed = _mean(sample.given[:, 1].astype(np.float64), sample), _mean(sample.outcome == 1, sample)
     low = predicted < observed
     if low != ((confidence > accuracy) == (share > 0.5)):
-        return None, None
-    numbers = f"average prediction {predicted:.4g}, frequency {observed:.4g}"
-    words = f"The event is {'more' if low else 'less'} frequent than predicted: {numbers} {source}."
-    return "too low" if low else "too high", words
+        return ()
+    kind = "too low" if low else "too high"
+    return (FoundError(kind=kind, predicted=predicted, observed=observed, quantities=OF_EVENT, **shown),)
 
 
 def _confidence_and_accuracy(sample: Sample) -> tuple[float, float]:

@@ -20,10 +20,9 @@ from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.results import Note, Result
 from caltest.results._decision import Decision, equate_pvalue, rejects
-from caltest.results._description import Description
+from caltest.results._description import Description, percent
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
-from caltest.results._test_result import percent
 from caltest.statistics._squared_l2_distribution import greatest_l2
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from numpy.typing import ArrayLike
 
@@ -13,17 +12,14 @@ from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, stopping_of_tests, warn_before
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import make_sample
-from caltest.predictions._user_functions import Region
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_level
-from caltest.resampling import Consistency
-from caltest.resampling.draws._schemes import validate_resampling
 from caltest.resampling.engine._evaluation import Question
+from caltest.resampling.engine._options import TableOptions
 from caltest.resampling.engine._run import run
 from caltest.results import TestResult
 from caltest.results._description import Table
-from caltest.results._progress import Progress, reporting
+from caltest.results._progress import reporting
 from caltest.statistics import GCE
 from caltest.statistics._gce import SCHEMES
 
@@ -133,19 +129,9 @@ def gce_table(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
     threshold: float = 0.01,
     n_cells: int = 15,
-    region: Region | None = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    resampling: Consistency | None = None,
-    n_resamples: int | None = None,
-    n_exceedances: int | None = None,
-    alpha: float = 0.05,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[TableOptions],
 ) -> GCETable:
     """Compute all 32 general calibration errors of Nixon et al. (2019) with noise floors and p-values.
 
@@ -155,24 +141,12 @@ def gce_table(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
     threshold : float
         The threshold of the 16 thresholded metrics; the others have 0, which drops predictions of exactly 0.
     n_cells : int
         Cells (bins) of each class.
     region : callable, optional
         From predictions ``(n_samples, n_classes)`` to booleans ``(n_samples,)``; observations outside are left out.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weight of each observation: how much it counts. Labels are not repeated.
-    groups : array-like of shape (n_samples,), optional
-        The group of each observation, such as its patient, if observations of a group may depend on each other.
-    resampling : Consistency, optional
-        The null hypothesis, and what is simulated. ``Consistency()`` by default: predictions fixed, labels simulated.
     n_resamples : int, optional
         Number of draws, all of which are made. By default 9,999; and for more than 5,000,000 predicted probabilities
         (observations times classes) at most 999, or as many as Holm's correction needs, which stop after 100
@@ -180,14 +154,6 @@ def gce_table(
     n_exceedances : int, optional
         Number of draws at least as extreme as the observed data after which the draws of a test stop, as in
         `calibration_test`. Every test, and the global p-value, stops separately; the draws end with the last one.
-    alpha : float
-        Level of the conclusion.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -227,23 +193,30 @@ def gce_table(
     (0.008836746, 0.001)
     """
     metrics = gce_metrics(threshold, n_cells)
-    null = validate_resampling(Consistency() if resampling is None else resampling)
-    level = validate_level(alpha, "alpha")
-    sample = null.under_null(
-        make_sample(y_true, y_prob, classes=classes, region=region, sample_weight=sample_weight, groups=groups)
+    null, classes, level = options["resampling"], options["classes"], options["alpha"]
+    sample = make_sample(
+        y_true,
+        y_prob,
+        classes=classes,
+        region=options["region"],
+        sample_weight=options["sample_weight"],
+        groups=options["groups"],
     )
-    stopping = stopping_of_tests(len(metrics), n_resamples, n_exceedances, sample.given.size, level)
+    sample = null.under_null(sample)
+    stopping = stopping_of_tests(
+        len(metrics), options["n_resamples"], options["n_exceedances"], sample.given.size, level
+    )
     notes = few_draws_notes(len(metrics), stopping.n_resamples, level)
     warn_before(notes)
     view = LensView(sample)
-    with reporting(progress, "simulating labels") as report:
+    with reporting(options["progress"], "simulating labels") as report:
         found = run(
             [Question(metric, view) for metric in metrics],
             sample,
             null,
             n_resamples=stopping,
-            workers=workers,
-            rng=rng,
+            workers=options["workers"],
+            rng=options["rng"],
             progress=report,
         )
     tests = describe_findings(found.findings, null, [Canonical()] * len(metrics), classes=classes, alpha=level)

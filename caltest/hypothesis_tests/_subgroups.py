@@ -31,9 +31,9 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.resampling.engine._run import run
 from caltest.results import Note, TestResult
-from caltest.results._description import Table, join, sized
+from caltest.results._description import Table, join, percent, sized
 from caltest.results._progress import Progress, reporting
-from caltest.results._test_result import in_folds, percent, short_direction
+from caltest.results._test_result import in_folds, short_direction
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
 

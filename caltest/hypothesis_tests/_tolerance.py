@@ -24,8 +24,7 @@ from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, LimitDistribution, Tail, chi_squared
 from caltest.resampling.engine._run import Finding, settle
 from caltest.results._decision import equate_pvalue
-from caltest.results._description import Table
-from caltest.results._test_result import percent
+from caltest.results._description import Table, percent
 from caltest.statistics import HosmerLemeshow
 
 

@@ -10,8 +10,7 @@ from caltest.estimation.curves._calibration_band import CalibrationBand
 from caltest.plotting._axes import BAR, DASHED, DENSITY, LINE, POINT, legend_below, literal, require, single
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._decision import equate_pvalue
-from caltest.results._description import counted
-from caltest.results._test_result import percent
+from caltest.results._description import counted, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

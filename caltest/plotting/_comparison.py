@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from caltest.comparison import ModelComparison
 from caltest.plotting._axes import BAR, DASHED, LINE, POINT, literal, require, save_figure, several
+from caltest.results._description import percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -24,8 +24,7 @@ from caltest.plotting._axes import (
 )
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._decision import equate_pvalue
-from caltest.results._description import counted
-from caltest.results._test_result import percent
+from caltest.results._description import counted, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,7 +110,7 @@ def plot_cumulative_graphs(
 def _draw_model(model: CumulativeGraph, row: NDArray[Any], style: str, options: dict[str, Any]) -> None:
     """Draw the four graphs of a model."""
     deviation = style == "deviation"
-    level = percent(model.confidence_level)
+    level = percent(1 - model.alpha)
     color = BAR if model.rejected else POINT
     look: dict[str, Any] = {"linewidth": 1.4, "zorder": 4} | options
     path = {"color": color, "label": "observed, leaves its band" if model.rejected else "observed, inside its band"}
@@ -123,8 +122,8 @@ def _draw_model(model: CumulativeGraph, row: NDArray[Any], style: str, options: 
         base = model.predicted if deviation else np.zeros(len(x))
         center = model.predicted - base
         # Observed sums are no less than 0, and no more than the share of the observations.
-        low = np.maximum(model.predicted - model.half_width, 0.0) - base
-        high = np.minimum(model.predicted + model.half_width, model.fractile) - base
+        low = np.maximum(model.lower, 0.0) - base
+        high = np.minimum(model.upper, model.fractile) - base
         band = f"{level} band if calibrated, everywhere at once"
         ax.fill_between(x, low, high, color=DENSITY, linewidth=0, zorder=1, label=band)
         ax.plot(x, center, color=LINE, zorder=2, label="predicted", **DASHED)
@@ -137,7 +136,7 @@ def _draw_model(model: CumulativeGraph, row: NDArray[Any], style: str, options: 
         (row[3], "d", model.score, "predicted probability"),
     ):
         base = model.score if deviation else np.zeros(len(x))
-        low, high = model.frequency_low - base, model.frequency_high - base
+        low, high = model.frequency_lower - base, model.frequency_upper - base
         band = f"{level} band if calibrated, at each point"
         ax.fill_between(x, low, high, color="#e9e2cf", linewidth=0, zorder=1, label=band)
         ax.plot(x, model.score - base, color=LINE, zorder=2, label="predicted", **DASHED)

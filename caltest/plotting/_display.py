@@ -13,7 +13,7 @@ from caltest.predictions.inputs._arguments import read_problem
 from caltest.predictions.inputs._class_columns import plain_dates
 from caltest.predictions.inputs._frames import read_observations, refuse_other_indexes
 from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_prob
-from caltest.results._test_result import percent
+from caltest.results._description import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,7 +139,7 @@ class ReliabilityDisplay:
         known = label in self.ax_.get_legend_handles_labels()[1]
         look: dict[str, Any] = {"linewidth": 6, "alpha": 0.3, "zorder": self.line_.get_zorder() - 0.5}
         look |= {} if known else {"label": label}
-        return self.ax_.vlines(curve.predicted, curve.bar_low, curve.bar_high, color=self.line_.get_color(), **look)
+        return self.ax_.vlines(curve.predicted, curve.bar_lower, curve.bar_upper, color=self.line_.get_color(), **look)
 
     @classmethod
     def from_estimator(

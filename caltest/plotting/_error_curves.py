@@ -158,7 +158,7 @@ def _draw_errors(curve: ErrorCurve, grid: NDArray[Any], options: dict[str, Any])
             marker = "o" if len(x) == 1 else ""
             ax.plot(x, curve.value[s, m], marker=marker, label=literal(_name(model)), **line)
             ax.plot(x, curve.floor[s, m], color=color, linewidth=1, linestyle=(0, (4, 3)), marker=marker, zorder=3)
-            ax.fill_between(x, 0.0, curve.floor_high[s, m], color=color, alpha=0.12, linewidth=0, zorder=1)
+            ax.fill_between(x, 0.0, curve.floor_upper[s, m], color=color, alpha=0.12, linewidth=0, zorder=1)
         ax.set_ylabel(statistic)
         ax.set_ylim(bottom=0.0)
     grid[0].plot([], [], color=LINE, linewidth=1, linestyle=(0, (4, 3)), label="noise floor")

@@ -13,8 +13,7 @@ from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, literal, named,
 from caltest.plotting._prediction_axis import PredictionAxis, diagonal, finish
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._decision import equate_pvalue
-from caltest.results._description import counted
-from caltest.results._test_result import percent
+from caltest.results._description import counted, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,7 +117,7 @@ def _draw(
     """Draw curve and band of a model, in its colour if there are several."""
     alone = label is None
     base = np.zeros(len(curve.score)) if square else curve.score
-    low, high, height = curve.low - base, curve.high - base, curve.recalibrated - base
+    low, high, height = curve.lower - base, curve.upper - base, curve.recalibrated - base
     band: dict[str, Any] = {"color": _BAND, "label": _band_label(curve)} if alone else {"color": color, "alpha": _PALE}
     ax.fill_between(curve.score, low, high, linewidth=0, zorder=1, **band)
     marker = "o" if len(curve.score) == 1 else ""
@@ -164,4 +163,4 @@ def _reach(curve: IsotonicCurve, base: np.ndarray) -> float:
     """Return the extent of a consistency band; a confidence band may be as wide as the axes."""
     if curve.band == "confidence":
         return 0.0
-    return float(max(np.abs(curve.low - base).max(), np.abs(curve.high - base).max()))
+    return float(max(np.abs(curve.lower - base).max(), np.abs(curve.upper - base).max()))

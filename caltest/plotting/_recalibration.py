@@ -15,8 +15,8 @@ from caltest.plotting._axes import BAR, DASHED, LINE, POINT, literal, require, s
 from caltest.plotting._reliability import plot_reliability
 from caltest.recalibration import RecalibrationStudy
 from caltest.results._decision import rejects
+from caltest.results._description import percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

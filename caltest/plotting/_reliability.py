@@ -16,8 +16,7 @@ from caltest.estimation.errors._cell_tests import CellTests
 from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, literal, named, save_figure, series_color, single
 from caltest.plotting._prediction_axis import PredictionAxis, diagonal, finish
 from caltest.predictions.inputs._validation import validate_choice
-from caltest.results._description import counted
-from caltest.results._test_result import percent
+from caltest.results._description import counted, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,7 +104,7 @@ def plot_reliability(
     lines = sum(_model_label(*item).count("\n") + 1 for item in curves.items()) if len(curves) > 1 else 0
     ax = single(ax, (5.4, 7.0 + 0.2 * lines) if square else (6.4, 5.2 + 0.1 * lines))
     each = list(curves.values())
-    heights = [end for one in each for end in (one.observed, one.bar_low, one.bar_high)] if square else []
+    heights = [end for one in each for end in (one.observed, one.bar_lower, one.bar_upper)] if square else []
     axis = PredictionAxis.of(
         scale, {name: one.density for name, one in curves.items()}, [*(one.predicted for one in each), *heights]
     )
@@ -188,8 +187,8 @@ def _reach(curves: Sequence[ReliabilityCurve]) -> NDArray[np.float64]:
     dense, every = np.zeros(2), np.zeros(2)
     for curve in curves:
         full = curve.count >= min(0.01 * curve.count.sum(), curve.count.max())
-        above = np.maximum(curve.deviation, curve.bar_high - curve.expected)
-        below = np.minimum(curve.deviation, curve.bar_low - curve.expected)
+        above = np.maximum(curve.deviation, curve.bar_upper - curve.expected)
+        below = np.minimum(curve.deviation, curve.bar_lower - curve.expected)
         for ends, chosen in ((dense, full), (every, slice(None))):
             ends[:] = min(ends[0], below[chosen].min()), max(ends[1], above[chosen].max())
     low, high = 1.2 * (every if np.abs(every).max() <= 3 * np.abs(dense).max() else dense)
@@ -233,7 +232,7 @@ def _draw_cells(
     """Draw bars and points as frequencies, or as deviations; what is beyond the limits ends in an arrow head."""
     alone = look.label is None
     base = np.zeros(curve.n_cells) if square else curve.expected
-    low, high = curve.bar_low - base, curve.bar_high - base
+    low, high = curve.bar_lower - base, curve.bar_upper - base
     ends = np.clip(low, *limits), np.clip(high, *limits)
     bar: dict[str, Any] = {"color": look.bar, "zorder": 3}
     label = _bars_label(curve) if alone else "_bars"

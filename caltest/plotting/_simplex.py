@@ -13,8 +13,7 @@ from caltest.estimation.simplex._simplex_diagram import SimplexDiagram
 from caltest.plotting._axes import BAR, LINE, POINT, legend_below, literal, require, single
 from caltest.predictions.cells._simplex_grid import SimplexGrid
 from caltest.predictions.inputs._validation import validate_level
-from caltest.results._description import counted
-from caltest.results._test_result import percent
+from caltest.results._description import counted, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

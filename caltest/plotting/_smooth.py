@@ -13,8 +13,7 @@ from caltest.estimation.uncertainty._prediction_distribution import EDGES
 from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, literal, named, series_color, single
 from caltest.plotting._prediction_axis import PredictionAxis, diagonal, finish
 from caltest.predictions.inputs._validation import validate_choice
-from caltest.results._description import counted
-from caltest.results._test_result import percent
+from caltest.results._description import counted, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,21 +121,21 @@ def _draw(
 ) -> float:
     """Draw curve and bands of a model, in its colour if there are several, and return its largest deviation."""
     base = np.zeros(len(curve.point)) if square else curve.point
-    bands = np.array([curve.calibrated_low, curve.calibrated_high, curve.confidence_low, curve.confidence_high])
+    bands = np.array([curve.calibrated_lower, curve.calibrated_upper, curve.confidence_lower, curve.confidence_upper])
     for low, high in (bands[:2], bands[2:]):
         low[high - low >= 1] = np.nan
     ends = [*bands, curve.observed]
-    point, calibrated_low, calibrated_high, low, high, line = _broken(curve.point, *(end - base for end in ends))
+    point, calibrated_lower, calibrated_upper, low, high, line = _broken(curve.point, *(end - base for end in ends))
     look: dict[str, Any] = {"linewidth": 1.5, "zorder": 4, "color": color}
     alone = label is None
     if label is None:
         null, own = _band_labels(curve)
         grey: dict[str, Any] = {"color": LINE, "alpha": 0.3, "linewidth": 0, "zorder": 2}
-        ax.fill_between(point, calibrated_low, calibrated_high, label=null, **grey)
+        ax.fill_between(point, calibrated_lower, calibrated_upper, label=null, **grey)
         ax.fill_between(point, low, high, color=BAR, alpha=0.4, linewidth=0, zorder=3, label=own)
         label = f"observed, bandwidth {curve.bandwidth:.3g}"
     else:
-        for end in (calibrated_low, calibrated_high):
+        for end in (calibrated_lower, calibrated_upper):
             ax.plot(point, end, color=color, linewidth=0.9, linestyle=":", zorder=2)
         ax.fill_between(point, low, high, color=color, alpha=0.2, linewidth=0, zorder=3)
     ax.plot(point, line, **look | {"label": label} | options)

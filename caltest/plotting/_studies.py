@@ -23,7 +23,7 @@ from caltest.plotting._axes import (
     wrapped,
 )
 from caltest.predictions.inputs._validation import validate_choice
-from caltest.results._test_result import percent
+from caltest.results._description import percent
 from caltest.simulation.studies._bias import BiasStudy
 from caltest.simulation.studies._power import PowerStudy
 from caltest.simulation.studies._size import RejectionStudy

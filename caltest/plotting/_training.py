@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from caltest.comparison._training import TrainingTrack
 from caltest.plotting._axes import DASHED, LINE, legend_below, literal, require, several
+from caltest.results._description import percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

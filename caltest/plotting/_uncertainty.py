@@ -10,8 +10,7 @@ from caltest.estimation.uncertainty._rejection_curve import RejectionCurve
 from caltest.estimation.uncertainty._shift_curve import ShiftCurve
 from caltest.plotting._axes import COLORS, legend_below, require, single
 from caltest.predictions.inputs._validation import validate_choice
-from caltest.results._description import counted
-from caltest.results._test_result import percent
+from caltest.results._description import counted, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,11 +95,11 @@ def plot_rejection_curve(
         (drawn,) = ax.plot(x[rows], curve.error[rows], **line)
         color = drawn.get_color()
         ax.fill_between(
-            x[rows], curve.error_low[rows], curve.error_high[rows], color=color, alpha=0.15, linewidth=0, zorder=1
+            x[rows], curve.error_lower[rows], curve.error_upper[rows], color=color, alpha=0.15, linewidth=0, zorder=1
         )
         ax.plot(x[rows], curve.predicted_error[rows], color=color, linewidth=1, linestyle=":", zorder=3)
         full = rows[curve.n_kept[rows] >= 0.1 * curve.n_samples]
-        top = max(top, curve.error_high[full].max(), curve.error[rows].max(), curve.predicted_error[rows].max())
+        top = max(top, curve.error_upper[full].max(), curve.error[rows].max(), curve.predicted_error[rows].max())
     ax.plot([], [], color=ax.get_lines()[0].get_color(), linewidth=1, linestyle=":", label="error rate predicted")
     level = percent(curve.confidence_level)
     ax.fill_between([], [], [], color=ax.get_lines()[0].get_color(), alpha=0.15, label=f"{level} interval, pointwise")
@@ -162,7 +161,7 @@ def plot_shift_curve(curve: ShiftCurve, ax: Axes | None = None, *, legend: bool 
         line: dict[str, Any] = {"linewidth": 1.6, "marker": "o", "markersize": 3.5, "zorder": 4} | look | options
         (drawn,) = ax.plot(curve.share[rows], curve.mean[rows], **line)
         look_of_band: dict[str, Any] = {"color": drawn.get_color(), "alpha": 0.15, "linewidth": 0, "zorder": 1}
-        ax.fill_between(curve.share[rows], curve.low[rows], curve.high[rows], **look_of_band)
+        ax.fill_between(curve.share[rows], curve.lower[rows], curve.upper[rows], **look_of_band)
     level = percent(curve.confidence_level)
     words = f"{level} of batches of {curve.batch_size}"
     ax.fill_between([], [], [], color=ax.get_lines()[0].get_color(), alpha=0.15, label=words)

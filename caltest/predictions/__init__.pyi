@@ -6,9 +6,9 @@ from ._distances import total_variation as total_variation
 from ._lens import Lens as Lens
 from ._lens import LensLike as LensLike
 from ._lenses import Canonical as Canonical
+from ._lenses import ClassGroups as ClassGroups
 from ._lenses import ClassWise as ClassWise
 from ._lenses import Confidence as Confidence
-from ._lenses import Groups as Groups
 from ._lenses import TopK as TopK
 from ._lenses import TopRank as TopRank
 from ._lenses import WithinTop as WithinTop
@@ -16,6 +16,7 @@ from ._sample import Sample as Sample
 from ._user_functions import Region as Region
 from .cells._against_rest import AgainstRest as AgainstRest
 from .cells._cells import CellSums as CellSums
+from .cells._cells import cells_of as cells_of
 from .cells._partitions import Edges as Edges
 from .cells._partitions import EqualWidth as EqualWidth
 from .cells._partitions import Partition as Partition

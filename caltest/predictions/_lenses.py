@@ -280,7 +280,7 @@ class ClassWise(Lens):
 
     See Also
     --------
-    Groups : Groups of classes against each other.
+    ClassGroups : Groups of classes against each other.
 
     Examples
     --------
@@ -316,7 +316,7 @@ class ClassWise(Lens):
 
 
 @dataclass(frozen=True, repr=False)
-class Groups(Lens):
+class ClassGroups(Lens):
     r"""A fixed partition of the classes, :math:`\psi(y, \mu) = i` for :math:`y \in A_i` (Example 2 (ii)).
 
     Parameters
@@ -339,7 +339,7 @@ class Groups(Lens):
     Examples
     --------
     >>> import numpy as np
-    >>> prob, outcome = Groups([[0, 1], [2, 3]])(np.array([[0.5, 0.125, 0.125, 0.25]]), np.array([3]))
+    >>> prob, outcome = ClassGroups([[0, 1], [2, 3]])(np.array([[0.5, 0.125, 0.125, 0.25]]), np.array([3]))
     >>> prob, outcome
     (array([[0.625, 0.375]]), array([1]))
     """

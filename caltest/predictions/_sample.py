@@ -20,9 +20,7 @@ from caltest.predictions._user_functions import (
     apply_lens,
     apply_region,
 )
-from caltest.predictions.cells._cells import Cells
 from caltest.predictions.cells._order import stable_order
-from caltest.predictions.cells._partitions import validate_partition
 from caltest.predictions.inputs._validation import is_large, validate_design, validate_given_problem
 from caltest.results._naming import describe
 
@@ -120,11 +118,6 @@ class Sample:
             found.append(start + np.flatnonzero(predicted <= 0))
         place = np.concatenate(found)
         return np.sort(self.row[place])
-
-    def cells(self, partition: Any) -> Cells:
-        """Return the cells of a partition fitted to these predictions; fitted once."""
-        validate_partition(partition)
-        return self.once(Cells.of, partition)
 
     def once(self, derive: Callable[..., Derived], *arguments: Any) -> Derived:
         """Return ``derive(self, *arguments)``, computed once: what depends on predictions alone serves all draws."""

@@ -1,5 +1,6 @@
 from ._base import ConfidenceInterval as ConfidenceInterval
 from ._base import Result as Result
+from ._config import config_context as config_context
 from ._description import Description as Description
 from ._description import Table as Table
 from ._note import CalibrationWarning as CalibrationWarning
@@ -7,3 +8,5 @@ from ._note import Note as Note
 from ._progress import Progress as Progress
 from ._test_result import ComponentResult as ComponentResult
 from ._test_result import TestResult as TestResult
+from ._verdict import Finding as Finding
+from ._verdict import Verdict as Verdict

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -38,6 +37,7 @@ class Result(ABC):
     """A frozen result.
 
     A subclass is a frozen dataclass that says what it prints in `_describe`; everything else follows from its fields.
+    One of which there is a picture has ``plot = Picture(...)``.
 
     Attributes
     ----------
@@ -48,12 +48,12 @@ class Result(ABC):
     class_columns: Mapping[Any, Any] | None = field(default=None, kw_only=True)
     _input_notes: tuple[Note, ...] = field(default=(), kw_only=True)
 
-    _picture: ClassVar[str | None] = None
-    """Name of the function of `caltest.plotting` that draws it."""
     _derived: ClassVar[tuple[str, ...]] = ()
     """Properties that `to_dict` holds besides the fields."""
     _left_out: ClassVar[frozenset[str]] = frozenset()
     """Fields that `to_dict` leaves out because they are large."""
+    _columns: ClassVar[tuple[str, ...]] = ()
+    """Arrays of one length that are the columns of the frame; without them the frame has the single numbers."""
 
     def of_inputs(self, columns: Mapping[Any, Any], notes: tuple[Note, ...]) -> Self:
         """Return the result with the columns of the classes, and notes on what was passed."""
@@ -116,35 +116,10 @@ class Result(ABC):
         """
         import pandas as pd
 
+        if self._columns:
+            return pd.DataFrame({name: getattr(self, name) for name in self._columns})
         single = {name: value for name, value in self.to_dict().items() if not isinstance(value, dict | list)}
         return pd.DataFrame([single])
-
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the result, where a picture exists.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            What to draw into; new axes by default.
-        **options
-            Passed to the function of `caltest.plotting`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            What was drawn into.
-
-        Raises
-        ------
-        NotImplementedError
-            If there is no picture of this result.
-        """
-        if self._picture is None:
-            msg = f"there is no picture of {type(self).__name__}."
-            raise NotImplementedError(msg)
-        # By name: pictures stand above results, and are loaded when one is drawn.
-        draw = getattr(import_module("caltest.plotting"), self._picture)
-        return draw(self, ax, **options)
 
     @classmethod
     def _names(cls) -> list[str]:

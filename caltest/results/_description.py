@@ -73,6 +73,11 @@ def join(words: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def percent(share: float) -> str:
+    """Return a share as per cent: "5 %"."""
+    return f"{100 * share:.4g} %"
+
+
 def counted(number: float, separator: str = "") -> str:
     """Return a number of observations in words, thousands separated.
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from caltest.results._config import Progress, config_context, on_terminal, progress_in_use
+
 PROGRESS_AFTER = 1.0  # seconds of silence before a progress bar appears
 LINE_AFTER = 10.0  # seconds between two lines; work that takes less has none
-
-Progress = Callable[[float, float], None]
-"""A function that is called with the progress: ``progress(done, total)``."""
 
 
 class ProgressBar:
@@ -96,20 +95,20 @@ def in_words(seconds: float) -> str:
 def reporting(progress: bool | Progress | None, description: str) -> Iterator[Progress]:
     """Yield the function that is called with the progress: a bar or lines, nothing, or the caller's.
 
-    None, the default of what takes minutes, is a bar on a terminal and nothing elsewhere.
+    None is what `config_context` has set, by default a bar on a terminal and nothing elsewhere. What the work calls
+    itself shows no progress unless it is passed a function, so that there are never two bars.
     """
-    if progress is None:
-        progress = sys.stderr.isatty()
-    if progress is True:
-        with (ProgressBar if sys.stderr.isatty() else ProgressLines)(description) as shown:
-            yield shown
-    elif progress is False:
-        yield lambda done, total: None
-    elif callable(progress):
-        yield progress
-    else:
-        msg = f"`progress` must be True, False or a function of (done, total), got {progress!r}."
-        raise TypeError(msg)
+    shown = progress_in_use(progress)
+    with config_context(progress=False):
+        if shown is True:
+            with (ProgressBar if on_terminal() else ProgressLines)(description) as bar:
+                yield bar
+        else:
+            yield shown or _nothing
+
+
+def _nothing(done: float, total: float) -> None:
+    """Show nothing."""
 
 
 def part_of(progress: Progress | None, number: int, n_parts: int) -> Progress | None:

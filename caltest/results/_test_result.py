@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -13,9 +12,11 @@ from numpy.typing import NDArray
 
 from caltest.results._base import Result
 from caltest.results._decision import Decision, cannot_decide, equate_pvalue, rejects, show_pvalue
-from caltest.results._description import Description, Table, counted, join, sized
+from caltest.results._description import Description, Table, join, sized
 from caltest.results._naming import describe
 from caltest.results._note import PAGE, Note
+from caltest.results._picture import Picture
+from caltest.results._verdict import Finding, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +70,7 @@ class ComponentResult(Result):
     null: NullDistribution = field(repr=False)
     derived: Mapping[str, Any] = field(default_factory=dict)
 
-    _picture: ClassVar[str | None] = "plot_null_distribution"
+    plot = Picture("plot_null_distribution")
     _derived: ClassVar[tuple[str, ...]] = ("noise_floor", "noise_interval")
     _left_out: ClassVar[frozenset[str]] = frozenset({"null"})
 
@@ -155,13 +156,12 @@ class TestResult(Decision, ComponentResult):
         The decision at the level ``alpha``; "undecidable" if no p-value as small as ``alpha`` was possible.
     score : float or None
         Signed value of the statistic that shows the direction: negative means over-confident.
-    direction : str or None
-        "over-confident" or "under-confident", if the score is significant itself and the average confidence lies
-        above or below the accuracy accordingly; else None. "too low" or "too high" are the predictions of an event
-        that nearly all predictions make the less (or the more) probable outcome. With folds, the direction of those
-        that reject after Holm's correction, if it is the same in all of them.
-    direction_words : str or None
-        The direction in a sentence, with the two numbers that it rests on, the statistic and its p-value.
+    findings : tuple of Finding
+        What is wrong, if the score is significant itself: "over-confident" or "under-confident" if the average
+        confidence lies above or below the accuracy accordingly; "too low" or "too high" are the predictions of an event
+        that nearly all predictions make the less (or the more) probable outcome. ``direction`` and ``direction_words``
+        are the first finding in a word and in a sentence, or None. With folds, ``direction`` is that of the folds that
+        reject after Holm's correction, if it is the same in all of them.
     n_groups : int or None
         Number of groups of observations, if only groups are independent.
     weighted : bool
@@ -192,18 +192,18 @@ class TestResult(Decision, ComponentResult):
     alpha: float = 0.05
     smallest_possible_pvalue: float = 0.0
     score: float | None = None
-    direction: str | None = None
-    direction_words: str | None = None
+    findings: tuple[Finding, ...] = ()
     n_groups: int | None = None
     weighted: bool = False
     impossible_samples: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     notes: tuple[Note, ...] = ()
     fold_names: tuple[str, ...] = ()
     pvalue_adjusted: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    _measure: Callable[[], Any] | None = field(default=None, repr=False)
+    _problem: Any = field(default=None, repr=False)  # `L2Problem` of estimation
 
     _derived: ClassVar[tuple[str, ...]] = (
         *("noise_floor", "noise_interval", "n_resamples", "decision", "conclusion", "l2_error"),
+        *("direction", "direction_words"),
     )
 
     def __getattr__(self, name: str) -> Any:
@@ -233,45 +233,77 @@ class TestResult(Decision, ComponentResult):
     @property
     def conclusion(self) -> str:
         """The decision in words."""
-        if self.fold_names:
-            return self._conclusion_by_fold()
-        if self.decision == "undecidable":
-            return cannot_decide(
-                self.smallest_possible_pvalue,
-                self.alpha,
-                numbers=f"{self._p}, {self._size}",
-                n_groups=self.n_groups,
-                n_resamples=self.n_resamples,
-            )
-        if not self.rejected:
-            proved = "that the model is calibrated" if self._of_calibration else "it"
-            return (
-                f"{self._subject} is not rejected ({self._p}, {counted(self.n_samples)}). This does not prove {proved}."
-            )
-        towards = f" {self.direction_words}" if self.direction_words else ""
-        level = percent(self.alpha)
-        return f"{self._subject} is rejected at the {level} level ({self._p}{self._smallest}).{towards}"
+        return self._verdict().conclusion
 
-    def _conclusion_by_fold(self) -> str:
-        n_folds = len(self.folds)
-        what, p = f"{self._subject} of the models of {n_folds} folds", f"combined p = {self.pvalue:.4g}"
-        if self.decision == "undecidable":
-            return cannot_decide_by_fold(self, f"{p}, {self._size}", "combined p-value")
-        if not self.rejected:
-            proved = "that the models are calibrated" if self._of_calibration else "it"
-            return f"{what} is not rejected ({p}, {self.n_samples} observations). This does not prove {proved}."
-        least = ""
-        if self.n_resamples and self.pvalue * (self.n_resamples + 1) <= n_folds + 0.5:
-            least = f", the smallest possible with {self.n_resamples} draws in each of {n_folds} folds"
-        found = self.rejecting_folds
-        single = f"{len(found)} of the {n_folds} single folds {'rejects' if len(found) == 1 else 'reject'}"
-        which = f": {join(found)}"
-        if len(found) == n_folds:
-            single, which = "Each single fold rejects", ""
-        return (
-            f"{what} is rejected at the {percent(self.alpha)} level ({p}{least}).{towards_of_models(self.direction)} "
-            f"{single} after Holm's correction{which}."
+    @property
+    def verdict(self) -> Verdict:
+        """The decision, what is wrong and how large it is."""
+        return self._verdict(self.l2_error)
+
+    def _verdict(self, size: Any = None) -> Verdict:
+        """Return the verdict; sentences about the decision need no size, which may take time."""
+        if self.fold_names:
+            return self._verdict_by_fold()
+        return Verdict(
+            pvalue=self.pvalue,
+            alpha=self.alpha,
+            smallest_possible_pvalue=self.smallest_possible_pvalue,
+            subject=self._subject,
+            proof="that the model is calibrated" if self._of_calibration else "it",
+            n_samples=self.n_samples,
+            n_groups=self.n_groups,
+            weighted=self.weighted,
+            n_resamples=self.n_resamples,
+            p=self._p,
+            least=self._smallest,
+            findings=self.findings,
+            size=size,
+            cautions=self.notes,
         )
+
+    def _verdict_by_fold(self) -> Verdict:
+        n_folds, n_draws = len(self.folds), self.n_resamples
+        p, least = f"combined p = {self.pvalue:.4g}", ""
+        if n_draws and self.pvalue * (n_draws + 1) <= n_folds + 0.5:
+            least = f", the smallest possible with {n_draws} draws in each of {n_folds} folds"
+        return Verdict(
+            pvalue=self.pvalue,
+            alpha=self.alpha,
+            smallest_possible_pvalue=self.smallest_possible_pvalue,
+            subject=f"{self._subject} of the models of {n_folds} folds",
+            proof="that the models are calibrated" if self._of_calibration else "it",
+            n_samples=self.n_samples,
+            n_groups=self.n_groups,
+            weighted=self.weighted,
+            n_resamples=n_draws,
+            p=p,
+            least=least,
+            details=(*towards_of_models(self.direction), self._rejecting()) if self.rejected else (),
+            undecidable=cannot_decide_by_fold(self, f"{p}, {self._size}", "combined p-value"),
+            cautions=self.notes,
+        )
+
+    def _rejecting(self) -> str:
+        """Say which folds reject."""
+        found, n_folds = self.rejecting_folds, len(self.folds)
+        if len(found) == n_folds:
+            return "Each single fold rejects after Holm's correction."
+        verb = "rejects" if len(found) == 1 else "reject"
+        return f"{len(found)} of the {n_folds} single folds {verb} after Holm's correction: {join(found)}."
+
+    @property
+    def direction(self) -> str | None:
+        """What is wrong in a word, if that is beyond doubt."""
+        if self.fold_names:
+            decided = zip(self.folds, rejects(self.pvalue_adjusted, self.alpha), strict=True)
+            kinds = {fold.direction for fold, is_rejected in decided if is_rejected}
+            return kinds.pop() if len(kinds) == 1 else None
+        return self.findings[0].kind if self.findings else None
+
+    @property
+    def direction_words(self) -> str | None:
+        """What is wrong in a sentence, with the two numbers that it rests on, the statistic and its p-value."""
+        return self.findings[0].sentence if self.findings else None
 
     @property
     def rejecting_folds(self) -> list[str]:
@@ -314,15 +346,10 @@ class TestResult(Decision, ComponentResult):
             ]
         )
 
-    @cached_property
+    @property
     def l2_error(self) -> Any:
         """The size of the miscalibration: `l2_interval` of the same problem; None where it is not defined."""
-        return None if self._measure is None else self._measure()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: the l2 error instead of the predictions that it is computed from."""
-        known = None if self._measure is None else partial(_known, self.l2_error)
-        return {**self.__dict__, "_measure": known}
+        return None if self._problem is None else self._problem.interval
 
     def extend(self, kind: type[Extended], /, **more: Any) -> Extended:
         """Return the result as one of a kind that carries more; fields that are named are replaced."""
@@ -467,11 +494,12 @@ def in_folds(size: str, n_folds: int) -> str:
     return f"{size} {'and' if ' in ' in size else 'in'} {n_folds} folds"
 
 
-def towards_of_models(direction: str | None) -> str:
-    """Return the direction of several models as a further sentence; empty if there is none."""
+def towards_of_models(direction: str | None, begin: str = "") -> list[str]:
+    """Return the direction of several models as a sentence, which may begin with other words; empty without one."""
     if direction is None:
-        return ""
-    return f" They are {direction}." if direction.endswith("-confident") else f" Their predictions are {direction}."
+        return []
+    subject = "they are" if direction.endswith("-confident") else "their predictions are"
+    return [f"{begin} {subject} {direction}." if begin else f"{subject.capitalize()} {direction}."]
 
 
 def short_direction(direction: str | None) -> str:
@@ -507,12 +535,3 @@ def numbers_line(statistic: Any, derived: Mapping[str, Any]) -> str:
         f"{name.replace('_', ' ')} {value:.4g}" for name, value in derived.items() if isinstance(value, float | int)
     ]
     return f"{statistic}: {', '.join(numbers)}." if numbers else ""
-
-
-def _known(value: Any) -> Any:
-    return value
-
-
-def percent(share: float) -> str:
-    """Return a share as per cent: "5 %"."""
-    return f"{100 * share:.4g} %"

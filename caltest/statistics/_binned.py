@@ -13,7 +13,7 @@ from caltest._compiled._sweep import sweep
 from caltest.predictions._distances import OF_DIFFERENCES, Distance, total_variation, validate_distance
 from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import apply_distance
-from caltest.predictions.cells._cells import CellSums
+from caltest.predictions.cells._cells import CellSums, cells_of
 from caltest.predictions.cells._partitions import Partition, validate_partition
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._validation import validate_choice
@@ -50,7 +50,7 @@ class Binned(Statistic):
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``, of some replicates at a time."""
-        cells = sample.cells(self.partition)
+        cells = cells_of(sample, self.partition)
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         size = max(1, _BLOCK_COUNTS // (cells.n_cells * sample.n_outcomes))
         parts = (flat[start : start + size] for start in range(0, len(flat), size))
@@ -69,7 +69,7 @@ class Binned(Statistic):
         """Return the statistic of signed residuals; None if the distance is not one of differences."""
         if self.distance not in OF_DIFFERENCES:
             return None
-        cells = sample.cells(self.partition)
+        cells = cells_of(sample, self.partition)
         residual = residual_sums(sample, signs, cells)
         return self.reduce(CellSums(cells.count, cells.null_sum, cells.null_sum + residual))
 
@@ -205,7 +205,7 @@ class ExactCells:
 
     def __init__(self, sample: Sample, partition: Any, distance: Distance) -> None:
         self._distance = distance
-        self._cells = sample.cells(partition)
+        self._cells = cells_of(sample, partition)
         self._probability = np.clip(sample.expected[:, 1], 0.0, 1.0)
         self._prob = self._cells.split(self._probability)
         self._counts = [PoissonBinomial.of(prob) for prob in self._prob]

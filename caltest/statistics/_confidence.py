@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from caltest._compiled._cells import count_events, count_outcomes, weigh_outcomes
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
-from caltest.predictions.cells._cells import Cells, CellSums, cell_dtype
+from caltest.predictions.cells._cells import Cells, CellSums, cell_dtype, cells_of
 from caltest.predictions.cells._partitions import EqualWidth
 from caltest.predictions.inputs._validation import validate_count
 from caltest.resampling.distributions._base import Distribution
@@ -84,10 +84,10 @@ class ConfidenceECE(Statistic):
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         if sample.n_outcomes == 2:
-            cells, count = sample.cells(self._partition), partial(_count_of_event, flat)
+            cells, count = cells_of(sample, self._partition), partial(_count_of_event, flat)
         else:
             top, confidence = sample.once(_top_sample)
-            cells, count = confidence.cells(self._partition), partial(_count_of_top, flat, top)
+            cells, count = cells_of(confidence, self._partition), partial(_count_of_top, flat, top)
         return _error(cells.count, cells.null_sum, count(cells, sample.weight)).reshape(outcomes.shape[:-1])
 
     def summary(self, sample: Sample) -> CellCounts | EntryCounts | None:
@@ -100,13 +100,13 @@ class ConfidenceECE(Statistic):
         """Return the error of drawn counts."""
         if isinstance(counted, CellSums):
             return _error(counted.count, counted.predicted_sum, counted.observed_count[..., 1])
-        cells = sample.once(_top_sample)[1].cells(self._partition)
+        cells = cells_of(sample.once(_top_sample)[1], self._partition)
         return _error(cells.count, cells.null_sum, counted[:, :-1])
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
         """Return the error of signed residuals."""
         event = sample if sample.n_outcomes == 2 else sample.once(_top_sample)[1]
-        cells = event.cells(self._partition)
+        cells = cells_of(event, self._partition)
         sums = signed_sums(sample, signs, cells.index, cells.n_cells, of=event, outcomes=slice(1, 2))[..., 0]
         return np.abs(sums).sum(axis=-1) / cells.count.sum()
 
@@ -143,7 +143,7 @@ def _count_of_top(
 def _predicted_entries(sample: Sample, partition: EqualWidth) -> EntryCounts:
     """Return the cell of the entry of each predicted class; all other entries share the last cell."""
     top, confidence = sample.once(_top_sample)
-    cells = confidence.cells(partition)
+    cells = cells_of(confidence, partition)
     entry = np.full((sample.n_samples, sample.n_outcomes), cells.n_cells, dtype=cell_dtype(cells.n_cells + 1))
     entry[np.arange(sample.n_samples), top] = cells.index
     return EntryCounts(entry, cells.n_cells + 1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._against_rest import AgainstRest
-from caltest.predictions.cells._cells import Cells, CellSums
+from caltest.predictions.cells._cells import Cells, CellSums, cells_of
 from caltest.predictions.cells._partitions import Partition, validate_partition
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.resampling.distributions._base import CellDistribution, Distribution, Tail, chi_squared
@@ -93,7 +93,7 @@ class HosmerLemeshow(Statistic):
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return C, ``(...)``, of outcomes ``(..., n_samples)``."""
         groups = sample.once(self.groups)
-        residual = CellSums.of(sample, sample.cells(self.partition), outcomes).observed_count - groups.expected
+        residual = CellSums.of(sample, cells_of(sample, self.partition), outcomes).observed_count - groups.expected
         # Not a matrix product: its rounding would depend on how many draws are evaluated at once.
         whitened = np.zeros_like(residual)
         for k in range(sample.n_outcomes):
@@ -107,7 +107,7 @@ class HosmerLemeshow(Statistic):
 
     def groups(self, sample: Sample) -> Groups:
         """Return the groups and their covariances; for ``sample.once(statistic.groups)``."""
-        return Groups.of(sample, sample.cells(self.partition), self.covariance)
+        return Groups.of(sample, cells_of(sample, self.partition), self.covariance)
 
     def degrees_of_freedom(self, sample: Sample) -> int:
         """Return the sum of the ranks of the covariances."""
@@ -116,7 +116,7 @@ class HosmerLemeshow(Statistic):
     def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, Any]:
         """Return the degrees of freedom, and count, observed and expected outcomes of the groups."""
         groups = sample.once(self.groups)
-        sums = CellSums.of(sample, sample.cells(self.partition), sample.outcome)
+        sums = CellSums.of(sample, cells_of(sample, self.partition), sample.outcome)
         return {
             "degrees_of_freedom": self.degrees_of_freedom(sample),
             "count": groups.count,
@@ -132,7 +132,7 @@ class HosmerLemeshow(Statistic):
         """Return the exact null distribution, for two outcomes without weights."""
         if not counts_events(sample):
             return None
-        cells, groups = sample.cells(self.partition), sample.once(self.groups)
+        cells, groups = cells_of(sample, self.partition), sample.once(self.groups)
         means = [
             sample.expected[cells.members(b)].prod(axis=1).sum() * np.square(groups.whitening[b] @ [-1.0, 1.0]).sum()
             for b in range(cells.n_cells)

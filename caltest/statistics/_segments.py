@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._signs import Layout
 from caltest.predictions._sample import Sample
+from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._parts import effective_numbers, sums_in_parts
 from caltest.statistics._squared_l2_distribution import squared_norms
@@ -312,7 +313,7 @@ def cells_of_groups(sample: Sample) -> VarianceTree:
     partition = VarianceTree()
     wanted = partition.wanted_cells(sample.n_samples)
     while True:
-        cells = sample.cells(partition)
+        cells = cells_of(sample, partition)
         few = worth_of_cells(sample, partition) < FEWEST_GROUPS
         if wanted == 1 or cells.count[few].sum() <= _FEW_SHARE * cells.count.sum():
             return partition
@@ -322,7 +323,7 @@ def cells_of_groups(sample: Sample) -> VarianceTree:
 
 def worth_of_cells(sample: Sample, partition: Any) -> NDArray[np.float64]:
     """Return how many groups (observations) of equal weight each cell of a partition is worth, ``(n_cells,)``."""
-    cells = sample.cells(partition)
+    cells = cells_of(sample, partition)
     group = np.arange(sample.n_samples) if sample.group is None else sample.group
     code, place = np.unique(group * np.int64(cells.n_cells) + cells.index, return_inverse=True)
     weight = np.bincount(place, sample.weight).astype(np.float64)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from caltest._compiled._cells import dyadic_errors, sum_over_events
 from caltest._compiled._lookup import sum_selected
 from caltest.predictions._sample import Sample
-from caltest.predictions.cells._cells import CellSums
+from caltest.predictions.cells._cells import CellSums, cells_of
 from caltest.predictions.cells._partitions import EqualWidth, Partition, validate_partition
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._validation import validate_choice, validate_count
@@ -98,7 +98,7 @@ class SquaredL2(Statistic):
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the signed estimate ``(...)`` of outcomes ``(..., n_samples)``."""
-        sums = CellSums.of(sample, sample.cells(self.partition), outcomes)
+        sums = CellSums.of(sample, cells_of(sample, self.partition), outcomes)
         scale, squares = sample.once(self._scale)
         if self.estimator == "kumar":
             frequency = _free(sums.observed)
@@ -123,7 +123,7 @@ class SquaredL2(Statistic):
         """Return the estimate of signed residuals, whose squares do not change; None for "kumar"."""
         if self.estimator == "kumar":
             return None
-        cells, (scale, _) = sample.cells(self.partition), sample.once(self._scale)
+        cells, (scale, _) = cells_of(sample, self.partition), sample.once(self._scale)
         signed, observed = (
             (np.square(_free(residual_sums(sample, some, cells))).sum(axis=-1) * scale).sum(axis=-1)
             for some in (signs, np.ones_like(signs[:1]))
@@ -135,7 +135,7 @@ class SquaredL2(Statistic):
 
         Both ``(n_cells,)``.
         """
-        cells = sample.cells(self.partition)
+        cells = cells_of(sample, self.partition)
         weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
         squares = np.bincount(cells.index, np.square(weight), cells.n_cells).astype(np.float64)
         several = np.bincount(cells.index, minlength=cells.n_cells) > 1
@@ -155,7 +155,7 @@ class SquaredL2(Statistic):
             np.square(own, out=own)
         else:
             own = 1 - 2 * p + sample.once(_lengths)[:, None]
-        scale = sample.once(self._scale)[0][sample.cells(self.partition).index]
+        scale = sample.once(self._scale)[0][cells_of(sample, self.partition).index]
         own *= (scale if sample.weight is None else scale * np.square(sample.weight))[:, None]
         return own
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._sample import Sample
+from caltest.predictions.cells._cells import cells_of
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.statistics._skce import residuals
 from caltest.statistics._squared_l2 import SquaredL2
@@ -218,7 +219,7 @@ def greatest_l2(n_outcomes: int) -> float:
 
 def cell_moments(sample: Sample, partition: Any) -> list[CellMoments]:
     """Return the moments of every cell of at least two observations."""
-    cells = sample.cells(partition)
+    cells = cells_of(sample, partition)
     first = 1 if sample.n_outcomes == 2 else 0  # one determines the other
     moments = []
     for b in range(cells.n_cells):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._signs import independent_sums, shocked_sums, signed_sums_of_groups
 from caltest.predictions._sample import Sample
+from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.inputs._parts import effective_number, sums_in_parts
 from caltest.resampling.draws._group_shocks import Shocks, latent_bounds, latent_correlation
 from caltest.results._decision import rejects
@@ -152,7 +153,7 @@ class SquaredL2Inversion:
     @classmethod
     def of(cls, sample: Sample, partition: Any, *, any_shock: bool, rng: np.random.Generator) -> SquaredL2Inversion:
         """Prepare the observations of a sample, in the cells of a partition."""
-        cells = sample.cells(partition)
+        cells = cells_of(sample, partition)
         weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
         known = (worth_of_cells(sample, partition) >= _WORTH)[cells.index]
         largest = greatest_l2(sample.n_outcomes)

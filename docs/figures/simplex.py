@@ -15,7 +15,7 @@ import caltest
 from caltest.plotting import plot_simplex
 
 IMAGE = Path(__file__).parents[1] / "images" / "simplex.png"
-GROUPS = caltest.Groups([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
+GROUPS = caltest.ClassGroups([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
 
 
 def main(file: str | Path = IMAGE) -> None:

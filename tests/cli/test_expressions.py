@@ -54,7 +54,7 @@ def test_names_and_texts_in_lenses_of_classes_are_labels():
         "ClassWise('dog')": caltest.ClassWise(1),
         "ClassWise(k=KS)": caltest.ClassWise(3),
         "ClassWise(2)": caltest.ClassWise(2),
-        "Groups([[cat, 'dog'], (2, KS)])": caltest.Groups([[0, 1], [2, 3]]),
+        "ClassGroups([[cat, 'dog'], (2, KS)])": caltest.ClassGroups([[0, 1], [2, 3]]),
     }
     for text, expected in cases.items():
         assert read_object(text, KNOWN, index) == expected, text

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import caltest
-from caltest.recalibration import AutomaticCalibration, TemperatureScaling, load
+from caltest.recalibration import AutomaticCalibration, TemperatureScaling, load_recalibrator
 from tests.recalibration.maps.test_base import over_confident
 
 CLASSES = np.array(["cat", "dog", "eel"])
@@ -41,7 +41,7 @@ def test_it_writes_what_the_function_finds(given, tmp_path, run):
     said = " ".join(text.split())
     assert said.startswith(study.verdict("TemperatureScaling"))
     assert "calibration is rejected no longer" in said
-    fitted = load(tmp_path / "repaired.json")
+    fitted = load_recalibrator(tmp_path / "repaired.json")
     assert fitted.classes_.tolist() == CLASSES.tolist()
     assert fitted.temperature_ == pytest.approx(TemperatureScaling().fit(PROB, OUTCOME).temperature_)
     assert f"(T = {fitted.temperature_:.3g}), fitted to all observations; the tests judge" in said
@@ -57,7 +57,7 @@ def test_auto_says_how_it_chose(given, tmp_path, run):
     assert code == 0
     found = json.loads(text)
     assert "smallest cross-validated log score among the methods that keep the accuracy" in found["verdict"]
-    assert isinstance(load(tmp_path / "m.json"), AutomaticCalibration)
+    assert isinstance(load_recalibrator(tmp_path / "m.json"), AutomaticCalibration)
     assert len(found["rows"][1]["folds"]) == 2
     assert pd.read_csv(tmp_path / "out.tsv", sep="\t").shape == (400, 5)
 
@@ -125,7 +125,7 @@ def test_an_archive_with_ten_classes_is_repaired_and_can_be_tested_with_its_grou
         held = found.folds == name
         fitted = TemperatureScaling().fit(arrays["probs"][~held], arrays["labels"][~held])
         np.testing.assert_allclose(found.y_prob[held], fitted.predict_proba(arrays["probs"][held]), rtol=1e-12)
-    assert load(tmp_path / "repaired.json").classes_.tolist() == list(range(10))
+    assert load_recalibrator(tmp_path / "repaired.json").classes_.tolist() == list(range(10))
     code, text, err = run("test", out, *groups, "--folds", "fold", "--resamples", "99")
     assert code == 0, err
     assert "groups" in text

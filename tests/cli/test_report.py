@@ -24,7 +24,7 @@ def test_the_page_of_a_file_is_that_of_the_function(files, capsys):
     out = folder / "page.html"
     assert main(["report", str(folder / "one.csv"), "-o", str(out), "--resamples", "299", "--seed", "3"]) == 0
     assert "page written to" in capsys.readouterr().err
-    same = write_page(folder / "same.html", y, event, n_resamples=299, rng=3)
+    same = write_page(y, event, folder / "same.html", n_resamples=299, rng=3)
     assert out.read_text(encoding="utf-8") == same.read_text(encoding="utf-8")
 
 

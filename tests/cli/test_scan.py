@@ -121,7 +121,7 @@ def test_a_lens_names_a_class_by_its_label(tmp_path, capsys):
     for lens, words in (
         ("ClassWise(eel)", "class eel against the rest"),
         ("ClassWise(0)", "class dog against the rest"),
-        ("Groups([[dog], [cat, eel]])", "groups dog | cat, eel"),
+        ("ClassGroups([[dog], [cat, eel]])", "groups dog | cat, eel"),
     ):
         state.unlink(missing_ok=True)
         assert main(["scan", str(path), "-o", str(state), "--lens", lens]) == 0

@@ -74,10 +74,10 @@ def test_lenses_are_expressions(path, named, problem, answer):
         "TopRank(2)": ct.TopRank(2),
         "WithinTop(2)": ct.WithinTop(2),
         "ClassWise(1)": ct.ClassWise(1),
-        "Groups([[0, 2], [1]])": ct.Groups([[0, 2], [1]]),
+        "ClassGroups([[0, 2], [1]])": ct.ClassGroups([[0, 2], [1]]),
         "ClassWise(dog)": ct.ClassWise(1),
         "ClassWise('eel')": ct.ClassWise(2),
-        "Groups([[eel, cat], ['dog']])": ct.Groups([[2, 0], [1]]),
+        "ClassGroups([[eel, cat], ['dog']])": ct.ClassGroups([[2, 0], [1]]),
     }
     for text, lens in cases.items():
         (test,) = answer("test", named, "--lens", text, "--statistic", "ECE")["tests"]
@@ -355,7 +355,7 @@ REFUSED = [
     ("--lens ClassWise(dog)", "there is no class 'dog'; the classes of this file are 0, 1, 2, 3"),
     ("one.csv --classes yes,no", "name the label whose probability it is alone, such as no"),
     ("words.csv --classes cat,dog --lens ClassWise(eel)", "there is no class 'eel'; the classes of this file are cat"),
-    ("--lens Groups([[0,1],[1,2]])", "groups must hold every class once"),
+    ("--lens ClassGroups([[0,1],[1,2]])", "groups must hold every class once"),
     ("--lens ECE", "--lens: 'ECE' is not a lens such as ClassWise(3); known are Canonical, ClassWise, Confidence"),
     # statistics
     ("--statistic best", "--statistic: 'best': there is no best; see --help"),

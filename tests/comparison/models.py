@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from caltest.predictions.cells._cells import cells_of
 from tests.reference.examples import draw_labels
 
 
@@ -23,4 +24,4 @@ def as_naive(sample, partition):
     """Residuals and cells in the caller's order, as the slow twin takes them."""
     position = np.argsort(sample.row)
     residual = (np.eye(sample.n_outcomes)[sample.outcome] - sample.prob)[position]
-    return residual[:, 1:] if sample.n_outcomes == 2 else residual, sample.cells(partition).index[position]
+    return residual[:, 1:] if sample.n_outcomes == 2 else residual, cells_of(sample, partition).index[position]

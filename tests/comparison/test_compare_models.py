@@ -11,6 +11,7 @@ from statsmodels.stats.multitest import multipletests
 import caltest as ct
 from caltest.comparison._u_statistics import Differences, PairTerms, critical_value, largest_deviations, resample
 from caltest.predictions._sample import induce
+from caltest.predictions.cells._cells import cells_of
 from caltest.results import CalibrationWarning
 from tests.reference import naive
 from tests.reference.examples import SHARED, draw_labels
@@ -323,7 +324,7 @@ def test_decisions_on_four_networks_from_all_pairs_of_observations(networks):
     for name, prob in models.items():
         sample = induce(np.asarray(prob, dtype=float), y_true)
         residual = (np.eye(10)[sample.outcome] - sample.prob)[np.argsort(sample.row)]
-        twins[name] = residual, sample.cells(ct.VarianceTree()).index[np.argsort(sample.row)]
+        twins[name] = residual, cells_of(sample, ct.VarianceTree()).index[np.argsort(sample.row)]
     nothing = np.zeros((len(y_true), 10)), np.arange(len(y_true))
     alone = {name: naive.difference(twin, nothing) for name, twin in twins.items()}
     assert {name: estimate for name, (estimate, _) in alone.items()} == pytest.approx(SQUARED, rel=1e-9)

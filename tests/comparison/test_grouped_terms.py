@@ -8,6 +8,7 @@ import caltest as ct
 from caltest.comparison._grouped_terms import Contrast, GroupedPairTerms
 from caltest.comparison._u_statistics import Differences, terms_of
 from caltest.predictions._sample import induce
+from caltest.predictions.cells._cells import cells_of
 from tests.comparison.models import two_models
 from tests.reference import signed
 
@@ -92,7 +93,7 @@ def test_the_error_of_true_means_is_the_squared_l2_error():
     chance = np.column_stack([1 - truth, truth])
     expected = 0.0
     for sign, sample in ((1, samples[0]), (-1, samples[1])):
-        index = sample.cells(TREE).index
+        index = cells_of(sample, TREE).index
         for b in set(index.tolist()):
             expected += sign * np.sum(index == b) / 60 * np.mean(0.35 - sample.prob[index == b, 1]) ** 2
     assert contrast.error_of(contrast.means_of([chance, chance])) == pytest.approx(expected, abs=1e-14)

@@ -5,8 +5,8 @@ import importlib
 import inspect
 import re
 
+from tests.house.sources import FILES, PACKAGE, ROOT, tree_of
 from tests.house.test_docstrings import PUBLIC
-from tests.house.test_rooms import FILES, PACKAGE, ROOT, tree_of
 
 MAX_LINES = 600
 LONGER: dict[str, str] = {}

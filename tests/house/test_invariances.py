@@ -28,7 +28,7 @@ from tests.reference.examples import draw_labels
 WEIGHTS, GROUPS = {"sample_weight"}, {"groups", "groups_a", "groups_b"}
 
 NOT_ABOUT_OBSERVATIONS = {
-    "caltest.Groups": "its groups are of classes",
+    "caltest.ClassGroups": "its groups are of classes",
     "caltest.predictions.PredictionFile": "columns of a file",
     "caltest.predictions.read_predictions": "names of columns",
     "caltest.recalibration.Recalibrator.fit": "the base class of the methods",
@@ -117,7 +117,7 @@ def compare_two_samples(d: Data) -> Any:
 def write_page(d: Data) -> str:
     """The page but for what was passed: the fingerprint of the data and the names of the arguments."""
     with TemporaryDirectory() as folder:
-        text = ct.page.write_page(Path(folder) / "page.html", d.y, d.p, **d.design, **FIXED).read_text()
+        text = ct.page.write_page(d.y, d.p, Path(folder) / "page.html", **d.design, **FIXED).read_text()
     return re.sub(
         r"<dt>(design of the observations|[^<]*fingerprint[^<]*|data)</dt>\s*<dd>.*?</dd>\s*", "", text, flags=re.S
     )
@@ -185,9 +185,9 @@ SCORES = (
     "brier_score",
     "log_score",
     "mean_confidence",
-    "overconfidence",
+    "overconfidence_score",
     "spherical_score",
-    "underconfidence",
+    "underconfidence_score",
 )
 EXAMPLES |= {f"caltest.estimation.{name}": call(getattr(estimation, name)) for name in SCORES}
 MAPS = {
@@ -197,9 +197,6 @@ MAPS = {
 }
 EXAMPLES |= {path: fit(kind) for path, kind in MAPS.items()}
 
-NOT_COMPARED = {
-    "caltest.recalibration.NetworkScaling.fit": "the rounding of sums grows in the steps of its training",
-}
 BY_CHANCE = {
     "caltest.compare_models": "simultaneous",  # random numbers are given to observations in their order
     "caltest.simplex_diagram": "pvalue|conclusion",  # simulated labels of three classes, too
@@ -353,7 +350,7 @@ def same(a: Any, b: Any, tolerance: float) -> bool:
 
 def each(examples: Any) -> Any:
     """One test for each of the examples."""
-    marks = {name: [pytest.mark.slow] if name in SLOW else [] for name in examples if name not in NOT_COMPARED}
+    marks = {name: [pytest.mark.slow] if name in SLOW else [] for name in examples}
     return pytest.mark.parametrize("example", [pytest.param(name, marks=some) for name, some in marks.items()])
 
 

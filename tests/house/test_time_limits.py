@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from tests.house.test_rooms import ROOT
+from tests.house.sources import ROOT
 
 TESTS = """
     import pytest

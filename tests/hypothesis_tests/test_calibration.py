@@ -461,7 +461,7 @@ def test_impossible_through_one_lens_only():
     y_true, y_prob = with_impossible(2)
     assert run(y_true, y_prob, lens=caltest.ClassWise(2)).impossible_samples.tolist() == [23]
     assert run(y_true, y_prob, lens=caltest.Confidence()).impossible_samples.size == 0
-    assert run(y_true, y_prob, lens=caltest.Groups([[0], [1, 2]])).impossible_samples.size == 0
+    assert run(y_true, y_prob, lens=caltest.ClassGroups([[0], [1, 2]])).impossible_samples.size == 0
 
 
 def test_impossible_with_resampled_observations():

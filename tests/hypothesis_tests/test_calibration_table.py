@@ -71,7 +71,7 @@ def test_simulated_labels_through_a_lens_are_the_lens_of_the_labels(problem):
     base = induce(y_prob, y_true)
     drawn = np.random.default_rng(1).integers(0, 4, (3, len(y_true))).astype(np.uint8)
     for lens in (
-        ct.Confidence(), ct.ClassWise(2), ct.TopK(2), ct.WithinTop(2), ct.Groups([[0, 3], [1, 2]]), ct.TopRank(2)
+        ct.Confidence(), ct.ClassWise(2), ct.TopK(2), ct.WithinTop(2), ct.ClassGroups([[0, 3], [1, 2]]), ct.TopRank(2)
     ):  # fmt: skip
         view = LensView.of(lens, y_prob, y_true, base)
         for seen, classes in zip(view.outcomes(drawn), drawn, strict=True):

@@ -53,7 +53,7 @@ def problem(n_classes, n=400, seed=0):
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     y_true, y_prob = (part[:1000] for part in ct.datasets.load_cifar10_vgg16())
-    return write_page(tmp_path_factory.mktemp("page") / "page.html", y_true, y_prob, **FEW)
+    return write_page(y_true, y_prob, tmp_path_factory.mktemp("page") / "page.html", **FEW)
 
 
 def test_the_verdict_is_that_of_the_table(page):
@@ -101,26 +101,26 @@ def test_the_page_is_complete_in_itself(page):
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_page(tmp_path):
     y_true, y_prob = problem(3, n=100)
-    first, second = (write_page(tmp_path / name, y_true, y_prob, **FEW) for name in ("one.html", "two.html"))
+    first, second = (write_page(y_true, y_prob, tmp_path / name, **FEW) for name in ("one.html", "two.html"))
     assert first.read_bytes() == second.read_bytes()
-    path = write_page(tmp_path / "three.html", y_true, y_prob, n_resamples=299)
+    path = write_page(y_true, y_prob, tmp_path / "three.html", n_resamples=299)
     unseeded = read(path)
     seed = int(dict(zip(unseeded.texts["dt"], unseeded.texts["dd"], strict=True))["seed"])
-    again = write_page(tmp_path / "four.html", y_true, y_prob, n_resamples=299, rng=seed)
+    again = write_page(y_true, y_prob, tmp_path / "four.html", n_resamples=299, rng=seed)
     assert again.read_bytes() == path.read_bytes()
 
 
 def test_a_verdict_that_rejects_nothing_says_that_nothing_is_proved(tmp_path):
-    main = " ".join(read(write_page(tmp_path / "page.html", *problem(3), **FEW)).texts["main"][0].split())
+    main = " ".join(read(write_page(*problem(3), tmp_path / "page.html", **FEW)).texts["main"][0].split())
     assert main.startswith("Verdict Calibration is not rejected (global p = ")
     assert "This does not prove that the model is calibrated." in main.split("The l2 calibration error")[0]
 
 
 @pytest.mark.slow
 def test_three_classes_have_a_triangle_and_two_have_no_class_table(tmp_path):
-    three = read(write_page(tmp_path / "three.html", *problem(3), **FEW))
+    three = read(write_page(*problem(3), tmp_path / "three.html", **FEW))
     assert "Which classes are confused?" in three.texts["h2"]
-    two = read(write_page(tmp_path / "two.html", *problem(2), **FEW))
+    two = read(write_page(*problem(2), tmp_path / "two.html", **FEW))
     assert "Which classes are worst?" not in two.texts["h2"]
 
 
@@ -128,7 +128,7 @@ def test_three_classes_have_a_triangle_and_two_have_no_class_table(tmp_path):
 def test_several_models_are_compared(tmp_path):
     y_true, y_prob = problem(3)
     models = {"a <b> & c": y_prob, "other " * 12: y_prob**2 / (y_prob**2).sum(axis=1, keepdims=True)}
-    path = write_page(tmp_path / "models.html", y_true, models, title="Two <models>", **FEW)
+    path = write_page(y_true, models, tmp_path / "models.html", title="Two <models>", **FEW)
     found = read(path)
     assert found.texts["h1"] == ["Two <models>"]
     assert found.texts["h3"] == list(models)
@@ -143,7 +143,7 @@ def test_frames_weights_and_groups(tmp_path):
     names = np.array(["cat", "dog", "eel"])
     frame = pd.DataFrame(y_prob[:, ::-1], columns=list(names[::-1]))
     design = {"sample_weight": np.linspace(1, 2, 400), "groups": np.arange(400) // 8}
-    found = read(write_page(tmp_path / "frame.html", names[y_true], frame, **design, **FEW))
+    found = read(write_page(names[y_true], frame, tmp_path / "frame.html", **design, **FEW))
     text = found.texts["main"][0]
     assert "Label -> column: cat -> cat, dog -> dog, eel -> eel." in text
     assert "400 weighted observations in 50 groups" in text
@@ -152,26 +152,35 @@ def test_frames_weights_and_groups(tmp_path):
 
 @pytest.mark.parametrize("n", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 10))])
 def test_few_observations(tmp_path, n):
-    assert "Verdict" in read(write_page(tmp_path / "few.html", *problem(3, n), **FEW)).texts["h2"]
+    assert "Verdict" in read(write_page(*problem(3, n), tmp_path / "few.html", **FEW)).texts["h2"]
 
 
 @pytest.mark.slow
-def test_a_report_that_is_there_is_not_computed_again(tmp_path):
+def test_a_report_writes_the_page_with_its_own_tests(tmp_path):
     y_true, y_prob = problem(3)
     report = ct.calibration_report(y_true, y_prob, n_resamples=199, rng=3)
-    path = write_page(tmp_path / "report.html", y_true, y_prob, report=report, n_resamples=299, title="A report", rng=3)
+    path = write_page(y_true, y_prob, tmp_path / "report.html", report=report, n_resamples=299, title="A report", rng=3)
     text = path.read_text(encoding="utf-8")
     assert "199 Monte Carlo draws" in text
     assert "299 Monte Carlo draws" in text
+    path = tmp_path / "other.html"
+    part = ct.calibration_report(y_true, y_prob, n_resamples=199, region=lambda p: p[:, 0] > 0.1)
+    with pytest.raises(ValueError, match=r"`report` must be of the same 400 observations, got one of \d+\."):
+        write_page(y_true, y_prob, path, report=part, **FEW)
+    with pytest.raises(ValueError, match="`report` is of one model and the page of 2; leave it out"):
+        write_page(y_true, {"one": y_prob, "two": y_prob}, path, report=report, **FEW)
+    with pytest.raises(TypeError, match=r"`report` must be a CalibrationReport from .*, got CalibrationTable\."):
+        write_page(y_true, y_prob, path, report=ct.calibration_table(y_true, y_prob, **FEW), **FEW)
+    assert not path.exists()
 
 
 def test_bad_input_writes_nothing(tmp_path):
     y_true, y_prob = problem(3)
     path = tmp_path / "page.html"
     with pytest.raises(ValueError, match="`y_prob`"):
-        write_page(path, y_true, y_prob * 2)
+        write_page(y_true, y_prob * 2, path)
     with pytest.raises(TypeError, match="`rng`"):
-        write_page(path, y_true, y_prob, rng="seed")
+        write_page(y_true, y_prob, path, rng="seed")
     assert not path.exists()
 
 
@@ -180,7 +189,7 @@ def test_the_decomposition_is_weighted(tmp_path):
     y_true, y_prob = problem(2, 300)
     weight = 1.0 + (np.arange(300) % 3 == 0)
     text = " ".join(
-        read(write_page(tmp_path / "weighted.html", y_true, y_prob, sample_weight=weight, **FEW))
+        read(write_page(y_true, y_prob, tmp_path / "weighted.html", sample_weight=weight, **FEW))
         .texts["main"][0]
         .split()
     )
@@ -198,7 +207,7 @@ def test_a_page_of_few_groups_cannot_decide(tmp_path):
     rng = np.random.default_rng(0)
     y_true, group = (rng.random(240) < 0.24).astype(int), np.arange(240) % 3
     text = " ".join(
-        read(write_page(tmp_path / "few.html", y_true, np.full(240, 0.9), groups=group, **FEW)).texts["main"][0].split()
+        read(write_page(y_true, np.full(240, 0.9), tmp_path / "few.html", groups=group, **FEW)).texts["main"][0].split()
     )
     assert text.startswith("Verdict These data cannot decide: with 3 groups no global p-value below 0.25 is possible")
     assert "is not rejected" not in text

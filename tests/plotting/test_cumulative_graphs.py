@@ -29,7 +29,7 @@ def test_plotted_data_equal_the_graphs(graphs, style):
             np.testing.assert_allclose(line(ax, "observed"), np.column_stack([x, model.observed - predicted]))
             (band,) = ax.collections
             corners = {tuple(x) for path in band.get_paths() for x in path.vertices.round(12)}
-            high = np.minimum(model.predicted + model.half_width, model.fractile)
+            high = np.minimum(model.upper, model.fractile)
             assert {tuple(x) for x in np.column_stack([x, high - predicted]).round(12)} <= corners
             dot = next(one for one in ax.get_lines() if one.get_marker() == "o")
             assert dot.get_xdata()[0] == x[model.worst]

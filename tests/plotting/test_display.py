@@ -85,7 +85,7 @@ def test_bars_are_exact_and_named_once():
     display = ct.ReliabilityDisplay.from_predictions(y_true, event, n_bins=4, name="one")
     curve = ct.reliability_curve(y_true, event, partition=ct.EqualWidth(4, closed="right"))
     ends = np.array(display.bars_.get_segments())[:, :, 1]
-    np.testing.assert_allclose(ends, np.stack([curve.bar_low, curve.bar_high], axis=1), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(ends, np.stack([curve.bar_lower, curve.bar_upper], axis=1), rtol=0, atol=1e-12)
     ct.ReliabilityDisplay.from_predictions(y_true, event**2, n_bins=4, name="two", ax=display.ax_)
     labels = display.ax_.get_legend_handles_labels()[1]
     assert labels == ["Perfectly calibrated", "one", "90 % consistency bars", "two"]

@@ -92,8 +92,8 @@ def test_no_bar_of_a_full_cell_is_cut(curves):
         ax = plot_reliability(curves, new_axes(), scale=scale)
         low, high = ax.get_ylim()
         for curve in curves.values():
-            assert (curve.bar_high - curve.expected).max() < high, scale
-            assert (curve.bar_low - curve.expected).min() > low, scale
+            assert (curve.bar_upper - curve.expected).max() < high, scale
+            assert (curve.bar_lower - curve.expected).min() > low, scale
 
 
 def test_what_is_refused(curves):

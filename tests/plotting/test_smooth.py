@@ -25,8 +25,8 @@ def test_plotted_data_equal_the_curve(curve, style):
     (line,) = [line for line in ax.get_lines() if line.get_label() == "observed, bandwidth 0.05"]
     np.testing.assert_allclose(line.get_xydata(), np.column_stack([curve.point, curve.observed - base]))
     for label, low, high in (
-        ("90 % confidence band, point by point", curve.confidence_low, curve.confidence_high),
-        ("90 % band if calibrated, point by point", curve.calibrated_low, curve.calibrated_high),
+        ("90 % confidence band, point by point", curve.confidence_lower, curve.confidence_upper),
+        ("90 % band if calibrated, point by point", curve.calibrated_lower, curve.calibrated_upper),
     ):
         (band,) = [found for found in ax.collections if found.get_label() == label]
         corners = {tuple(x) for path in band.get_paths() for x in path.vertices}

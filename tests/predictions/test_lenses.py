@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import caltest
+from caltest import ClassGroups
 from caltest.predictions._lens import lens_name, outcome_dtype
 from tests.reference import naive
 from tests.reference.cases import check_refused, failures
@@ -68,7 +69,7 @@ def test_depends_on_predictions_alone_and_leaves_its_input_alone():
         (caltest.TopRank(4), [[0.875, 0.125], [0.875, 0.125]], [1, 0]),
         (caltest.WithinTop(3), [[0.125, 0.875], [0.125, 0.875]], [0, 1]),
         (caltest.ClassWise(0), [[0.5, 0.5], [0.875, 0.125]], [0, 1]),
-        (caltest.Groups([[3, 0], [1, 2]]), [[0.625, 0.375], [0.375, 0.625]], [0, 0]),
+        (ClassGroups([[3, 0], [1, 2]]), [[0.625, 0.375], [0.375, 0.625]], [0, 0]),
     ],
 )
 def test_by_hand(lens, prob, outcome):
@@ -112,11 +113,11 @@ def test_names_in_words():
         caltest.TopRank(2): "is the class of rank 2 right",
         caltest.WithinTop(2): "is the class within the top 2",
         caltest.ClassWise(1): "class 1 against the rest",
-        caltest.Groups([[0, 2], [1]]): "groups 0, 2 | 1",
+        ClassGroups([[0, 2], [1]]): "groups 0, 2 | 1",
     }
     assert {lens: lens_name(lens) for lens in names} == names
     assert lens_name(caltest.ClassWise(1), np.array(["cat", "dog", "eel"])) == "class dog against the rest"
-    assert lens_name(caltest.Groups([[0, 2], [1]]), ["cat", "dog", "eel"]) == "groups cat, eel | dog"
+    assert lens_name(ClassGroups([[0, 2], [1]]), ["cat", "dog", "eel"]) == "groups cat, eel | dog"
     assert lens_name(test_names_in_words) == "test_names_in_words"
 
 
@@ -134,30 +135,46 @@ REFUSED = {
     "WithinTop(None)": (TypeError, lambda: caltest.WithinTop(None), "`rank` must be an integer >= 1, got None."),
     "ClassWise(-1)": (ValueError, lambda: caltest.ClassWise(-1), "`k` must be an integer >= 0, got -1."),
     "ClassWise(0.0)": (TypeError, lambda: caltest.ClassWise(0.0), "`k` must be an integer >= 0, got 0.0."),
-    "one group": (ValueError, lambda: caltest.Groups([[0, 1, 2]]), "`groups` must be at least two groups, none of"),
-    "empty group": (ValueError, lambda: caltest.Groups([[0, 1, 2], []]), "`groups` must be at least two groups, none"),
+    "one group": (
+        ValueError,
+        lambda: ClassGroups([[0, 1, 2]]),
+        "`groups` must be at least two groups, none of",
+    ),
+    "empty group": (
+        ValueError,
+        lambda: ClassGroups([[0, 1, 2], []]),
+        "`groups` must be at least two groups, none",
+    ),
     "class in two groups": (
         ValueError,
-        lambda: caltest.Groups([[0, 1], [1, 2]]),
+        lambda: ClassGroups([[0, 1], [1, 2]]),
         "hold every class once, class 1 appears more than once in ((0, 1), (1, 2)).",
     ),
-    "class twice": (ValueError, lambda: caltest.Groups([[0, 0], [1, 2]]), "class 0 appears more than once"),
-    "negative class": (ValueError, lambda: caltest.Groups([[0, -1], [1]]), "`groups` must be an integer >= 0, got -1."),
-    "half a class": (TypeError, lambda: caltest.Groups([[0, 0.5], [1]]), "`groups` must be an integer >= 0, got 0.5."),
+    "class twice": (ValueError, lambda: ClassGroups([[0, 0], [1, 2]]), "class 0 appears more than once"),
+    "negative class": (
+        ValueError,
+        lambda: ClassGroups([[0, -1], [1]]),
+        "`groups` must be an integer >= 0, got -1.",
+    ),
+    "half a class": (
+        TypeError,
+        lambda: ClassGroups([[0, 0.5], [1]]),
+        "`groups` must be an integer >= 0, got 0.5.",
+    ),
     "groups of numbers": (
         TypeError,
-        lambda: caltest.Groups([0, 1]),
+        lambda: ClassGroups([0, 1]),
         "`groups` must be groups of class indices such as [[0, 1], [2, 3]], got [0, 1].",
     ),
-    "groups a number": (TypeError, lambda: caltest.Groups(2), "`groups` must be groups of class indices such as"),
+    "groups a number": (TypeError, lambda: ClassGroups(2), "`groups` must be groups of class indices such as"),
 }
 NOT_FITTING = {
     caltest.TopK(4): "`k` must be less than the number of classes, 4, got 4.",
     caltest.TopRank(5): "`rank` must be at most the number of classes, 4, got 5.",
     caltest.WithinTop(4): "`rank` must be less than the number of classes, 4, got 4.",
     caltest.ClassWise(4): "`k` must be a class index 0 to 3, got 4.",
-    caltest.Groups([[0, 1], [3]]): "`groups` must hold every class, class 2 is in no group of",
-    caltest.Groups([[0, 1], [2, 3, 4]]): "`groups` must hold class indices 0 to 3, got 4.",
+    ClassGroups([[0, 1], [3]]): "`groups` must hold every class, class 2 is in no group of",
+    ClassGroups([[0, 1], [2, 3, 4]]): "`groups` must hold class indices 0 to 3, got 4.",
 }
 
 
@@ -177,7 +194,7 @@ def test_a_users_lens_serves_as_one_of_the_package():
         event = prob[:, 2:].sum(axis=1)
         return np.column_stack([1 - event, event]), outcome >= 2
 
-    groups = caltest.Groups([[0, 1], [2, 3]])
+    groups = ClassGroups([[0, 1], [2, 3]])
     one, other = (
         caltest.calibration_test(OUTCOME, PROB, lens=lens, n_resamples=99, rng=1) for lens in (second_half, groups)
     )

@@ -161,9 +161,9 @@ LENSES: dict[type, Callable[[int], list[Any]]] = {
     caltest.TopRank: lambda n: [caltest.TopRank(2)],
     caltest.WithinTop: lambda n: [caltest.WithinTop(min(2, n - 1))],
     caltest.ClassWise: lambda n: [caltest.ClassWise(0), caltest.ClassWise(n - 1)],
-    caltest.Groups: lambda n: [
-        caltest.Groups([range(1, n), [0]]),
-        *([caltest.Groups([[0, n - 1], [2], [1, *range(3, n - 1)]])] if n > 3 else []),
+    caltest.ClassGroups: lambda n: [
+        caltest.ClassGroups([range(1, n), [0]]),
+        *([caltest.ClassGroups([[0, n - 1], [2], [1, *range(3, n - 1)]])] if n > 3 else []),
     ],
 }
 

@@ -16,6 +16,7 @@ from scipy.optimize import brentq
 from scipy.stats import beta, binom, kstwobign, multivariate_normal, norm
 
 import caltest
+from caltest.predictions.cells._cells import cells_of
 
 TIE_TOLERANCE = 1e-12
 
@@ -81,7 +82,7 @@ LENSES = {
     caltest.TopRank: lambda lens, p, y: top_rank(p, y, lens.rank),
     caltest.WithinTop: lambda lens, p, y: within_top(p, y, lens.rank),
     caltest.ClassWise: lambda lens, p, y: event(p[lens.k], y == lens.k),
-    caltest.Groups: lambda lens, p, y: groups(p, y, lens.groups),
+    caltest.ClassGroups: lambda lens, p, y: groups(p, y, lens.groups),
 }
 
 
@@ -1482,7 +1483,7 @@ def difference(left, right):
 def stated_deviation(sample, partition):
     """Standard deviation of T if the predictions are true and the mean residuals of the cells are those seen."""
     first = 1 if sample.n_outcomes == 2 else 0
-    n, cell = sample.n_samples, sample.cells(partition).index
+    n, cell = sample.n_samples, cells_of(sample, partition).index
     covariance = [(np.diag(p) - np.outer(p, p))[first:, first:] for p in sample.prob]
     residual = (np.eye(sample.n_outcomes)[sample.outcome] - sample.prob)[:, first:]
     variance = 0.0
@@ -1501,7 +1502,7 @@ def rare_rows(sample, partition):
     Of a single such row: whether its outcome is not the most probable one.
     """
     alike = {}
-    for cell, row, outcome in zip(sample.cells(partition).index, sample.prob, sample.outcome, strict=True):
+    for cell, row, outcome in zip(cells_of(sample, partition).index, sample.prob, sample.outcome, strict=True):
         top = max(range(len(row)), key=lambda k: row[k])
         alike.setdefault((cell, top), []).append(outcome)
     return sum(

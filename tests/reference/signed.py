@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from caltest.predictions.cells._cells import cells_of
+
 
 def residuals(sample, sign):
     """Residuals ``(n_samples, n_outcomes)`` times the weight and the sign of the group."""
@@ -16,7 +18,7 @@ def residuals(sample, sign):
 
 def cell_sums(sample, partition, values):
     """Sums over cells of a list of vectors, by cell."""
-    index = sample.cells(partition).index
+    index = cells_of(sample, partition).index
     return [sum(values[i] for i in np.flatnonzero(index == b)) for b in range(index.max() + 1)]
 
 
@@ -28,7 +30,7 @@ def ece(sample, partition, sign):
 
 def squared_l2(sample, partition, sign):
     """Debiased squared l2 error, pair by pair."""
-    e, index = residuals(sample, sign), sample.cells(partition).index
+    e, index = residuals(sample, sign), cells_of(sample, partition).index
     w = np.ones(sample.n_samples) if sample.weight is None else sample.weight
     if sample.n_outcomes == 2:
         e = e[:, 1:]
@@ -69,7 +71,7 @@ def temperature(sample, sign):
 
 def terms_of_groups(sample, partition):
     """T, the terms H of all pairs of groups and the linear score of each group, with CR2 sums, by loops."""
-    e, index = residuals(sample, np.ones(sample.group.max() + 1)), sample.cells(partition).index
+    e, index = residuals(sample, np.ones(sample.group.max() + 1)), cells_of(sample, partition).index
     w = np.ones(sample.n_samples) if sample.weight is None else sample.weight
     e = e[:, 1:] if sample.n_outcomes == 2 else e
     groups, total = sorted(set(sample.group.tolist())), w.sum()

@@ -21,7 +21,7 @@ LENSES = {
     "canonical": caltest.Canonical(),
     "max": CONFIDENCE,
     "top2": caltest.TopK(2),
-    "group3": caltest.Groups([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]]),
+    "group3": caltest.ClassGroups([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]]),
 }
 
 BINNINGS = {

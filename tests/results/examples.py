@@ -74,6 +74,10 @@ FOLD = np.arange(300) % 3
 EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     results.TestResult: lambda: ct.calibration_test(*problem(), **FIXED),
     results.ComponentResult: lambda: ct.calibration_test(*problem(), **FIXED).components[0],
+    results.Verdict: lambda: ct.calibration_test(*problem(), **FIXED).verdict,
+    results.Finding: lambda: results.Finding(
+        kind="over-confident", predicted=0.95, observed=0.93, pvalue=0.001, source="temperature score"
+    ),
     hypothesis_tests.CalibrationTable: lambda: ct.calibration_table(*problem(), **FIXED),
     hypothesis_tests.CalibrationReport: lambda: ct.calibration_report(*problem(), **FIXED),
     hypothesis_tests.GCETable: lambda: ct.gce_table(*problem(), **FIXED),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import caltest
 from caltest.predictions import Sample
 from caltest.predictions._sample import make_sample
-from caltest.predictions.cells._cells import CellSums
+from caltest.predictions.cells._cells import CellSums, cells_of
 from caltest.resampling.draws._summaries import CellCounts
 from caltest.resampling.engine._evaluation import null_values
 from caltest.resampling.engine._run import settle
@@ -159,7 +159,7 @@ def test_counts_serve_as_well_as_labels(kind, share):
         expected = statistic.evaluate(sample, outcomes)
         summary = statistic.summary(sample)
         if isinstance(summary, CellCounts):
-            counted = CellSums.of(sample, sample.cells(summary.partition), outcomes)
+            counted = CellSums.of(sample, cells_of(sample, summary.partition), outcomes)
             np.testing.assert_allclose(statistic.evaluate_summary(sample, counted), expected, **EXACT)
             if sample.n_outcomes == 2:  # counts are then drawn from their own distributions
                 return

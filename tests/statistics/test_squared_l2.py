@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 import caltest
 from caltest.predictions._sample import make_sample
+from caltest.predictions.cells._cells import cells_of
 from tests.reference.examples import draw_labels
 from tests.statistics.networks import NETWORKS, network, read
 
@@ -177,7 +178,7 @@ def test_mean_given_the_predictions(n_outcomes):
     truth = 0.5 * prob + 0.5 * np.roll(prob, 1, axis=1)
     partition = caltest.EqualWidth(2)
     sample = make_sample(np.zeros(30, dtype=int), prob)
-    cells = sample.cells(partition)
+    cells = cells_of(sample, partition)
     deviation = (truth - prob)[sample.row][:, 1 if n_outcomes == 2 else 0 :]
     expected = 0.0
     for b in range(cells.n_cells):
@@ -197,7 +198,7 @@ def test_mean_and_deviation_of_the_null(n_outcomes):
     y_true, y_prob = make_data(n, n_outcomes, seed=3)
     partition = caltest.EqualWidth(2)
     sample = make_sample(y_true, y_prob)
-    cells = sample.cells(partition)
+    cells = cells_of(sample, partition)
     p = sample.prob[:, 1:] if n_outcomes == 2 else sample.prob
     sigma = np.einsum("ik,kl->ikl", p, np.eye(p.shape[1])) - np.einsum("ik,il->ikl", p, p)
     variance = bias = 0.0

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,18 +17,15 @@ from caltest.predictions._sample import Sample, make_event_sample
 from caltest.predictions._user_functions import Region
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_level, validate_workers
-from caltest.resampling.distributions._base import TIE_TOLERANCE, alpha_of
+from caltest.resampling.distributions._base import TIE_TOLERANCE
 from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.engine._pvalues import rank_pvalues
 from caltest.results import Note, Result
 from caltest.results._decision import rejects
-from caltest.results._description import Description, counted
+from caltest.results._description import Description, counted, percent
 from caltest.results._note import PAGE
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress, reporting
-from caltest.results._test_result import percent
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_SCORES, _DIGITS = 10_000, 4  # the band takes time in proportion to the square of the groups
 _ALL_UP_TO, _GROWTH = 8, 1.5  # lengths of the blocks that the test compares
@@ -172,13 +169,15 @@ class CalibrationBand(Result):
         one after; below all scores from 0, above all scores to 1.
     test_lower, test_upper : arrays of shape (n_scores,)
         The band of the test, which is narrower as a rule. If the model is calibrated, it contains the diagonal with
-        probability ``confidence_level`` at least. It is no confidence band of other calibration functions.
+        probability ``1 - alpha`` at least. It is no confidence band of other calibration functions.
     confidence_level : float
-        Level of both bands: the probability that the confidence band contains a non-decreasing calibration function
-        everywhere is at least this level.
+        The probability that the confidence band contains a non-decreasing calibration function everywhere is at least
+        this level.
+    alpha : float
+        Level of the test: the probability that a calibrated model is rejected is at most this level.
     pvalue : float
         P-value of calibration by simulated labels, valid at every sample size. The band of the test excludes the
-        diagonal exactly if it is at most ``1 - confidence_level``.
+        diagonal exactly if it is at most ``alpha``.
     n_resamples : int
         Number of draws of the labels.
     digits : int or None
@@ -199,6 +198,7 @@ class CalibrationBand(Result):
     test_lower: NDArray[np.float64]
     test_upper: NDArray[np.float64]
     confidence_level: float
+    alpha: float
     pvalue: float
     n_resamples: int
     digits: int | None
@@ -207,8 +207,12 @@ class CalibrationBand(Result):
     n_samples: int
     n_groups: int
 
-    _picture: ClassVar[str | None] = "plot_calibration_band"
+    plot = Picture("plot_calibration_band")
     _derived: ClassVar[tuple[str, ...]] = ("contains_diagonal", "rejected_regions", "tube", "conclusion", "notes")
+    _columns: ClassVar[tuple[str, ...]] = (
+        *("score", "count", "recalibrated", "lower"),
+        *("upper", "test_lower", "test_upper", "rejected"),
+    )
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -254,20 +258,6 @@ class CalibrationBand(Result):
         """
         return float(np.maximum(self.upper - self.score, self.score - self.lower).max())
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each distinct prediction as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Prediction, number of observations, isotonic fit, ends of the confidence band and of the band of the test,
-            and whether the diagonal is outside the latter.
-        """
-        import pandas as pd
-
-        names = ("score", "count", "recalibrated", "lower", "upper", "test_lower", "test_upper", "rejected")
-        return pd.DataFrame({name: getattr(self, name) for name in names})
-
     @property
     def conclusion(self) -> str:
         """The decision in words."""
@@ -308,6 +298,7 @@ def calibration_band(
     lens: LensLike | None = None,
     region: Region | None = None,
     confidence_level: float = 0.95,
+    alpha: float = 0.05,
     digits: int | None = None,
     n_resamples: int = 999,
     workers: int = 1,
@@ -351,7 +342,9 @@ def calibration_band(
     region : callable, optional
         From induced probabilities ``(n_samples, 2)`` to booleans ``(n_samples,)``; others are left out.
     confidence_level : float
-        :math:`1 - \alpha`.
+        Level :math:`1 - \alpha` of the confidence band.
+    alpha : float
+        Level of the test, and of its band.
     digits : int, optional
         Scores that are equal when rounded to this many decimals form a group, and only blocks of whole groups are
         bounded: 4 by default where there are more than 10,000 scores, otherwise each score is a group. With many
@@ -376,8 +369,8 @@ def calibration_band(
         If ``lens``, ``region`` or ``digits`` has a wrong type.
     ValueError
         If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if the lens
-        has more than two outcomes; if ``confidence_level`` is not strictly between 0 and 1, or ``digits`` or
-        ``n_resamples`` < 1; if no observation lies in the region.
+        has more than two outcomes; if ``confidence_level`` or ``alpha`` is not strictly between 0 and 1, or ``digits``
+        or ``n_resamples`` < 1; if no observation lies in the region.
 
     Notes
     -----
@@ -407,6 +400,7 @@ def calibration_band(
     (False, 0.01, 0.48)
     """
     level = validate_level(confidence_level, "confidence_level")
+    validate_level(alpha, "alpha")
     if digits is not None:
         validate_count(digits, "digits")
     draws = OutcomeDraws.of(n_resamples, rng)
@@ -419,12 +413,12 @@ def calibration_band(
         null = draws.map(lambda some: groups.drawn_tails(sample, some), workers, report)
     observed = groups.smallest_tails(groups.events[None])
     _, pvalues = rank_pvalues(sample, -observed, -null[None])
-    # The p-value is at most 1 - level if the observed tail is below this one: as many draws may be smaller.
-    rank = math.floor(alpha_of(level) * (n_resamples + 1)) - 1
+    # The p-value is at most alpha if the observed tail is below this one: as many draws may be smaller.
+    rank = math.floor(alpha * (1 + TIE_TOLERANCE) * (n_resamples + 1)) - 1
     critical = np.sort(null)[rank] if rank >= 0 else -math.inf
     # Not 0: where every draw has the tail 1, any smaller one is rejected.
     test_lower, test_upper = groups.band(groups.lengths, min(critical * (1 + TIE_TOLERANCE), -TIE_TOLERANCE))
-    if not rejects(pvalues[0], alpha_of(level)):  # then only the rounding of an end near 0 or 1 excludes a score
+    if not rejects(pvalues[0], alpha):  # then only the rounding of an end near 0 or 1 excludes a score
         test_lower, test_upper = np.minimum(test_lower, groups.score), np.maximum(test_upper, groups.score)
     return CalibrationBand(
         score=groups.score,
@@ -435,6 +429,7 @@ def calibration_band(
         test_lower=test_lower,
         test_upper=np.maximum(test_lower, test_upper),  # no function is that extreme in both directions
         confidence_level=level,
+        alpha=alpha,
         pvalue=float(pvalues[0]),
         n_resamples=n_resamples,
         digits=groups.digits,

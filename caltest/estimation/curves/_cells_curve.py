@@ -21,6 +21,7 @@ from caltest.resampling.engine._evaluation import Question, draw_nulls
 from caltest.resampling.engine._run import settle
 from caltest.results import Result
 from caltest.results._description import Description, Table, counted
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import ACE, GCE, UCE, Statistic
 from caltest.statistics._base import default_lens, validate_estimate
@@ -44,7 +45,7 @@ class ErrorCurve(Result):
         Names of the statistics.
     value : array of shape (n_statistics, n_models, n_points)
         The error of the observed labels.
-    floor, floor_high : arrays of shape (n_statistics, n_models, n_points)
+    floor, floor_upper : arrays of shape (n_statistics, n_models, n_points)
         Noise floor: mean and 95 % quantile of the error if the model is calibrated at this point, from simulated
         labels.
     n_resamples, n_samples : int
@@ -55,7 +56,7 @@ class ErrorCurve(Result):
     statistics: tuple[str, ...]
     value: NDArray[np.float64]
     floor: NDArray[np.float64]
-    floor_high: NDArray[np.float64]
+    floor_upper: NDArray[np.float64]
     n_resamples: int
     n_samples: int
 
@@ -90,7 +91,7 @@ class ErrorCurve(Result):
         index = pd.MultiIndex.from_product(
             [self.statistics, self.models, self.points], names=["statistic", "model", self.parameter]
         )
-        columns = {name: getattr(self, name).ravel() for name in ("value", "floor", "floor_high")}
+        columns = {name: getattr(self, name).ravel() for name in ("value", "floor", "floor_upper")}
         return pd.DataFrame(columns, index=index).reset_index()
 
     def _table(self, positions: NDArray[np.int64], head: str) -> Table:
@@ -99,7 +100,7 @@ class ErrorCurve(Result):
         for s, statistic in enumerate(self.statistics):
             for m, model in enumerate(self.models):
                 at = positions[s, m]
-                shown = (self.points[at], self.value[s, m, at], self.floor[s, m, at], self.floor_high[s, m, at])
+                shown = (self.points[at], self.value[s, m, at], self.floor[s, m, at], self.floor_upper[s, m, at])
                 rows.append((statistic, model or "the model", *(f"{number:.4g}" for number in shown)))
         return Table(("statistic", "model", head, "error", "noise floor", "95 % below"), rows, left=("model",))
 
@@ -161,7 +162,7 @@ class CellsCurve(ErrorCurve):
         Names of the statistics.
     value : array of shape (n_statistics, n_models, n_points)
         The error of the observed labels.
-    floor, floor_high : arrays of shape (n_statistics, n_models, n_points)
+    floor, floor_upper : arrays of shape (n_statistics, n_models, n_points)
         Noise floor: mean and 95 % quantile of the error if the model is calibrated, from simulated labels.
     n_resamples, n_samples : int
         Number of draws of the labels at each point, and of observations.
@@ -170,7 +171,7 @@ class CellsCurve(ErrorCurve):
     n_cells: NDArray[np.int64]
 
     parameter: ClassVar[str] = "n_cells"
-    _picture: ClassVar[str | None] = "plot_cells_curve"
+    plot = Picture("plot_cells_curve")
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
 
     @property
@@ -182,7 +183,7 @@ class CellsCurve(ErrorCurve):
         first, last = self.n_cells[0], self.n_cells[-1]
         of = f" of {self.models[m]}" if self.models[m] else ""
         cells = f"{first} to {last} cells (bins)" if first < last else f"{first} cells (bins)"
-        above = int((values > self.floor_high[s, m]).sum())
+        above = int((values > self.floor_upper[s, m]).sum())
         often = "all" if above == len(values) else "none" if above == 0 else str(above)
         return (
             f"With {cells} {self.statistics[s]}{of} is {values.min():.4g} to {values.max():.4g}, its noise floor "
@@ -312,7 +313,7 @@ def cells_curve(
         statistics=tuple(families),
         value=errors[0],
         floor=errors[1],
-        floor_high=errors[2],
+        floor_upper=errors[2],
         n_resamples=count,
         n_samples=len(outcome),
     )

@@ -25,15 +25,15 @@ from caltest.predictions.inputs._validation import (
     validate_rng,
 )
 from caltest.resampling import Consistency
-from caltest.resampling.distributions._base import MonteCarloDistribution, alpha_of
+from caltest.resampling.distributions._base import TIE_TOLERANCE, MonteCarloDistribution
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import Finding, run
 from caltest.results import Result
 from caltest.results._decision import equate_pvalue, rejects
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress, part_of, reporting
-from caltest.results._test_result import percent
 from caltest.statistics import KS
 
 if TYPE_CHECKING:
@@ -132,10 +132,10 @@ class CumulativeGraph(Result):
         Largest absolute value of ``observed - predicted``: `caltest.KS`.
     pvalue : float
         P-value of this statistic, not adjusted for the number of models.
-    half_width : float
-        If the model is calibrated, ``observed`` stays within ``predicted`` plus or minus ``half_width`` everywhere with
-        probability ``confidence_level``. The path leaves the band exactly if the p-value is at most
-        ``1 - confidence_level``.
+    critical_value : float
+        Largest value of the statistic that is not rejected at the level ``alpha``. The path leaves the band from
+        ``lower`` to ``upper``, which is ``predicted`` plus or minus this value, exactly if the p-value is at most
+        ``alpha``.
     worst : int
         Position of the largest deviation among the points.
     grid, score : arrays of shape (n_grid,)
@@ -143,12 +143,13 @@ class CumulativeGraph(Result):
     frequency : array of shape (n_grid,)
         Frequency of the event: the prediction plus the slope of a spline through the cumulative residuals, clipped to
         [0, 1].
-    frequency_low, frequency_high : arrays of shape (n_grid,)
+    frequency_lower, frequency_upper : arrays of shape (n_grid,)
         Band under calibration of each point of this curve alone (normal approximation with the exact variance).
     n_samples : int
         Number of observations.
-    confidence_level : float
-        Level of both bands.
+    alpha : float
+        Probability with which a calibrated model leaves its band anywhere, and with which a point of its curve of the
+        frequency lies outside that one's band.
     """
 
     name: str
@@ -157,23 +158,33 @@ class CumulativeGraph(Result):
     observed: NDArray[np.float64]
     statistic: float
     pvalue: float
-    half_width: float
+    critical_value: float
     worst: int
     grid: NDArray[np.float64]
     score: NDArray[np.float64]
     frequency: NDArray[np.float64]
-    frequency_low: NDArray[np.float64]
-    frequency_high: NDArray[np.float64]
+    frequency_lower: NDArray[np.float64]
+    frequency_upper: NDArray[np.float64]
     n_samples: int
-    confidence_level: float
+    alpha: float
 
-    _picture: ClassVar[str | None] = "plot_cumulative_graphs"
+    plot = Picture("plot_cumulative_graphs")
     _derived: ClassVar[tuple[str, ...]] = ("rejected", "conclusion")
 
     @property
     def rejected(self) -> bool:
         """Whether the path leaves its band."""
-        return bool(rejects(self.pvalue, 1 - self.confidence_level))
+        return bool(rejects(self.pvalue, self.alpha))
+
+    @property
+    def lower(self) -> NDArray[np.float64]:
+        """Lower end of the band of ``observed`` if the model is calibrated, ``(n_points,)``."""
+        return self.predicted - self.critical_value
+
+    @property
+    def upper(self) -> NDArray[np.float64]:
+        """Upper end of this band, ``(n_points,)``."""
+        return self.predicted + self.critical_value
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each point of the cumulative graphs as a pandas frame.
@@ -185,9 +196,8 @@ class CumulativeGraph(Result):
         """
         import pandas as pd
 
-        names = ("fractile", "predicted", "observed")
-        frame = pd.DataFrame({"model": self.name} | {name: getattr(self, name) for name in names})
-        return frame.assign(low=self.predicted - self.half_width, high=self.predicted + self.half_width)
+        names = ("fractile", "predicted", "observed", "lower", "upper")
+        return pd.DataFrame({"model": self.name} | {name: getattr(self, name) for name in names})
 
     @property
     def conclusion(self) -> str:
@@ -220,8 +230,8 @@ class CumulativeGraphs(Result):
         The lens.
     lens_name : str
         The lens in words.
-    confidence_level : float
-        Level of the bands.
+    alpha : float
+        Probability with which a calibrated model leaves its band.
     n_knots : int
         Number of knots of the spline.
     method : {"monte-carlo", "asymptotic"}
@@ -233,12 +243,12 @@ class CumulativeGraphs(Result):
     models: tuple[CumulativeGraph, ...]
     lens: LensLike
     lens_name: str
-    confidence_level: float
+    alpha: float
     n_knots: int
     method: str
     origin: str
 
-    _picture: ClassVar[str | None] = "plot_cumulative_graphs"
+    plot = Picture("plot_cumulative_graphs")
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
 
     def __iter__(self) -> Iterator[CumulativeGraph]:
@@ -265,12 +275,12 @@ class CumulativeGraphs(Result):
         return " ".join(model.conclusion for model in self.models)
 
     def _describe(self) -> Description:
-        level = percent(self.confidence_level)
+        level = percent(1 - self.alpha)
         rows = [
             (
                 model.name or "the model",
                 f"{model.statistic:.4g}",
-                f"{model.half_width:.4g}",
+                f"{model.critical_value:.4g}",
                 equate_pvalue(model.pvalue).removeprefix("p = ").removeprefix("p "),
             )
             for model in self.models
@@ -298,7 +308,7 @@ def cumulative_graphs(
     classes: Sequence[Any] | None = None,
     lens: LensLike | None = None,
     region: Region | None = None,
-    confidence_level: float = 0.95,
+    alpha: float = 0.05,
     method: str = "monte-carlo",
     n_knots: int = 6,
     n_resamples: int = 9999,
@@ -338,8 +348,8 @@ def cumulative_graphs(
         A lens with two outcomes; by default `Confidence()`, or the event itself for two classes.
     region : callable, optional
         From induced probabilities ``(n_samples, 2)`` to booleans ``(n_samples,)``; others are left out.
-    confidence_level : float
-        Level of the bands.
+    alpha : float
+        Level of the test that the band shows: with this probability a calibrated model leaves its band anywhere.
     method : {"monte-carlo", "asymptotic"}
         How the distribution of KS is found: by simulated labels (valid at every sample size), or as the limit, the
         largest distance of a Brownian motion from 0.
@@ -367,8 +377,8 @@ def cumulative_graphs(
     ValueError
         If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if the lens
         has more than two outcomes; if there is no model, or models differ in their number of classes; if
-        ``confidence_level`` is not strictly between 0 and 1, ``method`` is unknown, ``n_knots`` < 2 or
-        ``n_resamples`` < 1; if no observation lies in the region.
+        ``alpha`` is not strictly between 0 and 1, ``method`` is unknown, ``n_knots`` < 2 or ``n_resamples`` < 1; if no
+        observation lies in the region.
 
     See Also
     --------
@@ -385,10 +395,10 @@ def cumulative_graphs(
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> graphs = caltest.cumulative_graphs(y_true, y_prob, n_resamples=999, rng=0)
     >>> (model,) = graphs
-    >>> round(model.statistic, 4), model.pvalue, round(model.half_width, 4)
+    >>> round(model.statistic, 4), model.pvalue, round(model.critical_value, 4)
     (0.0397, 0.001, 0.003)
     """
-    level = validate_level(confidence_level, "confidence_level")
+    validate_level(alpha, "alpha")
     validate_choice(method, "method", _METHODS)
     knots = validate_count(n_knots, "n_knots", 2)
     named = by_name(y_prob)
@@ -409,19 +419,19 @@ def cumulative_graphs(
                 rng=seed,
                 progress=part_of(report, number, len(probs)),
             ).findings[0]
-            models.append(_graph(name, found, level, knots))
+            models.append(_graph(name, found, alpha, knots))
     return CumulativeGraphs(
         models=tuple(models),
         lens=look,
         lens_name=lens_name(look, classes),
-        confidence_level=level,
+        alpha=alpha,
         n_knots=knots,
         method=method,
         origin="Brownian limit" if method == "asymptotic" else Consistency().origin(n_resamples),
     )
 
 
-def _graph(name: str, found: Finding, level: float, n_knots: int) -> CumulativeGraph:
+def _graph(name: str, found: Finding, alpha: float, n_knots: int) -> CumulativeGraph:
     from scipy.special import ndtri
 
     sample = found.sample
@@ -433,7 +443,7 @@ def _graph(name: str, found: Finding, level: float, n_knots: int) -> CumulativeG
     worst = int(np.argmax(np.abs(observed - predicted)))
     shown = np.unique(np.append(np.linspace(0, len(end) - 1, min(len(end), _MOST_SHOWN - 1)).astype(np.int64), worst))
     spline = SplineFrequency.of(sample, n_knots)
-    reach = ndtri((1 + level) / 2) * spline.std
+    reach = ndtri(1 - alpha / 2) * spline.std
     low, high, frequency = (np.clip(spline.score + shift, 0.0, 1.0) for shift in (-reach, reach, spline.deviation))
     return CumulativeGraph(
         name=name,
@@ -442,22 +452,22 @@ def _graph(name: str, found: Finding, level: float, n_knots: int) -> CumulativeG
         observed=observed[shown],
         statistic=found.value,
         pvalue=found.pvalue,
-        half_width=_half_width(found, level),
+        critical_value=_critical_value(found, alpha),
         worst=int(np.searchsorted(shown, worst)),
         grid=spline.fractile,
         score=spline.score,
         frequency=frequency,
-        frequency_low=low,
-        frequency_high=high,
+        frequency_lower=low,
+        frequency_upper=high,
         n_samples=sample.n_samples,
-        confidence_level=level,
+        alpha=alpha,
     )
 
 
-def _half_width(found: Finding, level: float) -> float:
+def _critical_value(found: Finding, alpha: float) -> float:
     """Return the largest value of KS that is not rejected; 1, which no path exceeds, if draws are too few for any."""
     if not isinstance(found.null, MonteCarloDistribution):
-        return found.null.quantile(level) if found.null.std > 0 else 0.0
+        return found.null.quantile(1 - alpha) if found.null.std > 0 else 0.0
     drawn = np.sort(found.null.values)[::-1]
-    rank = math.floor(alpha_of(level) * (len(drawn) + 1)) - 1
+    rank = math.floor(alpha * (1 + TIE_TOLERANCE) * (len(drawn) + 1)) - 1
     return float(drawn[rank]) if rank >= 0 else 1.0

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,13 +28,10 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import run
 from caltest.results import Result
 from caltest.results._decision import equate_pvalue, rejects
-from caltest.results._description import Description, Table, counted
-from caltest.results._test_result import percent
+from caltest.results._description import Description, Table, counted, percent
+from caltest.results._picture import Picture
 from caltest.statistics import IsotonicError
 from caltest.statistics._isotonic import tie_masks
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_SHOWN = 2**10
 BANDS = ("consistency", "confidence")
@@ -52,7 +49,7 @@ class IsotonicCurve(Result):
         Distinct predicted probabilities of the event.
     recalibrated : array of shape (n_scores,)
         The non-decreasing function that fits the labels best (isotonic regression).
-    low, high : arrays of shape (n_scores,)
+    lower, upper : arrays of shape (n_scores,)
         Ends of the band.
     band : {"consistency", "confidence"}
         What the band is: where ``recalibrated`` lies at each prediction if the model is calibrated, or where a
@@ -80,8 +77,8 @@ class IsotonicCurve(Result):
 
     score: NDArray[np.float64]
     recalibrated: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
     band: str
     confidence_level: float
     brier: ScoreDecomposition
@@ -96,8 +93,9 @@ class IsotonicCurve(Result):
     lens_name: str
     digits: int | None
 
-    _picture: ClassVar[str | None] = "plot_isotonic_curve"
+    plot = Picture("plot_isotonic_curve")
     _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion")
+    _columns: ClassVar[tuple[str, ...]] = ("score", "recalibrated", "lower", "upper", "outside")
 
     @property
     def outside(self) -> NDArray[np.bool_]:
@@ -106,19 +104,7 @@ class IsotonicCurve(Result):
         The curve is outside a consistency band, or the diagonal outside a confidence band.
         """
         point = self.recalibrated if self.band == "consistency" else self.score
-        return (point < self.low - _ROUNDING) | (point > self.high + _ROUNDING)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each distinct prediction as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Prediction, isotonic fit, ends of the band, and whether the band is evidence against calibration there.
-        """
-        import pandas as pd
-
-        return pd.DataFrame({name: getattr(self, name) for name in ("score", "recalibrated", "low", "high", "outside")})
+        return (point < self.lower - _ROUNDING) | (point > self.upper + _ROUNDING)
 
     @property
     def conclusion(self) -> str:
@@ -260,8 +246,8 @@ def isotonic_curve(
     return IsotonicCurve(
         score=np.clip(sample.event[shown], 0.0, 1.0),
         recalibrated=(events / size)[np.searchsorted(np.cumsum(size), shown, side="right")],
-        low=low,
-        high=high,
+        lower=low,
+        upper=high,
         band=band,
         confidence_level=level,
         brier=brier,

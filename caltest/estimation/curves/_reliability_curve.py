@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,7 @@ from caltest.estimation.uncertainty._prediction_distribution import EDGES, predi
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._sample import Sample, make_event_sample
 from caltest.predictions._user_functions import Region
-from caltest.predictions.cells._cells import Cells, CellSums, few_cells_notes
+from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cells_notes
 from caltest.predictions.cells._partitions import EqualWidth, Intervals, Partition
 from caltest.predictions.cells._quantiles import EqualSpread, label_spread
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -39,12 +39,9 @@ from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.draws._rows import RowDraws
 from caltest.resampling.draws._schemes import validate_resampling
 from caltest.results import Note, Result
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
-
-if TYPE_CHECKING:
-    import pandas as pd
+from caltest.results._picture import Picture
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -63,7 +60,7 @@ class ReliabilityCurve(Result):
         Expected frequency under the null hypothesis: ``predicted``, or the average of a known calibration function.
     observed : array of shape (n_cells,)
         Frequency of the event, with sample weights the weighted one.
-    bar_low, bar_high : arrays of shape (n_cells,)
+    bar_lower, bar_upper : arrays of shape (n_cells,)
         Ends of the bars, as frequencies. Consistency bars contain ``observed`` if the model is calibrated; confidence
         bars contain the mean of the calibration function in the cell.
     bars : {"consistency", "confidence"}
@@ -103,8 +100,8 @@ class ReliabilityCurve(Result):
     predicted: NDArray[np.float64]
     expected: NDArray[np.float64]
     observed: NDArray[np.float64]
-    bar_low: NDArray[np.float64]
-    bar_high: NDArray[np.float64]
+    bar_lower: NDArray[np.float64]
+    bar_upper: NDArray[np.float64]
     bars: str
     confidence_level: float
     simultaneous: bool
@@ -121,8 +118,12 @@ class ReliabilityCurve(Result):
     smallest_pvalue: NDArray[np.float64]
     origin: str
 
-    _picture: ClassVar[str | None] = "plot_reliability"
+    plot = Picture("plot_reliability")
     _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion")
+    _columns: ClassVar[tuple[str, ...]] = (
+        *("lower", "upper", "count", "predicted", "expected", "observed"),
+        *("deviation", "bar_lower", "bar_upper", "outside", "pvalue"),
+    )
 
     @property
     def n_cells(self) -> int:
@@ -138,7 +139,7 @@ class ReliabilityCurve(Result):
     def outside(self) -> NDArray[np.bool_]:
         """Cells with the observed frequency (consistency bars) or the expected one outside the bar, ``(n_cells,)``."""
         point = self.observed if self.bars == "consistency" else self.expected
-        return (point < self.bar_low - 1e-12) | (point > self.bar_high + 1e-12)
+        return (point < self.bar_lower - 1e-12) | (point > self.bar_upper + 1e-12)
 
     def cell_tests(self, correction: str = "holm", *, alpha: float = 0.05) -> CellTests:
         r"""Test every cell (bin), with p-values adjusted for the number of cells.
@@ -234,19 +235,6 @@ class ReliabilityCurve(Result):
         chance = percent(round(1 - self.confidence_level, 12))
         return f"If {calibrated}, at most about {chance} of the cells are outside by chance.{made}"
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each cell as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Ends of the cell, number of observations, predictions, frequencies, deviation, bar, p-value.
-        """
-        import pandas as pd
-
-        names = ("lower", "upper", "count", "predicted", "expected", "observed", "deviation", "bar_low", "bar_high")
-        return pd.DataFrame({name: getattr(self, name) for name in (*names, "outside", "pvalue")})
-
     def _describe(self) -> Description:
         digits = _digits(self.lower, self.upper)
         rows = [
@@ -255,7 +243,7 @@ class ReliabilityCurve(Result):
                 f"{cell.count}",
                 f"{cell.predicted:.{digits}f}",
                 f"{cell.observed:.4f}",
-                f"{cell.bar_low:.4f} to {cell.bar_high:.4f}",
+                f"{cell.bar_lower:.4f} to {cell.bar_upper:.4f}",
                 "*" if cell.outside else "",
             )
             for cell in self.to_frame().itertuples()
@@ -398,7 +386,7 @@ def reliability_curve(
         msg = f"`sample_weight` and `groups` need fixed predictions, Consistency(); got {scheme}."
         raise ValueError(msg)
     cut = _default_cells(sample) if partition is None else partition
-    cells = sample.cells(cut)
+    cells = cells_of(sample, cut)
     order = np.argsort(cells.predicted_sum[:, 1] / np.where(cells.count > 0, cells.count, 1.0))
     order = order[cells.count[order] > 0]  # a cell without weight shows nothing
     sums = CellSums.of(sample, cells, sample.outcome)
@@ -434,8 +422,8 @@ def reliability_curve(
         predicted=cells.predicted_sum[order, 1] / cells.count[order],
         expected=sums.predicted[order, 1],
         observed=sums.observed[order, 1],
-        bar_low=low[order],
-        bar_high=high[order],
+        bar_lower=low[order],
+        bar_upper=high[order],
         bars=bars,
         confidence_level=level,
         simultaneous=simultaneous,

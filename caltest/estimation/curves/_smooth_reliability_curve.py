@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,24 +19,17 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_level, validate_rng
 from caltest.resampling.draws._labels import OutcomeDraws
 from caltest.results import Note, Result
-from caltest.results._description import Description, counted
+from caltest.results._description import Description, counted, percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
+from caltest.results._picture import Picture
 from caltest.statistics import KDEError
 from caltest.statistics._smoothing import KernelSmoother
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_SHOWN = 2**12
 _NEGLIGIBLE = 1e-9  # of the largest density: far above the rounding of a Fourier transform
 _ENOUGH = 0.01  # of the largest density, for what is said of all points together
 _FEWEST = 5.0  # observations near a point, weighted by the kernel, that can be resampled
 _ROUNDING = 1e-12
-_COLUMNS = (
-    *("point", "observed", "deviation", "density", "calibrated_low", "calibrated_high"),
-    *("confidence_low", "confidence_high", "bootstrap_median", "outside"),
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -54,10 +47,10 @@ class SmoothReliabilityCurve(Result):
         Frequency of the event there: ``point + deviation``, clipped to [0, 1].
     density : array of shape (n_points,)
         Density of the predictions; its integral over the probability axis is 1.
-    calibrated_low, calibrated_high : arrays of shape (n_points,)
+    calibrated_lower, calibrated_upper : arrays of shape (n_points,)
         Ends of the band under calibration: where ``observed`` lies if the model is calibrated. From simulated labels,
         predictions fixed.
-    confidence_low, confidence_high : arrays of shape (n_points,)
+    confidence_lower, confidence_upper : arrays of shape (n_points,)
         Ends of the confidence band of the estimate: it contains the equally smoothed calibration function. Clopper and
         Pearson's intervals for the effective number of observations near each point; 0 and 1 where it is below 5.
     bootstrap_median : array of shape (n_points,)
@@ -86,10 +79,10 @@ class SmoothReliabilityCurve(Result):
     deviation: NDArray[np.float64]
     observed: NDArray[np.float64]
     density: NDArray[np.float64]
-    calibrated_low: NDArray[np.float64]
-    calibrated_high: NDArray[np.float64]
-    confidence_low: NDArray[np.float64]
-    confidence_high: NDArray[np.float64]
+    calibrated_lower: NDArray[np.float64]
+    calibrated_upper: NDArray[np.float64]
+    confidence_lower: NDArray[np.float64]
+    confidence_upper: NDArray[np.float64]
     bootstrap_median: NDArray[np.float64]
     error: float
     bandwidth: float
@@ -101,8 +94,12 @@ class SmoothReliabilityCurve(Result):
     lens_name: str
     test_statistic: KDEError
 
-    _picture: ClassVar[str | None] = "plot_smooth_reliability"
+    plot = Picture("plot_smooth_reliability")
     _derived: ClassVar[tuple[str, ...]] = ("outside", "conclusion", "notes")
+    _columns: ClassVar[tuple[str, ...]] = (
+        *("point", "observed", "deviation", "density", "calibrated_lower"),
+        *("calibrated_upper", "confidence_lower", "confidence_upper", "bootstrap_median", "outside"),
+    )
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -117,20 +114,7 @@ class SmoothReliabilityCurve(Result):
     @property
     def outside(self) -> NDArray[np.bool_]:
         """Whether the curve is outside the band under calibration at each point, ``(n_points,)``."""
-        return (self.observed < self.calibrated_low - _ROUNDING) | (self.observed > self.calibrated_high + _ROUNDING)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each point as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Point, frequency, deviation, density of the predictions, ends of the two bands, and whether the curve is
-            outside the band under calibration.
-        """
-        import pandas as pd
-
-        return pd.DataFrame({name: getattr(self, name) for name in _COLUMNS})
+        return (self.observed < self.calibrated_lower - _ROUNDING) | (self.observed > self.calibrated_upper + _ROUNDING)
 
     @property
     def conclusion(self) -> str:
@@ -147,8 +131,8 @@ class SmoothReliabilityCurve(Result):
         else:
             where = f"is inside the {level} band of a calibrated model everywhere"
         worst = int(np.argmax(self.local_error * self.density))
-        band = f"{self.confidence_low[worst]:.4f} to {self.confidence_high[worst]:.4f}"
-        usual = f"{self.calibrated_low[worst]:.4f} to {self.calibrated_high[worst]:.4f}"
+        band = f"{self.confidence_lower[worst]:.4f} to {self.confidence_upper[worst]:.4f}"
+        usual = f"{self.calibrated_lower[worst]:.4f} to {self.calibrated_upper[worst]:.4f}"
         return (
             f"The curve {where}. The calibration error is {self.error:.4g}. Its largest part is near the prediction "
             f"{self.point[worst]:.4f}, where the event has the frequency {self.observed[worst]:.4f} ({level} "
@@ -303,10 +287,10 @@ def smooth_reliability_curve(
         deviation=deviation,
         observed=np.clip(point + deviation, 0.0, 1.0),
         density=density[shown] / (density.sum() * smoother.step),
-        calibrated_low=low,
-        calibrated_high=high,
-        confidence_low=lower,
-        confidence_high=upper,
+        calibrated_lower=low,
+        calibrated_upper=high,
+        confidence_lower=lower,
+        confidence_upper=upper,
         bootstrap_median=median,
         error=float(chosen.evaluate(sample, sample.outcome)),
         bandwidth=smoother.bandwidth,

@@ -23,6 +23,7 @@ from caltest.predictions.inputs._validation import (
 )
 from caltest.results._description import Description, counted
 from caltest.results._naming import describe
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import UCE, ConfidenceECE, Statistic
 
@@ -69,7 +70,7 @@ class TemperatureCurve(ErrorCurve):
         Names of the statistics.
     value : array of shape (n_statistics, n_models, n_points)
         The error of the observed labels.
-    floor, floor_high : arrays of shape (n_statistics, n_models, n_points)
+    floor, floor_upper : arrays of shape (n_statistics, n_models, n_points)
         Noise floor: mean and 95 % quantile of the error if the model is calibrated at this temperature, from simulated
         labels.
     log_score : array of shape (n_models, n_points)
@@ -82,7 +83,7 @@ class TemperatureCurve(ErrorCurve):
     log_score: NDArray[np.float64]
 
     parameter: ClassVar[str] = "temperature"
-    _picture: ClassVar[str | None] = "plot_temperature_curve"
+    plot = Picture("plot_temperature_curve")
     _derived: ClassVar[tuple[str, ...]] = ("best", "best_log_score", "conclusion")
 
     @property
@@ -104,12 +105,13 @@ class TemperatureCurve(ErrorCurve):
         of = f" of {self.models[m]}" if self.models[m] else ""
         if np.all(self.value[s, m] == values[0]):
             return f"{self.statistics[s]}{of} is {values[0]:.4g} at every temperature."
-        floor = "not above" if values[at] <= self.floor_high[s, m, at] else "above"
+        usual = self.floor_upper[s, m, at]
+        floor = "above" if values[at] > usual else "not above"
         as_is = np.flatnonzero(self.temperature == 1)
         now = f", at temperature 1 it is {values[as_is[0]]:.4g}" if as_is.size else ""
         return (
             f"{self.statistics[s]}{of} is smallest at temperature {self.temperature[at]:.4g}: {values[at]:.4g}{now}. "
-            f"The minimum is {floor} what 95 % of calibrated models would have there ({self.floor_high[s, m, at]:.4g})."
+            f"The minimum is {floor} what 95 % of calibrated models would have there ({usual:.4g})."
         )
 
     def _describe(self) -> Description:
@@ -262,7 +264,7 @@ def temperature_curve(
         statistics=tuple(chosen),
         value=errors[0],
         floor=errors[1],
-        floor_high=errors[2],
+        floor_upper=errors[2],
         log_score=log_score,
         n_resamples=count,
         n_samples=len(outcome),

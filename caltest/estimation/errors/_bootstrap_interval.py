@@ -28,10 +28,9 @@ from caltest.resampling.draws._signs import group_of
 from caltest.resampling.engine._evaluation import components, null_values
 from caltest.resampling.engine._run import settle
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._description import Description, counted, sized
+from caltest.results._description import Description, counted, percent, sized
 from caltest.results._naming import describe
 from caltest.results._progress import Progress, reporting
-from caltest.results._test_result import percent
 from caltest.statistics import ECE, Statistic
 from caltest.statistics._base import default_lens, validate_estimate
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,8 @@ from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.resampling.distributions._poisson_binomial import SMALLEST_EXACT, PoissonBinomial, count_bound
 from caltest.results import Result
 from caltest.results._decision import rejects, show_pvalue
-from caltest.results._description import Description, Table, counted, join
+from caltest.results._description import Description, Table, counted, join, percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _ROUNDING = 1e-12  # of a frequency
 
@@ -72,6 +68,10 @@ class CellTests(Result):
     origin: str
 
     _derived: ClassVar[tuple[str, ...]] = ("rejected", "undecidable", "conclusion")
+    _columns: ClassVar[tuple[str, ...]] = (
+        *("lower", "upper", "count", "expected", "observed"),
+        *("pvalue", "pvalue_adjusted", "rejected", "undecidable"),
+    )
 
     @property
     def n_cells(self) -> int:
@@ -131,20 +131,6 @@ class CellTests(Result):
         ]
         directions = join(words for number, words in counts if number)
         return f"{decision} The event is {directions} of these. The largest deviation, {largest}."
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each cell as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Ends of the cell, number of observations, expected and observed frequency, p-values, and the decision,
-            or that none is possible.
-        """
-        import pandas as pd
-
-        names = ("lower", "upper", "count", "expected", "observed", "pvalue", "pvalue_adjusted")
-        return pd.DataFrame({name: getattr(self, name) for name in (*names, "rejected", "undecidable")})
 
     def _describe(self) -> Description:
         rows = [

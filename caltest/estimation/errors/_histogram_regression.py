@@ -14,7 +14,7 @@ from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region, apply_distance, apply_lens, apply_region
-from caltest.predictions.cells._cells import Cells, CellSums, few_cells_notes
+from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cells_notes
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import read_problem, reads_arguments
@@ -226,7 +226,7 @@ def histogram_regression(
     look = Canonical() if lens is None else lens
     sample = induce(prob, outcome, lens=look, region=region)
     cut = VarianceTree() if partition is None else partition
-    cells = sample.cells(cut)
+    cells = cells_of(sample, cut)
     sums = CellSums.of(sample, cells, sample.outcome)
     return HistogramRegression(
         count=sums.count,

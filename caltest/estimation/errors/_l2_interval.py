@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,16 +15,15 @@ from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions._user_functions import Region
-from caltest.predictions.cells._cells import few_cells_notes
+from caltest.predictions.cells._cells import cells_of, few_cells_notes
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import effective_numbers
 from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_level, validate_rng
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._description import Description, Table, sized
+from caltest.results._description import Description, Table, percent, sized
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
 from caltest.statistics._segments import FEWEST_GROUPS, cells_of_groups
 from caltest.statistics._squared_l2_distribution import SquaredL2Distribution
 from caltest.statistics._squared_l2_inversion import CERTIFYING_GROUPS, SquaredL2Inversion
@@ -111,8 +111,13 @@ class L2Interval(Result):
     @property
     def conclusion(self) -> str:
         """Size of the miscalibration in words."""
+        return f"T{self.clause[1:]}"
+
+    @property
+    def clause(self) -> str:
+        """Size of the miscalibration in words, as the rest of a sentence."""
         low, high = (f"{end:.4f}" for end in self.root_interval)
-        level, size = percent(self.confidence_level), f"The l2 calibration error is {self.root:.4f}"
+        level, size = percent(self.confidence_level), f"the l2 calibration error is {self.root:.4f}"
         if self.alternative == "less":
             return f"{size}, and at most {high} with {level} confidence."
         if self.alternative == "greater":
@@ -309,6 +314,37 @@ def interval_of_sample(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class L2Problem:
+    """What the l2 error of a test is computed from, once, when it is first asked for.
+
+    The interval takes as long as many a test, with groups a hundred times as long. A pickle holds it instead of the
+    sample.
+
+    Attributes
+    ----------
+    sample : Sample or None
+        The observations; None in the copy from a pickle.
+    lens : lens
+        The lens.
+    lens_name : str
+        The lens in words.
+    """
+
+    sample: Sample | None
+    lens: LensLike
+    lens_name: str
+
+    @cached_property
+    def interval(self) -> L2Interval:
+        """The l2 error with its interval, in default cells."""
+        assert self.sample is not None
+        return interval_of_sample(self.sample, lens=self.lens, lens_name=self.lens_name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"sample": None, "lens": self.lens, "lens_name": self.lens_name, "interval": self.interval}
+
+
 def interval_of_distribution(
     distribution: SquaredL2Distribution | SquaredL2Inversion,
     sample: Sample,
@@ -325,7 +361,7 @@ def interval_of_distribution(
         0.0 if alternative == "less" else distribution.lower_end(missed),
         distribution.largest if alternative == "greater" else distribution.upper_end(missed),
     )
-    count = sample.cells(partition).count
+    count = cells_of(sample, partition).count
     return L2Interval(
         estimate=distribution.estimate,
         confidence_interval=ConfidenceInterval(*ends),
@@ -480,6 +516,6 @@ def _notes_of_groups(sample: Sample, distribution: SquaredL2Inversion) -> tuple[
 
 def _sparse_share(sample: Sample, partition: Any) -> float:
     """Return the share of the observations (weights) in cells that are worth few observations of equal weight."""
-    cells = sample.cells(partition)
+    cells = cells_of(sample, partition)
     number = cells.count if sample.weight is None else effective_numbers(sample.weight, cells.index, cells.n_cells)
     return float(cells.count[number < _SPARSE * (1 - _ROUNDING)].sum() / cells.count.sum())

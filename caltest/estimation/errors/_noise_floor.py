@@ -24,10 +24,9 @@ from caltest.resampling.engine._evaluation import Question, draw_nulls
 from caltest.resampling.engine._run import VALID_METHODS, exact_distribution, settle
 from caltest.resampling.engine._sparsity import sparsity_notes
 from caltest.results import Note, Result
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
 from caltest.results._progress import Progress, reporting
-from caltest.results._test_result import percent
 from caltest.statistics import ECE, Statistic
 from caltest.statistics._base import default_lens, validate_estimate
 

@@ -11,6 +11,7 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._user_functions import Region, outcomes_of_classes
 from caltest.predictions._view import push_forward
+from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -76,7 +77,7 @@ def squared_l2_target(
     sample = induce(prob, np.zeros(len(prob), dtype=np.int64), lens=lens, region=region)
     deviation = _induced_truth(prob, truth, lens, sample) - sample.prob
     free = deviation[:, 1:] if sample.n_outcomes == 2 else deviation
-    cells = sample.cells(VarianceTree() if partition is None else partition)
+    cells = cells_of(sample, VarianceTree() if partition is None else partition)
     means = [(len(part), part.mean(axis=0)) for part in cells.split(free) if len(part) > 1]
     return float(sum(n * mean @ mean for n, mean in means) / sample.n_samples)
 

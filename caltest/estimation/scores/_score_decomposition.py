@@ -15,8 +15,7 @@ from caltest.predictions._sample import Sample, make_event_sample
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results import Note, Result
-from caltest.results._description import Description, Table, sized
-from caltest.results._test_result import percent
+from caltest.results._description import Description, Table, percent, sized
 from caltest.statistics._isotonic import SCORES, climatological_score, recalibrated_score, stated_score
 
 _TIED = 1e-9  # relative; probabilities that differ by rounding

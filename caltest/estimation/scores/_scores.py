@@ -280,7 +280,7 @@ def mean_confidence(
 
 
 @reads_arguments
-def overconfidence(
+def overconfidence_score(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
@@ -293,9 +293,9 @@ def overconfidence(
     .. math:: \frac1n \sum_i c_i (1 - a_i), \qquad c_i = \max_k p_{ik}
 
     Whether the observation is right, :math:`a_i`, is that of `accuracy`, a fraction where classes are tied.
-    ``overconfidence - underconfidence`` equals ``mean_confidence - accuracy``. Neither is 0 for a calibrated
-    model: both have the expected value :math:`\frac1n \sum_i c_i (1 - c_i)`. Divided by the share of wrong predictions,
-    this is the overconfidence of Mund et al. (2015), the average confidence where the model is wrong.
+    ``overconfidence_score - underconfidence_score`` equals ``mean_confidence - accuracy``. Neither is 0 for a
+    calibrated model: both have the expected value :math:`\frac1n \sum_i c_i (1 - c_i)`. Divided by the share of wrong
+    predictions, this is the overconfidence of Mund et al. (2015), the average confidence where the model is wrong.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ def overconfidence(
     Examples
     --------
     >>> import caltest
-    >>> caltest.estimation.overconfidence([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
+    >>> caltest.estimation.overconfidence_score([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
     0.0625
     """
     confidence, right, weight = _top(y_true, y_prob, classes, lens, sample_weight)
@@ -336,7 +336,7 @@ def overconfidence(
 
 
 @reads_arguments
-def underconfidence(
+def underconfidence_score(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
@@ -348,7 +348,8 @@ def underconfidence(
 
     .. math:: \frac1n \sum_i (1 - c_i) a_i, \qquad c_i = \max_k p_{ik}
 
-    See `overconfidence`. Divided by the share of right predictions, this is the underconfidence of Mund et al. (2015).
+    See `overconfidence_score`. Divided by the share of right predictions, this is the underconfidence of Mund et al.
+    (2015).
 
     Parameters
     ----------
@@ -376,7 +377,7 @@ def underconfidence(
     Examples
     --------
     >>> import caltest
-    >>> caltest.estimation.underconfidence([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
+    >>> caltest.estimation.underconfidence_score([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
     0.21875
     """
     confidence, right, weight = _top(y_true, y_prob, classes, lens, sample_weight)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,10 +13,10 @@ from caltest.estimation.curves._bars import groups_in_cells
 from caltest.estimation.errors._cell_tests import smallest_adjusted
 from caltest.estimation.simplex._simplex_cells import PearsonTests, cell_regions, pearson_tests
 from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._lenses import Canonical, Groups, TopK
+from caltest.predictions._lenses import Canonical, ClassGroups, TopK
 from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions._user_functions import Region
-from caltest.predictions.cells._cells import Cells, CellSums, few_cells_notes
+from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cells_notes
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._simplex_grid import SimplexGrid
 from caltest.predictions.cells._trees import VarianceTree
@@ -27,9 +26,9 @@ from caltest.resampling import Consistency, correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import Note, Result
 from caltest.results._decision import rejects, show_pvalue
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
+from caltest.results._picture import Picture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +100,7 @@ class SimplexDiagram(Result):
     origin: str
     notes: tuple[Note, ...]
 
-    _picture: ClassVar[str | None] = "plot_simplex"
+    plot = Picture("plot_simplex")
     _derived: ClassVar[tuple[str, ...]] = ("arrow", "rejected", "conclusion")
 
     @property
@@ -181,8 +180,7 @@ class SimplexDiagram(Result):
         ImportError
             If plotly is not installed.
         """
-        # By name: pictures stand above results, and are loaded when one is drawn.
-        return import_module("caltest.plotting").plot_simplex_interactive(self, **options)
+        return Picture.find("plot_simplex_interactive")(self, **options)
 
     def _describe(self) -> Description:
         order = np.lexsort([-self.count, self.pvalue, ~self.rejected])[:_SHOWN]
@@ -266,7 +264,7 @@ def simplex_diagram(
     classes : sequence, optional
         The label of each column of ``y_prob``; they name the corners.
     lens : lens, optional
-        A lens with three or four outcomes, such as `TopK`\ (2) or `Groups`; the whole prediction by default.
+        A lens with three or four outcomes, such as `TopK`\ (2) or `ClassGroups`; the whole prediction by default.
     partition : Partition or callable, optional
         Cells of the simplex; ``SimplexGrid(5)`` by default for three outcomes, ``VarianceTree()`` for four.
     region : callable, optional
@@ -314,7 +312,7 @@ def simplex_diagram(
 
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> groups = caltest.Groups([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
+    >>> groups = caltest.ClassGroups([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
     >>> diagram = caltest.simplex_diagram(y_true, y_prob, lens=groups, rng=0)
     >>> diagram.n_cells, int(diagram.rejected.sum())
     (23, 4)
@@ -331,7 +329,7 @@ def simplex_diagram(
     cut = partition
     if cut is None:
         cut = SimplexGrid(5) if sample.n_outcomes == 3 else VarianceTree()
-    cells = sample.cells(cut)
+    cells = cells_of(sample, cut)
     sums = CellSums.of(sample, cells, sample.outcome)
     tests = pearson_tests(sample, cells, n_resamples, rng)
     kept = cells.count > 0  # a cell without weight shows nothing
@@ -377,8 +375,8 @@ def _require_simplex(n_outcomes: int, lens: LensLike) -> None:
     else:
         rest = f"[2, ..., {n_outcomes - 1}]"
         advice = (
-            f"choose a `lens`: TopK(2), Groups(...) of three or four groups of classes, or Groups([[0], [1], {rest}]) "
-            "for single classes and the rest"
+            "choose a `lens`: TopK(2), ClassGroups(...) of three or four groups of classes, or "
+            f"ClassGroups([[0], [1], {rest}]) for single classes and the rest"
         )
     msg = f"a simplex diagram needs three or four outcomes, got {n_outcomes} behind {describe(lens)}; {advice}."
     raise ValueError(msg)
@@ -388,7 +386,7 @@ def _outcome_names(lens: LensLike, n_outcomes: int, classes: Sequence[Any] | Non
     """Return what each outcome is, in words."""
     if isinstance(lens, TopK):
         return (*_RANKS[: n_outcomes - 1], "none of these")
-    if isinstance(lens, Groups):
+    if isinstance(lens, ClassGroups):
         parts = lens.groups
         number = [f"{k}" for k in range(sum(map(len, parts)))]
         names = number if classes is None else [str(name) for name in classes]

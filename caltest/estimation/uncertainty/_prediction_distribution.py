@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,8 +14,8 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import effective_of_sums
 from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_given_prob
 from caltest.results import Result
-from caltest.results._description import Description, Table, counted
-from caltest.results._test_result import percent
+from caltest.results._description import Description, Table, counted, percent
+from caltest.results._picture import Picture
 from caltest.statistics._entropy import normalised_entropy
 
 if TYPE_CHECKING:
@@ -83,6 +84,44 @@ def uncertainty_of(prob: NDArray[Any], name: str) -> NDArray[np.float64]:
     return np.round(UNCERTAINTIES[name](prob.astype(np.float64, copy=False)), 12) + 0.0
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class UncertaintyCurve(Result):
+    """Curves of several models by several measures of uncertainty; one entry for each point of each curve.
+
+    Attributes
+    ----------
+    model, uncertainty : arrays of shape (n_points,)
+        The model and the measure of uncertainty of each entry; the name of a single model is empty.
+    """
+
+    model: NDArray[np.str_]
+    uncertainty: NDArray[np.str_]
+
+    _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
+
+    @property
+    def curves(self) -> tuple[tuple[str, str], ...]:
+        """Model and measure of uncertainty of each curve."""
+        return tuple(dict.fromkeys(zip(self.model.tolist(), self.uncertainty.tolist(), strict=True)))
+
+    def entries(self, model: str, uncertainty: str) -> NDArray[np.int64]:
+        """Return the positions of the entries of a curve, increasing along it."""
+        return np.flatnonzero((self.model == model) & (self.uncertainty == uncertainty))
+
+    @abstractmethod
+    def _sentence(self, model: str, uncertainty: str) -> str:
+        """Return the conclusion of a curve."""
+
+    @property
+    def _sentences(self) -> list[str]:
+        return [self._sentence(*curve) for curve in self.curves]
+
+    @property
+    def conclusion(self) -> str:
+        """What each curve shows, in words."""
+        return " ".join(self._sentences)
+
+
 _MOST_SHOWN = 40  # rows of the printed table
 
 
@@ -107,7 +146,7 @@ class PredictionDistribution(Result):
     count: NDArray[np.int64]
     n_samples: int
 
-    _picture: ClassVar[str | None] = "plot_prediction_distribution"
+    plot = Picture("plot_prediction_distribution")
     _derived: ClassVar[tuple[str, ...]] = ("occupied", "fullest", "effective_cells", "conclusion")
 
     @property

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.estimation.curves._bars import frequency_intervals, running_intervals
 from caltest.estimation.scores._score_decomposition import accuracy_of
-from caltest.estimation.uncertainty._prediction_distribution import MOST, WORDS, uncertainty_of, validate_uncertainty
+from caltest.estimation.uncertainty._prediction_distribution import (
+    MOST,
+    WORDS,
+    UncertaintyCurve,
+    uncertainty_of,
+    validate_uncertainty,
+)
 from caltest.predictions._sample import observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_models
 from caltest.predictions.inputs._validation import validate_count, validate_design, validate_level
-from caltest.results import Result
-from caltest.results._description import Description, Table, counted
-from caltest.results._test_result import percent
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-_COLUMNS = (
-    *("model", "uncertainty", "threshold", "rejected", "n_kept", "error"),
-    *("error_low", "error_high", "accuracy", "predicted_error"),
-)
+from caltest.results._description import Description, Table, counted, percent
+from caltest.results._picture import Picture
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class RejectionCurve(Result):
+class RejectionCurve(UncertaintyCurve):
     """Result of `rejection_curve`; one entry for each model, measure of uncertainty and threshold, increasing.
 
     Attributes
@@ -46,7 +43,7 @@ class RejectionCurve(Result):
     error : array of shape (n_points,)
         Share of wrong top classes among the predictions that are kept, with sample weights of their weight: 1 minus
         their accuracy.
-    error_low, error_high : arrays of shape (n_points,)
+    error_lower, error_upper : arrays of shape (n_points,)
         Confidence interval of this error rate, at each threshold alone: exact (Clopper-Pearson), with sample weights or
         groups from the effective number of observations.
     predicted_error : array of shape (n_points,)
@@ -61,55 +58,29 @@ class RejectionCurve(Result):
         Number of observations.
     """
 
-    model: NDArray[np.str_]
-    uncertainty: NDArray[np.str_]
     threshold: NDArray[np.float64]
     rejected: NDArray[np.float64]
     n_kept: NDArray[np.int64]
     error: NDArray[np.float64]
-    error_low: NDArray[np.float64]
-    error_high: NDArray[np.float64]
+    error_lower: NDArray[np.float64]
+    error_upper: NDArray[np.float64]
     predicted_error: NDArray[np.float64]
     area: Mapping[tuple[str, str], float]
     confidence_level: float
     exact: bool
     n_samples: int
 
-    _picture: ClassVar[str | None] = "plot_rejection_curve"
+    plot = Picture("plot_rejection_curve")
     _left_out: ClassVar[frozenset[str]] = frozenset({"area"})
-    _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
+    _columns: ClassVar[tuple[str, ...]] = (
+        *("model", "uncertainty", "threshold", "rejected", "n_kept", "error"),
+        *("error_lower", "error_upper", "accuracy", "predicted_error"),
+    )
 
     @property
     def accuracy(self) -> NDArray[np.float64]:
         """Share of right top classes among the predictions that are kept, ``(n_points,)``."""
         return 1.0 - self.error
-
-    @property
-    def curves(self) -> tuple[tuple[str, str], ...]:
-        """Model and measure of uncertainty of each curve."""
-        return tuple(self.area)
-
-    def entries(self, model: str, uncertainty: str) -> NDArray[np.int64]:
-        """Return the positions of the entries of a curve, thresholds increasing."""
-        return np.flatnonzero((self.model == model) & (self.uncertainty == uncertainty))
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each entry as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Model, measure, threshold, share rejected, number kept, error rate with its interval, accuracy, and the
-            error rate that the model predicts.
-        """
-        import pandas as pd
-
-        return pd.DataFrame({name: getattr(self, name) for name in _COLUMNS})
-
-    @property
-    def conclusion(self) -> str:
-        """What rejecting a fifth of the predictions gains, in words."""
-        return " ".join(self._sentence(*curve) for curve in self.curves)
 
     @property
     def _kind(self) -> str:
@@ -129,7 +100,7 @@ class RejectionCurve(Result):
         if not kept.size:
             return f"{begin}; the {WORDS[uncertainty]} is equal for too many of them to reject a fifth."
         at = kept[-1]
-        low, high = (percent(_short(end)) for end in (self.error_low[at], self.error_high[at]))
+        low, high = (percent(_short(end)) for end in (self.error_lower[at], self.error_upper[at]))
         return (
             f"{begin}; without the {percent(_short(self.rejected[at]))} with the {MOST[uncertainty]}, "
             f"{percent(_short(self.error[at]))} ({low} to {high}; "
@@ -144,7 +115,7 @@ class RejectionCurve(Result):
         head = ("model", "rejected by", "error of all", "area under the curve")
         return Description(
             f"Rejection curve ({counted(self.n_samples)})",
-            [self._sentence(*curve) for curve in self.curves],
+            self._sentences,
             [Table(head, rows, left=("rejected by",))],
             [
                 f"Error: share of wrong top classes. Intervals: {self._kind}, {percent(self.confidence_level)} for "
@@ -280,7 +251,7 @@ def rejection_curve(
     )
 
 
-_PARTS = tuple(name for name in _COLUMNS if name != "accuracy")
+_PARTS = tuple(name for name in RejectionCurve._columns if name != "accuracy")
 
 
 def _curve(
@@ -317,8 +288,8 @@ def _curve(
         "rejected": (kept[-1] - kept[shown]) / kept[-1],
         "n_kept": shown + 1,
         "error": errors[shown] / kept[shown],
-        "error_low": low,
-        "error_high": high,
+        "error_lower": low,
+        "error_upper": high,
         "predicted_error": doubts[shown] / kept[shown],
         "area": float(area),
     }

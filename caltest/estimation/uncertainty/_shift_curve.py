@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.estimation.uncertainty._prediction_distribution import MOST, WORDS, uncertainty_of, validate_uncertainty
+from caltest.estimation.uncertainty._prediction_distribution import (
+    MOST,
+    WORDS,
+    UncertaintyCurve,
+    uncertainty_of,
+    validate_uncertainty,
+)
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, naming
 from caltest.predictions.inputs._validation import (
@@ -20,19 +26,14 @@ from caltest.predictions.inputs._validation import (
     validate_number,
     validate_rng,
 )
-from caltest.results import Result
-from caltest.results._description import Description, Table, counted
-from caltest.results._test_result import percent
-
-if TYPE_CHECKING:
-    import pandas as pd
+from caltest.results._description import Description, Table, counted, percent
+from caltest.results._picture import Picture
 
 _SHARES = tuple((np.arange(11) / 10).tolist())
-_COLUMNS = ("model", "uncertainty", "share", "mean", "low", "high", "detection")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ShiftCurve(Result):
+class ShiftCurve(UncertaintyCurve):
     """Result of `shift_curve`; one entry for each model, measure of uncertainty and share, increasing.
 
     Attributes
@@ -43,7 +44,7 @@ class ShiftCurve(Result):
         Share of foreign data in a batch.
     mean : array of shape (n_points,)
         Expected mean uncertainty of a batch.
-    low, high : arrays of shape (n_points,)
+    lower, upper : arrays of shape (n_points,)
         Where the mean uncertainty of a single batch lies with probability ``confidence_level``.
     detection : array of shape (n_points,)
         Share of the batches whose mean uncertainty is above that of 95 % of the batches without foreign data.
@@ -52,17 +53,15 @@ class ShiftCurve(Result):
     batch_size, n_resamples : int
         Number of predictions in a batch, and number of batches drawn for each share.
     confidence_level : float
-        Level of ``low`` and ``high``.
+        Level of ``lower`` and ``upper``.
     n_home, n_foreign : int
         Numbers of predictions.
     """
 
-    model: NDArray[np.str_]
-    uncertainty: NDArray[np.str_]
     share: NDArray[np.float64]
     mean: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
     detection: NDArray[np.float64]
     auroc: Mapping[tuple[str, str], float]
     batch_size: int
@@ -71,39 +70,9 @@ class ShiftCurve(Result):
     n_home: int
     n_foreign: int
 
-    _picture: ClassVar[str | None] = "plot_shift_curve"
+    plot = Picture("plot_shift_curve")
     _left_out: ClassVar[frozenset[str]] = frozenset({"auroc"})
-    _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
-
-    @property
-    def curves(self) -> tuple[tuple[str, str], ...]:
-        """Model and measure of uncertainty of each curve."""
-        return tuple(self.auroc)
-
-    def entries(self, model: str, uncertainty: str) -> NDArray[np.int64]:
-        """Return the positions of the entries of a curve, shares increasing."""
-        return np.flatnonzero((self.model == model) & (self.uncertainty == uncertainty))
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each entry as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Model, measure, share of foreign data, expected mean uncertainty, its range and the share detected.
-        """
-        import pandas as pd
-
-        return pd.DataFrame({name: getattr(self, name) for name in _COLUMNS})
-
-    @property
-    def _sentences(self) -> list[str]:
-        return [self._sentence(*curve) for curve in self.curves]
-
-    @property
-    def conclusion(self) -> str:
-        """From which share on foreign data is noticed, in words."""
-        return " ".join(self._sentences)
+    _columns: ClassVar[tuple[str, ...]] = ("model", "uncertainty", "share", "mean", "lower", "upper", "detection")
 
     def _sentence(self, model: str, uncertainty: str) -> str:
         rows = self.entries(model, uncertainty)
@@ -222,7 +191,7 @@ def shift_curve(
     measures = validate_uncertainty(uncertainty)
     foreign_counts = _validate_shares(shares, size)
     home, foreign = _validated(by_name(y_prob), by_name(y_prob_foreign, "y_prob_foreign"))
-    columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+    columns: dict[str, list[Any]] = {name: [] for name in ShiftCurve._columns}
     auroc = {}
     seed = int(generator.integers(2**62))
     for model in home:
@@ -239,7 +208,7 @@ def shift_curve(
                 mean = (1 - share) * near.mean() + share * far.mean()
                 found = float((batches > limit * (1 + 1e-12)).mean())
                 values = (model, measure, share, mean, low, high, found)
-                for name, value in zip(_COLUMNS, values, strict=True):
+                for name, value in zip(columns, values, strict=True):
                     columns[name].append(value)
     arrays: dict[str, Any] = {name: np.array(values) for name, values in columns.items()}
     return ShiftCurve(

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
-from caltest.predictions._lens import LensLike
-from caltest.predictions._user_functions import Region
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_choice
-from caltest.resampling import Consistency
+from caltest.predictions.inputs._validation import validate_choice
+from caltest.resampling.engine._options import NullTestOptions
 from caltest.results import TestResult
 from caltest.results._description import Table
-from caltest.results._progress import Progress
 from caltest.statistics import Bridge
 
 
@@ -25,16 +21,8 @@ def bridge_test(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    region: Region | None = None,
-    resampling: Consistency | None = None,
     method: str = "monte-carlo",
-    n_resamples: int = 9999,
-    alpha: float = 0.05,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[NullTestOptions],
 ) -> ClassicalTestResult:
     r"""Perform the bridge test of the cumulative residual (Sadatsafavi and Petkau 2024).
 
@@ -48,34 +36,13 @@ def bridge_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
     lens : lens, optional
         A two-outcome lens. By default the event of two classes, and the confidence of more classes.
-    region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
-        left out.
-    resampling : Consistency, optional
-        The null hypothesis, and what is simulated. ``Consistency()`` by default: predictions fixed, labels simulated.
     method : {"monte-carlo", "asymptotic"}
         How the null distribution is found. "monte-carlo" simulates labels: the p-value is valid at every sample size if
         predictions are fixed. "asymptotic" is chi-squared(4), a limit that needs many different predictions and many
         events: at the 5 % level it rejected 1.7 % of calibrated data sets where predictions had five values, whatever
         their number, and 7 % with 100 observations and 2 expected events.
-    n_resamples : int
-        Number of draws.
-    alpha : float
-        Level of the conclusion.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -113,21 +80,7 @@ def bridge_test(
     (0.8165, 0.4082, 0.7779)
     """
     validate_choice(method, "method", ("monte-carlo", "asymptotic"))
-    result = calibration_test(
-        y_true,
-        y_prob,
-        classes=classes,
-        lens=lens,
-        statistic=Bridge(),
-        region=region,
-        resampling=resampling,
-        n_resamples=n_resamples,
-        method=method,
-        alpha=alpha,
-        workers=workers,
-        rng=rng,
-        progress=progress,
-    )
+    result = calibration_test(y_true, y_prob, statistic=Bridge(), method=method, **options)
     return result.extend(ClassicalTestResult, title="Bridge test", further_tables=(_parts_table(result),))
 
 

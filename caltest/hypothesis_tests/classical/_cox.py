@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,21 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._calibration import look_at
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.hypothesis_tests._diagnostics import describe_finding
-from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
-from caltest.predictions._user_functions import Region
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_level
+from caltest.predictions.inputs._validation import validate_choice
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import Distribution, chi_squared
 from caltest.resampling.engine._evaluation import Question
+from caltest.resampling.engine._options import TestOptions, drawing_of
 from caltest.resampling.engine._pvalues import tail_pvalue
 from caltest.resampling.engine._run import Finding, run, settle
 from caltest.results import Note, TestResult
 from caltest.results._description import Table
 from caltest.results._naming import Specification
-from caltest.results._progress import Progress, reporting
+from caltest.results._progress import reporting
 from caltest.statistics import CoxScore
 from caltest.statistics._recalibration_scores import logits
 
@@ -92,16 +90,9 @@ def cox_test(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    region: Region | None = None,
     kind: str = "score",
     method: str = "monte-carlo",
-    n_resamples: int = 9999,
-    alpha: float = 0.05,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[TestOptions],
 ) -> ClassicalTestResult:
     r"""Perform Cox's test of calibration intercept and slope, and estimate both (Cox 1958).
 
@@ -122,17 +113,8 @@ def cox_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
     lens : lens, optional
         A two-outcome lens. By default the event of two classes, and the confidence of more classes.
-    region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
-        left out.
     kind : {"score", "likelihood-ratio"}
         The statistic: Rao's score (`CoxScore`), for which no model is fitted, or twice the logarithm of the likelihood
         ratio, which needs ``method="asymptotic"``.
@@ -141,16 +123,6 @@ def cox_test(
         every sample size. "asymptotic" is chi-squared with two degrees of freedom, and one for each part. This limit
         needs many events and non-events: at the 1 % level the score statistic rejected 2.6 % of calibrated data sets
         with 100 observations and 2 expected events.
-    n_resamples : int
-        Number of draws.
-    alpha : float
-        Level of the conclusion.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -205,11 +177,11 @@ def cox_test(
     """
     validate_choice(kind, "kind", ("score", "likelihood-ratio"))
     validate_choice(method, "method", ("monte-carlo", "asymptotic"))
-    level, null = validate_level(alpha, "alpha"), Consistency()
+    null = Consistency()
     if kind == "likelihood-ratio" and method != "asymptotic":
         msg = f'`method` must be "asymptotic" for kind="likelihood-ratio", got {method!r}.'
         raise ValueError(msg)
-    sample, look = look_at(CoxScore(), y_true, y_prob, classes=classes, lens=lens, region=region)
+    sample, look = look_at(CoxScore(), y_true, y_prob, options)
     settle(CoxScore(), sample)  # more than two outcomes are refused before anything is fitted
     fit = _Fit.of(sample)
     if kind == "likelihood-ratio" and fit.separated:
@@ -220,19 +192,17 @@ def cox_test(
         )
         raise ValueError(msg)
     questions = [Question(CoxScore(part), LensView(sample)) for part in _PARTS]
-    options: dict[str, Any] = {"n_resamples": n_resamples, "workers": workers, "rng": rng}
-    with reporting(progress, "simulating labels") as report:
+    drawing = drawing_of(options, sample)
+    with reporting(options["progress"], "simulating labels") as report:
         if method == "asymptotic":
-            found = [run([question], sample, null, method=method, **options).findings[0] for question in questions]
+            found = [run([question], sample, null, method=method, **drawing).findings[0] for question in questions]
         else:
-            found = list(run(questions, sample, null, progress=report, **options).findings)
+            found = list(run(questions, sample, null, progress=report, **drawing).findings)
     if kind == "likelihood-ratio":  # the score tests have refused bad options
         found = [fit.likelihood_ratio(part, sample) for part in _PARTS]
-    joint, large, slope = (
-        describe_finding(finding, null, lens=look, classes=classes, alpha=level, title="Cox test") for finding in found
-    )
+    told: dict[str, Any] = {"lens": look, "classes": options["classes"], "alpha": options["alpha"]}
+    joint, large, slope = (describe_finding(finding, null, **told, title="Cox test") for finding in found)
     known = not math.isnan(fit.estimates["slope"])
-    direction, words = (slope.direction, slope.direction_words) if known else (None, None)
     derived = {
         **fit.estimates,
         "in_the_large_statistic": large.statistic,
@@ -241,7 +211,7 @@ def cox_test(
         "slope_pvalue": slope.pvalue,
         "degrees_of_freedom": fit.rank,
     }
-    towards: dict[str, Any] = {"score": slope.score, "direction": direction, "direction_words": words}
+    towards: dict[str, Any] = {"score": slope.score, "findings": slope.findings if known else ()}
     tested = replace(joint, derived=derived, **towards, notes=(*joint.notes, *fit.notes))
     return tested.extend(ClassicalTestResult, kind=kind, sentences=_estimates(tested), table=_parts_table(tested, kind))
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
-from caltest.predictions._lens import LensLike
-from caltest.predictions._user_functions import Region
 from caltest.predictions.cells._against_rest import AgainstRest
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike
-from caltest.resampling import Consistency
+from caltest.resampling.engine._options import NullTestOptions
 from caltest.results import TestResult
 from caltest.results._description import Table
-from caltest.results._progress import Progress
 from caltest.statistics import HosmerLemeshow
 
 _SHOWN = 3  # outcomes of a printed table of groups
@@ -30,18 +25,10 @@ def hosmer_lemeshow_test(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    region: Region | None = None,
-    resampling: Consistency | None = None,
     partition: Partition | Any = AgainstRest(),
     covariance: str = "observations",
     method: str = "auto",
-    n_resamples: int = 9999,
-    alpha: float = 0.05,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[NullTestOptions],
 ) -> ClassicalTestResult:
     r"""Perform the Hosmer-Lemeshow goodness-of-fit test for two or more classes.
 
@@ -55,20 +42,9 @@ def hosmer_lemeshow_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
     lens : lens, optional
         What to look at. By default the whole prediction, or the confidence of more than two classes if ``partition``
         needs two outcomes.
-    region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
-        left out.
-    resampling : Consistency, optional
-        The null hypothesis, and what is simulated. ``Consistency()`` by default: predictions fixed, labels simulated.
     partition : Partition or callable
         The groups: tenths of the observations in the order of the event's probability; for more than two outcomes in
         the order of 1 minus the probability of outcome 0.
@@ -80,16 +56,6 @@ def hosmer_lemeshow_test(
         "auto" is exact where that is accurate. All three are valid at every sample size if predictions are fixed.
         "asymptotic" is chi-squared, which rejects too often where groups hold few expected events or non-events: 13 %
         of calibrated data sets at the 5 % level, with 100 observations and 2 expected events.
-    n_resamples : int
-        Number of draws. Not used where nothing is drawn.
-    alpha : float
-        Level of the conclusion.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -129,21 +95,7 @@ def hosmer_lemeshow_test(
     >>> round(result.statistic, 4), round(result.pvalue, 6), result.degrees_of_freedom
     (6.6667, 0.059433, 2)
     """
-    result = calibration_test(
-        y_true,
-        y_prob,
-        classes=classes,
-        lens=lens,
-        statistic=HosmerLemeshow(partition, covariance),
-        region=region,
-        resampling=resampling,
-        n_resamples=n_resamples,
-        method=method,
-        alpha=alpha,
-        workers=workers,
-        rng=rng,
-        progress=progress,
-    )
+    result = calibration_test(y_true, y_prob, statistic=HosmerLemeshow(partition, covariance), method=method, **options)
     shown = result.n_outcomes <= _SHOWN
     return result.extend(
         ClassicalTestResult,

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.hypothesis_tests._calibration import run_test
+from caltest.hypothesis_tests._calibration import look_at, run_test
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.hypothesis_tests._diagnostics import describe_finding
-from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
-from caltest.predictions._sample import Sample, induce
-from caltest.predictions._user_functions import Region
+from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import (
     SeedLike,
     validate_choice,
-    validate_count,
-    validate_level,
-    validate_problem,
 )
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import Distribution, LimitDistribution, MonteCarloDistribution, Tail
 from caltest.resampling.draws._rows import BootstrapDraws
+from caltest.resampling.engine._options import TestOptions, drawing_of
 from caltest.resampling.engine._pvalues import tail_pvalue, tail_pvalues
 from caltest.resampling.engine._run import Finding
 from caltest.results import Note, TestResult
 from caltest.results._decision import show_pvalue
 from caltest.results._description import Table
-from caltest.results._progress import Progress, reporting
+from caltest.results._progress import reporting
 from caltest.results._test_result import numbers_line
 from caltest.statistics._similarity import Similarity, is_bounded_by_one
 from caltest.statistics._skce import SKCE, residuals
@@ -41,6 +36,7 @@ from caltest.statistics._skce import SKCE, residuals
 _PANEL_VALUES = 2**24  # multiplicities of a block of bootstrap samples: 128 MB
 _LARGEST_TERM = 2.0  # of |h| for kernels of at most 1
 _FEWEST = 4
+_USUAL_DRAWS = 999  # a draw takes a number of operations that grows with the square of that of observations
 
 
 @reads_arguments
@@ -48,16 +44,9 @@ def skce_test(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     statistic: SKCE | None = None,
-    region: Region | None = None,
     method: str = "monte-carlo",
-    n_resamples: int = 999,
-    alpha: float = 0.05,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[TestOptions],
 ) -> ClassicalTestResult:
     r"""Test calibration by the squared kernel calibration error (Widmann et al. 2019).
 
@@ -78,32 +67,13 @@ def skce_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        What to look at; the whole prediction by default.
     statistic : SKCE, optional
         ``SKCE()`` by default: the unbiased estimator.
-    region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
-        left out.
     method : {"monte-carlo", "asymptotic", "distribution-free"}
         How the null distribution is found: by simulated labels, by its limit, or not at all, with a bound of the
         p-value.
-    n_resamples : int
-        Number of draws, or of bootstrap samples B of the asymptotic test of the unbiased estimator.
-    alpha : float
-        Level of the conclusion.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
+    n_resamples : int, optional
+        Number of draws, or of bootstrap samples B of the asymptotic test of the unbiased estimator; 999 by default.
 
     Returns
     -------
@@ -139,21 +109,22 @@ def skce_test(
     """
     chosen = _validate_statistic(SKCE() if statistic is None else statistic)
     validate_choice(method, "method", ("monte-carlo", "asymptotic", "distribution-free"))
-    n_resamples, level = validate_count(n_resamples, "n_resamples"), validate_level(alpha, "alpha")
-    prob, outcome = validate_problem(y_true, y_prob, classes)
-    look, null = Canonical() if lens is None else lens, Consistency()
-    sample = induce(prob, outcome, lens=look, region=region)
+    null = Consistency()
+    look = Canonical() if options["lens"] is None else options["lens"]
+    sample, _ = look_at(chosen, y_true, y_prob, {**options, "lens": look})
+    drawing = drawing_of(options, sample, _USUAL_DRAWS)
     if sample.n_samples < _FEWEST:
         msg = f"`y_true` must hold at least {_FEWEST} observations for `skce_test`, got {sample.n_samples}."
         raise ValueError(msg)
-    words: dict[str, Any] = {"lens": look, "classes": classes, "alpha": level, "title": "Kernel test of calibration"}
+    words: dict[str, Any] = {"lens": look, "classes": options["classes"], "alpha": options["alpha"]}
+    words["title"] = "Kernel test of calibration"
     more: dict[str, float] = {}
     if method == "monte-carlo":
-        with reporting(progress, "simulating labels") as report:
-            options: dict[str, Any] = {"n_resamples": n_resamples, "workers": workers, "rng": rng, "progress": report}
-            result = run_test(chosen, sample, null, **words, **options)
+        with reporting(options["progress"], "simulating labels") as report:
+            result = run_test(chosen, sample, null, **words, **drawing, progress=report)
     else:
-        value, distribution, tail, more = _without_simulated_labels(chosen, sample, method, n_resamples, rng)
+        n_resamples = drawing["n_resamples"].n_resamples
+        value, distribution, tail, more = _without_simulated_labels(chosen, sample, method, n_resamples, options["rng"])
         smallest = 1 / (n_resamples + 1) if isinstance(distribution, MonteCarloDistribution) else 0.0
         pvalue = max(tail_pvalue(sample, tail.probability), smallest)
         one = np.array([value]), np.array([pvalue])

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
-from caltest.predictions._lens import LensLike
-from caltest.predictions._user_functions import Region
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_choice
-from caltest.resampling import Consistency
-from caltest.results._progress import Progress
+from caltest.predictions.inputs._validation import validate_choice
+from caltest.resampling.engine._options import NullTestOptions
 from caltest.statistics import Spiegelhalter
 
 
@@ -24,16 +20,8 @@ def spiegelhalter_test(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    region: Region | None = None,
-    resampling: Consistency | None = None,
     method: str = "monte-carlo",
-    n_resamples: int = 9999,
-    alpha: float = 0.05,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[NullTestOptions],
 ) -> ClassicalTestResult:
     r"""Perform Spiegelhalter's two-sided test of the Brier score against its expectation (Spiegelhalter 1986).
 
@@ -51,35 +39,14 @@ def spiegelhalter_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
     lens : lens, optional
         What to look at; the whole prediction by default. Most software tests the event of two classes, which is the
         same, or the confidence: ``Confidence()``.
-    region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
-        left out.
-    resampling : Consistency, optional
-        The null hypothesis, and what is simulated. ``Consistency()`` by default: predictions fixed, labels simulated.
     method : {"monte-carlo", "asymptotic"}
         How the null distribution is found. "monte-carlo" simulates labels: the p-value is valid at every sample size if
         predictions are fixed. "asymptotic" is :math:`2 \Phi(-|Z|)`, which is inaccurate where few observations have
         predictions away from 0, 1/2 and 1: at the 1 % level it rejected 3 % of calibrated data sets with 20
         observations and 0.4 expected events.
-    n_resamples : int
-        Number of draws.
-    alpha : float
-        Level of the conclusion.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -116,21 +83,7 @@ def spiegelhalter_test(
     (46.053, 0.001)
     """
     validate_choice(method, "method", ("monte-carlo", "asymptotic"))
-    result = calibration_test(
-        y_true,
-        y_prob,
-        classes=classes,
-        lens=lens,
-        statistic=Spiegelhalter(),
-        region=region,
-        resampling=resampling,
-        n_resamples=n_resamples,
-        method=method,
-        alpha=alpha,
-        workers=workers,
-        rng=rng,
-        progress=progress,
-    )
+    result = calibration_test(y_true, y_prob, statistic=Spiegelhalter(), method=method, **options)
     z = 0.0 if result.score is None else 0.0 - result.score  # never -0
     return result.extend(ClassicalTestResult, title="Spiegelhalter test", statistic=z, sentences=(_in_words(z),))
 

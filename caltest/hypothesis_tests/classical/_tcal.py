@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
-from caltest.predictions._lens import LensLike
-from caltest.predictions._user_functions import Region
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike
-from caltest.resampling import Consistency
+from caltest.resampling.engine._options import NullTestOptions
 from caltest.results._description import Table
-from caltest.results._progress import Progress
 from caltest.statistics import TCal
 
 
@@ -23,16 +18,7 @@ from caltest.statistics import TCal
 def tcal_test(
     y_true: ArrayLike,
     y_prob: ArrayLike,
-    *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    region: Region | None = None,
-    resampling: Consistency | None = None,
-    n_resamples: int = 9999,
-    alpha: float = 0.05,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[NullTestOptions],
 ) -> ClassicalTestResult:
     r"""Perform the adaptive T-Cal test: debiased squared errors over 2, 4, 8, ... cells (Lee et al. 2023).
 
@@ -47,29 +33,8 @@ def tcal_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
     lens : lens, optional
         A two-outcome lens. By default the event of two classes, and the confidence of more classes.
-    region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
-        left out.
-    resampling : Consistency, optional
-        The null hypothesis, and what is simulated. ``Consistency()`` by default: predictions fixed, labels simulated.
-    n_resamples : int
-        Number of draws; the smallest possible p-value is 1 / (n_resamples + 1).
-    alpha : float
-        Level of the conclusion.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -108,21 +73,7 @@ def tcal_test(
     >>> len(result.to_frame())
     13
     """
-    result = calibration_test(
-        y_true,
-        y_prob,
-        classes=classes,
-        lens=lens,
-        statistic=TCal(),
-        region=region,
-        resampling=resampling,
-        n_resamples=n_resamples,
-        method="monte-carlo",
-        alpha=alpha,
-        workers=workers,
-        rng=rng,
-        progress=progress,
-    )
+    result = calibration_test(y_true, y_prob, statistic=TCal(), method="monte-carlo", **options)
     parts = result.components
     n_cells = [part.test_statistic.partition.n_cells for part in parts]
     rows = [(f"{m}", *part._row()[1:]) for m, part in zip(n_cells, parts, strict=True)]

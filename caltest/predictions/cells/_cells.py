@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._cells import count_events, count_outcomes, weigh_outcomes
-from caltest.predictions.cells._partitions import Assignment, Partition, fit_partition
+from caltest.predictions._sample import Sample
+from caltest.predictions.cells._partitions import Assignment, Partition, fit_partition, validate_partition
 from caltest.results import Note
 
-if TYPE_CHECKING:
-    from caltest.predictions._sample import Sample
-
 _COLUMNS, _ROWS = 16, 512  # neighbouring columns share lines of memory, which stay in the cache for so many rows
+_BLOCK = 2**15  # observations
+_FEW_COLUMNS = 2  # are not worth a copy
 
 
 def contiguous_columns(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
@@ -35,10 +35,6 @@ def store_columns(columns: NDArray[Any], values: NDArray[Any]) -> None:
     """Copy ``columns (n_columns, n_samples)`` into ``values (n_samples, n_columns)``; the way back."""
     for start in range(0, len(values), _ROWS):
         values[start : start + _ROWS] = columns[:, start : start + _ROWS].T
-
-
-_BLOCK = 2**15  # observations
-_FEW_COLUMNS = 2  # are not worth a copy
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +105,41 @@ class Cells:
         return [values[self.members(cell)] for cell in range(self.n_cells)]
 
 
+def cells_of(sample: Sample, partition: Any) -> Cells:
+    """Return the cells of a partition fitted to the predictions of a sample; fitted once.
+
+    Parameters
+    ----------
+    sample : Sample
+        The observations.
+    partition : Partition or callable
+        What makes the cells.
+
+    Returns
+    -------
+    Cells
+        The occupied cells, the cell of each observation among them.
+
+    Raises
+    ------
+    TypeError
+        If ``partition`` is no partition.
+
+    See Also
+    --------
+    CellSums : Sums over them.
+
+    Examples
+    --------
+    >>> from caltest.predictions import EqualWidth
+    >>> from caltest.predictions._sample import make_sample
+    >>> cells_of(make_sample([0, 1, 1], [0.15, 0.2, 0.9]), EqualWidth(2)).count
+    array([2., 1.])
+    """
+    validate_partition(partition)
+    return sample.once(Cells.of, partition)
+
+
 def few_cells_notes(sample: Sample, partition: Any) -> tuple[Note, ...]:
     """Return a note where ties left a partition fewer than half of the cells that it aims at, so that errors cancel.
 
@@ -117,7 +148,7 @@ def few_cells_notes(sample: Sample, partition: Any) -> tuple[Note, ...]:
     wanted = partition.wanted_cells(sample.n_samples) if isinstance(partition, Partition) else 1
     if wanted == 1:
         return ()
-    cells = sample.cells(partition)
+    cells = cells_of(sample, partition)
     if 2 * cells.n_cells >= wanted or not any(np.ptp(part, axis=0).any() for part in cells.split(sample.given)):
         return ()
     number = "1 cell (bin)" if cells.n_cells == 1 else f"{cells.n_cells} cells (bins)"

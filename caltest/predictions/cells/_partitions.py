@@ -16,17 +16,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import call
 from caltest.predictions.inputs._validation import validate_choice, validate_count
 from caltest.results._naming import Specification
-
-if TYPE_CHECKING:
-    from caltest.predictions._sample import Sample
 
 Assignment = Callable[[NDArray[np.float64]], NDArray[np.int64]]
 Boxes = tuple[NDArray[np.float64], NDArray[np.float64]]

@@ -78,8 +78,8 @@ class SimplexGrid(Partition):
         """Return the assignment of probabilities to triangles, 0 to ``n * n - 1``; ``prob`` needs three columns."""
         if prob.shape[1] != 3:
             msg = (
-                f"`SimplexGrid` needs a lens with three outcomes, such as TopK(2) or Groups(...) of three groups, got "
-                f"{prob.shape[1]} outcomes; VarianceTree() cuts any number."
+                "`SimplexGrid` needs a lens with three outcomes, such as TopK(2) or ClassGroups(...) of three groups, "
+                f"got {prob.shape[1]} outcomes; VarianceTree() cuts any number."
             )
             raise ValueError(msg)
         return self._label

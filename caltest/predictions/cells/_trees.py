@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,12 +17,10 @@ from caltest._compiled._refit_intervals import fit_trees, grow_trees
 from caltest._compiled._refit_trees import fit_class_trees
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical
+from caltest.predictions._sample import Sample
 from caltest.predictions.cells._partitions import Assignment, Boxes, Intervals, Partition, block_starts
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_prob
-
-if TYPE_CHECKING:
-    from caltest.predictions._sample import Sample
 
 _BLOCK_VALUES = 2**15
 _ROUNDING = 1e-9  # of a mean

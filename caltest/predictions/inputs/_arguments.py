@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -30,6 +28,8 @@ from caltest.predictions.inputs._frames import (
     read_observations,
     refuse_other_indexes,
 )
+from caltest.predictions.inputs._options import as_declared, whole_signature, with_options
+from caltest.predictions.inputs._other_names import refuse_other_names
 from caltest.predictions.inputs._parts import advice_on_groups, repeated_index
 from caltest.predictions.inputs._validation import widen
 from caltest.results import Note, Result
@@ -108,36 +108,20 @@ class Problem:
         return found.of_inputs(self.names, self.notes)
 
 
-_DESIGN = ("sample_weight", "groups")
-
-
 def reads_arguments(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
-    """Decorate a public function: its arguments are read once, and what was read is told in its result."""
-    signature = inspect.signature(function)
-    parameters = signature.parameters
+    """Decorate a public function: its arguments are read once, and what was read is told in its result.
 
-    @wraps(function)
+    Options that it shares with others are declared in `_options`.
+    """
+    signature, complete = whole_signature(function), with_options(function)
+    parameters = set(signature.parameters)
+
     def read(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
-        if "random_state" in kwargs and "rng" in parameters:
-            msg = f"{function.__name__}() has no `random_state`; use rng={kwargs['random_state']!r}."
-            raise TypeError(msg)
-        if "n_bins" in kwargs and {"partition", "statistic"} & set(parameters):
-            cells = f"EqualWidth({kwargs['n_bins']!r})"
-            use = f"partition={cells}" if "partition" in parameters else f"statistic=ECE({cells})"
-            msg = f"{function.__name__}() has no `n_bins`; use {use}."
-            raise TypeError(msg)
-        for name in _DESIGN:
-            if name in kwargs and name not in parameters:
-                weights = name == "sample_weight"
-                others = (
-                    "calibration_error and reliability_curve" if weights else "reliability_curve and rejection_curve"
-                )
-                msg = f"{function.__name__}() takes no `{name}`; calibration_test, {others} do."
-                raise TypeError(msg)
+        refuse_other_names(function.__name__, kwargs, parameters)
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError:
-            return function(*args, **kwargs)  # refuses them in Python's words
+            return complete(*args, **kwargs)  # refuses them in Python's words
         given = bound.arguments
         if isinstance(given.get("y_true"), Mapping):
             call = f"{function.__name__}(y_true, {list(parameters)[1]})"
@@ -145,10 +129,12 @@ def reads_arguments(function: Callable[Parameters, Returned]) -> Callable[Parame
             raise TypeError(msg)
         for name in _COUNTS:
             refuse_too_many(given.get(name), name)
-        problem = _read(given, set(parameters))
-        found = function(*bound.args, **bound.kwargs)
+        problem = _read(given, parameters)
+        found: Returned = complete(*bound.args, **bound.kwargs)
         return found if problem is None else problem.describe(found)
 
+    as_declared(function, read)
+    read.__wrapped__ = complete  # type: ignore[attr-defined]
     return read
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions.inputs._parts import validate_ids
 from caltest.results import Note
+from caltest.results._config import workers_in_use
 from caltest.results._note import warn_user
 
 SUM_TOLERANCE = 1e-4
@@ -214,14 +214,8 @@ def validate_rng(rng: SeedLike) -> np.random.Generator:
 
 
 def validate_workers(workers: Any) -> int:
-    """Return a number of threads; -1 stands for all processors."""
-    is_integer = _is_integer(workers)
-    if is_integer and workers == -1:
-        return os.cpu_count() or 1
-    if is_integer and workers >= 1:
-        return int(workers)
-    msg = f"`workers` must be an integer >= 1, or -1 for all processors, got {workers!r}."
-    raise _refusal(is_integer, msg)
+    """Return a number of threads: -1 stands for all processors, None for that of `caltest.config_context`."""
+    return workers_in_use(workers)
 
 
 def validate_count(value: Any, name: str, minimum: int = 1) -> int:

@@ -56,7 +56,7 @@ class AutomaticCalibration(Recalibrator):
 
     Attributes
     ----------
-    method_ : Recalibrator
+    recalibrator_ : Recalibrator
         The method that was chosen, fitted to class indices.
     unchanged_ : bool
         Whether the predictions stay as they are.
@@ -94,13 +94,19 @@ class AutomaticCalibration(Recalibrator):
     >>> from caltest.recalibration import AutomaticCalibration
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> chosen = AutomaticCalibration().fit(y_prob[:5000], y_true[:5000])
-    >>> chosen.method_
+    >>> chosen.recalibrator_
     TemperatureScaling(classes=[0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     >>> round(chosen.scores_["TemperatureScaling()"], 3), round(chosen.scores_["VectorScaling()"], 3)
     (0.219, 0.216)
     """
 
-    _fitted: ClassVar[tuple[str, ...]] = ("accuracies_", "accuracy_before_", "method_", "score_before_", "scores_")
+    _fitted: ClassVar[tuple[str, ...]] = (
+        "accuracies_",
+        "accuracy_before_",
+        "recalibrator_",
+        "score_before_",
+        "scores_",
+    )
 
     def __init__(
         self,
@@ -159,8 +165,8 @@ class AutomaticCalibration(Recalibrator):
         best = min(allowed, key=self.scores_.__getitem__, default="")
         if self.score_before_ <= self.scores_.get(best, np.inf) and np.isfinite(self.score_before_):
             self.unchanged_ = True
-            self.method_ = fit_quietly(TemperatureScaling(), values, outcome, weight)[0]
-            self.method_.temperature_, self.method_.unchanged_ = 1.0, True
+            self.recalibrator_ = fit_quietly(TemperatureScaling(), values, outcome, weight)[0]
+            self.recalibrator_.temperature_, self.recalibrator_.unchanged_ = 1.0, True
             return
         if not allowed:
             msg = (
@@ -169,10 +175,15 @@ class AutomaticCalibration(Recalibrator):
                 "add TemperatureScaling()."
             )
             raise ValueError(msg)
-        self.method_ = on_indices(candidates[names.index(best)], values.shape[1]).fit(values, outcome, weight)
+        self.recalibrator_ = on_indices(candidates[names.index(best)], values.shape[1]).fit(values, outcome, weight)
+
+    @property
+    def chosen(self) -> Recalibrator:
+        """The method that was chosen."""
+        return self.recalibrator_
 
     def _map(self, values: NDArray[Any]) -> NDArray[Any]:
-        return values.copy() if self.unchanged_ else self.method_.predict_proba(values)
+        return values.copy() if self.unchanged_ else self.recalibrator_.predict_proba(values)
 
 
 def default_candidates() -> list[Recalibrator]:

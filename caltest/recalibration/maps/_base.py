@@ -16,7 +16,7 @@ from caltest.predictions.inputs._frames import refuse_other_indexes
 from caltest.predictions.inputs._validation import validate_choice, validate_weight
 from caltest.recalibration.maps._columns import INPUTS, as_in_fit, read_new, read_training
 from caltest.recalibration.maps._logits import Objective, on_scale
-from caltest.recalibration.maps._saved_map import write_map
+from caltest.recalibration.maps._saved_map import read_map, write_map
 from caltest.results._note import warn_user
 
 
@@ -115,6 +115,11 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def _validate(self) -> None:
         """Raise TypeError or ValueError for a parameter of the method."""
+
+    @property
+    def chosen(self) -> Recalibrator:
+        """The fitted method that makes the predictions: this one, unless it is a choice among others."""
+        return self
 
     def validate_parameters(self) -> None:
         """Raise TypeError or ValueError for a parameter that `fit` would refuse."""
@@ -252,7 +257,7 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
         return np.asarray(self.classes_[prob.argmax(axis=1)])
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted map to a JSON file, which `caltest.recalibration.load` reads.
+        """Write the fitted map to a JSON file, which `caltest.recalibration.load_recalibrator` reads.
 
         The file has the name of the method, its parameters and what was fitted; no pickle, so that reading it runs no
         code. Numbers keep all their digits.
@@ -271,3 +276,46 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
         """
         check_is_fitted(self)
         write_map(self, path)
+
+
+def load_recalibrator(path: str | Path) -> Recalibrator:
+    """Read a fitted recalibration map from a JSON file.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        A file that ``save`` of a recalibration method wrote.
+
+    Returns
+    -------
+    Recalibrator
+        The fitted method; its predictions are those of the one that was saved.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is no recalibration map, has another version of the format, was changed after it was written (its
+        checksum differs), or holds parameters or attributes that its method cannot have.
+
+    See Also
+    --------
+    Recalibrator.save : Writes such a file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import caltest
+    >>> from caltest.recalibration import TemperatureScaling, load_recalibrator
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> fitted = TemperatureScaling().fit(y_prob[:5000], y_true[:5000])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "temperature.json")
+    ...     fitted.save(path)
+    ...     again = load_recalibrator(path)
+    >>> again.temperature_ == fitted.temperature_
+    True
+    """
+    found: Recalibrator = read_map(path)
+    return found

@@ -14,10 +14,9 @@ from caltest.recalibration.maps._base import Recalibrator
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import Result
 from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue, rejects
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
 from caltest.results._plain import to_plain
-from caltest.results._test_result import percent
 
 BEFORE, UNCHANGED = "before", "no change"
 
@@ -100,7 +99,7 @@ class RepairedModel(ComparedModel):
     @property
     def found(self) -> str:
         """What was fitted in one phrase, such as "T = 1.69 to 1.75", or the methods that were chosen; may be empty."""
-        chosen = [_chosen(one) for one in self.maps]
+        chosen = [one.chosen for one in self.maps]
         temperatures = [one.temperature_ for one in chosen if hasattr(one, "temperature_")]
         if self.maps and len(temperatures) == len(chosen):
             low, high = (f"{end:.3g}" for end in (min(temperatures), max(temperatures)))
@@ -110,7 +109,7 @@ class RepairedModel(ComparedModel):
     @property
     def chosen(self) -> dict[str, int]:
         """Method in words, and in how many folds it was chosen; "no change" where predictions stay as they are."""
-        names = [UNCHANGED if one.unchanged_ else method_in_words(_chosen(one)) for one in self.maps]
+        names = [UNCHANGED if one.unchanged_ else method_in_words(one.chosen) for one in self.maps]
         return {name: names.count(name) for name in dict.fromkeys(names)}
 
     def mean_error(self, place: int) -> tuple[float, float]:
@@ -276,11 +275,6 @@ class RepairedPair(Result):
         found = "No difference is shown" if self.better is None else f"{self.better} is better"
         shown = f"{found} ({equate_pvalue(self.pvalue_adjusted, name='adjusted p')})."
         return Description(f"{self.a} and {self.b} on {self.model}", [shown])
-
-
-def _chosen(method: Any) -> Recalibrator:
-    """Return the method that was chosen; the method itself if it is no choice."""
-    return getattr(method, "method_", method)
 
 
 def method_in_words(method: Recalibrator) -> str:

@@ -13,10 +13,10 @@ from caltest.predictions._lens import LensLike
 from caltest.recalibration.study._study_entries import BEFORE, UNCHANGED, RepairedModel, RepairedPair
 from caltest.results import Note, Result
 from caltest.results._decision import DecisionWord, decide, equate_pvalue, rejects, show_pvalue
-from caltest.results._description import Description, Table, counted, join
+from caltest.results._description import Description, Table, counted, join, percent
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
-from caltest.results._test_result import percent
+from caltest.results._picture import Picture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,7 @@ class RecalibrationStudy(Result):
     n_resamples: int
     notes: tuple[Note, ...] = ()
 
-    _picture: ClassVar[str | None] = "plot_recalibration"
+    plot = Picture("plot_recalibration")
     _derived: ClassVar[tuple[str, ...]] = ("n_samples", "pvalue", "rejected", "decision", "conclusion")
     _left_out: ClassVar[frozenset[str]] = frozenset({"held_out", "y_true", "y_prob"})
 

@@ -17,7 +17,7 @@ from caltest._compiled._draws import count_drawn, draw_counts, draw_outcomes
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
-from caltest.predictions.cells._cells import CellSums, cell_dtype
+from caltest.predictions.cells._cells import CellSums, cell_dtype, cells_of
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng, validate_workers
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.draws._alias_tables import FEW, AliasTables, draw_many_labels, replicates_together
@@ -167,7 +167,7 @@ class OutcomeDraws(Draws):
 
     def _cell_sums(self, sample: Sample, partition: Any) -> Iterator[CellSums]:
         """Yield the cell sums of every draw; for two outcomes counts are drawn from Poisson-binomial distributions."""
-        cells = sample.cells(partition)
+        cells = cells_of(sample, partition)
         draw = self._event_counts if sample.n_outcomes == 2 else self._class_counts
         for observed in draw(sample, partition):
             yield CellSums(cells.count, cells.null_sum, observed.astype(np.float64))
@@ -181,7 +181,7 @@ class OutcomeDraws(Draws):
 
     def _class_counts(self, sample: Sample, partition: Any) -> Iterator[NDArray[np.int32]]:
         entry = sample.once(_entries, partition)
-        shape = sample.cells(partition).n_cells, sample.n_outcomes
+        shape = cells_of(sample, partition).n_cells, sample.n_outcomes
         for counted in self.counts(sample, entry, shape[0] * shape[1]):
             yield counted.reshape(-1, *shape)
 
@@ -208,14 +208,14 @@ def counts_events(view: LensView, summary: Summary | None) -> bool:
 
 def _entries(sample: Sample, partition: Any) -> NDArray[Any]:
     """Return a number for each cell and outcome, ``(n_samples, n_outcomes)``."""
-    cells = sample.cells(partition)
+    cells = cells_of(sample, partition)
     number = cells.index[:, None] * sample.n_outcomes + np.arange(sample.n_outcomes)
     return number.astype(cell_dtype(cells.n_cells * sample.n_outcomes))
 
 
 def _count_tables(sample: Sample, partition: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], AliasTables]:
     """Return smallest event count and size of each cell, and tables for the events beyond the smallest count."""
-    cells = sample.cells(partition)
+    cells = cells_of(sample, partition)
     counts = [PoissonBinomial.of(p) for p in cells.split(sample.expected[:, 1])]
     smallest = np.array([count.first for count in counts])
     return smallest, np.bincount(cells.index), AliasTables.of([count.pmf for count in counts])

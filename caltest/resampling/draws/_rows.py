@@ -14,7 +14,7 @@ from caltest._compiled._cells import sum_multiplicities
 from caltest._compiled._draws import draw_class_rows, draw_classes, draw_events, draw_multiplicities, draw_rows
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample, outcome_thresholds
-from caltest.predictions.cells._cells import CellSums
+from caltest.predictions.cells._cells import CellSums, cells_of
 from caltest.predictions.cells._partitions import Partition
 from caltest.resampling.distributions._base import TIE_TOLERANCE
 from caltest.resampling.draws._alias_tables import Strata
@@ -141,7 +141,7 @@ def _thresholds(sample: Sample, prob: OutcomeProb) -> NDArray[np.uint32]:
 
 
 def _strata(sample: Sample, partition: Any) -> Strata:
-    cells = sample.cells(partition)
+    cells = cells_of(sample, partition)
     return Strata.of(cells.index, cells.n_cells)
 
 

@@ -15,7 +15,7 @@ from caltest._compiled._path_blocks import events_of_counts, largest_of_counts
 from caltest._compiled._points import list_by_entry, tally_departures
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
-from caltest.predictions.cells._cells import CellSums
+from caltest.predictions.cells._cells import CellSums, cells_of
 from caltest.resampling.draws._path_blocks import EACH_PATH, Path, PathBlocks
 from caltest.resampling.draws._points import Departures, Points
 from caltest.resampling.draws._summaries import (
@@ -320,7 +320,7 @@ def _entries_of(
 def _n_counters(sample: Sample, summary: CellCounts | EntryCounts) -> int:
     if isinstance(summary, EntryCounts):
         return summary.n_cells
-    n_cells = sample.cells(summary.partition).n_cells
+    n_cells = cells_of(sample, summary.partition).n_cells
     return n_cells if sample.n_outcomes == 2 else n_cells * sample.n_outcomes
 
 
@@ -329,7 +329,7 @@ def _counters(sample: Sample, summary: CellCounts | EntryCounts) -> tuple[NDArra
     outcomes = np.arange(sample.n_outcomes)
     if isinstance(summary, EntryCounts):
         return summary.cell.astype(np.int64), outcomes
-    index = sample.cells(summary.partition).index[:, None]
+    index = cells_of(sample, summary.partition).index[:, None]
     if sample.n_outcomes == 2:  # the others are what remains
         return index, outcomes[1:]
     return index * sample.n_outcomes + outcomes, outcomes
@@ -339,7 +339,7 @@ def _read(view: LensView, summary: CellCounts | EntryCounts, counts: NDArray[np.
     """Return what a statistic receives of its counters ``(n_replicates, n_counters)``."""
     if isinstance(summary, EntryCounts):
         return counts
-    cells = view.sample.cells(summary.partition)
+    cells = cells_of(view.sample, summary.partition)
     observed = np.empty((len(counts), cells.n_cells, view.sample.n_outcomes))
     if view.sample.n_outcomes == 2:
         observed[..., 1] = counts

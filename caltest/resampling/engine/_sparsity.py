@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._sample import Sample
+from caltest.predictions.cells._cells import cells_of
 from caltest.resampling.draws._labels import Draws
 from caltest.resampling.draws._summaries import CellCounts, EntryCounts
 from caltest.resampling.engine._protocol import TestStatistic
@@ -84,7 +85,7 @@ def sparsity_notes(statistics: Sequence[TestStatistic], sample: Sample, draws: D
 def _sizes(statistic: TestStatistic, sample: Sample) -> NDArray[Any]:
     """Return the number of observations, or entries, in each occupied cell of a statistic; empty if it has no cells."""
     if statistic.partition is not None:
-        return np.bincount(sample.cells(statistic.partition).index)
+        return np.bincount(cells_of(sample, statistic.partition).index)
     summary = statistic.summary(sample)
     if not isinstance(summary, EntryCounts):
         return np.empty(0)

@@ -15,6 +15,7 @@ from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.results import Result
 from caltest.results._description import Description
+from caltest.results._picture import Picture
 from caltest.simulation.studies._run import sizes
 from caltest.simulation.studies._study import frame_table
 from caltest.statistics import GCE
@@ -111,7 +112,7 @@ class MetricAgreement(Result):
     values: NDArray[np.float64]
     values_by_cells: NDArray[np.float64]
 
-    _picture: ClassVar[str | None] = "plot_metric_agreement"
+    plot = Picture("plot_metric_agreement")
     _derived: ClassVar[tuple[str, ...]] = ("correlation", "cells_correlation", "conclusion")
 
     @cached_property

@@ -20,6 +20,7 @@ from caltest.predictions.cells._quantiles import EqualMass
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng
 from caltest.results._description import Description
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress
 from caltest.simulation.models._base import Model, draw_classes
 from caltest.simulation.models._exact import mean_estimate
@@ -53,7 +54,7 @@ class ApproximationStudy(Study):
     models: pd.DataFrame
 
     _left_out: ClassVar[frozenset[str]] = frozenset({"models"})
-    _picture: ClassVar[str | None] = "plot_approximation"
+    plot = Picture("plot_approximation")
 
     @reads_arguments
     def to_frame(self, *, n_resamples: int = 499, rng: SeedLike = 0) -> pd.DataFrame:

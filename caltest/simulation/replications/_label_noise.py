@@ -16,9 +16,9 @@ from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.predictions.inputs._arguments import read_problem, reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_number, validate_problem
 from caltest.results._decision import rejects
-from caltest.results._description import Description
+from caltest.results._description import Description, percent
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress
-from caltest.results._test_result import percent
 from caltest.simulation.studies._run import Part, PathLike, identify, named, replicate_rng, run_study
 from caltest.simulation.studies._study import Study, frame_table
 from caltest.statistics import ACE, GCE, SCE, Statistic
@@ -47,7 +47,7 @@ class LabelNoiseStudy(Study):
     replicates: pd.DataFrame
 
     _left_out: ClassVar[frozenset[str]] = frozenset({"replicates"})
-    _picture: ClassVar[str | None] = "plot_label_noise"
+    plot = Picture("plot_label_noise")
 
     def to_frame(self) -> pd.DataFrame:
         """Return means over the replicates, and the standard error of the value.

@@ -15,6 +15,7 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_count
 from caltest.results._description import Description
 from caltest.results._naming import describe
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress
 from caltest.simulation.models._base import Model
 from caltest.simulation.studies._data_sets import draw_data_sets
@@ -66,7 +67,7 @@ class BiasStudy(Study):
     truth: pd.DataFrame
 
     _left_out: ClassVar[frozenset[str]] = frozenset({"replicates"})
-    _picture: ClassVar[str | None] = "plot_bias_study"
+    plot = Picture("plot_bias_study")
 
     def to_frame(self, quantiles: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95)) -> pd.DataFrame:
         r"""Return one row for each model, lens, number of samples and statistic, with Monte Carlo standard errors.

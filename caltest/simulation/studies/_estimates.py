@@ -13,7 +13,7 @@ from caltest._compiled._block_sums import block_sums, equal_mass_starts, rank_st
 from caltest._compiled._usual import are_usual
 from caltest.predictions._distances import total_variation
 from caltest.predictions._lens import LensLike
-from caltest.predictions._lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
+from caltest.predictions._lenses import Canonical, ClassGroups, ClassWise, Confidence, TopK, TopRank, WithinTop
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import apply_lens
 from caltest.predictions.cells._partitions import Edges, EqualWidth, Intervals, resolve_n_cells
@@ -124,7 +124,7 @@ def _starts(partition: Any, rows: Rows) -> NDArray[np.int64]:
 
 
 _PARTITIONS = (EqualWidth, EqualMass, VarianceTree, Edges)
-_BY_ROW = (Canonical, Confidence, ClassWise, Groups, TopK, TopRank, WithinTop)
+_BY_ROW = (Canonical, Confidence, ClassWise, ClassGroups, TopK, TopRank, WithinTop)
 """Lenses that look at one observation at a time."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike
 from caltest.resampling.draws._schemes import Consistency
-from caltest.results._description import Description
+from caltest.results._description import Description, percent
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress
-from caltest.results._test_result import percent
 from caltest.simulation.models._base import Model
 from caltest.simulation.studies._run import PathLike, named, run_study
 from caltest.simulation.studies._size import LEVELS, Battery, Cell, RejectionStudy, Test, cells_of, validate_levels
@@ -50,7 +50,7 @@ class PowerStudy(RejectionStudy):
 
     truth: pd.DataFrame
 
-    _picture: ClassVar[str | None] = "plot_power_study"
+    plot = Picture("plot_power_study")
 
     def to_frame(self, *, error: float = 0.025, per: str = "row") -> pd.DataFrame:
         """Return one row for each family, amount, lens, number of samples, test and level.

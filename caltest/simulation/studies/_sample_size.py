@@ -15,10 +15,9 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_level, validate_rng
 from caltest.resampling.draws._schemes import Consistency
 from caltest.results import ConfidenceInterval, Result
-from caltest.results._description import Description
+from caltest.results._description import Description, percent
 from caltest.results._naming import describe
 from caltest.results._progress import Progress, reporting
-from caltest.results._test_result import percent
 from caltest.simulation.models._base import Model
 from caltest.simulation.studies._size import Test, size_study
 from caltest.simulation.studies._study import frame_table

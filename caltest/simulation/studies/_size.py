@@ -20,9 +20,9 @@ from caltest.resampling.draws._summaries import CellCounts, EntryCounts
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import METHODS, run, settle
 from caltest.results._decision import rejects
-from caltest.results._description import Description, Table, join
+from caltest.results._description import Description, Table, join, percent
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress
-from caltest.results._test_result import percent
 from caltest.simulation.models._base import Model
 from caltest.simulation.studies._run import (
     Part,
@@ -140,7 +140,7 @@ class RejectionStudy(Study):
     levels: tuple[float, ...]
 
     _left_out: ClassVar[frozenset[str]] = frozenset({"pvalues"})
-    _picture: ClassVar[str | None] = "plot_size_study"
+    plot = Picture("plot_size_study")
 
     def to_frame(self, *, error: float = _ERROR, per: str = "study") -> pd.DataFrame:
         r"""Return one row for each model, lens, number of samples, test and level.

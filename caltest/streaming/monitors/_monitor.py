@@ -18,9 +18,9 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import validate_given_problem, validate_level
 from caltest.results import Result
 from caltest.results._decision import equate_pvalue
-from caltest.results._description import Description, Table, counted
+from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
-from caltest.results._test_result import percent
+from caltest.results._picture import Picture
 from caltest.streaming.monitors._bets import Bets
 from caltest.streaming.monitors._saved_monitor import read_monitor, write_monitor
 
@@ -81,7 +81,7 @@ class MonitorResult(Result):
     lens_name: str
     path: NDArray[np.float64]
 
-    _picture: ClassVar[str | None] = "plot_monitor"
+    plot = Picture("plot_monitor")
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
     _left_out: ClassVar[frozenset[str]] = frozenset({"path"})
 

@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._lenses import Canonical, ClassWise, Confidence, Groups
+from caltest.predictions._lenses import Canonical, ClassGroups, ClassWise, Confidence
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, MonteCarloDistribution
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.engine._pvalues import combine_pvalues, tail_pvalues
 from caltest.resampling.engine._run import monte_carlo_error
 from caltest.results import ComponentResult, Note, TestResult
-from caltest.results._decision import equate_pvalue, rejects
+from caltest.results._decision import rejects
+from caltest.results._verdict import OF_CONFIDENCE, OF_EVENT, FindingKind
+from caltest.results._verdict import Finding as FoundError
 from caltest.statistics import ECE, MCE, HosmerLemeshow, TCal
 from caltest.statistics._base import Statistic
 from caltest.streaming.states._cells import CoarseCells, StreamedCells, hosmer_lemeshow, two_sided
@@ -54,8 +56,8 @@ def conclude(
     exact = _exact(statistic, state)
     found = _simulated(statistic, state, n_resamples, rng) if exact is None else _computed(statistic, state, *exact)
     size, impossible = (state.sums.n_samples, 2), state.sums.n_impossible
-    direction = _direction(state, lens)
-    return report(statistic, found, lens=lens, alpha=alpha, size=size, n_impossible=impossible, direction=direction)
+    findings = _findings(state, lens)
+    return report(statistic, found, lens=lens, alpha=alpha, size=size, n_impossible=impossible, findings=findings)
 
 
 def report(
@@ -66,7 +68,7 @@ def report(
     alpha: float,
     size: tuple[int, int],
     n_impossible: int,
-    direction: tuple[str | None, str | None] = (None, None),
+    findings: tuple[FoundError, ...] = (),
 ) -> TestResult:
     """Return the result of a test of a state; ``size`` are the numbers of observations and of outcomes."""
     null = Consistency()
@@ -88,8 +90,7 @@ def report(
         origin=found.origin,
         conditions=null.conditions,
         alpha=alpha,
-        direction=direction[0],
-        direction_words=direction[1],
+        findings=findings,
         notes=_impossible(n_impossible),
     )
 
@@ -174,23 +175,26 @@ def _impossible(number: int) -> tuple[Note, ...]:
     return (Note("C201", text),)
 
 
-def _direction(state: Streamed, lens: LensLike) -> tuple[str | None, str | None]:
+def _findings(state: Streamed, lens: LensLike) -> tuple[FoundError, ...]:
     """Return the direction and the numbers that it rests on, if the number of events is significantly off."""
     nodes: Nodes = state.sums.nodes
     events, n = int(state.sums.count[:, 1].sum()), state.sums.n_samples
     expected = float(state.sums.prob.sum())
     if not (nodes.prob * (1 - nodes.prob)).any():
-        return None, None
+        return ()
     pvalue = two_sided(PoissonBinomial.of_weighted(nodes.prob, nodes.weight), nodes, events)
     if not rejects(pvalue, _DIRECTION_LEVEL):
-        return None, None
-    more = events > expected
-    shown = equate_pvalue(max(pvalue, _SMALLEST_SHOWN), bound=pvalue < _SMALLEST_SHOWN)
-    if isinstance(lens, Canonical | ClassWise | Groups):
-        frequent = "more" if more else "less"
-        words = f"The event is {frequent} frequent than predicted: average prediction {expected / n:.4g}, frequency "
-        return "too low" if more else "too high", f"{words}{events / n:.4g} (number of events, {shown})."
-    kind = "under-confident" if more else "over-confident"
-    names = ("confidence", "accuracy") if isinstance(lens, Confidence) else ("prediction", "frequency")
-    words = f"The model is {kind}: average {names[0]} {expected / n:.4g}, {names[1]} {events / n:.4g}"
-    return kind, f"{words} (number of events, {shown})."
+        return ()
+    kinds: tuple[FindingKind, FindingKind] = ("over-confident", "under-confident")
+    if isinstance(lens, Canonical | ClassWise | ClassGroups):
+        kinds = ("too high", "too low")
+    finding = FoundError(
+        kind=kinds[int(events > expected)],
+        predicted=expected / n,
+        observed=events / n,
+        pvalue=max(pvalue, _SMALLEST_SHOWN),
+        bound=pvalue < _SMALLEST_SHOWN,
+        source="number of events",
+        quantities=OF_CONFIDENCE if isinstance(lens, Confidence) else OF_EVENT,
+    )
+    return (finding,)

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from caltest.predictions._lens import Lens, lens_name
-from caltest.predictions._lenses import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
+from caltest.predictions._lenses import Canonical, ClassGroups, ClassWise, Confidence, TopK, TopRank, WithinTop
 from caltest.predictions.inputs._validation import validate_count
 from caltest.streaming.states._micro_cells import LARGEST, SMALLEST, USUAL, MicroCells
 from caltest.streaming.states._outcome_table import OutcomeTable
@@ -23,7 +23,7 @@ Answer = TypeVar("Answer", bound=Any)
 
 def agreed_classes(lens: Lens, known: list[str] | None, given: Sequence[Any] | None) -> list[str] | None:
     """Return the names of the classes ``known`` and ``given``, either of which may be missing; refuse other classes."""
-    if given is None or not isinstance(lens, Canonical | ClassWise | Groups):
+    if given is None or not isinstance(lens, Canonical | ClassWise | ClassGroups):
         return known
     names = [str(label) for label in given]
     if known not in (None, names):
@@ -50,7 +50,7 @@ def with_class_names(answer: Answer, classes: Sequence[str] | None) -> Answer:
 
 
 _LENSES: dict[str, type[Lens]] = {
-    kind.__name__: kind for kind in (Canonical, Confidence, ClassWise, TopRank, WithinTop, TopK, Groups)
+    kind.__name__: kind for kind in (Canonical, Confidence, ClassWise, TopRank, WithinTop, TopK, ClassGroups)
 }
 
 

@@ -7,7 +7,8 @@ from scipy.stats import binom
 import caltest as ct
 from caltest.estimation.curves._bars import effective_counts
 from caltest.predictions._sample import make_sample
-from tests.estimation.curves.test_effective_interval import slow_interval
+from caltest.predictions.cells._cells import cells_of
+from tests.estimation.curves.test_bars_effective_interval import slow_interval
 from tests.resampling.draws.test_signs import clustered
 
 FOUR = ct.EqualWidth(4)
@@ -16,8 +17,8 @@ FOUR = ct.EqualWidth(4)
 def test_dependence_widens_bars_and_raises_pvalues():
     y_true, prob, group = clustered((50,) * 20, 0.3, np.random.default_rng(0))
     plain, grouped = (ct.reliability_curve(y_true, prob, partition=FOUR, groups=ids, rng=0) for ids in (None, group))
-    assert np.all(grouped.bar_high - grouped.bar_low >= plain.bar_high - plain.bar_low - 0.01)
-    assert (grouped.bar_high - grouped.bar_low).sum() > 1.5 * (plain.bar_high - plain.bar_low).sum()
+    assert np.all(grouped.bar_upper - grouped.bar_lower >= plain.bar_upper - plain.bar_lower - 0.01)
+    assert (grouped.bar_upper - grouped.bar_lower).sum() > 1.5 * (plain.bar_upper - plain.bar_lower).sum()
     assert np.all(grouped.pvalue > plain.pvalue - 0.05)
     assert "20 groups" in str(grouped)
     assert "20 groups" in str(grouped.cell_tests())
@@ -28,7 +29,7 @@ def test_confidence_bars_equal_loops(design):
     y_true, prob, group = clustered((6,) * 8, 0.3, np.random.default_rng(1))
     weight = np.random.default_rng(2).exponential(size=48) if design != "groups" else None
     sample = make_sample(y_true, prob, groups=group if design != "weights" else None, sample_weight=weight)
-    cells = sample.cells(FOUR)
+    cells = cells_of(sample, FOUR)
     low, high = effective_counts(sample, cells).intervals(0.9)
     w = np.ones(48) if weight is None else sample.weight
     ids = np.arange(48) if sample.group is None else sample.group
@@ -48,7 +49,7 @@ def test_a_weighted_cell_of_equal_labels_has_a_bar_of_positive_width():
         curve = ct.reliability_curve(y_true, prob, sample_weight=weight, bars="confidence", n_resamples=9, rng=seed)
         equal = (curve.observed < 1e-12) | (curve.observed > 1 - 1e-12)
         n_equal += equal.sum()
-        assert np.all((curve.bar_high - curve.bar_low)[equal] > 0.01)
+        assert np.all((curve.bar_upper - curve.bar_lower)[equal] > 0.01)
     assert n_equal > 20
 
 
@@ -60,8 +61,8 @@ def test_bars_of_resampled_observations_are_frequencies():
     curve = ct.reliability_curve(
         y_true, prob, partition=ct.EqualMass(6), resampling=resampled, confidence_level=0.999, n_resamples=99, rng=0
     )
-    assert curve.bar_low.min() >= 0
-    assert curve.bar_high.max() <= 1
+    assert curve.bar_lower.min() >= 0
+    assert curve.bar_upper.max() <= 1
 
 
 @pytest.mark.slow
@@ -88,10 +89,10 @@ def test_weighted_frequencies_and_simultaneous_bars():
     assert one.observed[1] == pytest.approx(np.average(y_true[inside], weights=weight[inside]))
     assert one.predicted[1] == pytest.approx(np.average(prob[inside], weights=weight[inside]))
     assert one.count[1] == inside.sum()
-    assert np.all(all_cells.bar_low <= one.bar_low)
-    assert np.all(all_cells.bar_high >= one.bar_high)
+    assert np.all(all_cells.bar_lower <= one.bar_lower)
+    assert np.all(all_cells.bar_upper >= one.bar_upper)
     wide = ct.reliability_curve(y_true, prob, partition=FOUR, sample_weight=weight, n_resamples=5, rng=0)
-    assert (wide.bar_low[0], wide.bar_high[0]) == (0, 1)  # too few draws
+    assert (wide.bar_lower[0], wide.bar_upper[0]) == (0, 1)  # too few draws
 
 
 def test_a_label_of_probability_0_is_rejected_in_its_cell():

@@ -109,9 +109,9 @@ def test_the_smallest_level_that_excludes_the_diagonal_is_the_pvalue():
     for seed in range(6):
         y, score = data(seed, 300, 2, 1.3)
         found = ct.calibration_band(y, score, n_resamples=199, rng=0).pvalue
-        for level, contains in ((1 - found, False), (1 - found + 1 / 400, True)):
-            if 0 < level < 1:
-                band = ct.calibration_band(y, score, confidence_level=level, n_resamples=199, rng=0)
+        for alpha, contains in ((found, False), (found - 1 / 400, True)):
+            if 0 < alpha < 1:
+                band = ct.calibration_band(y, score, alpha=alpha, n_resamples=199, rng=0)
                 assert band.contains_diagonal == contains, (seed, found)
 
 
@@ -248,6 +248,7 @@ def test_refusals():
         ((TypeError, ValueError), {"digits": 0.5}, "`digits` must be an integer >= 1, got 0.5"),
         (ValueError, {"n_resamples": 0}, "`n_resamples` must be an integer >= 1, got 0"),
         (ValueError, {"confidence_level": 1.0}, "`confidence_level` must lie strictly"),
+        (ValueError, {"alpha": 0.0}, "`alpha` must lie strictly"),
         (ValueError, {"lens": ct.TopK(2)}, "`lens` must have two outcomes, such as"),
     ):
         with pytest.raises(error, match=message):
@@ -308,7 +309,7 @@ def test_the_band_of_the_test_is_no_confidence_band():
         for _ in range(n_sets):
             score = rng.random(200)
             events = rng.random(200) < FUNCTIONS[truth](score)
-            bands.append(ct.calibration_band(events, score, confidence_level=0.9, n_resamples=99, rng=rng))
+            bands.append(ct.calibration_band(events, score, confidence_level=0.9, alpha=0.1, n_resamples=99, rng=rng))
         for name in ("lower", "test_lower"):
             low, high = name, name.replace("lower", "upper")
             inside = [

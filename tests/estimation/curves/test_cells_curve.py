@@ -61,7 +61,7 @@ def test_the_noise_floor_grows_as_the_closed_form():
 )
 def test_odd_data(y_true, y_prob):
     curve = ct.cells_curve(y_true, y_prob, n_cells=[1, 7], n_resamples=9, rng=0)
-    assert all(np.isfinite(values).all() for values in (curve.value, curve.floor, curve.floor_high))
+    assert all(np.isfinite(values).all() for values in (curve.value, curve.floor, curve.floor_upper))
     assert len(curve.to_frame()) == 6
     assert "With 1 to 7 cells (bins) ECE is" in curve.conclusion
 

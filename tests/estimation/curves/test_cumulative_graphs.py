@@ -59,9 +59,9 @@ def test_the_path_leaves_its_band_exactly_where_the_test_rejects():
     for seed in range(60):
         y_true, y_prob = problem(60, 3, seed)
         for method in ("monte-carlo", "asymptotic"):
-            options = {"n_resamples": 99, "rng": seed, "method": method, "confidence_level": 0.6}
+            options = {"n_resamples": 99, "rng": seed, "method": method, "alpha": 0.4}
             (graph,) = ct.cumulative_graphs(y_true, y_prob, **options)
-            leaves = np.abs(graph.observed - graph.predicted).max() > graph.half_width * (1 + 1e-9)
+            leaves = np.abs(graph.observed - graph.predicted).max() > graph.critical_value * (1 + 1e-9)
             assert leaves == graph.rejected == (graph.pvalue <= 0.4 + 1e-9), (seed, method)
             decisions.add((method, graph.rejected))
     assert len(decisions) == 4
@@ -74,14 +74,14 @@ def test_the_band_has_its_level():
     left = []
     for seed in range(500):
         event = rng.beta(0.5, 0.5, 100)
-        (graph,) = ct.cumulative_graphs(rng.random(100) < event, event, confidence_level=0.8, n_resamples=199, rng=seed)
+        (graph,) = ct.cumulative_graphs(rng.random(100) < event, event, alpha=0.2, n_resamples=199, rng=seed)
         left.append(graph.rejected)
     assert abs(np.mean(left) - 0.2) < 4 * np.sqrt(0.2 * 0.8 / 500)
 
 
 def test_too_few_draws_reject_nothing():
     (graph,) = ct.cumulative_graphs([0] * 30, [0.9] * 30, n_resamples=9, rng=0)
-    assert (graph.half_width, graph.rejected) == (1.0, False)
+    assert (graph.critical_value, graph.rejected) == (1.0, False)
 
 
 def test_a_label_of_probability_0_is_rejected():
@@ -158,7 +158,7 @@ def test_several_models_have_names_and_equal_ones_equal_numbers():
     graphs = ct.cumulative_graphs(y_true, {"before": y_prob, "after": y_prob}, n_resamples=99, rng=0)
     assert [model.name for model in graphs] == ["before", "after"]
     assert graphs["before"].pvalue == graphs["after"].pvalue
-    assert graphs["before"].half_width == graphs["after"].half_width
+    assert graphs["before"].critical_value == graphs["after"].critical_value
     assert graphs.to_frame().groupby("model").size().to_dict() == dict.fromkeys(
         ("before", "after"), len(graphs["before"].fractile)
     )
@@ -190,9 +190,9 @@ def test_odd_data(y_true, y_prob):
     for lens in (None, ct.ClassWise(1), ct.TopRank(2)):
         for method in ("monte-carlo", "asymptotic"):
             (graph,) = ct.cumulative_graphs(y_true, y_prob, lens=lens, method=method, n_resamples=39, rng=0)
-            numbers = np.concatenate([graph.observed, graph.predicted, graph.frequency, graph.frequency_low])
+            numbers = np.concatenate([graph.observed, graph.predicted, graph.frequency, graph.frequency_lower])
             assert np.isfinite(numbers).all()
-            assert np.isfinite([graph.half_width, graph.pvalue]).all()
+            assert np.isfinite([graph.critical_value, graph.pvalue]).all()
             assert 0 < graph.pvalue <= 1
             assert ct.cumulative_graphs(y_true, y_prob, lens=lens, method=method, n_resamples=39, rng=0).conclusion
 
@@ -208,7 +208,7 @@ def test_refusals():
         ({"method": "exact"}, ValueError, "`method` must be one of 'monte-carlo', 'asymptotic', got 'exact'"),
         ({"n_knots": 1}, ValueError, "`n_knots` must be an integer >= 2, got 1"),
         ({"lens": ct.Canonical()}, ValueError, "`KS` needs a two-outcome lens"),
-        ({"confidence_level": 1}, ValueError, "`confidence_level` must lie strictly between 0 and 1"),
+        ({"alpha": 1}, ValueError, "`alpha` must lie strictly between 0 and 1"),
     ):
         with pytest.raises(kind, match=message):
             ct.cumulative_graphs(**{"y_true": y_true, "y_prob": y_prob} | arguments)

@@ -29,7 +29,7 @@ def test_the_consistency_band_is_that_of_scikit_learn():
     curve = ct.isotonic_curve(y_true, event, confidence_level=0.8, n_resamples=1999, rng=0)
     rng = np.random.default_rng(5)
     fits = [IsotonicRegression().fit_transform(event, rng.random(150) < event)[np.argsort(event)] for _ in range(300)]
-    below, above = (np.array(fits) < curve.low).mean(axis=0), (np.array(fits) > curve.high).mean(axis=0)
+    below, above = (np.array(fits) < curve.lower).mean(axis=0), (np.array(fits) > curve.upper).mean(axis=0)
     error = 4 * np.sqrt(0.1 * 0.9 * (1 / 300 + 1 / 1999))
     assert below.max() < 0.1 + error
     assert above.max() < 0.1 + error
@@ -46,8 +46,8 @@ def test_the_confidence_band_is_that_of_calibration_band():
     y_true, event = problem(n=200, digits=3)
     curve = ct.isotonic_curve(y_true, event, band="confidence", confidence_level=0.95, n_resamples=9, rng=0)
     band = ct.calibration_band(y_true, event, confidence_level=0.95, n_resamples=9, rng=0)
-    np.testing.assert_allclose(curve.low, band.lower)
-    np.testing.assert_allclose(curve.high, band.upper)
+    np.testing.assert_allclose(curve.lower, band.lower)
+    np.testing.assert_allclose(curve.upper, band.upper)
     np.testing.assert_array_equal(curve.outside, (band.lower > band.score) | (band.upper < band.score))
     assert curve.digits is None
     assert "if that does not decrease (valid at every sample size)" in " ".join(str(curve).split())
@@ -73,7 +73,7 @@ def test_many_predictions_are_thinned_and_steps_stay():
         np.testing.assert_allclose(curve.recalibrated, fit.predict(curve.score), atol=1e-12)
         steps = np.unique(fit.predict(event).round(9))
         np.testing.assert_array_equal(np.unique(curve.recalibrated.round(9)), steps)
-        assert np.all(curve.low <= curve.high)
+        assert np.all(curve.lower <= curve.upper)
     assert curve.digits == 4
 
 
@@ -91,7 +91,7 @@ def test_many_predictions_are_thinned_and_steps_stay():
 def test_odd_data(y_true, y_prob):
     for band in ("consistency", "confidence"):
         curve = ct.isotonic_curve(y_true, y_prob, band=band, n_resamples=19, rng=0)
-        assert np.isfinite([curve.low, curve.high, curve.recalibrated]).all()
+        assert np.isfinite([curve.lower, curve.upper, curve.recalibrated]).all()
         assert curve.conclusion.startswith("Calibration is ")
         assert str(curve)
 

@@ -37,8 +37,8 @@ def test_by_hand():
     np.testing.assert_allclose(curve.observed, [1 / 3, 1])
     np.testing.assert_allclose(curve.deviation, [1 / 3 - 0.2, 0.15])
     # First cell: P(K = 0) = .504, P(K <= 1) = .902, P(K <= 2) = .994; second: P(K = 0) = .02, P(K <= 1) = .28.
-    np.testing.assert_allclose(curve.bar_low, [0, 0.5])
-    np.testing.assert_allclose(curve.bar_high, [2 / 3, 1])
+    np.testing.assert_allclose(curve.bar_lower, [0, 0.5])
+    np.testing.assert_allclose(curve.bar_upper, [2 / 3, 1])
     assert curve.n_cells == 2
 
 
@@ -74,8 +74,8 @@ def test_consistency_bars_hold_at_least_their_level_in_every_cell():
             events = PoissonBinomial.of(p[inside])
             frequency = events.counts / inside.sum()
             tail = (1 - level) / 2 + 1e-12
-            assert events.pmf[frequency < curve.bar_low[b] - 1e-12].sum() <= tail, (level, b)
-            assert events.pmf[frequency > curve.bar_high[b] + 1e-12].sum() <= tail, (level, b)
+            assert events.pmf[frequency < curve.bar_lower[b] - 1e-12].sum() <= tail, (level, b)
+            assert events.pmf[frequency > curve.bar_upper[b] + 1e-12].sum() <= tail, (level, b)
 
 
 @pytest.mark.slow
@@ -113,15 +113,15 @@ def test_resampled_bars_agree_with_the_exact_ones_in_full_cells():
     # standard error of a normal 5 % quantile: sqrt(.05 .95 / B) / density(1.645) = 2.11 sd / sqrt(B)
     sd = np.sqrt([np.mean(p[c] * (1 - p[c])) / c.sum() for c in (np.floor(4 * p) == b for b in range(4))])
     tolerance = 4 * 2.11 * sd / np.sqrt(n_resamples) + 1 / exact.count
-    assert np.all(np.abs(resampled.bar_low - exact.bar_low) < tolerance)
-    assert np.all(np.abs(resampled.bar_high - exact.bar_high) < tolerance)
+    assert np.all(np.abs(resampled.bar_lower - exact.bar_lower) < tolerance)
+    assert np.all(np.abs(resampled.bar_upper - exact.bar_upper) < tolerance)
 
 
 def test_confidence_bars_are_clopper_pearson(problem):
     curve = ct.reliability_curve(*problem, bars="confidence", partition=ct.EqualMass(5))
     k, n = curve.observed * curve.count, curve.count
-    np.testing.assert_allclose(curve.bar_low, np.nan_to_num(beta.ppf(0.05, k, n - k + 1)), atol=1e-10)
-    np.testing.assert_allclose(curve.bar_high, beta.ppf(0.95, k + 1, n - k), atol=1e-10)
+    np.testing.assert_allclose(curve.bar_lower, np.nan_to_num(beta.ppf(0.05, k, n - k + 1)), atol=1e-10)
+    np.testing.assert_allclose(curve.bar_upper, beta.ppf(0.95, k + 1, n - k), atol=1e-10)
     assert "a bar contains the mean of the calibration function in its cell." in curve.conclusion
     assert not curve.exact
 
@@ -153,8 +153,8 @@ def test_user_partition_region_and_density(problem):
 
 def test_impossible_and_certain_predictions():
     curve = ct.reliability_curve([0, 1, 1, 0], [0.0, 0.0, 1.0, 1.0], partition=ct.EqualWidth(2))
-    np.testing.assert_array_equal(curve.bar_low, [0, 1])
-    np.testing.assert_array_equal(curve.bar_high, [0, 1])
+    np.testing.assert_array_equal(curve.bar_lower, [0, 1])
+    np.testing.assert_array_equal(curve.bar_upper, [0, 1])
     assert curve.outside.all()
 
 
@@ -225,7 +225,7 @@ def test_it_is_frozen_and_makes_a_frame(problem):
         curve.bars = "none"
     frame = curve.to_frame()
     assert len(frame) == curve.n_cells
-    assert {"lower", "upper", "observed", "bar_low", "outside", "pvalue"} <= set(frame.columns)
+    assert {"lower", "upper", "observed", "bar_lower", "outside", "pvalue"} <= set(frame.columns)
     assert curve.to_dict()["outside"] == curve.outside.tolist()
 
 
@@ -290,7 +290,7 @@ def test_default_cells_of_an_event_and_its_complement_mirror():
         assert curve.partition == mirror.partition, case
         assert curve.count.tolist() == mirror.count[::-1].tolist(), case
         for name, other in (("lower", "upper"), ("predicted", "predicted"), ("observed", "observed"),
-                            ("bar_low", "bar_high")):  # fmt: skip
+                            ("bar_lower", "bar_upper")):  # fmt: skip
             close = np.testing.assert_allclose
             close(getattr(curve, name), 1 - getattr(mirror, other)[::-1], atol=1e-12, err_msg=f"{case}: {name}")
         np.testing.assert_allclose(curve.pvalue, mirror.pvalue[::-1], rtol=1e-6, err_msg=case)

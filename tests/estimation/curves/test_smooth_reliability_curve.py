@@ -56,8 +56,8 @@ def test_the_bands_of_a_constant_prediction_are_those_of_a_mean():
         )
         np.testing.assert_allclose(found.deviation, -0.05, atol=1e-9)
         for p, low, high, around in (
-            (0.3, found.calibrated_low, found.calibrated_high, found.point),
-            (0.25, found.confidence_low, found.confidence_high, found.observed),
+            (0.3, found.calibrated_lower, found.calibrated_upper, found.point),
+            (0.25, found.confidence_lower, found.confidence_upper, found.observed),
         ):
             std = math.sqrt(p * (1 - p) / 400)
             # Standard error of a 5 % quantile of 2,000 normal values, and counts come in steps of 1/400.
@@ -91,8 +91,8 @@ def test_the_confidence_band_does_not_collapse_without_events():
         for statistic in (None, ct.KDEError(0.05)):
             curve = ct.smooth_reliability_curve(y_true, y_prob, statistic=statistic, n_resamples=19, rng=0)
             at = int(curve.density.argmax())
-            assert curve.confidence_high[at] - curve.confidence_low[at] > (1 - 0.05 ** (1 / 500)) / 2
-            assert curve.confidence_low[at] <= smoothed_truth(curve, y_prob, y_prob)[at] <= curve.confidence_high[at]
+            assert curve.confidence_upper[at] - curve.confidence_lower[at] > (1 - 0.05 ** (1 / 500)) / 2
+            assert curve.confidence_lower[at] <= smoothed_truth(curve, y_prob, y_prob)[at] <= curve.confidence_upper[at]
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_coverage_of_rare_and_sharp_predictions(n_sets, kinds, n_resamples):
             )
             left.append(curve.outside.any())
             true = smoothed_truth(curve, y_prob, y_prob)
-            drawn = curve.confidence_high - curve.confidence_low < 1
-            inside = (curve.confidence_low <= true + 1e-4) & (true <= curve.confidence_high + 1e-4)
+            drawn = curve.confidence_upper - curve.confidence_lower < 1
+            inside = (curve.confidence_lower <= true + 1e-4) & (true <= curve.confidence_upper + 1e-4)
             held.append(inside[drawn].mean())
             densest.append(inside[curve.density.argmax()])
         assert np.mean(left) <= 0.1 + slack, kind
@@ -150,7 +150,7 @@ def test_too_few_draws_have_no_band_under_calibration():
                 y_true, y_prob, n_resamples=n_resamples, simultaneous=simultaneous, rng=0
             )
             middle = len(curve.point) // 2
-            assert (curve.calibrated_high - curve.calibrated_low == 1)[middle] == bool(width)
+            assert (curve.calibrated_upper - curve.calibrated_lower == 1)[middle] == bool(width)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_coverage_of_both_bands(n_sets, cases):
             for name, simultaneous in (("", False), (", all", True)):
                 curve = ct.smooth_reliability_curve(y_true, y_prob, n_resamples=99, rng=rng, simultaneous=simultaneous)
                 true = smoothed_truth(curve, y_prob, truth)
-                held = (curve.confidence_low <= true + 1e-4) & (true <= curve.confidence_high + 1e-4)
+                held = (curve.confidence_lower <= true + 1e-4) & (true <= curve.confidence_upper + 1e-4)
                 inside["truth"].append(held.mean())
                 inside["calibrated" + name].append(
                     not curve.outside.any() if simultaneous else 1 - curve.outside.mean()
@@ -189,7 +189,7 @@ def test_calibrated_models_are_not_shown_as_miscalibrated():
     y_true = rng.random(20_000) < y_prob
     centred = ct.smooth_reliability_curve(y_true, y_prob, rng=0, n_resamples=99)
     published = ct.smooth_reliability_curve(y_true, y_prob, statistic=ct.KDEError(0.05), rng=0, n_resamples=99)
-    away = (published.confidence_low > published.point) | (published.confidence_high < published.point)
+    away = (published.confidence_lower > published.point) | (published.confidence_upper < published.point)
     assert away.mean() > 0.3
     assert centred.outside.mean() < 0.3
     assert published.outside.mean() < 0.3  # its band under calibration has the same bias
@@ -197,14 +197,17 @@ def test_calibrated_models_are_not_shown_as_miscalibrated():
 
 def test_it_is_repeatable_and_makes_a_frame(curve):
     again = ct.smooth_reliability_curve(*ct.datasets.load_cifar10_vgg16(), n_resamples=99, rng=np.random.default_rng(0))
-    np.testing.assert_array_equal(curve.confidence_low, again.confidence_low)
-    np.testing.assert_array_equal(curve.calibrated_high, again.calibrated_high)
-    for low, high in ((curve.calibrated_low, curve.calibrated_high), (curve.confidence_low, curve.confidence_high)):
+    np.testing.assert_array_equal(curve.confidence_lower, again.confidence_lower)
+    np.testing.assert_array_equal(curve.calibrated_upper, again.calibrated_upper)
+    for low, high in (
+        (curve.calibrated_lower, curve.calibrated_upper),
+        (curve.confidence_lower, curve.confidence_upper),
+    ):
         assert np.all((low >= 0) & (low <= high) & (high <= 1))
     frame = curve.to_frame()
     assert frame.columns.tolist() == [
-        *("point", "observed", "deviation", "density", "calibrated_low", "calibrated_high"),
-        *("confidence_low", "confidence_high", "bootstrap_median", "outside"),
+        *("point", "observed", "deviation", "density", "calibrated_lower", "calibrated_upper"),
+        *("confidence_lower", "confidence_upper", "bootstrap_median", "outside"),
     ]
     assert len(frame) == len(curve.point)
     assert (curve.lens, curve.test_statistic) == (ct.Confidence(), ct.KDEError(bandwidth=0.05, reference="mean"))
@@ -213,7 +216,7 @@ def test_it_is_repeatable_and_makes_a_frame(curve):
 def test_few_or_equal_predictions():
     for y_true, y_prob in (([1], [0.25]), ([0, 1], [0.0, 1.0]), ([1] * 300, [1.0] * 300)):
         found = ct.smooth_reliability_curve(y_true, y_prob, n_resamples=20, rng=0)
-        assert np.isfinite([found.observed, found.calibrated_low, found.confidence_high, found.density]).all(), len(
+        assert np.isfinite([found.observed, found.calibrated_lower, found.confidence_upper, found.density]).all(), len(
             y_true
         )
         assert printed(found)
@@ -283,12 +286,12 @@ def test_the_median_of_the_bootstrap_curves_lies_inside_their_band():
     curve = ct.smooth_reliability_curve(y_true, y_prob, n_resamples=99, rng=0)
     known = np.isfinite(curve.bootstrap_median)
     assert known.any()
-    assert (curve.bootstrap_median >= curve.confidence_low)[known].all()
-    assert (curve.bootstrap_median <= curve.confidence_high)[known].all()
-    assert (curve.confidence_high - curve.confidence_low == 1)[~known].all()
+    assert (curve.bootstrap_median >= curve.confidence_lower)[known].all()
+    assert (curve.bootstrap_median <= curve.confidence_upper)[known].all()
+    assert (curve.confidence_upper - curve.confidence_lower == 1)[~known].all()
     # At the point with most observations the median of 99 curves is the estimate up to 4 standard errors of a median.
     at = int(curve.density.argmax())
-    spread = (curve.confidence_high - curve.confidence_low)[at] / (2 * 1.645)
+    spread = (curve.confidence_upper - curve.confidence_lower)[at] / (2 * 1.645)
     assert abs(curve.bootstrap_median - curve.observed)[at] < 4 * 1.253 * spread / np.sqrt(99)
 
 

@@ -31,7 +31,7 @@ def test_errors_floors_and_scores_are_those_of_the_package():
                 assert curve.value[s, m, t] == pytest.approx(error, rel=1e-9)
                 floor = ct.noise_floor(tempered, statistic=statistic, method="monte-carlo", n_resamples=4999, rng=1)
                 assert abs(curve.floor[s, m, t] - floor.mean) < 4 * floor.std * np.sqrt(1 / 199 + 1 / 4999)
-                share = floor.null.sf(curve.floor_high[s, m, t])
+                share = floor.null.sf(curve.floor_upper[s, m, t])
                 assert abs(share - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 199)
     np.testing.assert_array_equal(curve.best, curve.value.argmin(axis=-1))
 
@@ -83,7 +83,7 @@ def test_predictions_of_0_and_1_do_not_change():
 )
 def test_odd_data(y_true, y_prob):
     curve = ct.temperature_curve(y_true, y_prob, temperatures=[0.01, 1, 100], n_resamples=9, rng=0)
-    for values in (curve.value, curve.floor, curve.floor_high, curve.log_score):
+    for values in (curve.value, curve.floor, curve.floor_upper, curve.log_score):
         assert np.isfinite(values).all()
     assert curve.conclusion
 
@@ -152,7 +152,7 @@ def test_weights_are_repetitions_and_have_no_unit():
     repeated = ct.temperature_curve(y_true[rows], y_prob[rows], n_resamples=199, **options)
     np.testing.assert_allclose(weighted.value, repeated.value, atol=1e-12)
     np.testing.assert_allclose(weighted.log_score, repeated.log_score)
-    for name in ("value", "floor", "floor_high", "log_score"):
+    for name in ("value", "floor", "floor_upper", "log_score"):
         np.testing.assert_allclose(getattr(scaled, name), getattr(weighted, name), rtol=1e-9, err_msg=name)
     assert np.all(weighted.floor[0] > repeated.floor[0]), "labels are not repeated"
     rng = np.random.default_rng(3)

@@ -8,6 +8,7 @@ from scipy import stats
 
 import caltest as ct
 from caltest.predictions._sample import make_sample
+from caltest.predictions.cells._cells import cells_of
 from caltest.statistics._squared_l2_distribution import SquaredL2Distribution
 from tests.reference.examples import draw_labels
 from tests.resampling.draws.test_signs import clustered
@@ -350,7 +351,7 @@ def test_every_observation_as_a_group_is_the_usual_estimate(n_classes):
 
 def target(prob, true, sample, partition):
     """The squared l2 error of the event in the cells of a sample."""
-    cells = sample.cells(partition)
+    cells = cells_of(sample, partition)
     gap = (true - prob)[sample.row]
     weight = np.ones(len(gap)) if sample.weight is None else sample.weight
     return float((np.bincount(cells.index, gap * weight) ** 2 / cells.count).sum() / cells.count.sum())

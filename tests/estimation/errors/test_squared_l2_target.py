@@ -23,7 +23,7 @@ def test_target_through_a_lens():
     for options in ({}, {"partition": ct.EqualWidth(7)}, {"region": lambda p: p[:, 1] > 0.5}):
         through = squared_l2_target(prob, truth, lens=ct.Confidence(), **options)
         assert through == pytest.approx(squared_l2_target(*pair, **options), rel=1e-12), options
-    groups = ct.Groups([[0, 2], [1], [3]])
+    groups = ct.ClassGroups([[0, 2], [1], [3]])
     merged = [np.column_stack([p[:, 0] + p[:, 2], p[:, 1], p[:, 3]]) for p in (prob, truth)]
     assert squared_l2_target(prob, truth, lens=groups) == pytest.approx(squared_l2_target(*merged), rel=1e-12)
 

@@ -12,14 +12,22 @@ from caltest.estimation import (
     brier_score,
     log_score,
     mean_confidence,
-    overconfidence,
+    overconfidence_score,
     spherical_score,
-    underconfidence,
+    underconfidence_score,
 )
 from caltest.recalibration import TemperatureScaling
 from tests.reference.examples import PROBLEMS
 
-SCORES = [accuracy, brier_score, log_score, mean_confidence, overconfidence, spherical_score, underconfidence]
+SCORES = [
+    accuracy,
+    brier_score,
+    log_score,
+    mean_confidence,
+    overconfidence_score,
+    spherical_score,
+    underconfidence_score,
+]
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
 # From goldens.json: accuracy, sum of squares over classes, mean negative log-likelihood.
@@ -48,8 +56,8 @@ def naive_score(score, prob, label, weight):
             term = {
                 accuracy: right,
                 mean_confidence: max(p),
-                overconfidence: max(p) * (1 - right),
-                underconfidence: (1 - max(p)) * right,
+                overconfidence_score: max(p) * (1 - right),
+                underconfidence_score: (1 - max(p)) * right,
             }[score]
         total, value = total + w, value + w * term
     return value / total
@@ -117,7 +125,8 @@ def test_the_two_halves_are_the_gap():
     y_true, y_prob = ct.datasets.load_cifar10_vgg16()
     for lens in (None, ct.TopK(2), ct.ClassWise(1)):
         over, under, sure, right = (
-            score(y_true, y_prob, lens=lens) for score in (overconfidence, underconfidence, mean_confidence, accuracy)
+            score(y_true, y_prob, lens=lens)
+            for score in (overconfidence_score, underconfidence_score, mean_confidence, accuracy)
         )
         assert over - under == pytest.approx(sure - right, abs=1e-12), lens
 
@@ -129,7 +138,7 @@ def test_halves_of_a_calibrated_model_are_equal_on_average():
     label = (rng.random((20_000, 1)) > np.cumsum(prob, axis=1)).sum(axis=1)
     sure = prob.max(axis=1)
     error = np.sqrt((sure * (1 - sure)).sum()) / 20_000
-    for half in (overconfidence, underconfidence):
+    for half in (overconfidence_score, underconfidence_score):
         assert abs(half(label, prob) - (sure * (1 - sure)).mean()) < 4 * error
 
 

@@ -219,11 +219,11 @@ def test_outcomes_are_named():
     letters = list("abcde")
     cases = {
         ct.TopK(2): ("most probable class", "second class", "none of these"),
-        ct.Groups([[0], [1], [2, 3, 4]]): ("class 0", "class 1", "classes 2, 3, 4"),
+        ct.ClassGroups([[0], [1], [2, 3, 4]]): ("class 0", "class 1", "classes 2, 3, 4"),
     }
     for lens, expected in cases.items():
         assert ct.simplex_diagram(y, prob, lens=lens).outcomes == expected
-    named = ct.simplex_diagram(np.array(letters)[y], prob, classes=letters, lens=ct.Groups([[0], [1], [2, 3, 4]]))
+    named = ct.simplex_diagram(np.array(letters)[y], prob, classes=letters, lens=ct.ClassGroups([[0], [1], [2, 3, 4]]))
     assert named.outcomes == ("a", "b", "c, d, e")
     assert ct.simplex_diagram(*problem(9)).outcomes == ("class 0", "class 1", "class 2")
     reverse = ct.simplex_diagram(*problem(9), lens=lambda p, y: (p[:, ::-1], 2 - y))
@@ -236,7 +236,7 @@ def test_refusals():
         ValueError, match=r"three or four outcomes, got 10 behind Canonical\(\); choose a `lens`: TopK"
     ) as e:
         ct.simplex_diagram(y, prob)
-    assert "Groups([[0], [1], [2, ..., 9]]) for single classes and the rest." in str(e.value)
+    assert "ClassGroups([[0], [1], [2, ..., 9]]) for single classes and the rest." in str(e.value)
     with pytest.raises(
         ValueError, match=r"got 2 behind Canonical\(\); draw two outcomes with reliability_curve\(...\)."
     ):
@@ -284,7 +284,7 @@ there: 'classes 6, 7, 8, 9' has the frequency 0.825 where 0.989 is predicted
 
 def test_what_is_printed():
     y, models = ct.datasets.load_digits_predictions()
-    lens = ct.Groups([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
+    lens = ct.ClassGroups([[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]])
     diagram = ct.simplex_diagram(y, models["naive_bayes"], lens=lens, partition=ct.SimplexGrid(2), rng=0)
     assert printed(diagram) == PRINTED.strip("\n")
     large = ct.simplex_diagram(*problem(2000), rng=0, n_resamples=99)

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from statsmodels.stats.proportion import proportion_confint
 
 import caltest as ct
-from tests.estimation.curves.test_effective_interval import slow_interval
+from tests.estimation.curves.test_bars_effective_interval import slow_interval
 from tests.reference.examples import draw_labels
 
 
@@ -44,7 +44,7 @@ def test_points_are_those_of_the_slow_twin(measure):
         assert curve.error[i] == pytest.approx(wrong[kept].mean())
         assert curve.predicted_error[i] == pytest.approx(1 - y_prob[kept].max(axis=1).mean())
         interval = proportion_confint(wrong[kept].sum(), kept.sum(), alpha=0.05, method="beta")
-        np.testing.assert_allclose([curve.error_low[i], curve.error_high[i]], interval, atol=1e-12)
+        np.testing.assert_allclose([curve.error_lower[i], curve.error_upper[i]], interval, atol=1e-12)
     assert curve.rejected[-1] == 0
     assert np.all(np.diff(curve.threshold) > 0)
     np.testing.assert_allclose(curve.accuracy, 1 - curve.error)
@@ -70,7 +70,7 @@ def test_intervals_cover_the_error_rate_at_a_fixed_threshold():
     for _ in range(1000):
         event = rng.choice([0.6, 0.9], 80)
         curve = ct.rejection_curve(rng.random(80) < event, event, uncertainty="entropy", confidence_level=0.9)
-        covered.append(curve.error_low[0] <= 0.1 <= curve.error_high[0])
+        covered.append(curve.error_lower[0] <= 0.1 <= curve.error_upper[0])
     assert np.mean(covered) >= 0.9 - 4 * np.sqrt(0.09 / 1000)
 
 
@@ -98,7 +98,7 @@ def test_tied_classes_count_as_in_the_accuracy(design):
         curve = ct.rejection_curve(y_true, [0.5] * 4, **design)
         np.testing.assert_allclose(curve.accuracy, ct.estimation.accuracy(y_true, [0.5] * 4, **weight))
         np.testing.assert_allclose(curve.error, 0.5)
-        np.testing.assert_allclose(curve.error_low, 1 - curve.error_high, atol=1e-7)
+        np.testing.assert_allclose(curve.error_lower, 1 - curve.error_upper, atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_weighted_and_grouped_points_are_those_of_the_slow_twin(design):
         assert curve.error[i] == pytest.approx(np.average(wrong[kept], weights=own), abs=1e-12)
         assert curve.predicted_error[i] == pytest.approx(np.average(1 - y_prob[kept].max(axis=1), weights=own))
         interval = slow_interval(wrong[kept], own, group[kept], 0.8)
-        np.testing.assert_allclose([curve.error_low[i], curve.error_high[i]], interval, atol=1e-9, err_msg=str(i))
+        np.testing.assert_allclose([curve.error_lower[i], curve.error_upper[i]], interval, atol=1e-9, err_msg=str(i))
     assert not curve.exact
     assert "Korn and Graubard" in " ".join(str(curve).split())
     assert len(curve.threshold) > 50
@@ -188,8 +188,8 @@ def test_weights_are_repetitions_within_a_group_and_have_no_unit():
     assert curves[1].area == pytest.approx(curves[0].area)
     for key, area in curves[2].area.items():  # of equal weights a mean over the numbers that can be kept
         assert area == pytest.approx(curves[0].area[key], abs=1 / len(rows))
-    np.testing.assert_allclose(curves[1].error_high, curves[0].error_high)
-    for name in ("error_low", "error_high"):
+    np.testing.assert_allclose(curves[1].error_upper, curves[0].error_upper)
+    for name in ("error_lower", "error_upper"):
         np.testing.assert_allclose(getattr(curves[2], name), getattr(curves[0], name), atol=1e-9, err_msg=name)
 
 
@@ -198,7 +198,7 @@ def test_equal_weights_and_groups_of_one_change_nothing():
     plain = ct.rejection_curve(y_true, y_prob)
     for design in ({"sample_weight": np.full(1000, 1e-3)}, {"groups": np.arange(1000)}):
         equal = ct.rejection_curve(y_true, y_prob, **design)
-        for name in ("error", "error_low", "error_high"):
+        for name in ("error", "error_lower", "error_upper"):
             np.testing.assert_allclose(getattr(equal, name), getattr(plain, name), atol=1e-9, err_msg=name)
         assert equal.area == pytest.approx({key: pytest.approx(value, rel=0.02) for key, value in plain.area.items()})
 
@@ -217,7 +217,7 @@ def test_intervals_of_groups_and_weights_cover(rate):
         weight = rng.uniform(0.5, 2, len(group))
         design = {"sample_weight": weight, "groups": group}
         curve = ct.rejection_curve(~wrong, event, uncertainty="entropy", confidence_level=0.9, **design)
-        covered.append(curve.error_low[-1] <= rate <= curve.error_high[-1])
+        covered.append(curve.error_lower[-1] <= rate <= curve.error_upper[-1])
     assert np.mean(covered) >= 0.9 - 4 * np.sqrt(0.09 / 2000)
 
 

@@ -38,7 +38,7 @@ def test_ranges_and_detection_are_those_of_normal_batches():
     curve = ct.shift_curve(home, foreign, uncertainty="entropy", batch_size=200, n_resamples=4000, rng=0)
     near, far = entropy(home), entropy(foreign)
     scale = np.sqrt(((1 - curve.share) * near.var() + curve.share * far.var()) / 200)
-    for end, q in ((curve.low, 0.05), (curve.high, 0.95)):
+    for end, q in ((curve.lower, 0.05), (curve.upper, 0.95)):
         reached = norm.cdf((end - curve.mean) / scale)
         assert np.all(np.abs(reached - q) < 4 * np.sqrt(0.05 * 0.95 / 4000) + 0.01)
     limit = curve.mean[0] + norm.ppf(0.95) * scale[0]
@@ -61,7 +61,7 @@ def test_models_share_batches():
     one = ct.shift_curve(home, foreign, uncertainty="entropy", rng=0)
     both = ct.shift_curve({"a": home, "b": home}, {"a": foreign, "b": foreign}, uncertainty="entropy", rng=0)
     for name in ("a", "b"):
-        np.testing.assert_array_equal(both.low[both.entries(name, "entropy")], one.low)
+        np.testing.assert_array_equal(both.lower[both.entries(name, "entropy")], one.lower)
     assert both.curves == (("a", "entropy"), ("b", "entropy"))
 
 

@@ -11,6 +11,7 @@ from statsmodels.stats.diagnostic_gen import test_chisquare_binning as chisquare
 
 import caltest
 from caltest.predictions._sample import make_sample
+from caltest.predictions.cells._cells import cells_of
 from caltest.resampling.engine._evaluation import null_values
 from tests.hypothesis_tests.classical.limits import check_size, rare_events
 from tests.hypothesis_tests.problems import STANDARD_ERRORS, calibrated, words
@@ -42,7 +43,7 @@ def test_pseudo_inverse():
     for n_classes in (2, 3, 6):
         y_true, y_prob = calibrated(300, n_classes)
         statistic, sample = caltest.HosmerLemeshow(), make_sample(y_true, y_prob)
-        cells = sample.cells(statistic.partition)
+        cells = cells_of(sample, statistic.partition)
         value, rank = 0.0, 0
         for b in range(cells.n_cells):
             p, y = sample.prob[cells.index == b], sample.outcome[cells.index == b]

@@ -35,7 +35,7 @@ def test_it_does_not_depend_on_the_predictions():
 
 def test_a_lens_is_applied():
     prob = np.random.default_rng(0).dirichlet([1, 1, 1, 1], size=300)
-    groups = caltest.predictions.Groups([[0, 1], [2], [3]])
+    groups = caltest.predictions.ClassGroups([[0, 1], [2], [3]])
     assert FixedTree.grow(prob, lens=groups) == FixedTree.grow(groups.induced(prob))
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import caltest
 from caltest.predictions._sample import make_sample
+from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.cells._partitions import Intervals, fit_partition
 from caltest.results._naming import describe
 from tests.reference import naive
@@ -134,7 +135,7 @@ def test_ten_cells_on_ten_classes_cost_occupied_cells_only(axes):
     prob = np.random.default_rng(2).dirichlet(np.ones(10), size=200)
     tracemalloc.start()
     found = labels(partition, prob)
-    make_sample(np.zeros(200, dtype=int), prob).cells(partition)
+    cells_of(make_sample(np.zeros(200, dtype=int), prob), partition)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10e6  # bytes; the full grid has 1e9 cells or more

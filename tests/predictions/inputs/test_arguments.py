@@ -407,8 +407,11 @@ def test_random_state_is_answered_with_rng():
     for function in [*found, simulation.DirichletModel(2).draw, caltest.Consistency().draws]:
         with pytest.raises(TypeError, match=r"has no `random_state`; use rng=3\."):
             function(random_state=3)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'seed'"):
+    with pytest.raises(TypeError, match=r"has no `seed`; use rng=3\."):
         caltest.calibration_test(LABEL, PROB, seed=3)
+    for function in (caltest.calibration_test, caltest.noise_floor):  # with shared options, and without
+        with pytest.raises(TypeError, match=f"{function.__name__}.. got an unexpected keyword argument 'colour'"):
+            function(LABEL, PROB, colour=3)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'y_prob'"):
         caltest.calibration_test(LABEL)
 

@@ -523,10 +523,10 @@ REFUSED_OPTIONS = {
     "workers -2": (ValueError, {"workers": -2}, WORKERS_WANTED + "-2."),
     "workers 1.5": (TypeError, {"workers": 1.5}, WORKERS_WANTED + "1.5."),
     "workers True": (TypeError, {"workers": True}, WORKERS_WANTED + "True."),
-    "workers None, nothing drawn": (
+    "workers a text, nothing drawn": (
         TypeError,
-        {"workers": None, "statistic": ECE(EqualWidth(5)), "lens": Confidence()},
-        WORKERS_WANTED + "None.",
+        {"workers": "2", "statistic": ECE(EqualWidth(5)), "lens": Confidence()},
+        WORKERS_WANTED + "'2'.",
     ),
     "method unknown": (ValueError, {"method": "normal"}, METHOD_WANTED + "'normal'."),
     "method None": (TypeError, {"method": None}, METHOD_WANTED + "None."),

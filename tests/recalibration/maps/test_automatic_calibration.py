@@ -10,7 +10,7 @@ from caltest.recalibration import (
     IsotonicCalibration,
     TemperatureScaling,
     VectorScaling,
-    load,
+    load_recalibrator,
 )
 from caltest.recalibration.maps._choice_folds import stratified_folds
 from tests.recalibration.maps.test_base import over_confident
@@ -35,18 +35,19 @@ def test_scores_are_those_of_a_slow_twin():
         assert found.scores_[name] == pytest.approx(lost / weight.sum(), rel=1e-10)
         assert found.accuracies_[name] == pytest.approx(right / weight.sum(), rel=1e-12)
     allowed = [n for n in found.scores_ if n[0] == "T" or found.accuracies_[n] >= found.accuracy_before_]
-    assert type(found.method_).__name__ + "()" == min(allowed, key=found.scores_.get)
+    assert type(found.recalibrator_).__name__ + "()" == min(allowed, key=found.scores_.get)
 
 
 def test_what_loses_accuracy_or_has_an_infinite_score_is_not_chosen():
     y_true, models = caltest.datasets.load_digits_predictions()
     found = AutomaticCalibration().fit(models["naive_bayes"], y_true)
     assert np.isinf(found.scores_["VectorScaling()"]), "classes that are separated have factors without a limit"
-    assert np.isfinite(found.scores_[next(n for n in found.scores_ if n.startswith(type(found.method_).__name__))])
+    chosen = type(found.chosen).__name__
+    assert np.isfinite(found.scores_[next(name for name in found.scores_ if name.startswith(chosen))])
     forest = AutomaticCalibration([IsotonicCalibration(), BetaCalibration(), TemperatureScaling()])
     forest.fit(models["random_forest"], y_true)
     assert forest.accuracies_["BetaCalibration()"] < forest.accuracy_before_
-    assert isinstance(forest.method_, TemperatureScaling)
+    assert isinstance(forest.recalibrator_, TemperatureScaling)
     isotonic = AutomaticCalibration([IsotonicCalibration()])
     assert isotonic.fit(models["random_forest"], y_true).unchanged_, "no candidate qualifies"
     refuted = models["random_forest"].copy()
@@ -70,7 +71,7 @@ def test_calibrated_predictions_stay_as_they_are_if_no_candidate_predicts_better
     for one in unchanged:
         assert one.score_before_ <= min(one.scores_.values())
         np.testing.assert_array_equal(one.predict_proba(prob), prob)
-        assert one.method_.temperature_ == 1
+        assert one.recalibrator_.temperature_ == 1
     for one in set(chosen) - set(unchanged):
         assert min(one.scores_.values()) < one.score_before_
 
@@ -79,7 +80,7 @@ def test_calibrated_predictions_stay_as_they_are_if_no_candidate_predicts_better
 def test_a_flexible_method_is_rarely_chosen_for_calibrated_predictions():
     """Held-out folds that copied the others chose the spline in 49 % of calibrated data sets."""
     n_sets = 60
-    chosen = [type(AutomaticCalibration().fit(*calibrated(seed)).method_).__name__ for seed in range(n_sets)]
+    chosen = [type(AutomaticCalibration().fit(*calibrated(seed)).recalibrator_).__name__ for seed in range(n_sets)]
     assert chosen.count("SplineCalibration") / n_sets < 0.15 + 4 * np.sqrt(0.15 * 0.85 / n_sets)
 
 
@@ -102,6 +103,6 @@ def test_refusals_and_odd_data(tmp_path):
     assert np.isinf(absent.scores_["VectorScaling()"])
     event = AutomaticCalibration(classes=["no", "yes"]).fit(prob[:, 0], np.where(y_true == 0, "yes", "no"))
     event.save(tmp_path / "map.json")
-    again = load(tmp_path / "map.json")
+    again = load_recalibrator(tmp_path / "map.json")
     np.testing.assert_array_equal(again.predict_proba(prob[:, 0]), event.predict_proba(prob[:, 0]))
     assert again.scores_ == event.scores_

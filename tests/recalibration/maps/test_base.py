@@ -17,7 +17,7 @@ from caltest.recalibration import (
     Recalibrator,
     TemperatureScaling,
     VectorScaling,
-    load,
+    load_recalibrator,
 )
 from caltest.results import CalibrationWarning
 
@@ -72,7 +72,7 @@ def test_classes_are_sorted_whatever_their_order_in_the_argument(kind, animals, 
     assert -get_scorer("neg_log_loss")(fitted, prob, labels) == pytest.approx(own, rel=1e-6)
     assert fitted.predict(prob).tolist() == fitted.classes_[found.argmax(axis=1)].tolist()
     fitted.set_params(classes=LABELS.tolist()).save(tmp_path / "map.json")
-    np.testing.assert_array_equal(load(tmp_path / "map.json").predict_proba(prob), found)
+    np.testing.assert_array_equal(load_recalibrator(tmp_path / "map.json").predict_proba(prob), found)
 
 
 def test_the_event_of_one_column_is_the_second_of_classes():

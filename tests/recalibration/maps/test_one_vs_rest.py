@@ -14,7 +14,7 @@ from caltest.recalibration import (
     PlattScaling,
     ScalingBinning,
     SplineCalibration,
-    load,
+    load_recalibrator,
 )
 from tests.recalibration.maps.test_recalibrated_classifier import EXPECTED
 
@@ -78,7 +78,7 @@ def test_two_classes_and_their_mirror_image(method):
 def test_saved_maps_are_the_same(method, tmp_path):
     prob, y_true = over_confident(200, 3)
     method.fit(prob, y_true).save(tmp_path / "map.json")
-    again = load(tmp_path / "map.json")
+    again = load_recalibrator(tmp_path / "map.json")
     assert repr(again) == repr(method)
     np.testing.assert_array_equal(again.predict_proba(prob), method.predict_proba(prob))
 

@@ -9,11 +9,10 @@ import pytest
 import caltest
 from caltest.recalibration import (
     MatrixScaling,
-    NetworkScaling,
     Recalibrator,
     TemperatureScaling,
     VectorScaling,
-    load,
+    load_recalibrator,
 )
 from caltest.recalibration.maps._saved_map import _digest
 from tests.recalibration.maps.test_base import LABELS, over_confident
@@ -24,7 +23,6 @@ METHODS = (
     TemperatureScaling(caltest.ECE(caltest.EqualWidth(10)), lens=caltest.Confidence()),
     VectorScaling(0.1, classes=LABELS.tolist()),
     MatrixScaling((0.1, 1.0)),
-    NetworkScaling(4, max_iter=10, rng=0),
 )
 
 
@@ -44,7 +42,7 @@ def test_what_is_read_is_what_was_written(method, tmp_path):
     frame = pd.DataFrame(prob, columns=LABELS)
     fitted = method.fit(frame, LABELS[y_true])
     fitted.save(tmp_path / "map.json")
-    again = load(str(tmp_path / "map.json"))
+    again = load_recalibrator(str(tmp_path / "map.json"))
     assert type(again) is type(fitted)
     assert str(again.get_params()) == str(fitted.get_params())
     np.testing.assert_array_equal(again.predict_proba(frame), fitted.predict_proba(frame))
@@ -58,7 +56,7 @@ def test_labels_keep_their_type(labels, tmp_path):
     given = np.array(labels, dtype=object)[y_true] if "a" in labels else np.array(labels)[y_true]
     fitted = TemperatureScaling(classes=labels).fit(prob, given)
     fitted.save(tmp_path / "map.json")
-    assert load(tmp_path / "map.json").classes_.tolist() == labels
+    assert load_recalibrator(tmp_path / "map.json").classes_.tolist() == labels
 
 
 def test_foreign_and_changed_files_are_refused(saved, tmp_path):
@@ -72,16 +70,26 @@ def test_foreign_and_changed_files_are_refused(saved, tmp_path):
     ):
         path.write_text(json.dumps(content | change))
         with pytest.raises(ValueError, match=message):
-            load(path)
+            load_recalibrator(path)
     for text in ("", "[1, 2]", '"text"', "not JSON"):
         path.write_text(text)
         with pytest.raises(ValueError, match="is no recalibration map of caltest"):
-            load(path)
+            load_recalibrator(path)
     path.write_bytes(b"\x80\x04\x95pickle")
     with pytest.raises(ValueError, match="is no recalibration map of caltest"):
-        load(path)
+        load_recalibrator(path)
     with pytest.raises(FileNotFoundError):
-        load(tmp_path / "absent.json")
+        load_recalibrator(tmp_path / "absent.json")
+
+
+def test_a_network_is_refused_by_name(saved):
+    _, path = saved
+    content = json.loads(path.read_text())
+    del content["sha256"]
+    content["method"] = "NetworkScaling"
+    path.write_text(json.dumps(content | {"sha256": _digest(content)}))
+    with pytest.raises(ValueError, match="NetworkScaling, which is no method of caltest any more, because it overfits"):
+        load_recalibrator(path)
 
 
 def test_only_what_json_can_hold_is_written(saved, tmp_path):
@@ -141,10 +149,10 @@ def test_impossible_maps_with_the_right_checksum_are_refused(saved, name):
     _, path = saved
     change, words = IMPOSSIBLE[name]
     forge(path, lambda content: None)
-    load(path)
+    load_recalibrator(path)
     forge(path, change)
     with pytest.raises(ValueError, match=r"map\.json") as raised:
-        load(path)
+        load_recalibrator(path)
     assert words in str(raised.value)
 
 

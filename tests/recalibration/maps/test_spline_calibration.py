@@ -5,13 +5,13 @@ import pytest
 from scipy.interpolate import CubicSpline
 
 import caltest
-from caltest import ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
+from caltest import ClassGroups, ClassWise, Confidence, TopK, TopRank, WithinTop
 from caltest.recalibration import SplineCalibration
 from caltest.recalibration.maps._spline_calibration import _thinned
-from tests.recalibration.maps.test_cumulative_spline import published
 from tests.recalibration.maps.test_one_vs_rest import over_confident
+from tests.recalibration.maps.test_spline_calibration_cumulative import published
 
-TARGETS = [Confidence(), TopRank(2), WithinTop(2), ClassWise(1), Groups([[0, 3], [1, 2]])]
+TARGETS = [Confidence(), TopRank(2), WithinTop(2), ClassWise(1), ClassGroups([[0, 3], [1, 2]])]
 
 
 def by_loops(score, label, n_knots, residuals):

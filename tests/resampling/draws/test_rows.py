@@ -8,6 +8,7 @@ import pytest
 import caltest
 from caltest._compiled._draws import random_words
 from caltest.predictions._sample import make_sample
+from caltest.predictions.cells._cells import cells_of
 from caltest.resampling.draws._alias_tables import Strata
 from caltest.resampling.draws._rows import BootstrapDraws, RowDraws
 from caltest.resampling.draws._summaries import CellCounts
@@ -318,7 +319,7 @@ def fast_sums(draws, sample, partition):
 
 def copied_sums(draws, sample, partition):
     """The same from copied observations, in the cells of the sample."""
-    cells = sample.cells(partition)
+    cells = cells_of(sample, partition)
     place = np.argsort(sample.row)
     parts = []
     for drawn, outcomes in draws.blocks(sample):
@@ -384,7 +385,7 @@ def test_probability_zero_is_never_drawn_in_a_stratum(drift):
 
 def events_one_by_one(sample, partition, draws):
     """Counts, predicted sums and event counts of the strata of one replicate, in a loop over its random numbers."""
-    strata = Strata.of(sample.cells(partition).index, sample.cells(partition).n_cells)
+    strata = Strata.of(cells_of(sample, partition).index, cells_of(sample, partition).n_cells)
     words = np.empty((1, 2**14), dtype=np.uint64)
     random_words(draws.seed, draws.first, words)
     stream = iter(words[0].tolist())

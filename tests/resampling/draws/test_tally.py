@@ -64,7 +64,7 @@ def test_behind_lenses(name):
     k = base.n_outcomes
     lenses = [caltest.Canonical(), caltest.Confidence(), *(caltest.ClassWise(j) for j in range(k))]
     if k > 2:
-        lenses += [caltest.TopRank(2), caltest.WithinTop(2), caltest.Groups([[0, 1], list(range(2, k))])]
+        lenses += [caltest.TopRank(2), caltest.WithinTop(2), caltest.ClassGroups([[0, 1], list(range(2, k))])]
         lenses += [caltest.TopK(2)]
     questions = []
     for lens in lenses:
@@ -136,7 +136,7 @@ def test_own_statistics_among_those_of_the_package():
 def test_sums_behind_a_lens_with_three_outcomes():
     y_true, y_prob = problem(sharp(200, 5))
     base = make_sample(y_true, y_prob)
-    view = LensView.of(caltest.Groups([[0], [1, 2], [3, 4]]), y_prob, y_true, base)
+    view = LensView.of(caltest.ClassGroups([[0], [1, 2], [3, 4]]), y_prob, y_true, base)
     term = np.random.default_rng(0).normal(size=(200, 3))
     draws = OutcomeDraws.of(30, 2)
     pair = view, EntrySums(term)

@@ -7,6 +7,7 @@ import pytest
 
 import caltest
 from caltest.predictions._sample import make_sample
+from caltest.predictions.cells._cells import cells_of
 from caltest.resampling import EntryCounts
 from caltest.resampling.draws._labels import OutcomeDraws
 from caltest.resampling.draws._rows import RowDraws
@@ -23,7 +24,7 @@ def sizes(statistic, sample):
     partition = getattr(statistic, "partition", None)
     if partition is not None:
         counts = {}
-        for cell in sample.cells(partition).index.tolist():
+        for cell in cells_of(sample, partition).index.tolist():
             counts[cell] = counts.get(cell, 0) + 1
         return list(counts.values())
     summary = statistic.summary(sample)
@@ -66,7 +67,7 @@ def test_cells_are_counted_as_by_loops():
     assert failures({describe(statistic): statistic for statistic in simple_statistics()}, check) == {}
 
 
-def cells_of(counts):
+def ten_cells(counts):
     """A sample with so many observations in each of ten cells."""
     event = np.repeat((np.arange(len(counts)) + 0.5) / 10, counts)
     return make_sample(np.zeros(len(event), dtype=int), event)
@@ -84,23 +85,23 @@ def codes(statistic, sample, draws):
 def test_what_is_warned_of():
     ece = caltest.ECE(caltest.EqualWidth(10))
     draws = RowDraws.of(50, 0)
-    assert codes(ece, cells_of([100, 100]), draws) == []
-    assert codes(ece, cells_of([SPARSE_ROWS, 100]), draws) == []
-    assert codes(ece, cells_of([SPARSE_ROWS - 1, 100]), draws) == ["C301"]  # 8 % in a sparse cell
-    assert codes(ece, cells_of([SPARSE_ROWS - 1, 1000]), draws) == []  # less than 5 %
-    assert codes(ece, cells_of([1] * 8), draws) == ["C301", "C302"]  # a third of the cells is empty on a resample
+    assert codes(ece, ten_cells([100, 100]), draws) == []
+    assert codes(ece, ten_cells([SPARSE_ROWS, 100]), draws) == []
+    assert codes(ece, ten_cells([SPARSE_ROWS - 1, 100]), draws) == ["C301"]  # 8 % in a sparse cell
+    assert codes(ece, ten_cells([SPARSE_ROWS - 1, 1000]), draws) == []  # less than 5 %
+    assert codes(ece, ten_cells([1] * 8), draws) == ["C301", "C302"]  # a third of the cells is empty on a resample
     tree = caltest.ECE(caltest.VarianceTree(min_leaf=12))
     tied = make_sample(np.zeros(48, dtype=int), np.repeat([0.2, 0.4, 0.6, 0.8], 12))
     assert codes(tree, tied, draws) == ["C302"]  # a block of ties that is drawn less often is no leaf
-    assert codes(caltest.KS(), cells_of([1] * 8), draws) == []
+    assert codes(caltest.KS(), ten_cells([1] * 8), draws) == []
 
 
 def test_fixed_predictions_need_no_warning():
-    assert codes(caltest.ECE(caltest.EqualWidth(10)), cells_of([1] * 8), OutcomeDraws.of(50, 0)) == []
+    assert codes(caltest.ECE(caltest.EqualWidth(10)), ten_cells([1] * 8), OutcomeDraws.of(50, 0)) == []
 
 
 def test_notes_name_statistic_numbers_and_the_way_out():
-    sample = cells_of([1] * 8)
+    sample = ten_cells([1] * 8)
     with pytest.warns(CalibrationWarning):
         sparse, refitted = sparsity_notes([caltest.ECE(caltest.EqualWidth(10))], sample, RowDraws.of(50, 0))
     name = "ECE(partition=EqualWidth(10))"

@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import caltest
-from caltest import Canonical, ClassWise, Confidence, Groups, TopK, TopRank, WithinTop
+from caltest import Canonical, ClassGroups, ClassWise, Confidence, TopK, TopRank, WithinTop
 from caltest.predictions import squared_euclidean, total_variation
 from caltest.simulation import (
     BentPosterior,
@@ -277,7 +277,7 @@ def test_cells_do_not_detect_bumps_that_are_narrower():
 @pytest.mark.slow
 def test_two_classes_look_alike_through_all_lenses_of_one_kind():
     """Lenses that distinguish the two classes have one miscalibration, lenses that confuse them another one."""
-    telling = [Canonical(), ClassWise(0), ClassWise(1), Groups([[0], [1]]), Groups([[1], [0]]), reverse]
+    telling = [Canonical(), ClassWise(0), ClassWise(1), ClassGroups([[0], [1]]), ClassGroups([[1], [0]]), reverse]
     confusing = [Confidence(), TopK(1), TopRank(1), TopRank(2), WithinTop(1)]
     for model in [model for model in EVERY_MODEL if model.n_classes == 2]:
         if isinstance(model, TrainedClassifier | RecalibratedModel):
@@ -548,7 +548,7 @@ def test_what_is_not_a_lens_is_refused():
 def test_look_pushes_the_truth_through_the_lens():
     rng = np.random.default_rng(0)
     prob, true = rng.dirichlet(np.ones(4), size=(2, 50))
-    for lens in (Confidence(), TopK(2), WithinTop(3), Groups([[0, 3], [1, 2]]), reverse):
+    for lens in (Confidence(), TopK(2), WithinTop(3), ClassGroups([[0, 3], [1, 2]]), reverse):
         induced, pushed = look(lens, prob, true)
         for i in range(50):
             expected = np.zeros(induced.shape[1])

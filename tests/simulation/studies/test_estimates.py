@@ -44,7 +44,7 @@ OF_ALL = (
 
 LENSES_OF_FOUR = (
     *(caltest.Canonical(), caltest.Confidence(), caltest.ClassWise(2), caltest.predictions.TopK(2)),
-    *(caltest.predictions.TopRank(2), caltest.predictions.WithinTop(2), caltest.Groups([[0, 1], [2], [3]])),
+    *(caltest.predictions.TopRank(2), caltest.predictions.WithinTop(2), caltest.ClassGroups([[0, 1], [2], [3]])),
 )
 
 

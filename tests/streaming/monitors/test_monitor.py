@@ -12,7 +12,7 @@ from scipy.signal import lfilter
 from scipy.stats import binom, norm
 
 import caltest
-from caltest import CalibrationMonitor, Confidence, Groups, TopK
+from caltest import CalibrationMonitor, ClassGroups, Confidence, TopK
 from caltest.streaming.monitors import _saved_monitor
 from caltest.streaming.monitors._monitor import SENTENCES
 from tests.reference import bets
@@ -65,7 +65,7 @@ def test_the_wealth_is_that_of_the_twin(kind):
 def test_the_wealth_of_several_classes_is_that_of_the_twin():
     y_true, y_prob = many_classes(20, 4)
     np.testing.assert_allclose(path_of(CalibrationMonitor().update(y_true, y_prob)), log_wealth(y_true, y_prob))
-    for lens in (Confidence(), TopK(2), Groups([[0, 1], [2, 3]])):
+    for lens in (Confidence(), TopK(2), ClassGroups([[0, 1], [2, 3]])):
         prob, outcome = lens(y_prob, y_true)
         found = path_of(CalibrationMonitor(lens=lens).update(y_true, y_prob))
         np.testing.assert_allclose(found, log_wealth(outcome, prob), atol=1e-12, err_msg=str(lens))
@@ -104,7 +104,7 @@ def test_a_saved_monitor_goes_on(tmp_path):
     y_true, y_prob = many_classes(500, 3, seed=3)
     y_true[200:] = 0
     labels = ["cat", "dog", "eel"]
-    for lens in (None, Confidence(), TopK(2), Groups([[0, 1], [2]])):
+    for lens in (None, Confidence(), TopK(2), ClassGroups([[0, 1], [2]])):
         whole = CalibrationMonitor(0.01, lens, classes=labels)
         part = CalibrationMonitor(0.01, lens, classes=labels)
         part.save(tmp_path / "new.json")
@@ -445,7 +445,7 @@ def test_monitors_of_every_kind_are_read_again(tmp_path):
     prob = draw.dirichlet(np.ones(4), 3000)
     label = draw.integers(4, size=3000)
     path = tmp_path / "monitor.json"
-    lenses = [None, Confidence(), caltest.TopK(2), caltest.ClassWise(1), caltest.Groups([[0, 1], [2, 3]])]
+    lenses = [None, Confidence(), caltest.TopK(2), caltest.ClassWise(1), caltest.ClassGroups([[0, 1], [2, 3]])]
     for n in (0, 1, 3000):
         for lens in lenses:
             monitor = CalibrationMonitor(lens=lens)

@@ -129,7 +129,7 @@ def test_the_curve_is_the_one_in_memory():
     for simultaneous in (False, True):
         expected = caltest.reliability_curve(y, p, partition=EqualWidth(15), simultaneous=simultaneous)
         found = state.curve(simultaneous=simultaneous)
-        for name in ("lower", "upper", "count", "predicted", "observed", "bar_low", "bar_high"):
+        for name in ("lower", "upper", "count", "predicted", "observed", "bar_lower", "bar_upper"):
             np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12, err_msg=name)
         assert math.isclose(found.error, expected.error, rel_tol=1e-12)
         assert math.isclose(found.noise_floor, expected.noise_floor, rel_tol=1e-9)

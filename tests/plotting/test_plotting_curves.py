@@ -40,7 +40,7 @@ def test_rejection(problem, against):
         rows = curve.entries(model, measure)
         np.testing.assert_allclose(line.get_xydata(), np.column_stack([x[rows], curve.error[rows]]))
         assert line.get_linewidth() == 3
-        assert {tuple(p) for p in np.column_stack([x[rows], curve.error_low[rows]]).round(9)} <= corners(band)
+        assert {tuple(p) for p in np.column_stack([x[rows], curve.error_lower[rows]]).round(9)} <= corners(band)
     predicted = [line for line in ax.get_lines() if line.get_linestyle() == ":" and len(line.get_xdata())]
     np.testing.assert_allclose(predicted[0].get_ydata(), curve.predicted_error[curve.entries("net", "entropy")])
     assert ax.get_ylabel() == "error rate of what is kept"
@@ -62,7 +62,7 @@ def test_temperature(problem):
         for m, line in enumerate(lines(ax, "net", "flat")):
             np.testing.assert_allclose(line.get_xydata(), np.column_stack([curve.temperature, curve.value[s, m]]))
             assert line.get_linewidth() == 3
-            top = np.column_stack([curve.temperature, curve.floor_high[s, m]]).round(9)
+            top = np.column_stack([curve.temperature, curve.floor_upper[s, m]]).round(9)
             assert {tuple(p) for p in top} <= corners(ax.collections[m])
         dashed = [one for one in ax.get_lines() if one.is_dashed() and len(one.get_xdata()) == 4]
         np.testing.assert_allclose([one.get_ydata() for one in dashed], curve.floor[s])
@@ -100,7 +100,7 @@ def test_shift(problem):
     ):
         rows = curve.entries("", measure)
         np.testing.assert_allclose(line.get_xydata(), np.column_stack([curve.share[rows], curve.mean[rows]]))
-        assert {tuple(p) for p in np.column_stack([curve.share[rows], curve.high[rows]]).round(9)} <= corners(band)
+        assert {tuple(p) for p in np.column_stack([curve.share[rows], curve.upper[rows]]).round(9)} <= corners(band)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("share of foreign data", "mean uncertainty of a batch")
     assert ax.get_title() == "600 predictions at home, 600 foreign"
     assert "90 % of batches of 100" in legend_words(ax.get_legend())
@@ -116,7 +116,7 @@ def test_isotonic(problem, style, band):
     base = curve.score if style == "deviation" else 0
     (line,) = lines(ax, "isotonic fit")
     np.testing.assert_allclose(line.get_xydata(), np.column_stack([curve.score, curve.recalibrated - base]))
-    for end in (curve.low, curve.high):
+    for end in (curve.lower, curve.upper):
         assert {tuple(p) for p in np.column_stack([curve.score, end - base]).round(9)} <= corners(ax.collections[0])
     (text,) = ax.texts
     first, second = text.get_text().split("\n")
@@ -153,7 +153,7 @@ def test_several_isotonic_curves_share_the_axes(problem):
             (line,) = lines(ax, name)
             np.testing.assert_allclose(line.get_xydata(), np.column_stack([curve.score, curve.recalibrated - base]))
             assert line.get_linewidth() == 2
-            assert {tuple(x) for x in np.column_stack([curve.score, curve.low - base]).round(9)} <= corners(band)
+            assert {tuple(x) for x in np.column_stack([curve.score, curve.lower - base]).round(9)} <= corners(band)
             size = f"MCB {curve.brier.miscalibration:.2g} (noise floor {curve.noise_floor:.2g})"
             assert any(word.startswith(f"{name}\n{size}") for word in words)
         assert ax.get_xlabel() == "predicted probability (logit scale)"

@@ -133,7 +133,7 @@ def test_a_folder_is_a_folder_and_whole(tmp_path):
 
 KILLED = """
 import sys, time
-from tests.simulation.studies.test_runs import parts, Part, run_study, partial
+from tests.simulation.studies.test_run import parts, Part, run_study, partial
 def slow(task, number):
     time.sleep(0.2)
     return task()

@@ -61,7 +61,7 @@ def page(tmp_path_factory):
     y_true = (np.cumsum(prob, axis=1)[:, :-1] < rng.random((500, 1))).sum(axis=1)
     models = {"a model with a very long name " * 3: prob, "other": prob**2 / (prob**2).sum(axis=1, keepdims=True)}
     path = tmp_path_factory.mktemp("page") / "page.html"
-    write_page(path, y_true, models, n_resamples=299, rng=0)
+    write_page(y_true, models, path, n_resamples=299, rng=0)
     return path.read_text(encoding="utf-8").replace("</body>", f"{MEASURE}</body>")
 
 

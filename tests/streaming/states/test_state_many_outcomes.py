@@ -8,7 +8,7 @@ from scipy import stats
 
 import caltest
 from caltest import ECE, MCE, Canonical, EqualWidth, SquaredL2
-from caltest.predictions import FixedTree, Groups, SimplexGrid, TopK, euclidean
+from caltest.predictions import ClassGroups, FixedTree, SimplexGrid, TopK, euclidean
 from caltest.statistics import OverConfidence, TemperatureScore
 from caltest.streaming import CalibrationState, RedrawnCells, arrow_states, equal_mass_cells, scan
 from tests.reference.redrawn import redrawn
@@ -65,7 +65,7 @@ def test_statistics_agree_with_those_in_memory(kind):
 @pytest.mark.parametrize(
     ("lens", "partition"),
     [
-        (Groups([[0, 1], [2], [3]]), SimplexGrid(5)),
+        (ClassGroups([[0, 1], [2], [3]]), SimplexGrid(5)),
         (TopK(2), SimplexGrid(3)),
         (TopK(3), EqualWidth(3, axes="all", closed="right")),
         (Canonical(), FixedTree.grow(problem("vague")[1], caltest.VarianceTree(max_cells=16))),

@@ -1,6 +1,6 @@
 """The main pictures look as they did: compared with small stored images, pinned to a minor version of matplotlib.
 
-``python tests/plotting/test_images.py`` writes the stored images again; look at every one of them before committing.
+``python tests/plotting/test_plotting_images.py`` writes the stored images again; look at every one before committing.
 """
 
 from pathlib import Path

@@ -196,7 +196,9 @@ def test_plotted_data_equal_the_curve(curve):
         base = curve.expected if style == "deviation" else 0
         (bars,) = [c for c in ax.collections if len(c.get_segments()) == curve.n_cells]
         ends = np.array([segment[:, 1] for segment in bars.get_segments()])
-        np.testing.assert_allclose(ends, np.column_stack([curve.bar_low - base, curve.bar_high - base]), err_msg=style)
+        np.testing.assert_allclose(
+            ends, np.column_stack([curve.bar_lower - base, curve.bar_upper - base]), err_msg=style
+        )
         (foot,) = ax.child_axes
         bars = [bar for bar in foot.patches if bar.get_height()]
         np.testing.assert_allclose(sum(bar.get_height() for bar in bars), 1, err_msg=style)

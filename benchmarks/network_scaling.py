@@ -1,4 +1,7 @@
-"""Recalibration by a small neural network."""
+"""Recalibration by a small neural network, a column of docs/recalibration-compared.md.
+
+It is no part of the package, because it overfits: it made one of three held-out networks worse.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,7 @@ class NetworkScaling(Recalibrator):
     Examples
     --------
     >>> import caltest
-    >>> from caltest.recalibration import NetworkScaling
+    >>> from benchmarks.network_scaling import NetworkScaling
     >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
     >>> fitted = NetworkScaling(8, max_iter=20, rng=0).fit(y_prob["naive_bayes"], y_true)
     >>> [part.shape for part in fitted.coefs_]

@@ -1,0 +1,37 @@
+"""Names that other packages, or caltest in an earlier form, have for its arguments: they are answered with ours."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+_ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
+    "random_state": (("rng", "rng={value!r}"),),
+    "seed": (("rng", "rng={value!r}"),),
+    "n_bins": (("partition", "partition=EqualWidth({value!r})"), ("statistic", "statistic=ECE(EqualWidth({value!r}))")),
+    "weights": (("sample_weight", "sample_weight"),),
+    "n_jobs": (("workers", "workers={value!r}"),),
+    "pos_label": (
+        ("classes", "classes=[other_label, {value!r}], the label of the event last, with the probability of the event"),
+    ),
+}
+"""For each name the arguments that may answer it, the first one that a function has first, and how it is written."""
+
+_DESIGN = {
+    "sample_weight": "calibration_test, calibration_error and reliability_curve",
+    "groups": "calibration_test, reliability_curve and rejection_curve",
+}
+
+
+def refuse_other_names(function: str, given: Mapping[str, Any], parameters: Collection[str]) -> None:
+    """Raise TypeError if an argument has the name of another package, or weights or groups are not taken."""
+    for name, value in given.items():
+        if name in parameters:
+            continue
+        answer = next((text for ours, text in _ANSWERS.get(name, ()) if ours in parameters), None)
+        if answer is not None:
+            msg = f"{function}() has no `{name}`; use {answer.format(value=value)}."
+            raise TypeError(msg)
+        if name in _DESIGN:
+            msg = f"{function}() takes no `{name}`; {_DESIGN[name]} do."
+            raise TypeError(msg)
