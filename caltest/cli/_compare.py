@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from caltest.cli._messages import WORDS
+from caltest.cli._messages import WORDS, as_json, refuse_if, say_written, wrapped
 from caltest.cli._options import (
     FILES,
     PARTITIONS,
     HelpFormatter,
-    add_columns,
-    add_design,
     add_draws,
-    add_lens,
-    add_reading,
+    add_file_options,
+    add_option,
     columns_of,
-    design_of,
+    computing,
     facts_of,
     lens_for,
-    parse_count,
     parse_level,
     parse_partition,
-    parse_picture,
-    parse_statistic,
+    problem_of,
     read_file,
 )
 
 if TYPE_CHECKING:
     from caltest.predictions import PredictionFile
-    from caltest.results import Result
 
 _EXAMPLES = """
 examples:
@@ -59,46 +51,29 @@ def add_command(commands: Any) -> None:
     )
     add = compare.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help=f"two or more of {FILES}")
-    add_lens(compare)
-    add(
-        "--partition",
-        type=parse_partition,
-        metavar="CELLS",
-        help=f"cells (bins) of the error, one of {PARTITIONS} (default: VarianceTree())",
-    )
-    add("--statistic", type=parse_statistic, metavar="STATISTIC", help="statistic of each test (default: Omnibus)")
+    add_option(compare, "--lens")
+    words = f"cells (bins) of the error, one of {PARTITIONS} (default: VarianceTree())"
+    add("--partition", type=parse_partition, metavar="CELLS", help=words)
+    add_option(compare, "--statistic", "statistic of each test (default: Omnibus)")
     add("--correction", default="holm", help="adjustment of the p-values of the models (default: %(default)s)")
-    add(
-        "--confidence-level",
-        type=parse_level,
-        default=0.95,
-        metavar="LEVEL",
-        help="confidence level of the intervals (default: %(default)s)",
-    )
+    words = "confidence level of the intervals (default: %(default)s)"
+    add("--confidence-level", type=parse_level, default=0.95, metavar="LEVEL", help=words)
     add("--unpaired", action="store_true", help="the files hold independent data sets, not the same observations")
-    add(
-        "--resamples",
-        type=parse_count,
-        default=999,
-        metavar="B",
-        help="number of Monte Carlo draws and of bootstrap samples (default: %(default)s)",
-    )
-    add("--json", action="store_true", help="print JSON instead of tables")
-    add("--plot", type=parse_picture, metavar="FILE.png", help="write a forest plot")
-    add_columns(compare)
-    add_reading(compare)
-    add_design(compare)
+    words = "number of Monte Carlo draws and of bootstrap samples (default: %(default)s)"
+    add_option(compare, "--resamples", words, default=999)
+    add_option(compare, "--json")
+    add_option(compare, "--plot", "write a forest plot")
+    add_file_options(compare)
     add_draws(compare, "the Monte Carlo draws and bootstrap samples")
     compare.set_defaults(run=_run, words=WORDS)
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.folds and (options.unpaired or options.plot is not None):
-        msg = "--folds compares models fold by fold on the same observations: leave out --unpaired and --plot"
-        raise ValueError(msg)
-    if len(_names(options.files)) < 2:
-        msg = f"two files or more are compared, got {options.files[0]} alone"
-        raise ValueError(msg)
+    refuse_if(
+        options.folds and (options.unpaired or options.plot is not None),
+        "--folds compares models fold by fold on the same observations: leave out --unpaired and --plot",
+    )
+    refuse_if(len(_names(options.files)) < 2, f"two files or more are compared, got {options.files[0]} alone")
     files = read_models(options, paired=not options.unpaired)
     first = next(iter(files.values()))
 
@@ -108,8 +83,7 @@ def _run(options: argparse.Namespace) -> int:
     comparison = compare_models(
         None if options.unpaired else first.y_true,
         {name: (file.y_true, file.y_prob) if options.unpaired else file.y_prob for name, file in files.items()},
-        classes=first.classes,
-        **design_of(first),
+        **problem_of(first),
         lens=lens_for(options.lens, first),
         statistic=options.statistic,
         partition=options.partition,
@@ -117,16 +91,16 @@ def _run(options: argparse.Namespace) -> int:
         alpha=level_of(options.confidence_level),
         folds=first.folds,
         n_resamples=options.resamples,
-        workers=options.workers,
-        rng=options.seed,
-        progress=True,
+        **computing(options),
     )
-    print(_as_json(comparison, files) if options.json else f"{_columns_of_all(files)}\n\n{comparison}", flush=True)
+    data = [{"source": name, **facts_of(file)} for name, file in files.items()]
+    text = f"{_columns_of_all(files)}\n\n{comparison}"
+    print(as_json({"data": data, **comparison.to_dict()}) if options.json else text, flush=True)
     if options.plot is not None:
         from caltest.plotting._comparison import save_comparison
 
         save_comparison(comparison, options.plot)
-        print(f"forest plot written to {options.plot}", file=sys.stderr)
+        say_written("forest plot", options.plot)
     return 0
 
 
@@ -139,33 +113,25 @@ def read_models(options: argparse.Namespace, *, paired: bool) -> dict[str, Predi
     files = {name: read_file(path, options) for name, path in paths.items()}
     first = next(iter(files.values()))
     for name, file in files.items():
-        if file.classes != first.classes:
-            msg = (
-                f"{name}: the classes are {file.classes}, in other files {first.classes}; choose the same columns in "
-                "the same order with `prob`, or name the labels with `classes`"
-            )
-            raise ValueError(msg)
-        if not same_folds(file, first):
-            msg = f"{name}: the folds are not those of other files; all models have to be those of the same folds"
-            raise ValueError(msg)
+        refuse_if(
+            file.classes != first.classes,
+            f"{name}: the classes are {file.classes}, in other files {first.classes}; choose the same columns in "
+            "the same order with `prob`, or name the labels with `classes`",
+        )
+        refuse_if(
+            not same_folds(file, first),
+            f"{name}: the folds are not those of other files; all models have to be those of the same folds",
+        )
         if paired:
             _check_same_labels(name, file, first)
     return files
 
 
-def _as_json(comparison: Result, files: Mapping[str, PredictionFile]) -> str:
-    data = [{"source": name, **facts_of(file)} for name, file in files.items()]
-    return json.dumps({"data": data, **comparison.to_dict()}, indent=2, allow_nan=False)
-
-
 def _columns_of_all(files: Mapping[str, PredictionFile]) -> str:
     """Return which label has which column, once for all files where it is the same."""
     said = {name: f"Label column: {file.label}. {columns_of(file)}" for name, file in files.items()}
-    from caltest.results._text import terminal_width
-
     different = dict.fromkeys(said.values())
-    lines = list(different) if len(different) == 1 else [f"{name}: {text}" for name, text in said.items()]
-    return "\n".join(textwrap.fill(line, terminal_width(), break_on_hyphens=False) for line in lines)
+    return wrapped(different if len(different) == 1 else [f"{name}: {text}" for name, text in said.items()])
 
 
 def same_folds(file: PredictionFile, first: PredictionFile) -> bool:
@@ -179,9 +145,8 @@ def _names(paths: Sequence[Path]) -> dict[str, Path]:
     """Return the files by name: without folder and suffix, where that tells them apart."""
     stems = [path.stem for path in paths]
     names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
-    if len(set(names)) < len(names):
-        msg = f"files must differ, got {next(name for name in names if names.count(name) > 1)} twice"
-        raise ValueError(msg)
+    twice = next((name for name in names if names.count(name) > 1), None)
+    refuse_if(twice is not None, f"files must differ, got {twice} twice")
     return dict(zip(names, paths, strict=True))
 
 

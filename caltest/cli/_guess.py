@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from caltest.cli._messages import WORDS, say, translate
+from caltest.cli._messages import WORDS, as_json, say, translate, wrapped
 from caltest.cli._options import (
     FILES,
     HelpFormatter,
-    add_columns,
-    add_design,
-    add_reading,
-    design_of,
+    add_file_options,
+    add_option,
     facts_of,
     read_file,
     shortened,
@@ -48,17 +44,21 @@ def add_command(commands: Any) -> None:
         formatter_class=HelpFormatter,
     )
     guess.add_argument("file", type=Path, metavar="FILE", help=FILES)
-    guess.add_argument("--json", action="store_true", help="print JSON instead of text")
-    add_columns(guess)
-    add_design(guess)
-    add_reading(guess)
+    add_option(guess, "--json", "print JSON instead of text")
+    add_file_options(guess)
     guess.set_defaults(run=_run, words=WORDS)
 
 
 def _run(options: argparse.Namespace) -> int:
     data = read_file(options.file, options)
     _validate(data)
-    print(_as_json(data, options.file) if options.json else _as_text(data, options), flush=True)
+    facts = {
+        "source": str(options.file),
+        **facts_of(data),
+        "counts": [{"label": label, "n_samples": n} for label, n in data.counts.items()],
+        "noticed": list(data.noticed),
+    }
+    print(as_json({"data": facts}) if options.json else _as_text(data, options), flush=True)
     return 0
 
 
@@ -71,14 +71,13 @@ def _validate(data: PredictionFile) -> None:
     validate_given_problem(data.y_true, prob, data.classes)
     if note is not None:
         say("note", translate(note.text, WORDS))
-    validate_design(**design_of(data), n_samples=len(data.y_true))
+    validate_design(data.sample_weight, data.groups, len(data.y_true))
     if data.folds is not None:
         validate_folds(data.folds, len(data.y_true))
 
 
 def _as_text(data: PredictionFile, options: argparse.Namespace) -> str:
     from caltest.results._description import counted
-    from caltest.results._text import terminal_width
 
     facts = {
         "file": "standard input" if str(options.file) == "-" else str(options.file),
@@ -92,15 +91,12 @@ def _as_text(data: PredictionFile, options: argparse.Namespace) -> str:
         "groups": options.groups or "none",
         "weights": options.weights or "none",
     }
-    indent = " " * 21
-    lines = [
-        textwrap.fill(f"{what:<20} {said}", terminal_width(), subsequent_indent=indent, break_on_hyphens=False)
-        for what, said in facts.items()
-    ]
+    lines = wrapped((f"{what:<20} {said}" for what, said in facts.items()), subsequent_indent=" " * 21)
     never = [label for label, n in data.counts.items() if n == 0]
     notes = [f"the label {label} never occurs" for label in never[:3]] + list(data.noticed)
-    lines += [textwrap.fill(f"note: {note}", terminal_width(), subsequent_indent="  ") for note in notes]
-    return "\n".join([*lines, "", f"first rows, of {counted(len(data.y_true))}:", _first_rows(data)])
+    said = wrapped((f"note: {note}" for note in notes), subsequent_indent="  ")
+    shown = f"first rows, of {counted(len(data.y_true))}:\n{_first_rows(data)}"
+    return "\n".join([lines, *([said] if notes else []), "", shown])
 
 
 def _first_rows(data: PredictionFile) -> str:
@@ -112,13 +108,3 @@ def _first_rows(data: PredictionFile) -> str:
     shown = pd.DataFrame(prob.astype(np.float64), columns=list(data.columns.values())[: prob.shape[1]])
     shown.insert(0, data.label, data.y_true[:_FIRST_ROWS], allow_duplicates=True)
     return shown.to_string(index=False, max_colwidth=40)
-
-
-def _as_json(data: PredictionFile, path: Path) -> str:
-    facts = {
-        "source": str(path),
-        **facts_of(data),
-        "counts": [{"label": label, "n_samples": n} for label, n in data.counts.items()],
-        "noticed": list(data.noticed),
-    }
-    return json.dumps({"data": facts}, indent=2, allow_nan=False)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+import textwrap
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 REJECTED, UNDECIDABLE = 1, 3
@@ -108,6 +111,30 @@ def line(kind: str, text: str) -> str:
 def say(kind: str, text: str) -> None:
     """Print a line on the error stream."""
     print(line(kind, text), file=sys.stderr, flush=True)
+
+
+def refuse_if(wrong: Any, msg: str) -> None:
+    """Raise ValueError with a message if something is wrong."""
+    if wrong:
+        raise ValueError(msg)
+
+
+def say_written(what: str, path: Path) -> None:
+    """Say on the error stream where something was written."""
+    print(f"{what} written to {path}", file=sys.stderr)
+
+
+def as_json(content: Mapping[str, Any]) -> str:
+    """Return strict JSON for people and programs."""
+    return json.dumps(content, indent=2, allow_nan=False)
+
+
+def wrapped(lines: Iterable[str], separator: str = "\n", **how: Any) -> str:
+    """Return lines that are no wider than the terminal."""
+    from caltest.results._text import terminal_width
+
+    width = terminal_width()
+    return separator.join(textwrap.fill(one, width, break_on_hyphens=False, **how) for one in lines)
 
 
 @contextmanager

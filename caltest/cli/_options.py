@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from caltest.cli._expressions import PublicNames, read_object
-from caltest.cli._messages import WORDS, translate
+from caltest.cli._messages import MEANING, WORDS, refuse_if, translate
 
 if TYPE_CHECKING:
     from caltest.predictions import Lens, Partition, PredictionFile
@@ -33,106 +33,27 @@ class HelpFormatter(argparse.HelpFormatter):
 
 FILES = "CSV, TSV, Parquet, Arrow (Feather), JSON (lines), Excel, NPZ or NPY, also compressed; - is standard input"
 
-
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how a file is read."""
-    add = parser.add_argument_group("how a file is read").add_argument
-    add(
-        "--format",
-        dest="file_format",
-        choices=("csv", "tsv", "json", "jsonl", "parquet", "arrow", "excel", "npz", "npy"),
-        metavar="FORMAT",
-        help="csv, tsv, json, jsonl, parquet, arrow, excel, npz or npy, where the ending of the file does not say it",
-    )
-    add_csv_marks(add)
-    add(
-        "--header",
-        action=argparse.BooleanOptionalAction,
-        help="whether the first line holds names (by default it must look like names, not like data)",
-    )
-    add("--encoding", metavar="NAME", help="encoding of a CSV file, such as utf-16 or latin-1 (default: UTF-8)")
-    add(
-        "--normalise",
-        "--normalize",
-        action="store_true",
-        help="divide each row of rounded probabilities by its sum, and say the largest change",
-    )
-
-
-def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say which columns of a file are what."""
-    add = parser.add_argument_group("columns of a file").add_argument
-    add("--label", metavar="NAME", help="label column (guessed by default)")
-    add(
-        "--prob",
-        metavar="NAMES",
-        type=parse_names,
-        help="probability columns, separated by commas (guessed by default)",
-    )
-    add(
-        "--classes",
-        metavar="NAMES",
-        type=parse_names,
-        help="labels of the probability columns, in their order, or of a single column the label of the event "
-        "(default: the names of the columns, or 0, 1, ...); --classes=-1,1 if the first one begins with -",
-    )
-    add(
-        "--class-names",
-        metavar="NAMES",
-        type=parse_names,
-        help="names of the labels 0, 1, ..., if labels are numbers and columns have names",
-    )
-    add(
-        "--folds",
-        metavar="NAME",
-        help="column of cross-validation folds: each fold is tested separately, and the p-values are combined",
-    )
-
-
-def add_design(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the groups and the weights of the observations."""
-    add = parser.add_argument_group("dependent or weighted observations").add_argument
-    add("--groups", metavar="COLUMN", help="group of each observation, such as its patient, if groups may be dependent")
-    add("--weights", metavar="COLUMN", help="weight of each observation")
-
-
-def design_of(data: PredictionFile) -> dict[str, Any]:
-    """Return the groups and the weights of the observations, as the public functions take them."""
-    return {"groups": data.groups, "sample_weight": data.sample_weight}
-
-
-def add_csv_marks(add: Any) -> None:
-    """Add ``--sep`` and ``--decimal`` by a function that adds options."""
-    default = "default: a comma, or with a decimal comma a semicolon"
-    add("--sep", metavar="MARK", help=f'separator of a CSV file: ";", "tab" or " " for blanks ({default})')
-    add("--decimal", default=".", metavar="MARK", help='decimal mark of a CSV file, "." or "," (default: a point)')
-
-
-def add_lens(parser: Any, *, default: str = "") -> None:
-    """Add ``--lens``, with its ``default`` in words where it is not that of all commands."""
-    otherwise = f" (default: {default})" if default else ""
-    parser.add_argument(
-        "--lens",
-        type=parse_lens,
-        metavar="LENS",
-        help=f"what to look at, one of {LENSES}; a class may be named by its label: ClassWise(dog){otherwise}",
-    )
-
-
-def add_draws(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the options of everything that draws."""
-    add = parser.add_argument_group("computation").add_argument
-    add("--seed", type=parse_seed, default=0, metavar="S", help=f"seed of {what} (default: %(default)s)")
-    add(
-        "--workers",
-        type=parse_workers,
-        default=-1,
-        metavar="N",
-        help="threads, -1 for all processors; the results do not depend on it (default: %(default)s)",
-    )
-
-
 # What texts mean. Refusals are `argparse.ArgumentTypeError`, so that they name their option.
+
+
+def parse_number(kind: type, allowed: Callable[[Any], bool], words: str) -> Callable[[str], Any]:
+    """Return a function that reads a number of some kind, and says in ``words`` which numbers are allowed."""
+
+    def parse(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not allowed(value):
+            msg = f"must be {words}, got {text!r}"
+            raise argparse.ArgumentTypeError(msg)
+        return value
+
+    return parse
+
+
+parse_count = parse_number(int, lambda value: value >= 1, "an integer >= 1")
+parse_level = parse_number(float, lambda value: 0 < value < 1, "a number strictly between 0 and 1")
 
 
 def parse_names(text: str) -> list[str]:
@@ -140,51 +61,14 @@ def parse_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
-def parse_count(text: str) -> int:
-    """Return an integer of at least 1."""
-    return _integer(text, lambda value: value >= 1, "an integer >= 1")
-
-
 def parse_micro_cells(text: str) -> int | RedrawnCells:
     """Return a number of micro-cells, or the cells of more than two outcomes that an expression names."""
     from caltest.streaming import RedrawnCells
 
-    if not text.startswith("RedrawnCells"):
-        return _integer(text, lambda value: value >= 1, 'an integer >= 1, or "RedrawnCells(EqualWidth(4))"')
-    return _read(text, RedrawnCells, "RedrawnCells(EqualWidth(4))")
-
-
-def parse_seed(text: str) -> int:
-    """Return an integer of at least 0."""
-    return _integer(text, lambda value: value >= 0, "an integer >= 0")
-
-
-def parse_workers(text: str) -> int:
-    """Return a number of threads."""
-    return _integer(text, lambda value: value >= 1 or value == -1, "an integer >= 1, or -1 for all processors")
-
-
-def parse_level(text: str) -> float:
-    """Return a number strictly between 0 and 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not 0 < value < 1:
-        msg = f"must be a number strictly between 0 and 1, got {text!r}"
-        raise argparse.ArgumentTypeError(msg)
-    return value
-
-
-def _integer(text: str, allowed: Any, words: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = None
-    if value is None or not allowed(value):
-        msg = f"must be {words}, got {text!r}"
-        raise argparse.ArgumentTypeError(msg)
-    return value
+    example = "RedrawnCells(EqualWidth(4))"
+    if text.startswith("RedrawnCells"):
+        return _read(text, RedrawnCells, example)
+    return parse_number(int, lambda value: value >= 1, f'an integer >= 1, or "{example}"')(text)
 
 
 def parse_statistic(text: str) -> Statistic:
@@ -233,10 +117,107 @@ def _read(text: str, kind: type, example: str, label: Any = None) -> Any:
 
 def _known(kind: type) -> str:
     """Return the public names of a kind of object."""
-    from caltest import predictions, statistics
-
-    things = {name: getattr(room, name) for room in (predictions, statistics) for name in dir(room)}
+    things = dict(PublicNames("predictions", "statistics"))
     return ", ".join(sorted(n for n, t in things.items() if isinstance(t, type) and issubclass(t, kind) and t != kind))
+
+
+def parse_picture(text: str) -> Path:
+    """Return the path of a picture that can be written."""
+    from caltest.plotting._reliability import picture_formats
+
+    path = Path(text)
+    if path.suffix.lstrip(".").lower() not in picture_formats():
+        msg = f"must name a picture such as FILE.png, got {text}"
+        raise argparse.ArgumentTypeError(msg)
+    if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
+        msg = f"cannot write to {text}"
+        raise argparse.ArgumentTypeError(msg)
+    return path
+
+
+LENS = f"what to look at, one of {LENSES}; a class may be named by its label: ClassWise(dog)"
+CLASSES = "labels of the probability columns, in their order, or of a single column the label of the event"
+_SHARED: dict[str, dict[str, Any]] = {
+    "--label": {"metavar": "NAME", "help": "label column (guessed by default)"},
+    "--prob": {"type": parse_names, "metavar": "NAMES", "help": "probability columns (guessed by default)"},
+    "--classes": {"type": parse_names, "metavar": "NAMES", "help": CLASSES},
+    "--sep": {
+        "metavar": "MARK",
+        "help": 'separator of a CSV file: ";", "tab" or " " for blanks (default: a comma, or with a decimal comma a '
+        "semicolon)",
+    },
+    "--decimal": {
+        "default": ".",
+        "metavar": "MARK",
+        "help": 'decimal mark of a CSV file, "." or "," (default: a point)',
+    },
+    "--header": {"action": argparse.BooleanOptionalAction},
+    "--lens": {"type": parse_lens, "metavar": "LENS", "help": LENS},
+    "--statistic": {"type": parse_statistic, "metavar": "STATISTIC", "help": "test statistic (default: Omnibus())"},
+    "--resamples": {"type": parse_count, "metavar": "B"},
+    "--alpha": {
+        "type": parse_level,
+        "default": 0.05,
+        "metavar": "LEVEL",
+        "help": "level of the tests (default: %(default)s)",
+    },
+    "--exit-code": {"action": "store_true", "help": f"exit with status {MEANING}"},
+    "--json": {"action": "store_true", "help": "print JSON instead of tables"},
+    "--plot": {"type": parse_picture, "metavar": "FILE.png"},
+    "--seed": {"type": parse_number(int, lambda value: value >= 0, "an integer >= 0"), "default": 0, "metavar": "S"},
+    "--workers": {
+        "type": parse_number(int, lambda n: n >= 1 or n == -1, "an integer >= 1, or -1 for all processors"),
+        "default": -1,
+        "metavar": "N",
+        "help": "threads, -1 for all processors; the results do not depend on it (default: %(default)s)",
+    },
+}
+"""Options that several commands have, as `argparse` takes them."""
+
+
+def add_option(parser: Any, name: str, text: str | None = None, **changes: Any) -> None:
+    """Add an option that several commands have; its help is ``text`` where it is not the usual one."""
+    parser.add_argument(name, **_SHARED[name] | ({} if text is None else {"help": text}) | changes)
+
+
+def add_file_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which columns of a file are what, how it is read, and how observations depend."""
+    group = parser.add_argument_group("columns of a file")
+    add_option(group, "--label")
+    add_option(group, "--prob", "probability columns, separated by commas (guessed by default)")
+    words = "(default: the names of the columns, or 0, 1, ...); --classes=-1,1 if the first one begins with -"
+    add_option(group, "--classes", f"{CLASSES} {words}")
+    words = "names of the labels 0, 1, ..., if labels are numbers and columns have names"
+    group.add_argument("--class-names", metavar="NAMES", type=parse_names, help=words)
+    words = "column of cross-validation folds: each fold is tested separately, and the p-values are combined"
+    group.add_argument("--folds", metavar="NAME", help=words)
+    group = parser.add_argument_group("how a file is read")
+    formats = ("csv", "tsv", "json", "jsonl", "parquet", "arrow", "excel", "npz", "npy")
+    words = f"{', '.join(formats[:-1])} or {formats[-1]}, where the ending of the file does not say it"
+    group.add_argument("--format", dest="file_format", choices=formats, metavar="FORMAT", help=words)
+    add_option(group, "--sep")
+    add_option(group, "--decimal")
+    words = "whether the first line holds names (by default it must look like names, not like data)"
+    add_option(group, "--header", words)
+    words = "encoding of a CSV file, such as utf-16 or latin-1 (default: UTF-8)"
+    group.add_argument("--encoding", metavar="NAME", help=words)
+    words = "divide each row of rounded probabilities by its sum, and say the largest change"
+    group.add_argument("--normalise", "--normalize", action="store_true", help=words)
+    add = parser.add_argument_group("dependent or weighted observations").add_argument
+    add("--groups", metavar="COLUMN", help="group of each observation, such as its patient, if groups may be dependent")
+    add("--weights", metavar="COLUMN", help="weight of each observation")
+
+
+def add_draws(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the options of everything that draws."""
+    group = parser.add_argument_group("computation")
+    add_option(group, "--seed", f"seed of {what} (default: %(default)s)")
+    add_option(group, "--workers")
+
+
+def computing(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of everything that draws, as the public functions take them."""
+    return {"workers": options.workers, "rng": options.seed, "progress": True}
 
 
 # What files and options mean together.
@@ -266,22 +247,31 @@ def reading_of(options: argparse.Namespace) -> dict[str, Any]:
         "file_format": options.file_format,
         "sep": options.sep,
         "decimal": options.decimal,
-        "header": "infer" if options.header is None else 0 if options.header else None,
+        "header": header_of(options),
         "encoding": options.encoding,
     }
 
 
-def standard_input() -> BinaryIO:
-    """Return standard input; refuse a terminal.
+def problem_of(data: PredictionFile) -> dict[str, Any]:
+    """Return classes, groups and weights, as the public functions take them."""
+    return {"classes": data.classes, "groups": data.groups, "sample_weight": data.sample_weight}
+
+
+def header_of(options: argparse.Namespace) -> str | int | None:
+    """Return what ``--header`` is for `read_predictions`."""
+    return "infer" if options.header is None else 0 if options.header else None
+
+
+def standard_input(command: str = "test") -> BinaryIO:
+    """Return standard input; refuse a terminal with advice for a command.
 
     Raises
     ------
     ValueError
         If it is a terminal.
     """
-    if sys.stdin.isatty():
-        msg = "standard input is a terminal: name a file, or send one: caltest test - < FILE"
-        raise ValueError(msg)
+    advice = f"name a file, or send one: caltest {command} - < FILE"
+    refuse_if(sys.stdin.isatty(), f"standard input is a terminal: {advice}")
     return sys.stdin.buffer
 
 
@@ -320,10 +310,9 @@ def lens_for(given: Lens | str | None, data: PredictionFile) -> Lens | None:
     labels = list(map(str, range(n_classes) if data.classes is None else data.classes))
 
     def index(label: str) -> int:
-        if label in labels:
-            return labels.index(label)
-        msg = f"there is no class {label!r}; the classes of this file are {shortened(labels)}."
-        raise ValueError(msg)
+        words = f"there is no class {label!r}; the classes of this file are {shortened(labels)}."
+        refuse_if(label not in labels, words)
+        return labels.index(label)
 
     try:
         found = read_object(given, PublicNames("predictions"), index) if isinstance(given, str) else given
@@ -341,17 +330,3 @@ def shortened(texts: Sequence[Any], most: int = 12) -> str:
     if len(shown) <= most:
         return ", ".join(shown)
     return f"{', '.join(shown[:3])}, ..., {shown[-1]} ({len(shown)})"
-
-
-def parse_picture(text: str) -> Path:
-    """Return the path of a picture that can be written."""
-    from caltest.plotting._reliability import picture_formats
-
-    path = Path(text)
-    if path.suffix.lstrip(".").lower() not in picture_formats():
-        msg = f"must name a picture such as FILE.png, got {text}"
-        raise argparse.ArgumentTypeError(msg)
-    if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
-        msg = f"cannot write to {text}"
-        raise argparse.ArgumentTypeError(msg)
-    return path

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
-import sys
 import tempfile
 import textwrap
 from collections.abc import Collection, Mapping
@@ -14,23 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from caltest.cli._expressions import PublicNames, read_object
-from caltest.cli._messages import MEANING, WORDS, code_of, say
+from caltest.cli._messages import MEANING, WORDS, as_json, code_of, refuse_if, say, say_written, wrapped
 from caltest.cli._options import (
     FILES,
     HelpFormatter,
-    add_columns,
-    add_design,
     add_draws,
-    add_lens,
-    add_reading,
+    add_file_options,
+    add_option,
     columns_of,
-    design_of,
+    computing,
     facts_of,
     lens_for,
     parse_count,
-    parse_level,
-    parse_picture,
-    parse_statistic,
+    problem_of,
     read_file,
     reading_of,
     standard_input,
@@ -59,9 +53,8 @@ def require_places(paths: Collection[Path]) -> None:
     """
     for path in paths:
         require_writable(path)
-        if path.suffix == ".parquet" and find_spec("pyarrow") is None:
-            msg = f"writing {path} needs pyarrow: pip install pyarrow"
-            raise ValueError(msg)
+        lacking = path.suffix == ".parquet" and find_spec("pyarrow") is None
+        refuse_if(lacking, f"writing {path} needs pyarrow: pip install pyarrow")
 
 
 def repaired_columns(
@@ -191,21 +184,15 @@ def add_command(commands: Any) -> None:
     add("-o", "--output", type=_parse_output, required=True, metavar="OUT.csv", help="where to write predictions")
     add("--method", type=_parse_method, default=_AUTO, metavar="METHOD", help="auto (default), or a method, as below")
     add("--map", type=Path, metavar="FILE.json", help="where to write the map (default: OUT.json)")
-    add("--plot", type=parse_picture, metavar="FILE.png", help="where to draw before and after (default: OUT.png)")
+    add_option(repair, "--plot", "where to draw before and after (default: OUT.png)")
     add("--n-folds", type=parse_count, default=5, metavar="K", help="number of folds, unless --folds (default: 5)")
-    add_lens(repair)
-    add("--statistic", type=parse_statistic, metavar="STATISTIC", help="test statistic (default: Omnibus())")
-    add("--resamples", type=parse_count, default=9999, metavar="B", help="number of draws (default: %(default)s)")
-    add("--alpha", type=parse_level, default=0.05, metavar="LEVEL", help="level of the tests (default: %(default)s)")
-    add(
-        "--exit-code",
-        action="store_true",
-        help=f"exit after the repair with status {MEANING}",
-    )
-    add("--json", action="store_true", help="print JSON instead of tables")
-    add_columns(repair)
-    add_reading(repair)
-    add_design(repair)
+    add_option(repair, "--lens")
+    add_option(repair, "--statistic")
+    add_option(repair, "--resamples", "number of draws (default: %(default)s)", default=9999)
+    add_option(repair, "--alpha")
+    add_option(repair, "--exit-code", f"exit after the repair with status {MEANING}")
+    add_option(repair, "--json")
+    add_file_options(repair)
     add_draws(repair, "the folds and the draws")
     repair.set_defaults(run=_run, words=WORDS | {"n_folds": "--n-folds", "recalibrators": "--method"})
 
@@ -225,7 +212,8 @@ def _run(options: argparse.Namespace) -> int:
     data = read_file(options.file, options, None if given is options.file else given)
     rest = _other_columns(given, data, options)
     method = _method(options.method)
-    _refuse_few_folds(options)
+    few = options.n_folds < 2 and not options.folds
+    refuse_if(few, "--n-folds must be at least 2: every fold is repaired by a map that was fitted to the others")
 
     from caltest.recalibration import recalibration_study
 
@@ -234,15 +222,12 @@ def _run(options: argparse.Namespace) -> int:
         {"the model": data.y_prob},
         {str(options.method): method},
         folds=options.n_folds if data.folds is None else data.folds,
-        classes=data.classes,
-        **design_of(data),
+        **problem_of(data),
         lens=lens_for(options.lens, data),
         statistics=None if options.statistic is None else [options.statistic],
         alpha=options.alpha,
         n_resamples=options.resamples,
-        workers=options.workers,
-        rng=options.seed,
-        progress=True,
+        **computing(options),
     )
     row = study.rows[1]
     labels = list(range(data.n_classes)) if data.classes is None else list(data.classes)
@@ -255,9 +240,10 @@ def _run(options: argparse.Namespace) -> int:
 
     save_before_after(study, row.recalibrator, outputs["--plot"])
     verdict = f"{study.verdict(row.recalibrator)} {_how(options.method, study, fitted)}"
-    print(_as_json(study, data, verdict, fitted) if options.json else _as_text(study, data, verdict), flush=True)
+    text = wrapped([verdict, f"Label column: {data.label}. {columns_of(data)}"], "\n\n")
+    print(_as_json(study, data, verdict, fitted) if options.json else f"{text}\n\n{study}", flush=True)
     for what, path in zip(("recalibrated predictions", "map", "picture"), outputs.values(), strict=True):
-        print(f"{what} written to {path}", file=sys.stderr)
+        say_written(what, path)
     return code_of(row.decision) if options.exit_code else 0
 
 
@@ -291,18 +277,9 @@ def _how(given: str, study: RecalibrationStudy, fitted: Recalibrator) -> str:
     return f"{what} It has {rule}; in each fold the choice was repeated without the labels of the fold."
 
 
-def _as_text(study: RecalibrationStudy, data: PredictionFile, verdict: str) -> str:
-    from caltest.results._text import terminal_width
-
-    lines = [verdict, f"Label column: {data.label}. {columns_of(data)}"]
-    wrapped = [textwrap.fill(line, terminal_width(), break_on_hyphens=False) for line in lines]
-    return "\n\n".join([*wrapped, str(study)])
-
-
 def _as_json(study: RecalibrationStudy, data: PredictionFile, verdict: str, fitted: Recalibrator) -> str:
     method = " ".join(repr(fitted.chosen).split())
-    found = {"data": facts_of(data), "verdict": verdict, "method": method, **study.to_dict()}
-    return json.dumps(found, indent=2, allow_nan=False)
+    return as_json({"data": facts_of(data), "verdict": verdict, "method": method, **study.to_dict()})
 
 
 def _method_names() -> list[str]:
@@ -338,12 +315,6 @@ def _method(text: str) -> Recalibrator:
     return found() if isinstance(found, type) else found
 
 
-def _refuse_few_folds(options: argparse.Namespace) -> None:
-    if options.n_folds < 2 and not options.folds:
-        msg = "--n-folds must be at least 2: every fold is repaired by a map that was fitted to the others"
-        raise ValueError(msg)
-
-
 def _parse_output(text: str) -> Path:
     path = Path(text)
     if path.suffix not in ENDINGS:
@@ -355,15 +326,13 @@ def _parse_output(text: str) -> Path:
 def _check_outputs(outputs: dict[str, Path], source: Path) -> None:
     """Refuse folders that do not exist, the file that is read, and one file for two things."""
     for option, path in outputs.items():
-        if not path.parent.is_dir():
-            msg = f"{option}: the folder {path.parent} does not exist"
-            raise ValueError(msg)
-        if path.resolve() == source.resolve():
-            msg = f"{option} would replace the file that is read, {source}: name another one"
-            raise ValueError(msg)
-    if len({path.resolve() for path in outputs.values()}) < len(outputs):
-        msg = "-o, --map and --plot must name different files"
-        raise ValueError(msg)
+        refuse_if(not path.parent.is_dir(), f"{option}: the folder {path.parent} does not exist")
+        refuse_if(
+            path.resolve() == source.resolve(),
+            f"{option} would replace the file that is read, {source}: name another one",
+        )
+    same = len({path.resolve() for path in outputs.values()}) < len(outputs)
+    refuse_if(same, "-o, --map and --plot must name different files")
     require_places(outputs.values())
     if any(path.exists() for path in outputs.values()):
         say("note", f"replacing {', '.join(str(path) for path in outputs.values() if path.exists())}")

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from caltest.cli._compare import read_models
-from caltest.cli._messages import WORDS
+from caltest.cli._messages import WORDS, refuse_if, say_written
 from caltest.cli._options import (
     FILES,
     HelpFormatter,
-    add_columns,
-    add_design,
     add_draws,
-    add_reading,
-    design_of,
-    parse_count,
-    parse_level,
+    add_file_options,
+    add_option,
+    computing,
+    problem_of,
 )
 from caltest.cli._scan import is_state
 
@@ -45,35 +42,29 @@ def add_command(commands: Any) -> None:
     add("files", nargs="+", type=Path, metavar="FILE", help=f"{FILES}; several for a comparison")
     add("-o", "--output", type=Path, required=True, metavar="PAGE.html", help="where to write the page")
     add("--title", metavar="TEXT", help="heading of the page (default: Is the model calibrated?)")
-    add(
-        "--resamples",
-        type=parse_count,
-        default=9999,
-        metavar="B",
-        help="number of Monte Carlo draws (default: %(default)s)",
-    )
-    add("--alpha", type=parse_level, default=0.05, metavar="LEVEL", help="level of the tests (default: %(default)s)")
-    add_columns(report)
-    add_reading(report)
-    add_design(report)
+    add_option(report, "--resamples", "number of Monte Carlo draws (default: %(default)s)", default=9999)
+    add_option(report, "--alpha")
+    add_file_options(report)
     add_draws(report, "the Monte Carlo draws")
     report.set_defaults(run=_run, words=WORDS)
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.folds:
-        msg = "a page is about one model, not about one for each fold: leave out --folds, or write a page for each fold"
-        raise ValueError(msg)
-    if not options.output.parent.is_dir():
-        msg = f"the folder {options.output.parent} of the page does not exist"
-        raise ValueError(msg)
-    if options.output.suffix.lower() not in {".html", ".htm"}:
-        msg = f"-o must name a page such as PAGE.html, got {options.output}; a browser prints the page to PDF"
-        raise ValueError(msg)
+    page = options.output
     state = next((file for file in options.files if is_state(file)), None)
-    if state is not None:
-        msg = f"{state} is a state that 'caltest scan' wrote, and a page needs observations; 'caltest test' reads it"
-        raise ValueError(msg)
+    refuse_if(
+        options.folds,
+        "a page is about one model, not about one for each fold: leave out --folds, or write a page for each fold",
+    )
+    refuse_if(not page.parent.is_dir(), f"the folder {page.parent} of the page does not exist")
+    refuse_if(
+        page.suffix.lower() not in {".html", ".htm"},
+        f"-o must name a page such as PAGE.html, got {page}; a browser prints the page to PDF",
+    )
+    refuse_if(
+        state is not None,
+        f"{state} is a state that 'caltest scan' wrote, and a page needs observations; 'caltest test' reads it",
+    )
     files = read_models(options, paired=True)
     first = next(iter(files.values()))
 
@@ -82,15 +73,12 @@ def _run(options: argparse.Namespace) -> int:
     write_page(
         first.y_true,
         {name: file.y_prob for name, file in files.items()} if len(files) > 1 else first.y_prob,
-        options.output,
-        classes=first.classes,
-        **design_of(first),
+        page,
+        **problem_of(first),
         **({"title": options.title} if options.title else {}),
         n_resamples=options.resamples,
         alpha=options.alpha,
-        workers=options.workers,
-        rng=options.seed,
-        progress=True,
+        **computing(options),
     )
-    print(f"page written to {options.output}", file=sys.stderr)
+    say_written("page", page)
     return 0

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from caltest.cli._messages import STREAM_WORDS, WORDS, code_of, say
-from caltest.cli._options import (
-    HelpFormatter,
-    add_csv_marks,
-    add_lens,
-    columns_of,
-    lens_for,
-    parse_micro_cells,
-    parse_names,
-    parse_workers,
-)
+from caltest.cli._messages import STREAM_WORDS, WORDS, as_json, code_of, refuse_if, say, say_written
+from caltest.cli._options import LENS, HelpFormatter, add_option, columns_of, lens_for, parse_micro_cells
 from caltest.results._atomic_file import write_atomically
 
 if TYPE_CHECKING:
@@ -55,15 +45,9 @@ def add_command(commands: Any) -> None:
     )
     scan.add_argument("files", nargs="+", metavar="FILES", help="Parquet or CSV files, folders, or patterns")
     scan.add_argument("-o", "--output", type=Path, required=True, metavar="STATE.npz", help="where the state is kept")
-    scan.add_argument("--label", metavar="NAME", help="label column (guessed by default)")
-    scan.add_argument("--prob", metavar="NAMES", type=parse_names, help="probability columns (guessed by default)")
-    scan.add_argument(
-        "--classes",
-        metavar="NAMES",
-        type=parse_names,
-        help="labels of the probability columns, in their order, or of a single column the label of the event",
-    )
-    add_lens(scan, default="the whole prediction of two classes, the confidence of more")
+    for name in ("--label", "--prob", "--classes"):
+        add_option(scan, name)
+    add_option(scan, "--lens", f"{LENS} (default: the whole prediction of two classes, the confidence of more)")
     scan.add_argument(
         "--micro-cells",
         type=parse_micro_cells,
@@ -72,17 +56,11 @@ def add_command(commands: Any) -> None:
         help="number of narrow cells, a power of 2 (default: %(default)s); for a lens with more than two outcomes its "
         'cells and draws, such as "RedrawnCells(EqualWidth(4), n_resamples=999)"',
     )
-    add_csv_marks(scan.add_argument)
-    scan.add_argument(
-        "--workers",
-        type=parse_workers,
-        default=-1,
-        metavar="N",
-        help="threads, one file or some row groups each (default: all)",
-    )
-    scan.add_argument(
-        "--scheduler", metavar="ADDRESS", help="a Dask cluster whose workers read, such as tcp://HOST:8786"
-    )
+    add_option(scan, "--sep")
+    add_option(scan, "--decimal")
+    add_option(scan, "--workers", "threads, one file or some row groups each (default: all)")
+    words = "a Dask cluster whose workers read, such as tcp://HOST:8786"
+    scan.add_argument("--scheduler", metavar="ADDRESS", help=words)
     scan.set_defaults(run=_scan, words=STREAM_WORDS, hint="the same command continues with the files that are left")
     merge = commands.add_parser(
         "merge",
@@ -127,15 +105,14 @@ def _scan(options: argparse.Namespace) -> int:
     named = {"label": options.label, "prob": options.prob, "classes": options.classes}
     first, batch = first_batch(find_files(options.files), CsvFormat(options.sep, options.decimal))
     found = understand(first, batch, named)
-    if found.classes is not None and len(found.classes) != found.n_classes:
-        msg = f"`classes` must name {found.n_classes} classes, one per column of `y_prob`, got {len(found.classes)}."
-        raise ValueError(msg)
+    n_labels = found.n_classes if found.classes is None else len(found.classes)
+    words = f"`classes` must name {found.n_classes} classes, one per column of `y_prob`, got {n_labels}."
+    refuse_if(n_labels != found.n_classes, words)
     print(f"Label column: {found.label}. {columns_of(found)}", flush=True)
-    lens = lens_for(options.lens, found)
     state = scan(
         options.files,
         **named,
-        lens=lens,
+        lens=lens_for(options.lens, found),
         micro_cells=options.micro_cells,
         sep=options.sep,
         decimal=options.decimal,
@@ -177,30 +154,25 @@ def _refuse_common_files(states: Iterable[Path]) -> None:
     holder: dict[tuple[int | str, ...], Path] = {}
     for path in states:
         for stamp in map(tuple, Packed.of(path.read_bytes()).more.get("files", {}).values()):
-            if stamp in holder:
-                words = "its observations would be counted twice"
-                msg = f"{holder[stamp]} and {path} both hold the file {stamp[0]}: {words}; merge one of them"
-                raise ValueError(msg)
-            holder[stamp] = path
+            known = holder.setdefault(stamp, path)
+            words = "its observations would be counted twice; merge one of them"
+            refuse_if(known is not path, f"{known} and {path} both hold the file {stamp[0]}: {words}")
 
 
 def refuse_options_of_files(options: argparse.Namespace, names: Iterable[str]) -> None:
     """Raise ValueError if one of these options was given, which a state cannot serve any more."""
     usual = {"decimal": ".", "normalise": False, "all": False}
     given = next((name for name in names if getattr(options, name) != usual.get(name)), None)
-    if given is not None:
-        option = "--" + {"file_format": "format"}.get(given, given).replace("_", "-")
-        msg = (
-            f"{option} is for files of observations, and {options.file} is a state: its columns and its lens were "
-            f"chosen by 'caltest scan'; leave out {option}"
-        )
-        raise ValueError(msg)
+    option = "--" + {"file_format": "format"}.get(str(given), str(given)).replace("_", "-")
+    refuse_if(
+        given is not None,
+        f"{option} is for files of observations, and {options.file} is a state: its columns and its lens were chosen "
+        f"by 'caltest scan'; leave out {option}",
+    )
 
 
 def run_test_of_state(options: argparse.Namespace) -> int:
     """Test the state that is named as the file, print the result, and return the exit code."""
-    import json
-
     state = read_state(options.file)
     curve = None if options.plot is None else state.curve()  # refused before anything is printed
     draws = {} if options.resamples is None else {"n_resamples": options.resamples}
@@ -208,11 +180,10 @@ def run_test_of_state(options: argparse.Namespace) -> int:
         draws["rng"] = options.seed
     result = state.test(options.statistic, alpha=options.alpha, **draws)
     facts = {"source": str(options.file), "n_samples": state.n_samples, "lens": repr(state.lens)}
-    shown = json.dumps({"data": facts, **result.to_dict()}, indent=2, allow_nan=False) if options.json else str(result)
-    print(shown, flush=True)
+    print(as_json({"data": facts, **result.to_dict()}) if options.json else str(result), flush=True)
     if curve is not None:
         from caltest.plotting._reliability import save_reliability
 
         save_reliability(curve, options.plot)
-        print(f"reliability diagram written to {options.plot}", file=sys.stderr)
+        say_written("reliability diagram", options.plot)
     return code_of(result.decision) if options.exit_code else 0

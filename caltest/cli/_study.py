@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from caltest.cli._expressions import PublicNames, read_object
-from caltest.cli._messages import SHARED
-from caltest.cli._options import HelpFormatter, add_draws
+from caltest.cli._messages import SHARED, refuse_if
+from caltest.cli._options import HelpFormatter, add_draws, computing
 from caltest.results._atomic_file import atomic_file
 
 _AMOUNT = "amount"
@@ -73,17 +73,10 @@ def add_command(commands: Any) -> None:
     add("--model", action="append", metavar="MODEL", help="model such as 'GaussianMixture1D(1, 1)', instead of those "
         "in FILE; may be repeated. A study of bias then needs no FILE")  # fmt: skip
     add("-o", "--out", type=Path, required=True, metavar="DIR", help="folder of the results: STUDY.csv, *.png, parts")
-    add(
-        "--backend",
-        choices=("threading", "loky", "dask"),
-        help="what the workers are: threads, processes or those of Dask (default: what the study prefers)",
-    )
-    add(
-        "--progress",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="show the time left: a bar on a terminal, otherwise lines every 10 seconds (default: yes)",
-    )
+    words = "what the workers are: threads, processes or those of Dask (default: what the study prefers)"
+    add("--backend", choices=("threading", "loky", "dask"), help=words)
+    words = "show the time left: a bar on a terminal, otherwise lines every 10 seconds (default: yes)"
+    add("--progress", action=argparse.BooleanOptionalAction, default=True, help=words)
     add_draws(parser, "the data and of all tests")
     parser.set_defaults(run=_run, words=SHARED)
 
@@ -96,7 +89,7 @@ def _run(options: argparse.Namespace) -> int:
     study, given = _read(options)
     arguments = _arguments(getattr(simulation, f"{study}_study"), _OBJECTS[study], given, options.config)
     options.out.mkdir(parents=True, exist_ok=True)
-    common = {"workers": options.workers, "progress": options.progress, "rng": options.seed}
+    common = computing(options) | {"progress": options.progress}
     options.hint = f"the same command continues with what is finished in {options.out}"
     with _backend(options.backend):
         found = getattr(simulation, f"{study}_study")(**arguments, out=options.out / "parts", **common)
@@ -134,15 +127,12 @@ def _file_part(name: str) -> str:
 
 def _read(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     """Return the kind of a study, and what its file and ``--model`` say."""
-    if options.file is not None and options.config is not None:
-        msg = "give FILE or --config FILE, not both."
-        raise ValueError(msg)
+    refuse_if(options.file is not None and options.config is not None, "give FILE or --config FILE, not both.")
     options.config = options.config or options.file
     if options.config is None:
-        if options.model is None or options.study not in _DEFAULTS:
-            needed = "FILE, or --model" if options.study in _DEFAULTS else "FILE"
-            msg = f"caltest study {options.study} needs {needed}; see caltest study --help."
-            raise ValueError(msg)
+        needed = "FILE, or --model" if options.study in _DEFAULTS else "FILE"
+        lacking = options.model is None or options.study not in _DEFAULTS
+        refuse_if(lacking, f"caltest study {options.study} needs {needed}; see caltest study --help.")
         given: dict[str, Any] = dict(_DEFAULTS[options.study])
     else:
         try:
@@ -151,21 +141,22 @@ def _read(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
             msg = f"{options.config} is not a TOML file: {error}"
             raise ValueError(msg) from None
     study = str(given.pop("study", options.study))
-    if study == "run":
-        msg = f'{options.config}: "run" needs a line study = "size" (or "bias", "power"), above the first [table]'
-        raise ValueError(msg)
-    if study not in _OBJECTS:
-        msg = f'{options.config}: with "run", study must be one of {", ".join(_OBJECTS)}, got {study!r}.'
-        raise ValueError(msg)
-    if options.study not in {study, "run"}:
-        msg = f"{options.config} holds a study of {study}, not of {options.study}."
-        raise ValueError(msg)
-    if options.model is not None:
-        if "models" not in _OBJECTS[study]:
-            msg = f"--model is for studies of bias and size; a study of {study} takes a family of models in FILE."
-            raise ValueError(msg)
-        given["models"] = options.model
-    return study, given
+    refuse_if(
+        study == "run",
+        f'{options.config}: "run" needs a line study = "size" (or "bias", "power"), above the first [table]',
+    )
+    refuse_if(
+        study not in _OBJECTS,
+        f'{options.config}: with "run", study must be one of {", ".join(_OBJECTS)}, got {study!r}.',
+    )
+    refuse_if(
+        options.study not in {study, "run"}, f"{options.config} holds a study of {study}, not of {options.study}."
+    )
+    refuse_if(
+        options.model is not None and "models" not in _OBJECTS.get(study, ()),
+        f"--model is for studies of bias and size; a study of {study} takes a family of models in FILE.",
+    )
+    return study, given if options.model is None else given | {"models": options.model}
 
 
 def _backend(name: str | None) -> AbstractContextManager[Any]:
@@ -181,13 +172,9 @@ def _arguments(run: Any, objects: tuple[str, ...], given: dict[str, Any], config
     parameters = inspect.signature(run).parameters
     allowed = [name for name in parameters if name not in _OWN]
     for name in given:
-        if name not in allowed:
-            msg = f"{config}: there is no {name!r}; known are {', '.join(allowed)}."
-            raise ValueError(msg)
+        refuse_if(name not in allowed, f"{config}: there is no {name!r}; known are {', '.join(allowed)}.")
     missing = [name for name in allowed if parameters[name].default is inspect.Parameter.empty and name not in given]
-    if missing:
-        msg = f"{config}: {missing[0]!r} is missing."
-        raise ValueError(msg)
+    refuse_if(missing, f"{config}: {next(iter(missing), None)!r} is missing.")
     return {name: _objects(name, value) if name in objects else value for name, value in given.items()}
 
 
@@ -210,12 +197,10 @@ def _objects(name: str, value: Any) -> Any:
 
 def _texts(name: str, value: Any) -> dict[str, str]:
     """Return texts by name: of a table its keys, else the texts themselves."""
-    texts = (
-        value if isinstance(value, dict) else {text: text for text in (value if isinstance(value, list) else [value])}
-    )
-    if not texts or not all(isinstance(text, str) for text in texts.values()):
-        msg = f"{name!r} must be an expression in quotes, or a list or a table of them, got {value!r}."
-        raise ValueError(msg)
+    several = value if isinstance(value, list | dict) else [value]
+    texts = several if isinstance(several, dict) else {str(text): text for text in several}
+    wrong = not texts or not all(isinstance(text, str) for text in texts.values())
+    refuse_if(wrong, f"{name!r} must be an expression in quotes, or a list or a table of them, got {value!r}.")
     return texts
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -11,23 +10,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from caltest.cli._messages import MEANING, WORDS, code_of, say
+from caltest.cli._messages import WORDS, as_json, code_of, refuse_if, say, say_written, wrapped
 from caltest.cli._options import (
     FILES,
     HelpFormatter,
-    add_columns,
-    add_design,
     add_draws,
-    add_lens,
-    add_reading,
+    add_file_options,
+    add_option,
     columns_of,
-    design_of,
+    computing,
     facts_of,
     lens_for,
     parse_count,
-    parse_level,
-    parse_picture,
-    parse_statistic,
+    problem_of,
     read_file,
     shortened,
 )
@@ -88,14 +83,13 @@ def add_command(commands: Any) -> None:
     )
     add = test.add_argument
     add("file", nargs="?", type=Path, metavar="FILE", help=FILES)
-    add_lens(test)
-    add("--statistic", type=parse_statistic, metavar="STATISTIC", help="test statistic (default: Omnibus())")
+    add_option(test, "--lens")
+    add_option(test, "--statistic")
     add("--all", action="store_true", help="a report with one test for each of several statistics")
-    add(
+    add_option(
+        test,
         "--resamples",
-        type=parse_count,
-        metavar="B",
-        help=f"number of Monte Carlo draws (default: {_DEFAULT}, {_DEFAULT_ALL} with --all or with more than 5 million "
+        f"number of Monte Carlo draws (default: {_DEFAULT}, {_DEFAULT_ALL} with --all or with more than 5 million "
         "probabilities, where draws stop after 100 exceedances)",
     )
     add(
@@ -105,28 +99,24 @@ def add_command(commands: Any) -> None:
         help="stop the draws of a test after H of them that are at least as extreme as the data (default: never, "
         "except for many probabilities)",
     )
-    add("--alpha", type=parse_level, default=0.05, metavar="LEVEL", help="level of the test (default: %(default)s)")
-    add(
-        "--exit-code",
-        action="store_true",
-        help=f"exit with status {MEANING}",
-    )
-    add("--json", action="store_true", help="print JSON instead of tables")
-    add("--plot", type=parse_picture, metavar="FILE.png", help="write a reliability diagram")
-    add_columns(test)
-    add_reading(test)
-    add_design(test)
+    add_option(test, "--alpha", "level of the test (default: %(default)s)")
+    add_option(test, "--exit-code")
+    add_option(test, "--json")
+    add_option(test, "--plot", "write a reliability diagram")
+    add_file_options(test)
     add_draws(test, "the Monte Carlo draws")
     test.set_defaults(run=_run, words=WORDS)
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.plot is not None and options.folds:
-        msg = "--plot draws the predictions of one model: leave out --folds, or test each fold in a file"
-        raise ValueError(msg)
-    if options.all and (options.lens or options.statistic):
-        msg = "--all has its own lenses and statistics: leave out --lens and --statistic"
-        raise ValueError(msg)
+    refuse_if(
+        options.plot is not None and options.folds,
+        "--plot draws the predictions of one model: leave out --folds, or test each fold in a file",
+    )
+    refuse_if(
+        options.all and (options.lens or options.statistic),
+        "--all has its own lenses and statistics: leave out --lens and --statistic",
+    )
     if is_state(options.file):
         refuse_options_of_files(options, (*_OF_FILES, "all", "exceedances", "lens"))
         return run_test_of_state(options)
@@ -136,7 +126,9 @@ def _run(options: argparse.Namespace) -> int:
     with _note_of_compilation():
         table = _test(options, data, lens)
     source = BUNDLED if options.file is None else str(options.file)
-    print(_as_json(table, data, source) if options.json else _as_text(table, data, source, options), flush=True)
+    facts = {"source": source, **facts_of(data)}
+    text = as_json({"data": facts, **table.to_dict()}) if options.json else _as_text(table, data, source, options)
+    print(text, flush=True)
     if options.plot is not None:
         _plot(options, data, lens)
     return code_of(table.decision) if options.exit_code else 0
@@ -159,9 +151,8 @@ def _load(options: argparse.Namespace) -> PredictionFile:
         if options.file.is_file() and (size := options.file.stat().st_size) > _LARGE_FILE:
             say("note", f"reading {options.file} ({size / 2**20:.0f} MB)")
         return read_file(options.file, options)
-    if any(vars(options)[name] != {"decimal": ".", "normalise": False}.get(name) for name in _OF_FILES):
-        msg = "--label, --prob, --classes, --folds, --groups, --weights, --sep and the like need a FILE"
-        raise ValueError(msg)
+    given = any(vars(options)[name] != {"decimal": ".", "normalise": False}.get(name) for name in _OF_FILES)
+    refuse_if(given, "--label, --prob, --classes, --folds, --groups, --weights, --sep and the like need a FILE")
     from caltest.datasets import load_cifar10_vgg16
     from caltest.predictions import PredictionFile
 
@@ -198,25 +189,17 @@ def _test(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) 
     from caltest.hypothesis_tests import calibration_report, calibration_table
 
     common: dict[str, Any] = {
-        "classes": data.classes,
-        **design_of(data),
+        **problem_of(data),
         "folds": data.folds,
         "n_resamples": options.resamples,
         "n_exceedances": options.exceedances,
         "alpha": options.alpha,
-        "workers": options.workers,
-        "rng": options.seed,
-        "progress": True,
+        **computing(options),
     }
     if options.all:
         return calibration_report(data.y_true, data.y_prob, **common)
-    return calibration_table(
-        data.y_true,
-        data.y_prob,
-        lenses=_lenses(options, data, lens),
-        statistic=options.statistic,
-        **common,
-    )
+    common |= {"lenses": _lenses(options, data, lens), "statistic": options.statistic}
+    return calibration_table(data.y_true, data.y_prob, **common)
 
 
 def _lenses(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) -> list[Lens] | None:
@@ -234,7 +217,6 @@ def _needs_two_outcomes(statistic: Statistic | None) -> bool:
 
 def _as_text(table: CalibrationTable, data: PredictionFile, source: str, options: argparse.Namespace) -> str:
     from caltest.results._description import counted
-    from caltest.results._text import terminal_width
 
     guessed = " (guessed)" if data.label_guessed else ""
     lines = [
@@ -244,12 +226,7 @@ def _as_text(table: CalibrationTable, data: PredictionFile, source: str, options
     named = {"Folds": options.folds, "Groups": options.groups, "Weights": options.weights}
     lines += [f"{what}: column {column}." for what, column in named.items() if column]
     lines.append(columns_of(data))
-    wrapped = [textwrap.fill(line, terminal_width(), break_on_hyphens=False) for line in lines]
-    return "\n".join([*wrapped, "", str(table[0] if len(table) == 1 else table)])
-
-
-def _as_json(table: CalibrationTable, data: PredictionFile, source: str) -> str:
-    return json.dumps({"data": {"source": source, **facts_of(data)}, **table.to_dict()}, indent=2, allow_nan=False)
+    return f"{wrapped(lines)}\n\n{table[0] if len(table) == 1 else table}"
 
 
 def _plot(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) -> None:
@@ -263,7 +240,6 @@ def _plot(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) 
     if lens is not None and lens.induced(np.full((1, data.n_classes), 1 / data.n_classes)).shape[1] > 2:
         say("note", f"the diagram shows the confidence, because {lens} has more than two outcomes")
         lens, cells = None, None
-    common = {"classes": data.classes, **design_of(data)}
-    curve = reliability_curve(data.y_true, data.y_prob, lens=lens, partition=cells, rng=options.seed, **common)
-    save_reliability(curve, options.plot)
-    print(f"reliability diagram written to {options.plot}", file=sys.stderr)
+    how: dict[str, Any] = {"lens": lens, "partition": cells, "rng": options.seed}
+    save_reliability(reliability_curve(data.y_true, data.y_prob, **how, **problem_of(data)), options.plot)
+    say_written("reliability diagram", options.plot)

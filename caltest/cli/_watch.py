@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from caltest.cli._followed_file import FollowedFile
-from caltest.cli._messages import STREAM_WORDS, say
+from caltest.cli._messages import STREAM_WORDS, refuse_if, say
 from caltest.cli._options import (
     HelpFormatter,
-    add_csv_marks,
-    add_lens,
+    add_option,
     columns_of,
+    header_of,
     lens_for,
     parse_count,
-    parse_level,
-    parse_names,
+    parse_number,
     shortened,
+    standard_input,
 )
 
 if TYPE_CHECKING:
@@ -66,37 +66,24 @@ def add_command(commands: Any) -> None:
     )
     add = watch.add_argument
     add("file", type=Path, metavar="FILE", help="CSV, TSV or JSON lines, which may grow; - is standard input")
-    add_lens(watch)
-    add(
-        "--alpha",
-        type=parse_level,
-        default=0.05,
-        metavar="LEVEL",
-        help="largest probability of a false alarm over all time (default: %(default)s)",
-    )
-    add(
-        "--every",
-        type=parse_count,
-        default=10_000,
-        metavar="N",
-        help="print a line about every N observations (default: %(default)s)",
-    )
-    add("--poll", type=_parse_seconds, default=1.0, metavar="S", help="look for new lines every S seconds (default: 1)")
+    add_option(watch, "--lens")
+    add_option(watch, "--alpha", "largest probability of a false alarm over all time (default: %(default)s)")
+    words = "print a line about every N observations (default: %(default)s)"
+    add("--every", type=parse_count, default=10_000, metavar="N", help=words)
+    seconds = parse_number(float, lambda value: 0 < value < float("inf"), "a positive number of seconds")
+    add("--poll", type=seconds, default=1.0, metavar="S", help="look for new lines every S seconds (default: 1)")
     add("--once", action="store_true", help="stop at the end of the file instead of waiting for more")
     add("--keep-going", action="store_true", help="go on after an alarm; the exit code at the end is still 1")
-    add("--json", action="store_true", help="print one line of JSON instead of each text")
-    columns = watch.add_argument_group("columns and format of the file").add_argument
-    columns("--label", metavar="NAME", help="label column (guessed by default)")
-    columns("--prob", metavar="NAMES", type=parse_names, help="probability columns, separated by commas")
-    columns(
-        "--classes",
-        metavar="NAMES",
-        type=parse_names,
-        help="labels of the probability columns, in their order, or of a single column the label of the event",
-    )
-    columns("--format", dest="file_format", choices=("csv", "tsv", "jsonl"), metavar="FORMAT", help="csv, tsv or jsonl")
-    add_csv_marks(columns)
-    columns("--header", action=argparse.BooleanOptionalAction, help="whether the first line of a CSV file holds names")
+    add_option(watch, "--json", "print one line of JSON instead of each text")
+    columns = watch.add_argument_group("columns and format of the file")
+    add_option(columns, "--label")
+    add_option(columns, "--prob", "probability columns, separated by commas")
+    add_option(columns, "--classes")
+    formats = ("csv", "tsv", "jsonl")
+    columns.add_argument("--format", dest="file_format", choices=formats, metavar="FORMAT", help="csv, tsv or jsonl")
+    add_option(columns, "--sep")
+    add_option(columns, "--decimal")
+    add_option(columns, "--header", "whether the first line of a CSV file holds names")
     watch.set_defaults(run=_run, words=STREAM_WORDS)
 
 
@@ -106,23 +93,18 @@ def _run(options: argparse.Namespace) -> int:
         return True
 
     if str(options.file) == "-":
-        if sys.stdin.isatty():
-            msg = "standard input is a terminal: name a file, or send one: caltest watch - < FILE"
-            raise ValueError(msg)
-        stream: Any = sys.stdin.buffer
+        stream: Any = standard_input("watch")
         return watch(partial(stream.read1, _BYTES), lambda: False, options, print)
-    if not options.file.is_file():
-        msg = f"no such file: {options.file}" if not options.file.exists() else f"{options.file} is not a regular file"
-        raise ValueError(msg)
+    refuse_if(not options.file.exists(), f"no such file: {options.file}")
+    refuse_if(not options.file.is_file(), f"{options.file} is not a regular file")
     if not options.once:
         with FollowedFile(options.file, partial(say, "note")) as followed:
             return watch(followed.read, wait, options, print)
     with options.file.open("rb") as file:
 
         def read() -> bytes:
-            if os.fstat(file.fileno()).st_size < file.tell():
-                msg = f"{options.file} has become shorter while it was read: begin again"
-                raise ValueError(msg)
+            shorter = os.fstat(file.fileno()).st_size < file.tell()
+            refuse_if(shorter, f"{options.file} has become shorter while it was read: begin again")
             return file.read(_BYTES)
 
         return watch(read, lambda: False, options, print)
@@ -287,7 +269,7 @@ class _Lines:
             file_format=self._format,
             sep=options.sep,
             decimal=options.decimal,
-            header="infer" if options.header is None else 0 if options.header else None,
+            header=header_of(options),
         )
         if self._n_names(lines):
             self._head = lines.partition(b"\n")[0] + b"\n"
@@ -313,9 +295,7 @@ class _Lines:
             table = read_text(source, options.sep, options.decimal, header, None)
         table = replace(table, name=self.name, place=lambda row: f"in line {self._n_lines + row + 1}")
         absent = next((name for name in (first.label, *first.prob) if name not in table.frame.columns), None)
-        if absent is not None:
-            msg = f"{source.name}: there is no column {absent!r} any more"
-            raise ValueError(msg)
+        refuse_if(absent is not None, f"{source.name}: there is no column {absent!r} any more")
         y_prob = probabilities(table, first.prob)
         return labels(table, first.label), y_prob[:, 0] if first.y_prob.ndim == 1 else y_prob
 
@@ -345,14 +325,3 @@ def _format_of(path: Path, lines: bytes) -> str:
     """Return the format that the name of a file says, or its first lines."""
     by_name = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".tsv": "tsv", ".tab": "tsv"}
     return by_name.get(path.suffix.lower(), "jsonl" if lines.lstrip().startswith(b"{") else "csv")
-
-
-def _parse_seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < float("inf"):
-        msg = f"must be a positive number of seconds, got {text!r}"
-        raise argparse.ArgumentTypeError(msg)
-    return value

@@ -59,6 +59,10 @@ class CalibrationReport(CalibrationTable):
         """What distinguishes the tests: their statistics."""
         return tuple(str(test.test_statistic) for test in self.tests)
 
+    @property
+    def _row_names(self) -> tuple[str, ...]:
+        return self.labels
+
     def _name_of_size(self, test: TestResult) -> str:
         return str(test.test_statistic)
 

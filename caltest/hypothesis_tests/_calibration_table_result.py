@@ -103,6 +103,11 @@ class CalibrationTable(Result):
         return tuple(test.lens_name for test in self.tests)
 
     @property
+    def _row_names(self) -> tuple[str, ...]:
+        """The names of the tests in the table."""
+        return tuple(test.lens_short_name or test.lens_name for test in self.tests)
+
+    @property
     def rejected(self) -> NDArray[np.bool_]:
         """Whether each test rejects after the correction, ``(n_tests,)``."""
         return rejects(self.pvalue_adjusted, self.alpha)
@@ -206,7 +211,7 @@ class CalibrationTable(Result):
             for note in test.notes:
                 found.setdefault(note, []).append(label)
         about = [
-            note if len(labels) == len(self.tests) or note.text.startswith(labels[0]) else _about(labels, note)
+            note if len(labels) == len(self.tests) or note.about == labels[0] else _about(labels, note)
             for note, labels in found.items()
         ]
         return (*self.notes, *about)
@@ -312,7 +317,8 @@ class CalibrationTable(Result):
 
     def _name_of_size(self, test: TestResult) -> str:
         """Return the name of the statistic whose value is given in a sentence."""
-        return str(test.components[0].test_statistic).partition("(")[0]
+        name: str = test.components[0].test_statistic.name
+        return name
 
     @cached_property
     def _shown(self) -> list[int]:
@@ -323,10 +329,10 @@ class CalibrationTable(Result):
         return [0, *sorted(1 + int(i) for i in smallest)]
 
     def _tables(self) -> list[Table]:
-        everything = list(zip(self.labels, self.tests, self.pvalue_adjusted, self.directions, strict=True))
+        everything = list(zip(self._row_names, self.tests, self.pvalue_adjusted, self.directions, strict=True))
         rows = [
             (
-                label.removesuffix(" against the rest"),
+                label,
                 test.l2_error.root_text,
                 f"{test.pvalue:.4g}",
                 f"{adjusted:.4g}",
@@ -356,7 +362,7 @@ class CalibrationTable(Result):
         spoken = self.tests[self._spoken]
         if len(spoken.components) == 1:
             return []
-        parts = join(str(part.test_statistic).partition("(")[0] for part in spoken.components)
+        parts = join(part.test_statistic.name for part in spoken.components)
         return [f'Each p-value combines {parts}; the second table shows them for the lens "{spoken.lens_name}".']
 
     def _averages(self) -> list[str]:
@@ -454,11 +460,11 @@ class CalibrationTable(Result):
     def _table_of_tests(self) -> Table:
         rows = []
         for label, test, adjusted, direction in zip(
-            self.labels, self.tests, self.pvalue_adjusted, self.directions, strict=True
+            self._row_names, self.tests, self.pvalue_adjusted, self.directions, strict=True
         ):
             name, fold = deciding_fold(test)
             numbers = (f"{p:.4g}" for p in (test.pvalue, adjusted, fold.pvalue))
-            rows.append((label.removesuffix(" against the rest"), *numbers, name, short_direction(direction)))
+            rows.append((label, *numbers, name, short_direction(direction)))
         head = (self._what[0], "combined p", self._adjusted_name, "smallest p", "in fold", "direction")
         return Table(head, rows, left=("direction",))
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from caltest.estimation.errors._l2_interval import L2Problem
 from caltest.estimation.scores._score_decomposition import accuracy_of
-from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._lenses import Canonical, ClassGroups, ClassWise
+from caltest.predictions._lens import LensLike, lens_name, lens_short_name, names_event
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import few_cells_notes
 from caltest.predictions.inputs._parts import effective_number
@@ -31,7 +30,6 @@ from caltest.results._description import percent
 from caltest.results._note import warn_user
 from caltest.results._verdict import OF_EVENT, FindingKind
 from caltest.results._verdict import Finding as FoundError
-from caltest.statistics import TemperatureScore
 
 DIRECTION_LEVEL = 0.05
 """A direction is named only if the statistic that has it is significant itself."""
@@ -43,7 +41,6 @@ _SMALLEST_SHOWN = 1e-12  # of the p-values of a count
 _FEW_WEIGHTS = 0.1  # of the observations
 _CLEARLY = 1.5  # a shift that is so many times as significant names the direction
 _SHOWN = 5  # observations that a note names
-_SCORE = "temperature score"  # the statistic in words
 _BLOCK_VALUES = 2**18
 
 
@@ -113,6 +110,7 @@ def describe_finding(
         derived=components[0].derived if len(components) == 1 else {},
         lens=lens,
         lens_name=lens_name(lens, classes),
+        lens_short_name=lens_short_name(lens, classes),
         n_samples=sample.n_samples,
         n_outcomes=sample.n_outcomes,
         n_groups=sample.n_groups,
@@ -121,6 +119,7 @@ def describe_finding(
         method=finding.method,
         numerical_error=_numerical_error(finding),
         hypothesis=null.hypothesis,
+        of_calibration=null.calibration_function is None,
         origin=_origin(finding, null),
         conditions=conditions,
         alpha=alpha,
@@ -152,10 +151,10 @@ def _direction(
             continue
         scores.append(score)
         own_pvalue = component.null.sf(component.statistic)  # not the one that an impossible label forces
-        name = _SCORE if isinstance(component.test_statistic, TemperatureScore) else str(component.test_statistic)
+        name = component.test_statistic.words
         if component.test_statistic.one_sided:  # there are two sides, of which the data choose one
             sides = [side.null.sf(side.statistic) for side in components if side.test_statistic.one_sided]
-            own_pvalue, name = min(2 * min(sides), 1.0), _SCORE
+            own_pvalue = min(2 * min(sides), 1.0)
         confidence, accuracy = sample.once(_confidence_and_accuracy)
         gap = confidence - accuracy
         if rejects(own_pvalue, DIRECTION_LEVEL) and abs(gap) > _ROUNDING and score * gap < 0:
@@ -206,7 +205,7 @@ def _shift(sample: Sample, lens: LensLike) -> tuple[float, FoundError] | None:
 
 def _names_event(sample: Sample, lens: LensLike) -> bool:
     """Return whether the second of two outcomes is an event of the user, and not that the prediction is right."""
-    return sample.n_outcomes == 2 and isinstance(lens, Canonical | ClassWise | ClassGroups)
+    return sample.n_outcomes == 2 and names_event(lens)
 
 
 def _error_of_confidence(sample: Sample) -> float:
@@ -307,6 +306,7 @@ def _scatter_notes(components: Sequence[ComponentResult]) -> list[Note]:
             f"{component.test_statistic} is below the 1 % quantile of its null distribution. The labels vary less than "
             "predicted: the model is under-confident, the observations are not independent, or it is chance (1 in "
             "100).",
+            about=str(component.test_statistic),
         )
         for component in components
         if component.test_statistic.measures_scatter
@@ -323,6 +323,7 @@ def _constant_notes(components: Sequence[ComponentResult]) -> list[Note]:
             "C202",
             f"{component.test_statistic} is constant under the null hypothesis for these predictions, so it can only "
             "detect labels that had been given probability 0. Choose another lens or statistic.",
+            about=str(component.test_statistic),
         )
         for component in components
         if _is_constant(component)

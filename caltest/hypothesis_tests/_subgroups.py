@@ -66,6 +66,10 @@ class SubgroupTests(CalibrationTable):
         """What distinguishes the tests: the subgroups."""
         return self.subgroups
 
+    @property
+    def _row_names(self) -> tuple[str, ...]:
+        return self.labels
+
     @staticmethod
     def sizes_of_folds(folds: Folds, tables: Sequence[Any]) -> tuple[int, ...]:
         """Return the number of observations of each fold, which several of its subgroups may hold."""
@@ -157,7 +161,7 @@ class SubgroupTests(CalibrationTable):
         first = self.tests[0]
         if len(first.components) == 1:
             return []
-        parts = join(str(part.test_statistic).partition("(")[0] for part in first.components)
+        parts = join(part.test_statistic.name for part in first.components)
         return [f"Each p-value combines {parts}."]
 
 

@@ -251,7 +251,7 @@ def tolerance_test(
         finding, Consistency(), lens=look, classes=classes, alpha=level, title="Tolerance test of calibration"
     )
     hypothesis = f"the standardised miscalibration within groups is at most {tolerated:.4g}"
-    return replace(result, hypothesis=hypothesis, notes=tuple(impossible_notes(sample))).extend(
+    return replace(result, hypothesis=hypothesis, of_calibration=False, notes=tuple(impossible_notes(sample))).extend(
         ToleranceResult,
         sentences=(),
         table=Table(("statistic", "value", "at the margin (5 % to 95 %)", "p-value"), [result._row()]),

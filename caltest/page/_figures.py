@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from caltest.estimation.curves._reliability_curve import ReliabilityCurve
 from caltest.estimation.simplex._simplex_diagram import SimplexDiagram
 from caltest.plotting._axes import literal, to_svg
-from caltest.plotting._reliability import plot_reliability
+from caltest.plotting._reliability import draw_both_styles, plot_reliability
 from caltest.plotting._simplex import plot_simplex
 
 if TYPE_CHECKING:
@@ -30,15 +30,8 @@ class Picture:
 
 def diagram(curve: ReliabilityCurve) -> Picture:
     """Return the reliability diagram of one event, as deviations and as frequencies."""
-
-    def draw(figure: Figure) -> None:
-        left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
-        tests = curve.cell_tests()
-        plot_reliability(curve, left, tests=tests)
-        plot_reliability(curve, right, style="classical", tests=tests)
-
     caption = f"Reliability diagram of the {curve.lens_name}. {curve.conclusion}"
-    return _picture(draw, (11, 6.0), _in_words([curve]), caption)
+    return _picture(lambda figure: draw_both_styles(figure, curve), (11, 6.0), _in_words([curve]), caption)
 
 
 def diagrams(curves: Mapping[str, ReliabilityCurve], caption: str) -> Picture:
@@ -59,24 +52,15 @@ def diagrams(curves: Mapping[str, ReliabilityCurve], caption: str) -> Picture:
 
 def overlay(curves: Mapping[str, ReliabilityCurve], caption: str) -> Picture:
     """Return the reliability diagram of several models in the same axes, as deviations and as frequencies."""
-
-    def draw(figure: Figure) -> None:
-        left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
-        tests = {name: curve.cell_tests() for name, curve in curves.items()}
-        plot_reliability(curves, left, tests=tests)
-        plot_reliability(curves, right, style="classical", tests=tests, legend=False)
-
     height = 5.6 + 0.32 * len(curves)
-    return _picture(draw, (11, height), _in_words(list(curves.values()), list(curves)), caption)
+    words = _in_words(list(curves.values()), list(curves))
+    return _picture(lambda figure: draw_both_styles(figure, curves), (11, height), words, caption)
 
 
 def triangle(found: SimplexDiagram) -> Picture:
     """Return the reliability diagram of three classes in the triangle of their probabilities."""
-
-    def draw(figure: Figure) -> None:
-        plot_simplex(found, figure.subplots())
-
-    return _picture(draw, (8, 7), f"Reliability diagram on the triangle of three classes. {found.conclusion}", "")
+    words = f"Reliability diagram on the triangle of three classes. {found.conclusion}"
+    return _picture(lambda figure: plot_simplex(found, figure.subplots()), (8, 7), words, "")
 
 
 def _picture(draw: Callable[[Figure], Any], size: tuple[float, float], words: str, caption: str) -> Picture:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,16 @@ def save_figure(figure: Figure, path: Path) -> None:
         figure.savefig(stream, format=path.suffix[1:].lower(), dpi=_DPI)
 
 
+def save_drawn(draw: Callable[[Figure], Any], size: tuple[float, float], caption: str, path: Path) -> None:
+    """Write what ``draw(figure)`` draws, with a caption below; ``size`` is width and height in inches."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    draw(figure)
+    figure.supxlabel(literal(caption), fontsize="small")
+    save_figure(figure, path)
+
+
 POINT = "#101418"
 BAR = "#d9643a"
 DENSITY = "#c3d2e3"
@@ -70,6 +80,12 @@ COLORS = (POINT, BAR, "#2f6fa7", "#4f9153", "#9a6fb0", "#b8901f", "#6f7f8f", "#c
 
 DASHED: dict[str, Any] = {"linewidth": 1, "linestyle": (0, (4, 3))}
 """How reference lines look."""
+
+STAR: dict[str, Any] = {
+    **{"linestyle": "none", "marker": "*", "markersize": 12, "zorder": 5},
+    **{"markeredgecolor": "white", "markeredgewidth": 0.6},
+}
+"""How the smallest values of curves look."""
 
 NAME_WIDTH = 44
 """Characters of a line of a name in a legend."""
@@ -100,9 +116,9 @@ def named(results: Any, kind: type, name: str, made_by: str) -> dict[str, Any]:
     return dict(results)
 
 
-def series_color(place: int) -> str:
-    """Return the colour of a series; more than there are colours repeat them."""
-    return COLORS[place % len(COLORS)]
+def colors_of(n_models: int) -> list[str]:
+    """Return the colour of each model: that of points for one, repeated where there are more than colours."""
+    return [POINT] if n_models == 1 else [COLORS[place % len(COLORS)] for place in range(n_models)]
 
 
 def single(ax: Axes | None, figsize: tuple[float, float]) -> Axes:
@@ -150,11 +166,21 @@ def legend_below(ax: Axes, **options: Any) -> None:
     ax.legend(**{"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)} | look | options)
 
 
+def legend_entries(axes: Iterable[Axes]) -> dict[str, Any]:
+    """Return what the legends of axes would show, each label once."""
+    return {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+
+
 def add_legend(axes: NDArray[Any], *, new: bool, ncols: int = 3) -> None:
     """Add one legend for all panels: below a new figure, or in the first axes of the caller."""
-    handles = {label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    look: dict[str, Any] = {"frameon": False, "fontsize": "small"}
-    if new:
-        axes.flat[0].figure.legend(handles.values(), handles, loc="outside lower center", ncols=ncols, **look)
-    else:
-        axes.flat[0].legend(handles.values(), handles, **look)
+    entries = legend_entries(axes.flat)
+    look: dict[str, Any] = {"loc": "outside lower center", "ncols": ncols} if new else {}
+    place = axes.flat[0].figure if new else axes.flat[0]
+    place.legend(entries.values(), entries, frameon=False, fontsize="small", **look)
+
+
+def label_first(ax: Axes, text: str) -> None:
+    """Name the vertical axis of a panel in the first column, or of axes that are in no grid."""
+    place = ax.get_subplotspec()
+    if place is None or place.is_first_col():
+        ax.set_ylabel(text)

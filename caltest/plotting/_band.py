@@ -15,6 +15,9 @@ from caltest.results._description import counted, percent
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_MOST_TICKS = 200
+_TICKS: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 7, "color": LINE, "clip_on": False}
+
 
 def plot_calibration_band(
     band: CalibrationBand, ax: Axes | None = None, style: str = "classical", *, legend: bool = True
@@ -78,28 +81,19 @@ def plot_calibration_band(
         height = [start, end] if square else [0, 0]
         label_once: dict[str, Any] = {"label": "calibration rejected"} if i == 0 else {}
         ax.plot([start, end], height, color=BAR, linewidth=3.5, solid_capstyle="butt", zorder=5, **label_once)
-    ax.set_xlim(-0.02, 1.02)
-    ax.set_xlabel("predicted probability")
-    ax.set_title(
-        literal(f"{band.lens_name}, {counted(band.n_samples, ',')}, {equate_pvalue(band.pvalue)}"), fontsize="medium"
-    )
+    ax.set(xlim=(-0.02, 1.02), xlabel="predicted probability")
+    title = f"{band.lens_name}, {counted(band.n_samples, ',')}, {equate_pvalue(band.pvalue)}"
+    ax.set_title(literal(title), fontsize="medium")
     shown = band.score[:: -(-len(band.score) // _MOST_TICKS)]
     ax.plot(shown, np.zeros(len(shown)), transform=ax.get_xaxis_transform(), **_TICKS)
     if square:
-        ax.set_ylim(-0.02, 1.02)
-        ax.set_ylabel("calibration function")
-        ax.set_box_aspect(1)
+        ax.set(ylim=(-0.02, 1.02), ylabel="calibration function", box_aspect=1)
     else:
         reach = 1.1 * max(np.abs(band.lower - band.score).max(), np.abs(band.upper - band.score).max(), 0.01)
-        ax.set_ylim(-reach, reach)
-        ax.set_ylabel("calibration function - predicted")
+        ax.set(ylim=(-reach, reach), ylabel="calibration function - predicted")
     if legend:
         legend_below(ax)
     return ax
-
-
-_MOST_TICKS = 200
-_TICKS: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 7, "color": LINE, "clip_on": False}
 
 
 def _outline(score: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

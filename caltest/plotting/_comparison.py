@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.comparison import ModelComparison
-from caltest.plotting._axes import BAR, DASHED, LINE, POINT, literal, require, save_figure, several
+from caltest.plotting._axes import BAR, DASHED, LINE, require, save_drawn, several
+from caltest.plotting._forest import draw_forest
 from caltest.results._description import percent
 from caltest.results._naming import describe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_INTERVAL = "#7d93b0"
-_PANELS = 3
+_WIDTHS = (1.0, 1.0, 1.3)
 _NAME_WIDTH = 30  # characters of a line of a name
 
 
@@ -64,28 +64,40 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
     if comparison.folds:
         msg = "`comparison` has no picture of all folds; plot one of its `folds`."
         raise ValueError(msg)
-    panels = several(axes, (1, _PANELS), figure_size(comparison), width_ratios=_WIDTHS)
+    panels = several(axes, (1, 3), figure_size(comparison), width_ratios=_WIDTHS)
     plain, size, pairs = panels.flat
     models, level = comparison.models, percent(comparison.confidence_level)
     names, labels = _row_names(comparison)
-    rejected = np.array([model.rejected for model in models])
+    rows, rejected = np.arange(len(models)), [model.rejected for model in models]
     noise = np.array([model.plain.noise_interval for model in models])
-    _draw_bars(plain, noise, BAR, linewidth=7, alpha=0.6)
+    plain.hlines(rows, *noise.T, color=BAR, zorder=2, linewidth=7, alpha=0.6)
     floors = [model.plain.noise_floor for model in models]
-    plain.plot(floors, range(len(models)), linestyle="none", marker="|", markersize=11, color=BAR)
-    _draw_points(plain, np.array([model.plain.statistic for model in models]), rejected)
-    _label(plain, names, describe(models[0].plain.test_statistic), "estimate and noise floor")
+    plain.plot(floors, rows, linestyle="none", marker="|", markersize=11, color=BAR)
+    quantity = describe(models[0].plain.test_statistic)
+    estimates = [model.plain.statistic for model in models]
+    draw_forest(plain, estimates, rejected, names, xlabel=quantity, title="estimate and noise floor")
     sizes = [model.miscalibration for model in models]
-    _draw_bars(size, np.array([found.root_interval for found in sizes]), _INTERVAL, linewidth=2.5)
-    _draw_points(size, np.array([found.root for found in sizes]), rejected)
-    _label(size, [""] * len(models), "l2 error (debiased)", f"{level} intervals")
-    ends = np.array([pair.simultaneous_interval for pair in comparison.pairs])
-    _draw_bars(pairs, ends, _INTERVAL, linewidth=2.5)
-    decided = np.array([pair.better is not None for pair in comparison.pairs])
-    _draw_points(pairs, np.array([pair.test.difference for pair in comparison.pairs]), decided)
+    draw_forest(
+        size,
+        [found.root for found in sizes],
+        rejected,
+        [""] * len(models),
+        intervals=[found.root_interval for found in sizes],
+        xlabel="l2 error (debiased)",
+        title=f"{level} intervals",
+    )
+    draw_forest(
+        pairs,
+        [pair.test.difference for pair in comparison.pairs],
+        [pair.better is not None for pair in comparison.pairs],
+        labels,
+        intervals=[pair.simultaneous_interval for pair in comparison.pairs],
+        xlabel="difference of squared l2 errors\n(first - second)",
+        title=f"{level} intervals,\nall pairs together",
+    )
     pairs.axvline(0, color=LINE, zorder=0, **DASHED)
-    title = f"{level} intervals,\nall pairs together"
-    _label(pairs, labels, "difference of squared l2 errors\n(first - second)", title)
+    for ax in panels.flat:
+        ax.margins(x=0.08)
     for ax in (plain, size):
         ax.set_xlim(left=min(0.0, 1.1 * ax.dataLim.x0))
     return panels
@@ -101,16 +113,12 @@ def save_comparison(comparison: ModelComparison, path: Path) -> None:
     path : Path
         File name; its suffix decides the format.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=figure_size(comparison), layout="constrained")
-    plot_comparison(comparison, figure.subplots(1, _PANELS, width_ratios=_WIDTHS))
-    said = f"Filled: the adjusted p-value of calibration, or of no difference, is at most {comparison.alpha:.4g}."
-    figure.supxlabel(said, fontsize="small")
-    save_figure(figure, path)
-
-
-_WIDTHS = (1.0, 1.0, 1.3)
+    save_drawn(
+        lambda figure: plot_comparison(comparison, figure.subplots(1, 3, width_ratios=_WIDTHS)),
+        figure_size(comparison),
+        f"Filled: the adjusted p-value of calibration, or of no difference, is at most {comparison.alpha:.4g}.",
+        path,
+    )
 
 
 def figure_size(comparison: ModelComparison) -> tuple[float, float]:
@@ -131,24 +139,3 @@ def _row_names(comparison: ModelComparison) -> tuple[list[str], list[str]]:
         parts = (label,) if len(label) <= _NAME_WIDTH else (fill(pair.a, _NAME_WIDTH), fill(f"- {pair.b}", _NAME_WIDTH))
         labels.append("\n".join(parts))
     return names, labels
-
-
-def _draw_bars(ax: Axes, ends: np.ndarray, color: str, **look: Any) -> None:
-    ax.hlines(np.arange(len(ends)), ends[:, 0], ends[:, 1], color=color, zorder=2, **look)
-
-
-def _draw_points(ax: Axes, at: np.ndarray, filled: np.ndarray) -> None:
-    rows = np.arange(len(at))
-    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 6, "color": POINT, "zorder": 3}
-    for chosen, face in ((filled, POINT), (~filled, "white")):
-        ax.plot(at[chosen], rows[chosen], markerfacecolor=face, **look)
-
-
-def _label(ax: Axes, names: Sequence[str], quantity: str, title: str) -> None:
-    ax.set_yticks(range(len(names)), [literal(name) for name in names])
-    ax.set_ylim(len(names) - 0.5, -0.5)  # the first one on top
-    ax.set_xlabel(quantity)
-    ax.set_title(title, fontsize="medium")
-    ax.margins(x=0.08)
-    ax.locator_params(axis="x", nbins=4)
-    ax.spines[["top", "right"]].set_visible(False)

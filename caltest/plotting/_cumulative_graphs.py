@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from caltest.plotting._axes import (
     POINT,
     add_legend,
     legend_below,
+    legend_entries,
     literal,
     require,
     several,
@@ -25,9 +26,6 @@ from caltest.plotting._axes import (
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._decision import equate_pvalue
 from caltest.results._description import counted, percent
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _WIDEST = 90  # characters of the name of a model
 _LETTER: dict[str, Any] = {"xy": (0.03, 0.97), "xycoords": "axes fraction", "va": "top", "fontweight": "bold"}
@@ -101,51 +99,38 @@ def plot_cumulative_graphs(
         add_legend(rows, new=True, ncols=4)
     elif legend:  # below the lowest row: paths and bands fill the small axes of the caller
         for columns in (slice(0, 2), slice(2, 4)):
-            found = [ax.get_legend_handles_labels() for ax in rows[:, columns].flat]
-            named = {label: handle for handles, labels in found for handle, label in zip(handles, labels, strict=True)}
-            legend_below(rows[-1, columns][0], handles=named.values(), labels=named, ncols=1)
+            entries = legend_entries(rows[:, columns].flat)
+            legend_below(rows[-1, columns][0], handles=entries.values(), labels=entries, ncols=1)
     return grid
 
 
 def _draw_model(model: CumulativeGraph, row: NDArray[Any], style: str, options: dict[str, Any]) -> None:
     """Draw the four graphs of a model."""
-    deviation = style == "deviation"
-    level = percent(1 - model.alpha)
+    deviation, level = style == "deviation", percent(1 - model.alpha)
     color = BAR if model.rejected else POINT
     look: dict[str, Any] = {"linewidth": 1.4, "zorder": 4} | options
     path = {"color": color, "label": "observed, leaves its band" if model.rejected else "observed, inside its band"}
-    steps = (
-        (row[0], "a", model.fractile, "share of observations"),
-        (row[1], "b", model.predicted, "cumulative prediction"),
-    )
-    for ax, letter, x, name in steps:
-        base = model.predicted if deviation else np.zeros(len(x))
-        center = model.predicted - base
-        # Observed sums are no less than 0, and no more than the share of the observations.
-        low = np.maximum(model.lower, 0.0) - base
-        high = np.minimum(model.upper, model.fractile) - base
-        band = f"{level} band if calibrated, everywhere at once"
-        ax.fill_between(x, low, high, color=DENSITY, linewidth=0, zorder=1, label=band)
-        ax.plot(x, center, color=LINE, zorder=2, label="predicted", **DASHED)
-        ax.plot(x, model.observed - base, **look | path)
-        at = model.worst
-        ax.plot(x[at], (model.observed - base)[at], marker="o", markersize=5, color=color, zorder=5)
-        _finish(ax, letter, name, "cumulative share of events", deviation=deviation)
-    for ax, letter, x, name in (
-        (row[2], "c", model.grid, "share of observations"),
-        (row[3], "d", model.score, "predicted probability"),
+    spline = {"color": COLORS[2], "label": "frequency, by a spline"}
+    # Observed sums are no less than 0, and no more than the share of the observations.
+    low = np.maximum(model.lower, 0.0)
+    high = np.minimum(model.upper, model.fractile)
+    sums = (model.predicted, low, high, model.observed)
+    frequencies = (model.score, model.frequency_lower, model.frequency_upper, model.frequency)
+    everywhere = {"color": DENSITY, "label": f"{level} band if calibrated, everywhere at once"}
+    pointwise = {"color": "#e9e2cf", "label": f"{level} band if calibrated, at each point"}
+    for ax, letter, x, xlabel, what, lines, band, own in (
+        (row[0], "a", model.fractile, "share of observations", "cumulative share of events", sums, everywhere, path),
+        (row[1], "b", model.predicted, "cumulative prediction", "cumulative share of events", sums, everywhere, path),
+        (row[2], "c", model.grid, "share of observations", "frequency of the event", frequencies, pointwise, spline),
+        (row[3], "d", model.score, "predicted probability", "frequency of the event", frequencies, pointwise, spline),
     ):
-        base = model.score if deviation else np.zeros(len(x))
-        low, high = model.frequency_lower - base, model.frequency_upper - base
-        band = f"{level} band if calibrated, at each point"
-        ax.fill_between(x, low, high, color="#e9e2cf", linewidth=0, zorder=1, label=band)
-        ax.plot(x, model.score - base, color=LINE, zorder=2, label="predicted", **DASHED)
-        ax.plot(x, model.frequency - base, **look | {"color": COLORS[2], "label": "frequency, by a spline"})
-        _finish(ax, letter, name, "frequency of the event", deviation=deviation)
-
-
-def _finish(ax: Axes, letter: str, xlabel: str, ylabel: str, *, deviation: bool) -> None:
-    ax.annotate(f"({letter})", **_LETTER)
-    ax.set_xlabel(xlabel)
-    ax.set_ylabel(f"{ylabel}\nobserved - predicted" if deviation else ylabel)
-    ax.margins(x=0.02, y=0.12)
+        predicted, lower, upper, observed = (line - lines[0] if deviation else line for line in lines)
+        ax.fill_between(x, lower, upper, linewidth=0, zorder=1, **band)
+        ax.plot(x, predicted, color=LINE, zorder=2, label="predicted", **DASHED)
+        ax.plot(x, observed, **look | own)
+        if own is path:
+            ax.plot(x[model.worst], observed[model.worst], marker="o", markersize=5, color=color, zorder=5)
+        ax.annotate(f"({letter})", **_LETTER)
+        ax.set_xlabel(xlabel)
+        ax.set_ylabel(f"{what}\nobserved - predicted" if deviation else what)
+        ax.margins(x=0.02, y=0.12)

@@ -226,10 +226,9 @@ class ReliabilityDisplay:
             msg = f"`pos_label` must be one of the classes {classes}, got {pos_label!r}."
             raise ValueError(msg)
         y_prob = np.asarray(estimator.predict_proba(X))[:, classes.index(positive)]
+        kwargs |= {"n_bins": n_bins, "strategy": strategy, "bars": bars, "confidence_level": confidence_level}
         named = type(estimator).__name__ if name is None else name
-        options: dict[str, Any] = {"n_bins": n_bins, "strategy": strategy, "bars": bars}
-        options |= {"pos_label": positive, "name": named, "confidence_level": confidence_level}
-        return cls.from_predictions(y, y_prob, ax=ax, ref_line=ref_line, **options, **kwargs)
+        return cls.from_predictions(y, y_prob, pos_label=positive, name=named, ax=ax, ref_line=ref_line, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -309,13 +308,8 @@ class ReliabilityDisplay:
         event = validate_prob(event)[:, 1]
         width = np.linspace(0, 1, n_bins + 1)
         edges = (width if strategy == "uniform" else np.percentile(event, 100 * width))[1:-1]
-        curve = reliability_curve(
-            label == positive,
-            event,
-            partition=_Between(edges),
-            bars=bars,
-            confidence_level=confidence_level,
-        )
+        how: dict[str, Any] = {"partition": _Between(edges), "bars": bars, "confidence_level": confidence_level}
+        curve = reliability_curve(label == positive, event, **how)
         named = "Classifier" if name is None else name
         display = cls(curve.observed, curve.predicted, event, estimator_name=named, pos_label=positive, curve=curve)
         return display.plot(ax=ax, ref_line=ref_line, **kwargs)

@@ -10,21 +10,13 @@ from numpy.typing import NDArray
 
 from caltest.estimation.curves._cells_curve import CellsCurve, ErrorCurve
 from caltest.estimation.curves._temperature_curve import TemperatureCurve
-from caltest.plotting._axes import COLORS, LINE, add_legend, literal, require, wrapped
+from caltest.plotting._axes import COLORS, DASHED, LINE, STAR, add_legend, literal, require, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _PANEL = (3.9, 3.2)
 _WIDEST = 40  # characters of a line of the legend
-_STAR: dict[str, Any] = {
-    "linestyle": "none",
-    "marker": "*",
-    "markersize": 12,
-    "markeredgecolor": "white",
-    "markeredgewidth": 0.6,
-    "zorder": 5,
-}
 
 
 def plot_temperature_curve(
@@ -74,12 +66,12 @@ def plot_temperature_curve(
     x = curve.temperature
     for s, ax in enumerate(grid[:-1]):
         for m, at in enumerate(curve.best[s]):
-            ax.plot(x[at], curve.value[s, m, at], color=_color(m), **_STAR)
+            ax.plot(x[at], curve.value[s, m, at], color=_color(m), **STAR)
     for m, (model, at) in enumerate(zip(curve.models, curve.best_log_score, strict=True)):
         shown = np.where(np.isfinite(curve.log_score[m]), curve.log_score[m], np.nan)
         line: dict[str, Any] = {"linewidth": 1.6, "color": _color(m)} | options
         grid[-1].plot(x, shown, marker="o" if len(x) == 1 else "", label=literal(_name(model)), **line)
-        grid[-1].plot(x[at], shown[at], color=_color(m), **_STAR)
+        grid[-1].plot(x[at], shown[at], color=_color(m), **STAR)
     if not np.isfinite(curve.log_score).all():
         grid[-1].annotate("infinite: a label had probability 0", (0.05, 0.5), xycoords="axes fraction", color=LINE)
     grid[-1].set_ylabel("negative log-likelihood")
@@ -88,7 +80,7 @@ def plot_temperature_curve(
         _logarithmic(ax, x)
         if x[0] < 1 < x[-1]:
             ax.axvline(1.0, color=LINE, linewidth=0.8, linestyle=":", zorder=1)
-    grid[0].plot([], [], color=LINE, label="smallest value", **_STAR)
+    grid[0].plot([], [], color=LINE, label="smallest value", **STAR)
     if legend:
         add_legend(grid, new=axes is None)
     return grid
@@ -157,11 +149,11 @@ def _draw_errors(curve: ErrorCurve, grid: NDArray[Any], options: dict[str, Any])
             line: dict[str, Any] = {"linewidth": 1.6, "color": color, "zorder": 4} | options
             marker = "o" if len(x) == 1 else ""
             ax.plot(x, curve.value[s, m], marker=marker, label=literal(_name(model)), **line)
-            ax.plot(x, curve.floor[s, m], color=color, linewidth=1, linestyle=(0, (4, 3)), marker=marker, zorder=3)
+            ax.plot(x, curve.floor[s, m], color=color, marker=marker, zorder=3, **DASHED)
             ax.fill_between(x, 0.0, curve.floor_upper[s, m], color=color, alpha=0.12, linewidth=0, zorder=1)
         ax.set_ylabel(statistic)
         ax.set_ylim(bottom=0.0)
-    grid[0].plot([], [], color=LINE, linewidth=1, linestyle=(0, (4, 3)), label="noise floor")
+    grid[0].plot([], [], color=LINE, label="noise floor", **DASHED)
     grid[0].fill_between([], [], [], color=LINE, alpha=0.2, label="95 % of calibrated models")
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from caltest.estimation.curves._isotonic_curve import IsotonicCurve
-from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, literal, named, series_color, single
-from caltest.plotting._prediction_axis import PredictionAxis, diagonal, finish
+from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, colors_of, literal, named, single
+from caltest.plotting._prediction_axis import PredictionAxis, finish, what_is_shown
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._decision import equate_pvalue
-from caltest.results._description import counted, percent
+from caltest.results._description import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,32 +82,24 @@ def plot_isotonic_curve(
     curves = named(curve, IsotonicCurve, "curve", "isotonic_curve")
     square = style == "classical"
     ax = single(ax, (5.4, 6.6 if len(curves) == 1 else 7.4) if square else (6.4, 5.4))
-    each = list(curves.values())
+    each, alone = list(curves.values()), len(curves) == 1
     inside = [one.recalibrated[(one.recalibrated > 0) & (one.recalibrated < 1)] for one in each]
     heights = inside if square else []  # a few labels at either end make fits of 0 and 1, which say little
     densities = {name: one.density for name, one in curves.items()}
     axis = PredictionAxis.of(scale, densities, [*(one.score for one in each), *heights])
-    alone = len(each) == 1
-    colors = [POINT] if alone else [series_color(place) for place in range(len(each))]
+    colors = colors_of(len(each))
     for (name, one), color in zip(curves.items(), colors, strict=True):
         _draw(one, ax, square=square, color=color, label=None if alone else _model_label(name, one), options=options)
-    if not alone:
-        for label in dict.fromkeys(map(_band_label, each)):
-            ax.fill_between([], [], [], color=LINE, alpha=_PALE, linewidth=0, label=label)
-    diagonal(axis, ax, square=square)
-    if not square:
-        _set_reach(each, ax)
-        ax.set_ylabel("observed - predicted")
+    title = what_is_shown(each)
     if alone:
         box = {"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 2}
         text = _decomposition(each[0])
         ax.text(0.03, 0.97, text, transform=ax.transAxes, va="top", fontsize="small", zorder=6, bbox=box)
-    lens = ", ".join(dict.fromkeys(one.lens_name for one in each))
-    sizes = ", ".join(dict.fromkeys(counted(one.n_samples, ",") for one in each))
-    ax.set_title(
-        literal(f"{lens}, {sizes}" + (f", {equate_pvalue(each[0].pvalue)}" if alone else "")), fontsize="medium"
-    )
-    finish(axis, ax, colors, square=square, histogram=histogram, legend=legend)
+        title = f"{title}, {equate_pvalue(each[0].pvalue)}"
+    else:
+        for label in dict.fromkeys(map(_band_label, each)):
+            ax.fill_between([], [], [], color=LINE, alpha=_PALE, linewidth=0, label=label)
+    finish(axis, ax, colors, title, None if square else _reach(each), histogram=histogram, legend=legend)
     return ax
 
 
@@ -141,26 +133,21 @@ def _model_label(name: str, curve: IsotonicCurve) -> str:
     return literal(f"{fill(name, NAME_WIDTH)}\n{size}")
 
 
-def _set_reach(curves: Sequence[IsotonicCurve], ax: Axes) -> None:
-    """Set the range of deviations, with room for the decomposition of a single curve at the top."""
-    reach = 0.01
-    for curve in curves:
-        reach = max(reach, np.abs(curve.recalibrated - curve.score).max(), _reach(curve, curve.score))
-    ax.set_ylim(-1.2 * reach, (1.6 if len(curves) == 1 else 1.2) * reach)
+def _reach(curves: Sequence[IsotonicCurve]) -> tuple[float, float]:
+    """Return the range of deviations, with room for the decomposition of a single curve at the top.
+
+    Confidence bands do not determine it: they may be as wide as the axes.
+    """
+    heights = [one.recalibrated - one.score for one in curves]
+    heights += [end - one.score for one in curves if one.band != "confidence" for end in (one.lower, one.upper)]
+    reach = max(0.01, *(np.abs(height).max() for height in heights))
+    return -1.2 * reach, (1.6 if len(curves) == 1 else 1.2) * reach
 
 
 def _decomposition(curve: IsotonicCurve) -> str:
     """Return the decomposition of both scores in two lines."""
-    lines = [
+    return "\n".join(
         f"{name} {one.mean_score:.3g}:  MCB {one.miscalibration:.2g}   DSC {one.discrimination:.2g}   "
         f"UNC {one.uncertainty:.2g}"
         for name, one in (("Brier", curve.brier), ("log", curve.log))
-    ]
-    return "\n".join(lines)
-
-
-def _reach(curve: IsotonicCurve, base: np.ndarray) -> float:
-    """Return the extent of a consistency band; a confidence band may be as wide as the axes."""
-    if curve.band == "confidence":
-        return 0.0
-    return float(max(np.abs(curve.lower - base).max(), np.abs(curve.upper - base).max()))
+    )

@@ -6,7 +6,7 @@ and 1 have their place. Data stay probabilities; only the axis is transformed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation.uncertainty._prediction_distribution import EDGES, LINEAR, LOGIT
-from caltest.plotting._axes import DASHED, DENSITY, LINE, legend_below
+from caltest.plotting._axes import DASHED, DENSITY, LINE, legend_below, literal
 from caltest.predictions.inputs._validation import validate_choice
+from caltest.results._description import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,14 +62,9 @@ class PredictionAxis:
         chosen = _suitable(np.mean(list(densities.values()), axis=0)) if scale is None else scale
         return cls(chosen, densities, points)
 
-    @property
-    def label(self) -> str:
-        """What stands at the axis."""
-        return f"predicted probability{_WORDS[self.scale]}"
-
     def set(self, ax: Axes, *, square: bool) -> None:
         """Set scale, limits, ticks and label of the horizontal axis; with ``square`` also of that of frequencies."""
-        ax.set_xlabel(self.label)
+        ax.set_xlabel(f"predicted probability{_WORDS[self.scale]}")
         if square:
             ax.set_ylabel(f"observed frequency{_WORDS['logit'] if self.scale == 'logit' else ''}")
             ax.set_ylim(-0.02, 1.02)
@@ -150,20 +146,11 @@ class PredictionAxis:
         foot.set_yticks([0, top], ["0", f"{100 * top:.0f} %"])
         foot.tick_params(axis="y", labelsize="small", colors=LINE)
         foot.set_ylabel("share", color=LINE, fontsize="small")
-        for side in ("top", "right"):
-            foot.spines[side].set_visible(False)
+        foot.spines[["top", "right"]].set_visible(False)
         foot.patch.set_visible(False)
         foot.minorticks_off()
         ax.tick_params(axis="x", which="both", labelbottom=False)
         return bottom
-
-    def place_label(self, ax: Axes, bottom: float) -> None:
-        """Put the label of the axis below the panel."""
-        if not bottom:
-            return
-        # Below the labels of the ticks.
-        down = bottom - 2.0 * float(ax.xaxis.label.get_fontsize()) / 72
-        ax.xaxis.set_label_coords(0.5, down, transform=below(ax))
 
 
 def below(ax: Axes) -> Any:
@@ -177,21 +164,40 @@ def below(ax: Axes) -> Any:
 
 
 def finish(
-    axis: PredictionAxis, ax: Axes, colors: Sequence[Any], *, square: bool, histogram: bool, legend: bool
+    axis: PredictionAxis,
+    ax: Axes,
+    colors: Sequence[Any],
+    title: str,
+    reach: Sequence[float] | None,
+    *,
+    histogram: bool,
+    legend: bool,
 ) -> None:
-    """Set the horizontal axis, and draw the distribution of the predictions and the legend below it."""
+    """Draw where a calibrated model lies, set title and axes, and draw predictions and legend below.
+
+    ``reach`` is the range of deviations; None stands for frequencies and square axes.
+    """
+    square = reach is None
+    x = np.array([0.0, 1.0]) if axis.scale == "linear" else EDGES
+    ax.plot(x, x if square else np.zeros(len(x)), color=LINE, zorder=2, label="calibrated", scalex=False, **DASHED)
+    if reach is not None:
+        ax.set_ylim(*reach)
+        ax.set_ylabel("observed - predicted")
+    ax.set_title(literal(title), fontsize="medium")
     axis.set(ax, square=square)
     bottom = axis.draw_histogram(ax, colors) if histogram else 0.0
-    axis.place_label(ax, bottom)
+    if bottom:  # the label of the axis is below the panel and the labels of its ticks
+        ax.xaxis.set_label_coords(0.5, bottom - 2.0 * float(ax.xaxis.label.get_fontsize()) / 72, transform=below(ax))
     if legend:  # below the axes: bars and bands reach everywhere inside
         columns = 1 if square and len(axis.densities) > 1 else 2
         legend_below(ax, bbox_to_anchor=(0.5, bottom), bbox_transform=below(ax), ncols=columns)
 
 
-def diagonal(axis: PredictionAxis, ax: Axes, *, square: bool) -> None:
-    """Draw where a calibrated model lies."""
-    x = np.array([0.0, 1.0]) if axis.scale == "linear" else EDGES
-    ax.plot(x, x if square else np.zeros(len(x)), color=LINE, zorder=2, label="calibrated", scalex=False, **DASHED)
+def what_is_shown(curves: Iterable[Any]) -> str:
+    """Return the lenses and the numbers of observations of curves."""
+    each = list(curves)
+    names = dict.fromkeys(one.lens_name for one in each) | dict.fromkeys(counted(one.n_samples, ",") for one in each)
+    return ", ".join(names)
 
 
 def _inches(ax: Axes) -> float:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation import reliability_curve
-from caltest.plotting._axes import BAR, DASHED, LINE, POINT, literal, require, save_figure, several
+from caltest.plotting._axes import BAR, DASHED, LINE, literal, require, save_drawn, several
+from caltest.plotting._forest import draw_forest
 from caltest.plotting._reliability import plot_reliability
 from caltest.recalibration import RecalibrationStudy
 from caltest.results._decision import rejects
@@ -21,7 +22,6 @@ from caltest.results._naming import describe
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_INTERVAL = "#7d93b0"
 _CAPTION = 130
 
 
@@ -65,33 +65,36 @@ def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = 
     """
     require(study, RecalibrationStudy, "study", "recalibration_study")
     rows = study.rows
-    longest = max(len(_name(study, row)) for row in rows)
-    size = 8.0 + 0.08 * longest, 1.8 + 0.32 * max(len(rows), 3)
-    panels = several(axes, (1, 3), size, width_ratios=(1.0, 1.0, 1.0))
+    names = [row.recalibrator if len(study.models) == 1 else f"{row.model}, {row.recalibrator}" for row in rows]
+    size = 8.0 + 0.08 * max(map(len, names)), 1.8 + 0.32 * max(len(rows), 3)
+    panels = several(axes, (1, 3), size)
     plain, l2, change = panels.flat
-    rejected = np.array([bool(rejects(row.pvalue_adjusted, study.alpha)) for row in rows])
+    rejected, unnamed = [bool(rejects(row.pvalue_adjusted, study.alpha)) for row in rows], [""] * len(rows)
     errors = np.array([row.mean_error(0) for row in rows])
-    plain.plot(
-        errors[:, 1], range(len(rows)), linestyle="none", marker="|", markersize=13, markeredgewidth=3, color=BAR
+    tick: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 13, "markeredgewidth": 3, "color": BAR}
+    plain.plot(errors[:, 1], range(len(rows)), **tick)
+    quantity = describe(rows[0].folds[0].errors[0].test_statistic)
+    draw_forest(plain, errors[:, 0], rejected, names, xlabel=quantity, title="error and noise floor (tick)")
+    draw_forest(
+        l2,
+        [row.miscalibration.root for row in rows],
+        rejected,
+        unnamed,
+        intervals=[row.miscalibration.root_interval for row in rows],
+        xlabel="l2 error (debiased)",
+        title=f"{percent(1 - study.alpha)} intervals",
     )
-    _draw_points(plain, errors[:, 0], rejected)
-    _label(plain, [_name(study, row) for row in rows], describe(rows[0].folds[0].errors[0].test_statistic))
-    plain.set_title("error and noise floor (tick)", fontsize="medium")
-    _draw_intervals(l2, np.array([row.miscalibration.root_interval for row in rows]))
-    _draw_points(l2, np.array([row.miscalibration.root for row in rows]), rejected)
-    _label(l2, [""] * len(rows), "l2 error (debiased)")
-    level = percent(1 - study.alpha)
-    l2.set_title(f"{level} intervals", fontsize="medium")
-    nothing = (np.nan, np.nan)
-    _draw_intervals(change, np.array([nothing if r.change is None else r.change.confidence_interval for r in rows]))
-    _draw_points(
+    none = (np.nan, np.nan)
+    draw_forest(
         change,
-        np.array([np.nan if row.change is None else row.change.difference for row in rows]),
-        np.array([row.better is not None for row in rows]),
+        [np.nan if row.change is None else row.change.difference for row in rows],
+        [row.better is not None for row in rows],
+        unnamed,
+        intervals=[none if row.change is None else row.change.confidence_interval for row in rows],
+        xlabel="squared l2 error, before - after",
+        title="change: to the right is better",
     )
     change.axvline(0, color=LINE, zorder=0, **DASHED)
-    _label(change, [""] * len(rows), "squared l2 error, before - after")
-    change.set_title("change: to the right is better", fontsize="medium")
     for ax in (plain, l2):
         ax.set_xlim(left=0.0)
     return panels
@@ -164,32 +167,5 @@ def save_before_after(study: RecalibrationStudy, recalibrator: str, path: Path) 
     path : Path
         File name; its suffix decides the format.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11.0, 6.4), layout="constrained")
-    plot_before_after(study, recalibrator, figure.subplots(1, 2))
-    figure.supxlabel(literal(fill(study.verdict(recalibrator), _CAPTION)), fontsize="small")
-    save_figure(figure, path)
-
-
-def _name(study: RecalibrationStudy, row: Any) -> str:
-    return row.recalibrator if len(study.models) == 1 else f"{row.model}, {row.recalibrator}"
-
-
-def _draw_intervals(ax: Axes, ends: NDArray[Any]) -> None:
-    ax.hlines(np.arange(len(ends)), ends[:, 0], ends[:, 1], color=_INTERVAL, linewidth=2.5, zorder=2)
-
-
-def _draw_points(ax: Axes, at: NDArray[Any], filled: NDArray[Any]) -> None:
-    rows = np.arange(len(at))
-    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 6, "color": POINT, "zorder": 3}
-    for chosen, face in ((filled, POINT), (~filled, "white")):
-        ax.plot(at[chosen], rows[chosen], markerfacecolor=face, **look)
-
-
-def _label(ax: Axes, names: Sequence[str], quantity: str) -> None:
-    ax.set_yticks(range(len(names)), [literal(name) for name in names])
-    ax.set_ylim(len(names) - 0.5, -0.5)  # the first one on top
-    ax.set_xlabel(quantity)
-    ax.locator_params(axis="x", nbins=4)
-    ax.spines[["top", "right"]].set_visible(False)
+    caption = fill(study.verdict(recalibrator), _CAPTION)
+    save_drawn(lambda figure: plot_before_after(study, recalibrator, figure.subplots(1, 2)), (11.0, 6.4), caption, path)

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest.estimation.curves._reliability_curve import ReliabilityCurve
 from caltest.estimation.errors._cell_tests import CellTests
-from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, literal, named, save_figure, series_color, single
-from caltest.plotting._prediction_axis import PredictionAxis, diagonal, finish
+from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, colors_of, literal, named, save_drawn, single
+from caltest.plotting._prediction_axis import Array, PredictionAxis, finish
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._description import counted, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _WORDS = {
     "consistency": ("observed, inside its bar", "observed, outside its bar"),
     "confidence": ("observed, its bar contains the diagonal", "observed, its bar misses the diagonal"),
 }
+Ends = tuple[float, float]
 _CAPTION = 150  # characters of a line
 _TITLE = 44  # the same of a title, which is as wide as the narrower of two diagrams
 
@@ -101,27 +101,34 @@ def plot_reliability(
     curves = named(curve, ReliabilityCurve, "curve", "reliability_curve")
     stars = _check_tests(tests, curves)
     square = style == "classical"
-    lines = sum(_model_label(*item).count("\n") + 1 for item in curves.items()) if len(curves) > 1 else 0
+    each, alone = list(curves.values()), len(curves) == 1
+    labels = {name: None if alone else _model_label(name, one) for name, one in curves.items()}
+    lines = sum(label.count("\n") + 1 for label in labels.values() if label is not None)
     ax = single(ax, (5.4, 7.0 + 0.2 * lines) if square else (6.4, 5.2 + 0.1 * lines))
-    each = list(curves.values())
     heights = [end for one in each for end in (one.observed, one.bar_lower, one.bar_upper)] if square else []
     axis = PredictionAxis.of(
         scale, {name: one.density for name, one in curves.items()}, [*(one.predicted for one in each), *heights]
     )
-    reach = np.array([-np.inf, np.inf]) if square else _reach(each)
-    colors = [POINT] if len(each) == 1 else [series_color(place) for place in range(len(each))]
+    reach = None if square else _reach(each)
+    limits = (-np.inf, np.inf) if reach is None else (0.96 * reach[0], 0.96 * reach[1])
+    colors = colors_of(len(each))
     for (name, one), color in zip(curves.items(), colors, strict=True):
-        look = _Look(POINT, BAR, None) if len(each) == 1 else _Look(color, color, _model_label(name, one))
-        _draw_cells(one, stars.get(name), ax, square=square, limits=0.96 * reach, look=look, options=options)
-    if len(each) > 1:
+        base = np.zeros(one.n_cells) if square else one.expected
+        _draw_bars(one, ax, base, limits, color=BAR if alone else color, alone=alone)
+        _draw_points(one, stars.get(name), ax, base, limits, color=color, label=labels[name], options=options)
+    if not alone:
         _explain(each, ax, stars)
-    diagonal(axis, ax, square=square)
-    if not square:
-        ax.set_ylim(*reach)
-        ax.set_ylabel("observed - predicted")
-    ax.set_title(literal(_title(each)), fontsize="medium")
-    finish(axis, ax, colors, square=square, histogram=histogram, legend=legend)
+    finish(axis, ax, colors, _title(each), reach, histogram=histogram, legend=legend)
     return ax
+
+
+def draw_both_styles(figure: Figure, curve: ReliabilityCurve | Mapping[str, ReliabilityCurve]) -> None:
+    """Draw a reliability diagram, of one model or of several, as deviations and as frequencies."""
+    left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
+    curves: dict[str, ReliabilityCurve] = named(curve, ReliabilityCurve, "curve", "reliability_curve")
+    tests = {name: one.cell_tests() for name, one in curves.items()}
+    plot_reliability(curve, left, tests=tests)
+    plot_reliability(curve, right, style="classical", tests=tests, legend=len(curves) == 1)
 
 
 def save_reliability(curve: ReliabilityCurve, path: Path) -> None:
@@ -134,15 +141,8 @@ def save_reliability(curve: ReliabilityCurve, path: Path) -> None:
     path : Path
         File name; its suffix decides the format.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 6.2), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
-    tests = curve.cell_tests()
-    plot_reliability(curve, left, tests=tests)
-    plot_reliability(curve, right, style="classical", tests=tests)
-    figure.supxlabel(literal(fill(curve.conclusion, _CAPTION)), fontsize="small")
-    save_figure(figure, path)
+    caption = fill(curve.conclusion, _CAPTION)
+    save_drawn(lambda figure: draw_both_styles(figure, curve), (11, 6.2), caption, path)
 
 
 def picture_formats() -> set[str]:
@@ -150,15 +150,6 @@ def picture_formats() -> set[str]:
     from matplotlib.backend_bases import FigureCanvasBase
 
     return set(FigureCanvasBase.get_supported_filetypes()) - {"pgf"}  # LaTeX, with further files beside it
-
-
-@dataclass(frozen=True)
-class _Look:
-    """Colours of the points and bars of a model, and its entry in the legend if there are several."""
-
-    point: str
-    bar: str
-    label: str | None
 
 
 def _title(curves: Sequence[ReliabilityCurve]) -> str:
@@ -179,7 +170,7 @@ def _model_label(name: str, curve: ReliabilityCurve) -> str:
     return literal(f"{fill(name, NAME_WIDTH)}\n{_error(curve)}")
 
 
-def _reach(curves: Sequence[ReliabilityCurve]) -> NDArray[np.float64]:
+def _reach(curves: Sequence[ReliabilityCurve]) -> Ends:
     """Return the smallest and largest deviation shown.
 
     Cells with few observations do not determine them if they would treble the extent.
@@ -193,7 +184,7 @@ def _reach(curves: Sequence[ReliabilityCurve]) -> NDArray[np.float64]:
             ends[:] = min(ends[0], below[chosen].min()), max(ends[1], above[chosen].max())
     low, high = 1.2 * (every if np.abs(every).max() <= 3 * np.abs(dense).max() else dense)
     least = max(0.3 * max(-low, high), 0.002)
-    return np.array([min(low, -least), max(high, least)])
+    return min(low, -least), max(high, least)
 
 
 def _check_tests(tests: Any, curves: Mapping[str, ReliabilityCurve]) -> dict[str, CellTests]:
@@ -219,66 +210,53 @@ def _stars_label(tests: CellTests) -> str:
     return f"rejected: {tests.correction.title()}-adjusted p ≤ {tests.alpha:.4g}"
 
 
-def _draw_cells(
-    curve: ReliabilityCurve,
-    tests: CellTests | None,
-    ax: Axes,
-    *,
-    square: bool,
-    limits: NDArray[np.float64],
-    look: _Look,
-    options: dict[str, Any],
-) -> None:
-    """Draw bars and points as frequencies, or as deviations; what is beyond the limits ends in an arrow head."""
-    alone = look.label is None
-    base = np.zeros(curve.n_cells) if square else curve.expected
+def _draw_bars(curve: ReliabilityCurve, ax: Axes, base: Array, limits: Ends, *, color: str, alone: bool) -> None:
+    """Draw bars minus ``base``, frequencies or deviations; what is beyond the limits ends in an arrow head."""
     low, high = curve.bar_lower - base, curve.bar_upper - base
+    width, alpha, label = (5, 0.75, _bars_label(curve)) if alone else (3.5, 0.35, "_bars")
+    look: dict[str, Any] = {"color": color, "zorder": 3}
     ends = np.clip(low, *limits), np.clip(high, *limits)
-    bar: dict[str, Any] = {"color": look.bar, "zorder": 3}
-    label = _bars_label(curve) if alone else "_bars"
-    ax.vlines(curve.predicted, *ends, linewidth=5 if alone else 3.5, alpha=0.75 if alone else 0.35, label=label, **bar)
-    for end, cut, arrow in ((low, low < limits[0], "v"), (high, high > limits[1], "^")):
+    ax.vlines(curve.predicted, *ends, linewidth=width, alpha=alpha, label=label, **look)
+    look |= {"linestyle": "none", "markersize": 9 if alone else 6, "alpha": 1.0 if alone else 0.6}
+    for end, cut, limit, arrow in ((low, low < limits[0], limits[0], "v"), (high, high > limits[1], limits[1], "^")):
         # Caps keep a bar visible that is shorter than a pixel; an arrow head instead says that a bar goes on.
-        mark = bar | {"linestyle": "none", "markersize": 9 if alone else 6, "alpha": 1.0 if alone else 0.6}
-        ax.plot(curve.predicted[~cut], end[~cut], marker="_", **mark)
+        ax.plot(curve.predicted[~cut], end[~cut], marker="_", **look)
         if cut.any():
-            place = np.full(cut.sum(), limits[int(arrow == "^")])
-            ax.plot(curve.predicted[cut], place, marker=arrow, **mark | {"markersize": 6, "clip_on": False})
-    _draw_points(curve, tests, ax, height=curve.observed - base, limits=limits, look=look, options=options)
+            place = np.full(cut.sum(), limit)
+            ax.plot(curve.predicted[cut], place, marker=arrow, **look | {"markersize": 6, "clip_on": False})
 
 
 def _draw_points(
     curve: ReliabilityCurve,
     tests: CellTests | None,
     ax: Axes,
+    base: Array,
+    limits: Ends,
     *,
-    height: NDArray[np.float64],
-    limits: NDArray[np.float64],
-    look: _Look,
+    color: str,
+    label: str | None,
     options: dict[str, Any],
 ) -> None:
+    """Draw frequencies minus ``base``; with a ``label`` of the model they have one entry in the legend."""
+    height, marked = curve.observed - base, np.zeros(curve.n_cells, dtype=bool) if tests is None else tests.rejected
     hit, miss = _WORDS[curve.bars]
-    marked = np.zeros(curve.n_cells, dtype=bool) if tests is None else tests.rejected
-    points = [(curve.outside & ~marked, "o", 5.5, look.point, miss), (~curve.outside & ~marked, "o", 5.5, "white", hit)]
+    kinds = [(curve.outside & ~marked, miss, "o", 5.5, color), (~curve.outside & ~marked, hit, "o", 5.5, "white")]
     if tests is not None:
-        points.insert(0, (marked, "*", 11, look.point, _stars_label(tests)))
-    named = look.label
-    for chosen, shape, size, face, words in points:
+        kinds.insert(0, (marked, _stars_label(tests), "*", 11, color))
+    entry = label
+    for chosen, words, marker, size, face in kinds:
         if not chosen.any():
             continue
-        style: dict[str, Any] = {"linestyle": "none", "markersize": size, "color": look.point, "markerfacecolor": face}
-        style = style | {"zorder": 4} | options
         shown = chosen & (height >= limits[0]) & (height <= limits[1])
-        ax.plot(
-            curve.predicted[shown],
-            height[shown],
-            **{"marker": shape, "label": words if look.label is None else named} | style,
-        )
-        named = None  # one entry for each model
-        for marker, beyond, edge in (("^", height > limits[1], limits[1]), ("v", height < limits[0], limits[0])):
+        look: dict[str, Any] = {"linestyle": "none", "markersize": size, "color": color, "markerfacecolor": face}
+        look = look | {"zorder": 4} | options
+        own = {"marker": marker, "label": words if label is None else entry}
+        ax.plot(curve.predicted[shown], height[shown], **own | look)
+        entry = None
+        for arrow, beyond, edge in (("^", height > limits[1], limits[1]), ("v", height < limits[0], limits[0])):
             at = curve.predicted[chosen & beyond]
             if at.size:
-                ax.plot(at, np.full(at.size, edge), **style | {"marker": marker})
+                ax.plot(at, np.full(at.size, edge), **look | {"marker": arrow})
 
 
 def _explain(curves: Sequence[ReliabilityCurve], ax: Axes, stars: Mapping[str, CellTests]) -> None:

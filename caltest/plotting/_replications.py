@@ -19,8 +19,12 @@ from caltest.statistics import GCE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_SCHEMES = {"equal-width": "width", "equal-mass": "mass"}
 _AGREE = "#23507d"
 _UNKNOWN = "#b8bec6"
+_STYLES = ("-", (0, (4, 2)), (0, (1, 1.5)))
+_LABEL_NOISE_STYLES: dict[str, Any] = {"clean": "-", "noisy": (0, (4, 2))}
+_ALPHA = 0.05
 
 
 def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) -> Axes:
@@ -78,8 +82,7 @@ def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) ->
     ax.set_ylim(n_metrics - 0.5, -0.5)
     ax.set_aspect("equal")
     ax.tick_params(length=0)
-    for side in ax.spines.values():
-        side.set_visible(False)
+    ax.spines[:].set_visible(False)
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.5, aspect=30, pad=0.01)
     bar.set_label("Spearman's rank correlation", fontsize="small", color=LINE)
     bar.ax.tick_params(labelsize="small")
@@ -91,7 +94,7 @@ def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) ->
 def _label(metric: GCE) -> str:
     """Return the properties of a metric in a few words, and its name if it has one."""
     parts = [
-        metric.scheme.removeprefix("equal-"),
+        _SCHEMES[metric.scheme],
         "top" if metric.max_prob else "all",
         "apart" if metric.class_conditional else "together",
         f"> {metric.threshold:g}",
@@ -99,9 +102,6 @@ def _label(metric: GCE) -> str:
     ]
     name = gce_name(metric)
     return (f"{name}:  " if name else "") + " · ".join(parts)
-
-
-_STYLES = ("-", (0, (4, 2)), (0, (1, 1.5)))
 
 
 def plot_approximation(
@@ -158,8 +158,7 @@ def plot_approximation(
             color = COLORS[heads.index(head) % len(COLORS)]
             style = _STYLES[tails.index(tail) % len(_STYLES)]
             ax.plot(rows["n_samples"], rows["median"], color=color, linestyle=style, linewidth=1.5, label=literal(name))
-        ax.set_xscale("log")
-        ax.set_yscale("log")
+        ax.set(xscale="log", yscale="log")
         ax.set_xticks(sizes, [str(size) for size in sizes])
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.yaxis.set_major_formatter(ScalarFormatter())
@@ -172,10 +171,6 @@ def plot_approximation(
     panels.flat[0].set_ylabel("95th percentile of the relative error, median over models")
     add_legend(panels, new=new, ncols=4)
     return panels
-
-
-_LABEL_NOISE_STYLES: dict[str, Any] = {"clean": "-", "noisy": (0, (4, 2))}
-_ALPHA = 0.05
 
 
 def plot_label_noise(study: LabelNoiseStudy, axes: Sequence[Axes] | None = None) -> NDArray[Any]:
@@ -224,15 +219,13 @@ def plot_label_noise(study: LabelNoiseStudy, axes: Sequence[Axes] | None = None)
     colors = {name: COLORS[number % len(COLORS)] for number, name in enumerate(frame["test_statistic"].unique())}
     for (labels, name), rows in frame.groupby(["labels", "test_statistic"], sort=False):
         look = {"color": colors[name], "linestyle": _LABEL_NOISE_STYLES[labels], "linewidth": 1.4}
-        ratio.plot(
-            rows["share"], rows["statistic"] / rows["noise_floor"], label=literal(f"{name}, {labels} labels"), **look
-        )
+        label = literal(f"{name}, {labels} labels")
+        ratio.plot(rows["share"], rows["statistic"] / rows["noise_floor"], label=label, **look)
         pvalue.plot(rows["share"], rows["pvalue"], **look)
     ratio.axhline(1, color=LINE, linewidth=1, zorder=0)
     pvalue.axhline(_ALPHA, color=LINE, linewidth=1, zorder=0)
-    pvalue.annotate(
-        f"{_ALPHA:g} ", (1, 1.1 * _ALPHA), xycoords=("axes fraction", "data"), fontsize="small", color=LINE, ha="right"
-    )
+    beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "fontsize": "small", "color": LINE}
+    pvalue.annotate(f"{_ALPHA:g} ", (1, 1.1 * _ALPHA), ha="right", **beside)
     clean, noisy = (frame[frame["labels"] == labels].drop_duplicates("share") for labels in ("clean", "noisy"))
     for label, rows, column, color, style in (
         ("accuracy, clean labels", clean, "accuracy", POINT, _LABEL_NOISE_STYLES["clean"]),
@@ -241,13 +234,9 @@ def plot_label_noise(study: LabelNoiseStudy, axes: Sequence[Axes] | None = None)
         ("predictions missed by ECE", clean, "missed", COLORS[2], "-"),
     ):
         model.plot(rows["share"], rows[column], label=label, color=color, linestyle=style, linewidth=1.4)
-    ratio.set_ylabel("value / noise floor")
-    ratio.set_ylim(bottom=0)
-    pvalue.set_ylabel("p-value")
-    pvalue.set_yscale("log")
-    pvalue.set_ylim(top=1.3)
-    model.set_ylabel("share")
-    model.set_ylim(0, 1.02)
+    ratio.set(ylabel="value / noise floor", ylim=(0, None))
+    pvalue.set(ylabel="p-value", yscale="log", ylim=(None, 1.3))
+    model.set(ylabel="share", ylim=(0, 1.02))
     for ax in panels.flat:
         ax.set_xlabel("share of random labels")
     for ax in (ratio, model):

@@ -218,14 +218,8 @@ def _name_corners(diagram: SimplexDiagram, ax: Axes) -> None:
     inches = _inches(ax)
     half = max(8, int(0.42 * inches / _LETTER))
     shown = [lines(name, width) for name, width in zip(diagram.outcomes, (half, half, int(1.4 * half)), strict=True)]
-    for text, x, y, across, up in zip(
-        shown,
-        (-0.05, 1.05, 0.5),
-        (-0.03, -0.03, 0.89),
-        ("left", "right", "center"),
-        ("top", "top", "bottom"),
-        strict=True,
-    ):
+    corners = (-0.05, -0.03, "left", "top"), (1.05, -0.03, "right", "top"), (0.5, 0.89, "center", "bottom")
+    for text, (x, y, across, up) in zip(shown, corners, strict=True):
         ax.text(x, y, literal(text), ha=across, va=up, fontsize="medium")
     line = _LINE * 1.2 / inches
     heading = title(diagram, _letters(ax))
@@ -273,9 +267,8 @@ def _draw_tetrahedron(diagram: SimplexDiagram, ax: Any, options: dict[str, Any])
             ax.quiver(*start[chosen].T, *step[chosen].T, **look)
     middle = TETRAHEDRON.mean(axis=0)
     for name, corner in zip(diagram.outcomes, TETRAHEDRON, strict=True):
-        ax.text(
-            *(corner + 0.13 * (corner - middle)), literal(lines(name, 16)), ha="center", va="center", fontsize="medium"
-        )
+        place = corner + 0.13 * (corner - middle)
+        ax.text(*place, literal(lines(name, 16)), ha="center", va="center", fontsize="medium")
     ax.set_axis_off()
     ax.set_box_aspect((1, 0.75**0.5, (2 / 3) ** 0.5), zoom=1.1)
     ax.set(xlim=(0, 1), ylim=(0, 0.75**0.5), zlim=(0, (2 / 3) ** 0.5))
@@ -297,24 +290,14 @@ def _handles(diagram: SimplexDiagram, level: float | None) -> list[Any]:
         if chosen.any():
             label = f"{words[colour]} ({int(chosen.sum())} of {diagram.n_cells} cells)"
             handles.append(FancyArrow(0, 0, 1, 0, color=colour, width=100 * width, label=label))
-    tail: dict[str, Any] = {
-        "linestyle": "none",
-        "marker": "o",
-        "markersize": 4,
-        "color": LINE,
-        "markerfacecolor": "white",
-    }
+    ring: dict[str, Any] = {"linestyle": "none", "marker": "o"}
+    tail = ring | {"markersize": 4, "color": LINE, "markerfacecolor": "white"}
     handles.append(Line2D([], [], label="average prediction of a cell (bin)", **tail))
     if level is not None:
         label = f"{percent(level)} of the frequencies if calibrated"
-        handles.append(
-            Line2D([], [], color=BAR, marker="o", markersize=9, fillstyle="none", linestyle="none", label=label)
-        )
-    if (
-        diagram.n_outcomes == 3
-        and isinstance(diagram.partition, SimplexGrid)
-        and diagram.n_cells < diagram.partition.n**2
-    ):
+        handles.append(Line2D([], [], label=label, **ring | {"markersize": 9, "color": BAR, "fillstyle": "none"}))
+    grid = diagram.partition
+    if diagram.n_outcomes == 3 and isinstance(grid, SimplexGrid) and diagram.n_cells < grid.n**2:
         handles.append(Patch(facecolor="white", edgecolor="#d0d6dc", label="no observations"))
     return handles
 

@@ -71,9 +71,8 @@ def plot_simplex_interactive(diagram: SimplexDiagram, figure: Figure | None = No
 
     path = [0, 1, 2, 3, 0, 2, 1, 3] if solid else [0, 1, 2, 0]
     quiet = {"hoverinfo": "skip", "showlegend": False}
-    shown.add_trace(
-        scatter(**at(place[path]), mode="lines", line={"color": LINE, "width": 1.5}, name="simplex", **quiet)
-    )
+    edge = {"color": LINE, "width": 1.5}
+    shown.add_trace(scatter(**at(place[path]), mode="lines", line=edge, name="simplex", **quiet))
     names = [f"<b>{name}</b>" for name in diagram.outcomes]
     where = place + 0.06 * (place - place.mean(axis=0))
     shown.add_trace(scatter(**at(where), mode="text", text=names, name="outcomes", **quiet))

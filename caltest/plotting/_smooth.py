@@ -10,10 +10,10 @@ import numpy as np
 
 from caltest.estimation.curves._smooth_reliability_curve import SmoothReliabilityCurve
 from caltest.estimation.uncertainty._prediction_distribution import EDGES
-from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, POINT, literal, named, series_color, single
-from caltest.plotting._prediction_axis import PredictionAxis, diagonal, finish
+from caltest.plotting._axes import BAR, LINE, NAME_WIDTH, colors_of, literal, named, single
+from caltest.plotting._prediction_axis import PredictionAxis, finish, what_is_shown
 from caltest.predictions.inputs._validation import validate_choice
-from caltest.results._description import counted, percent
+from caltest.results._description import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,43 +81,26 @@ def plot_smooth_reliability(
     curves = named(curve, SmoothReliabilityCurve, "curve", "smooth_reliability_curve")
     square = style == "classical"
     ax = single(ax, (5.4, 6.6 if len(curves) == 1 else 7.4) if square else (6.4, 5.2))
-    each = list(curves.values())
+    each, alone = list(curves.values()), len(curves) == 1
     densities = {name: _shares(one) for name, one in curves.items()}
     heights = [one.observed for one in each] if square else []
     axis = PredictionAxis.of("linear" if scale is None else scale, densities, [*(one.point for one in each), *heights])
-    alone = len(each) == 1
-    colors = [POINT] if alone else [series_color(place) for place in range(len(each))]
-    reach = 0.01
+    reach, colors = 0.01, colors_of(len(each))
     for (name, one), color in zip(curves.items(), colors, strict=True):
-        label = (
-            None
-            if alone
-            else f"{literal(fill(name, NAME_WIDTH))}\nKDEError {one.error:.3g}, bandwidth {one.bandwidth:.3g}"
-        )
+        size = f"KDEError {one.error:.3g}, bandwidth {one.bandwidth:.3g}"
+        label = None if alone else f"{literal(fill(name, NAME_WIDTH))}\n{size}"
         reach = max(reach, _draw(one, ax, square=square, color=color, label=label, options=options))
     if not alone:
         null, own = _band_labels(each[0])
         ax.plot([], [], color=LINE, linestyle=":", label=null)
         ax.plot([], [], color=LINE, linewidth=6, alpha=0.3, label=own)
-    diagonal(axis, ax, square=square)
-    if not square:
-        ax.set_ylim(-1.2 * reach, 1.2 * reach)
-        ax.set_ylabel("observed - predicted")
-    lens = ", ".join(dict.fromkeys(one.lens_name for one in each))
-    sizes = ", ".join(dict.fromkeys(counted(one.n_samples, ",") for one in each))
-    ax.set_title(literal(f"{lens}, {sizes}"), fontsize="medium")
-    finish(axis, ax, colors, square=square, histogram=histogram, legend=legend)
+    ends = None if square else (-1.2 * reach, 1.2 * reach)
+    finish(axis, ax, colors, what_is_shown(each), ends, histogram=histogram, legend=legend)
     return ax
 
 
 def _draw(
-    curve: SmoothReliabilityCurve,
-    ax: Axes,
-    *,
-    square: bool,
-    color: str,
-    label: str | None,
-    options: dict[str, Any],
+    curve: SmoothReliabilityCurve, ax: Axes, *, square: bool, color: str, label: str | None, options: dict[str, Any]
 ) -> float:
     """Draw curve and bands of a model, in its colour if there are several, and return its largest deviation."""
     base = np.zeros(len(curve.point)) if square else curve.point

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import cycle
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from caltest.plotting._axes import (
     LINE,
     POINT,
     add_legend,
+    label_first,
     literal,
     require,
     several,
@@ -31,7 +33,9 @@ from caltest.simulation.studies._size import RejectionStudy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_TITLE = 30  # characters of a line
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_TITLE, _REJECTION_TITLE = 30, 44  # characters of a line
+_SPREAD = 0.012  # of the width between tests
 _PER_INCH = 11  # characters of the title of the figure
 
 
@@ -96,12 +100,10 @@ def plot_bias_study(
     panels = wrapped(axes, len(groups), 5, (2.4, 2.6), 0.9)
     for ax, (panel, group) in zip(panels.flat, groups, strict=True):
         _draw_boxes(ax, group, by)
-        ax.set_title(
-            literal(fill(str(panel), _TITLE)) if by == "n_samples" else f"{panel:,} observations", fontsize="small"
-        )
+        title = literal(fill(str(panel), _TITLE)) if by == "n_samples" else f"{panel:,} observations"
+        ax.set_title(title, fontsize="small")
         ax.set_xlabel("observations" if by == "n_samples" else "cells")
-        if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
-            ax.set_ylabel("estimate")
+        label_first(ax, "estimate")
     if axes is None:
         title = f"{frame['model'].iloc[0]} through {frame['lens'].iloc[0]}"
         line = " (line: true value)" if frame["truth"].notna().any() else ""
@@ -133,11 +135,6 @@ def _draw_boxes(ax: Any, group: Any, by: str) -> None:
     ax.set_xticks(place, [f"{int(value):,}" for value in group[by]], fontsize="small")
     ax.tick_params(axis="x", rotation=45)
     ax.set_xlim(-0.6, len(group) - 0.4)
-
-
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-_REJECTION_TITLE = 44  # characters of a line
-_SPREAD = 0.012  # of the width between tests, so that their bars do not hide each other
 
 
 def plot_size_study(
@@ -189,8 +186,7 @@ def plot_size_study(
         _draw_sizes(ax, group, chosen, looks)
         ax.set_title(literal(fill(", ".join(names), _REJECTION_TITLE)), fontsize="small")
         ax.set_xlabel("observations")
-        if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
-            ax.set_ylabel("rejection rate")
+        label_first(ax, "rejection rate")
         ax.set_ylim(bottom=0)
     add_legend(panels, new=axes is None)
     return panels
@@ -277,14 +273,16 @@ def _lenses(study: PowerStudy, lens: str | None) -> list[str]:
 def _looks(frame: Any) -> dict[str, dict[str, Any]]:
     """Return colour and marker of every test, the same in all panels."""
     return {
-        test: {
-            "color": COLORS[number % len(COLORS)],
-            "marker": MARKERS[number % len(MARKERS)],
-            "markersize": 4,
-            "linewidth": 1.2,
-        }
-        for number, test in enumerate(frame["test"].unique())
+        test: {"color": color, "marker": marker, "markersize": 4, "linewidth": 1.2}
+        for test, color, marker in zip(frame["test"].unique(), cycle(COLORS), cycle(MARKERS), strict=False)
     }
+
+
+def _beside(frame: Any, width: float) -> Iterator[tuple[str, Any, float]]:
+    """Yield the rows of each test, and how far beside their place they are drawn, so that no bar hides another one."""
+    groups = list(frame.groupby("test", sort=False))
+    for number, (test, rows) in enumerate(groups):
+        yield test, rows, _SPREAD * width * (number - (len(groups) - 1) / 2)
 
 
 def _draw_sizes(ax: Axes, frame: Any, level: float, looks: dict[str, dict[str, Any]]) -> None:
@@ -293,12 +291,9 @@ def _draw_sizes(ax: Axes, frame: Any, level: float, looks: dict[str, dict[str, A
     place = {n: float(number) for number, n in enumerate(explained.index)}
     edges = np.array([-0.5, len(place) - 0.5]) if len(place) == 1 else np.array(list(place.values()))
     ax.axhline(level, color=LINE, label=f"{percent(level)} level", **DASHED)
-    ax.fill_between(
-        edges, level, np.broadcast_to(share, len(edges)), color=DENSITY, linewidth=0, label="binomial variation"
-    )
-    groups = list(frame.groupby("test", sort=False))
-    for number, (test, rows) in enumerate(groups):
-        beside = _SPREAD * len(place) * (number - (len(groups) - 1) / 2)
+    highest = np.broadcast_to(share, len(edges))
+    ax.fill_between(edges, level, highest, color=DENSITY, linewidth=0, label="binomial variation")
+    for test, rows, beside in _beside(frame, len(place)):
         ax.plot(rows["n_samples"].map(place) + beside, rows["rate"], label=literal(test), **looks[test])
     ax.set_xticks(list(place.values()), [f"{n:,}" for n in place])
 
@@ -307,9 +302,7 @@ def _draw_curves(ax: Axes, frame: Any, level: float, looks: dict[str, dict[str, 
     ax.axhline(level, color=LINE, label=f"{percent(level)} level", **DASHED)
     amounts = frame["amount"]
     width = (amounts.max() - amounts.min()) or 1.0
-    groups = list(frame.groupby("test", sort=False))
-    for number, (test, rows) in enumerate(groups):
-        beside = _SPREAD * width * (number - (len(groups) - 1) / 2)
+    for test, rows, beside in _beside(frame, width):
         ax.errorbar(
             rows["amount"] + beside,
             rows["rate"],

@@ -8,22 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.comparison._training import TrainingTrack
-from caltest.plotting._axes import DASHED, LINE, legend_below, literal, require, several
+from caltest.plotting._axes import DASHED, LINE, STAR, legend_below, literal, require, several
 from caltest.results._description import percent
 from caltest.results._naming import describe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-_STAR: dict[str, Any] = {
-    "linestyle": "none",
-    "marker": "*",
-    "markersize": 12,
-    "markeredgecolor": "white",
-    "markeredgewidth": 0.6,
-    "zorder": 4,
-}
 
 
 def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -75,7 +65,7 @@ def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDA
             shown = np.where(np.isfinite(value), value, np.nan)
             marker = "o" if len(entries) == 1 else ""
             ax.plot(track.epoch[entries], shown[entries], color=color, linewidth=1.3, marker=marker, label=literal(run))
-            ax.plot(track.epoch[star], shown[star], color=color, **_STAR)
+            ax.plot(track.epoch[star], shown[star], color=color, **STAR)
     for ax, name in zip(panels, names, strict=True):
         ax.set_ylabel(name)
     _stretch(panels[0], track.log_score)
@@ -85,12 +75,11 @@ def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDA
     lowest = min(track.pvalue.min(), track.alpha)
     panels[3].set_ylim(lowest**1.05, lowest**-0.05)
     panels[3].axhline(track.alpha, color=LINE, zorder=1, label=f"{percent(track.alpha)} level", **DASHED)
-    panels[3].plot([], [], color=LINE, label="smallest negative log-likelihood", **_STAR)
+    panels[3].plot([], [], color=LINE, label="smallest negative log-likelihood", **STAR)
     for ax, first in ((panels[2], 0), (panels[3], len(track.runs))):  # the names of the runs are needed once only
         ax.set_xlabel("epoch")
         ax.xaxis.get_major_locator().set_params(integer=True)
-        lines = [line for line in ax.get_lines() if line.get_label() and not line.get_label().startswith("_")]
-        legend_below(ax, handles=lines[first if track.runs != ("",) else 0 :])
+        legend_below(ax, handles=ax.get_legend_handles_labels()[0][first if track.runs != ("",) else 0 :])
     return grid
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _DASHES: dict[str, Any] = {"entropy": "-", "confidence": (0, (5, 2))}
 _WIDEST = 40  # characters of a line of the legend
+_AGAINST = {"rejected": "share of the predictions that is rejected", "threshold": "threshold of the uncertainty"}
+_PALE: dict[str, Any] = {"alpha": 0.15, "linewidth": 0, "zorder": 1}
 
 
 def curve_looks(curves: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:
@@ -31,9 +33,6 @@ def curve_looks(curves: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:
         color = COLORS[number % len(COLORS)]
         looks.append({"color": color, "linestyle": _DASHES[measure], "label": fill(label, _WIDEST)})
     return looks
-
-
-_AGAINST = {"rejected": "share of the predictions that is rejected", "threshold": "threshold of the uncertainty"}
 
 
 def plot_rejection_curve(
@@ -94,9 +93,7 @@ def plot_rejection_curve(
         line: dict[str, Any] = {"linewidth": 1.6, "marker": marker, "zorder": 4} | look | options
         (drawn,) = ax.plot(x[rows], curve.error[rows], **line)
         color = drawn.get_color()
-        ax.fill_between(
-            x[rows], curve.error_lower[rows], curve.error_upper[rows], color=color, alpha=0.15, linewidth=0, zorder=1
-        )
+        ax.fill_between(x[rows], curve.error_lower[rows], curve.error_upper[rows], color=color, **_PALE)
         ax.plot(x[rows], curve.predicted_error[rows], color=color, linewidth=1, linestyle=":", zorder=3)
         full = rows[curve.n_kept[rows] >= 0.1 * curve.n_samples]
         top = max(top, curve.error_upper[full].max(), curve.error[rows].max(), curve.predicted_error[rows].max())
@@ -160,14 +157,11 @@ def plot_shift_curve(curve: ShiftCurve, ax: Axes | None = None, *, legend: bool 
         rows = curve.entries(model, measure)
         line: dict[str, Any] = {"linewidth": 1.6, "marker": "o", "markersize": 3.5, "zorder": 4} | look | options
         (drawn,) = ax.plot(curve.share[rows], curve.mean[rows], **line)
-        look_of_band: dict[str, Any] = {"color": drawn.get_color(), "alpha": 0.15, "linewidth": 0, "zorder": 1}
-        ax.fill_between(curve.share[rows], curve.lower[rows], curve.upper[rows], **look_of_band)
+        ax.fill_between(curve.share[rows], curve.lower[rows], curve.upper[rows], color=drawn.get_color(), **_PALE)
     level = percent(curve.confidence_level)
     words = f"{level} of batches of {curve.batch_size}"
     ax.fill_between([], [], [], color=ax.get_lines()[0].get_color(), alpha=0.15, label=words)
-    ax.set_xlabel("share of foreign data")
-    ax.set_ylabel("mean uncertainty of a batch")
-    ax.set_ylim(bottom=0.0)
+    ax.set(xlabel="share of foreign data", ylabel="mean uncertainty of a batch", ylim=(0.0, None))
     ax.set_title(f"{curve.n_home:,} predictions at home, {curve.n_foreign:,} foreign", fontsize="medium")
     if legend:
         legend_below(ax)

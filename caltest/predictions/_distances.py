@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Distance = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+from caltest.predictions._arrays import Floats
+
+Distance = Callable[[Floats, Floats], Floats]
 """A function of predicted and observed probabilities ``(..., n_outcomes)`` that reduces the last axis."""
 
 
-def total_variation(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> NDArray[np.float64]:
+def total_variation(predicted: Floats, observed: Floats) -> Floats:
     r"""Total variation distance, :math:`d(x, y) = \frac12 \sum_k |x_k - y_k|`.
 
     The distance of Guo et al. (2017) and of Vaicenavicius et al. (2019), section 3.2; for two outcomes it is the
@@ -45,7 +46,7 @@ def total_variation(predicted: NDArray[np.float64], observed: NDArray[np.float64
     return 0.5 * difference.sum(axis=-1)
 
 
-def euclidean(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> NDArray[np.float64]:
+def euclidean(predicted: Floats, observed: Floats) -> Floats:
     r"""Euclidean distance, :math:`d(x, y) = \left(\sum_k (x_k - y_k)^2\right)^{1/2}`.
 
     Parameters
@@ -67,7 +68,7 @@ def euclidean(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> 
     return np.sqrt(squared_euclidean(predicted, observed))
 
 
-def squared_euclidean(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> NDArray[np.float64]:
+def squared_euclidean(predicted: Floats, observed: Floats) -> Floats:
     r"""Squared Euclidean distance, :math:`d(x, y) = \sum_k (x_k - y_k)^2` (Vaicenavicius et al. 2019, section 3.2).
 
     Parameters
@@ -89,7 +90,7 @@ def squared_euclidean(predicted: NDArray[np.float64], observed: NDArray[np.float
     return np.square(observed - predicted).sum(axis=-1)
 
 
-def chebyshev(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> NDArray[np.float64]:
+def chebyshev(predicted: Floats, observed: Floats) -> Floats:
     r"""Largest difference over the classes, :math:`d(x, y) = \max_k |x_k - y_k|`.
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,11 @@ class Lens(Specification, ABC):
     ``(prob, outcome)`` is a lens too.
     """
 
+    names_event: ClassVar[bool] = False
+    """Whether the second of two outcomes is an event of the user, such as a class, not that a prediction is right."""
+    of_confidence: ClassVar[bool] = False
+    """Whether the probability of the event is the confidence, and its frequency the accuracy."""
+
     @abstractmethod
     def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
@@ -36,6 +41,10 @@ class Lens(Specification, ABC):
     def name(self, classes: Sequence[Any] | None = None) -> str:
         """Return the name of the lens in words; ``classes`` are the labels of the columns."""
 
+    def short_name(self, classes: Sequence[Any] | None = None) -> str:
+        """Return the name in a table of similar lenses."""
+        return self.name(classes)
+
     def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> Problem:
         """Return the induced problem."""
         table = self.outcomes(prob)
@@ -50,6 +59,16 @@ LensLike = Lens | Callable[[NDArray[np.float64], NDArray[Any]], Problem]
 def lens_name(lens: LensLike, classes: Sequence[Any] | None = None) -> str:
     """Return the name of a lens in words; a user's function is called by its own name."""
     return lens.name(classes) if isinstance(lens, Lens) else describe(lens)
+
+
+def lens_short_name(lens: LensLike, classes: Sequence[Any] | None = None) -> str:
+    """Return the name of a lens in a table of similar ones."""
+    return lens.short_name(classes) if isinstance(lens, Lens) else describe(lens)
+
+
+def names_event(lens: LensLike) -> bool:
+    """Return whether the second of two outcomes behind a lens is an event of the user."""
+    return isinstance(lens, Lens) and lens.names_event
 
 
 def outcome_dtype(n_outcomes: int) -> np.dtype[Any]:

@@ -42,6 +42,8 @@ class Canonical(Lens):
     (array([[0.2, 0.3, 0.5]]), array([1]))
     """
 
+    names_event = True
+
     def name(self, classes: Sequence[Any] | None = None) -> str:
         """Return the name of the lens in words."""
         return "whole prediction"
@@ -128,6 +130,8 @@ class Confidence(Lens):
     >>> prob, outcome
     (array([[0.375, 0.625]]), array([0]))
     """
+
+    of_confidence = True
 
     def name(self, classes: Sequence[Any] | None = None) -> str:
         """Return the name of the lens in words."""
@@ -292,12 +296,18 @@ class ClassWise(Lens):
 
     k: int
 
+    names_event = True
+
     def __post_init__(self) -> None:
         validate_count(self.k, "k", minimum=0)
 
     def name(self, classes: Sequence[Any] | None = None) -> str:
         """Return the name of the lens in words."""
-        return f"class {self.k if classes is None else list(classes)[self.k]} against the rest"
+        return f"{self.short_name(classes)} against the rest"
+
+    def short_name(self, classes: Sequence[Any] | None = None) -> str:
+        """Return the name of the class."""
+        return f"class {self.k if classes is None else list(classes)[self.k]}"
 
     def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
@@ -345,6 +355,8 @@ class ClassGroups(Lens):
     """
 
     groups: tuple[tuple[int, ...], ...]
+
+    names_event = True
 
     def __init__(self, groups: Iterable[Iterable[int]]) -> None:
         try:

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions._distances import Distance, validate_distance
 from caltest.predictions._lens import Lens, LensLike, outcome_dtype
-from caltest.predictions.inputs._validation import SUM_TOLERANCE
+from caltest.predictions.inputs._validation import SUM_TOLERANCE, require
 
-CalibrationFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-Region = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+CalibrationFunction = Callable[[Floats], Floats]
+Region = Callable[[Floats], Booleans]
 """A function from induced probabilities ``(n_samples, n_outcomes)`` to whether each observation is looked at."""
 
 
@@ -34,14 +35,10 @@ def call(name: str, function: Callable[..., Any], *arrays: NDArray[Any]) -> Any:
         raise ValueError(msg) from error
 
 
-def apply_calibration_function(
-    calibration_function: CalibrationFunction, prob: NDArray[np.float64], name: str
-) -> NDArray[np.float64]:
+def apply_calibration_function(calibration_function: CalibrationFunction, prob: Floats, name: str) -> Floats:
     """Call a calibration function and check what it returns; ``name`` is that of the argument."""
     true = _floats(call(name, calibration_function, prob), name)
-    if true.shape != prob.shape:
-        msg = f"`{name}` must return shape {prob.shape}, got {true.shape}."
-        raise ValueError(msg)
+    require(true.shape == prob.shape, f"`{name}` must return shape {prob.shape}", true.shape)
     valid = (true >= -SUM_TOLERANCE) & (true <= 1 + SUM_TOLERANCE)
     wrong = np.flatnonzero(~valid.all(axis=1) | ~(np.abs(true.sum(axis=1) - 1) <= SUM_TOLERANCE))
     if wrong.size:
@@ -50,16 +47,14 @@ def apply_calibration_function(
     return true
 
 
-def apply_lens(
-    lens: LensLike, prob: NDArray[np.float64], outcome: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def apply_lens(lens: LensLike, prob: Floats, outcome: NDArray[Any]) -> tuple[Floats, NDArray[Any]]:
     """Call a lens and check the form of what it returns; a user's function is called once more with other labels.
 
     Its probabilities must not change with the labels, and the outcome of an observation not with those of others.
     """
-    if not callable(lens) or isinstance(lens, type):
-        msg = f"`lens` must be a lens such as Confidence() or a function of (prob, outcome), got {lens!r}."
-        raise TypeError(msg)
+    right_type = callable(lens) and not isinstance(lens, type)
+    must = "`lens` must be a lens such as Confidence() or a function of (prob, outcome)"
+    require(right_type, must, lens, right_type=False)
     if isinstance(lens, Lens):
         return lens(prob, outcome)
     prob = prob.astype(np.float64, copy=False)
@@ -76,7 +71,7 @@ def apply_lens(
     return induced, found
 
 
-def _refuse_other_answer(induced: NDArray[np.float64], again: NDArray[np.float64]) -> None:
+def _refuse_other_answer(induced: Floats, again: Floats) -> None:
     """Raise ValueError if the probabilities of two calls of a lens with different labels differ."""
     if not np.array_equal(induced, again):
         msg = (
@@ -86,9 +81,7 @@ def _refuse_other_answer(induced: NDArray[np.float64], again: NDArray[np.float64
         raise ValueError(msg)
 
 
-def _apply_function(
-    lens: Callable[..., Any], prob: NDArray[np.float64], outcome: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def _apply_function(lens: Callable[..., Any], prob: Floats, outcome: NDArray[Any]) -> tuple[Floats, NDArray[Any]]:
     """Call a user's lens and check the form of what it returns."""
     returned = call("lens", lens, prob, outcome)
     if not isinstance(returned, tuple) or len(returned) != 2:
@@ -118,9 +111,7 @@ def _apply_function(
     return induced, found
 
 
-def apply_distance(
-    distance: Distance, predicted: NDArray[np.float64], observed: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def apply_distance(distance: Distance, predicted: Floats, observed: Floats) -> Floats:
     """Call a distance of arrays ``(..., n_outcomes)``, whose leading axes broadcast, and check what it returns."""
     validate_distance(distance)
     shape = np.broadcast_shapes(predicted.shape, observed.shape)[:-1]
@@ -137,11 +128,9 @@ def apply_distance(
     return distances
 
 
-def apply_region(region: Region, prob: NDArray[np.float64]) -> NDArray[np.bool_]:
+def apply_region(region: Region, prob: Floats) -> Booleans:
     """Call a region and check that it returns a boolean for every observation."""
-    if not callable(region):
-        msg = f"`region` must be a function of probabilities, got {region!r}."
-        raise TypeError(msg)
+    require(callable(region), "`region` must be a function of probabilities", region, right_type=False)
     inside = np.asarray(call("region", region, prob.astype(np.float64, copy=False)))
     if inside.shape != (len(prob),) or inside.dtype.kind != "b":
         msg = f"`region` must return booleans of shape ({len(prob)},), got {inside.dtype} of shape {inside.shape}."
@@ -149,7 +138,7 @@ def apply_region(region: Region, prob: NDArray[np.float64]) -> NDArray[np.bool_]
     return inside
 
 
-def outcomes_of_classes(lens: LensLike, prob: NDArray[np.float64]) -> NDArray[Any]:
+def outcomes_of_classes(lens: LensLike, prob: Floats) -> NDArray[Any]:
     """Return the outcome of each class through a lens, ``(n_samples, n_classes)``, unsigned integers.
 
     The shape is ``(1, n_classes)`` where it is the same for every observation. A user's function is called once for
@@ -168,7 +157,7 @@ def outcomes_of_classes(lens: LensLike, prob: NDArray[np.float64]) -> NDArray[An
     return table
 
 
-def _floats(values: Any, name: str) -> NDArray[np.float64]:
+def _floats(values: Any, name: str) -> Floats:
     """Return an array of floats that may be written to: a function may return the view that it was given."""
     try:
         return np.require(values, np.float64, ["W"])

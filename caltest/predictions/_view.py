@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._lookup import map_events, map_outcomes
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._user_functions import outcomes_of_classes
 
 
-def push_forward(table: NDArray[Any], class_prob: NDArray[np.float64], n_outcomes: int) -> NDArray[np.float64]:
+def push_forward(table: NDArray[Any], class_prob: Floats, n_outcomes: int) -> Floats:
     """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``, of classes with given probabilities.
 
     ``table`` holds the outcome of each class, as `outcomes_of_classes` returns it.
@@ -46,12 +47,12 @@ class LensView:
     """
 
     sample: Sample
-    base_row: NDArray[np.int64] | None = None
+    base_row: Integers | None = None
     seen: NDArray[Any] | None = None
     packed: bool = False
 
     @classmethod
-    def of(cls, lens: LensLike, prob: NDArray[np.float64], outcome: NDArray[np.int64], base: Sample) -> LensView:
+    def of(cls, lens: LensLike, prob: Floats, outcome: Integers, base: Sample) -> LensView:
         """Return the view of predictions and labels, of which ``base`` is the sample, through a lens."""
         if isinstance(lens, Canonical):
             return cls(base)
@@ -83,7 +84,7 @@ class LensView:
         """Whether labels are drawn for this very sample."""
         return self.seen is None
 
-    def take(self, position: NDArray[np.int64]) -> LensView:
+    def take(self, position: Integers) -> LensView:
         """Return the view of the observations at increasing positions of the sample."""
         row, table = self.base_row, self.seen
         if row is None or table is None:

@@ -27,8 +27,8 @@ def show_pvalue(pvalue: float, *, bound: bool = False) -> str:
 
 def equate_pvalue(pvalue: float, *, bound: bool = False, name: str = "p") -> str:
     """Return a p-value in a sentence: "p = 0.012", "p < 3.1e-20"."""
-    shown = show_pvalue(pvalue, bound=bound)
-    return f"{name} {shown}" if shown.startswith("<") else f"{name} = {shown}"
+    sign = "" if bound or pvalue <= _SMALLEST_SHOWN else "= "  # a bound has its own sign
+    return f"{name} {sign}{show_pvalue(pvalue, bound=bound)}"
 
 
 def rejects(pvalue: Any, alpha: float) -> Any:

@@ -16,15 +16,24 @@ class Specification:
     """
 
     def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self._shown())})"
+
+    @property
+    def brief(self) -> str:
+        """The same without empty parentheses: ``KS``, ``ECE(partition=EqualWidth(15))``."""
+        return repr(self) if self._shown() else type(self).__name__
+
+    def _shown(self) -> list[str]:
+        """Return the parameters that are shown, as code."""
         parts: list[str] = []
         if not is_dataclass(self):  # a user's own class
-            return f"{type(self).__name__}()"
+            return parts
         for field in fields(self):
             value, default = getattr(self, field.name), _default(field)
             if not field.repr or _equal(value, default):
                 continue
             parts.append(describe(value) if default is MISSING else f"{field.name}={describe(value)}")
-        return f"{type(self).__name__}({', '.join(parts)})"
+        return parts
 
 
 def describe(thing: Any) -> str:

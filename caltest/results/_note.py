@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 PAGE = "docs/notes.md"
@@ -21,10 +21,13 @@ class Note:
         Such as "C201": what kind of caution it is; docs/notes.md explains each.
     text : str
         The caution, in whole sentences.
+    about : str
+        The statistic that the text names, if it is about one; may be empty.
     """
 
     code: str
     text: str
+    about: str = field(default="", compare=False, repr=False)
 
     @property
     def link(self) -> str:

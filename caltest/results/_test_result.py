@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from caltest.results._base import Result
 from caltest.results._decision import Decision, cannot_decide, equate_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, Table, join, sized
+from caltest.results._distribution import Distribution
 from caltest.results._naming import describe
 from caltest.results._note import PAGE, Note
 from caltest.results._picture import Picture
@@ -22,27 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Extended = TypeVar("Extended", bound="TestResult")
-
-
-class NullDistribution(Protocol):
-    """What a statistic does under the null hypothesis."""
-
-    @property
-    def mean(self) -> float:
-        """Expected value."""
-
-    @property
-    def std(self) -> float:
-        """Standard deviation."""
-
-    def sf(self, x: float) -> float:
-        """Return P(T >= x)."""
-
-    def cdf(self, x: float) -> float:
-        """Return P(T <= x)."""
-
-    def quantile(self, q: float) -> float:
-        """Return the q-quantile."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -67,7 +47,7 @@ class ComponentResult(Result):
     test_statistic: Any
     statistic: float
     pvalue: float
-    null: NullDistribution = field(repr=False)
+    null: Distribution = field(repr=False)
     derived: Mapping[str, Any] = field(default_factory=dict)
 
     plot = Picture("plot_null_distribution")
@@ -99,8 +79,6 @@ class ComponentResult(Result):
 
 
 _BY_FOLD = ("fold_names", "pvalue_adjusted")  # which only results by fold write
-CALIBRATION = "labels follow the predicted probabilities"
-"""How the hypothesis of calibration begins."""
 
 
 def components_table(components: Sequence[ComponentResult], *, bound: bool = False) -> Table:
@@ -129,6 +107,8 @@ class TestResult(Decision, ComponentResult):
         What was looked at, as an object.
     lens_name : str
         What was looked at, in words.
+    lens_short_name : str or None
+        The same in a table of similar lenses.
     n_samples, n_outcomes : int
         Number of observations, and of outcomes behind the lens.
     components : tuple of ComponentResult
@@ -143,6 +123,8 @@ class TestResult(Decision, ComponentResult):
         distribution, whose error is not known.
     hypothesis : str
         The null hypothesis.
+    of_calibration : bool
+        Whether it is calibration, not another calibration function.
     origin : str
         Where the null distribution comes from.
     conditions : tuple of Note
@@ -188,6 +170,8 @@ class TestResult(Decision, ComponentResult):
     numerical_error: float
     hypothesis: str
     origin: str
+    of_calibration: bool = True
+    lens_short_name: str | None = None
     conditions: tuple[Note, ...] = ()
     alpha: float = 0.05
     smallest_possible_pvalue: float = 0.0
@@ -201,6 +185,7 @@ class TestResult(Decision, ComponentResult):
     pvalue_adjusted: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     _problem: Any = field(default=None, repr=False)  # `L2Problem` of estimation
 
+    _left_out: ClassVar[frozenset[str]] = ComponentResult._left_out | {"of_calibration", "lens_short_name"}
     _derived: ClassVar[tuple[str, ...]] = (
         *("noise_floor", "noise_interval", "n_resamples", "decision", "conclusion", "l2_error"),
         *("direction", "direction_words"),
@@ -249,7 +234,7 @@ class TestResult(Decision, ComponentResult):
             alpha=self.alpha,
             smallest_possible_pvalue=self.smallest_possible_pvalue,
             subject=self._subject,
-            proof="that the model is calibrated" if self._of_calibration else "it",
+            proof="that the model is calibrated" if self.of_calibration else "it",
             n_samples=self.n_samples,
             n_groups=self.n_groups,
             weighted=self.weighted,
@@ -271,7 +256,7 @@ class TestResult(Decision, ComponentResult):
             alpha=self.alpha,
             smallest_possible_pvalue=self.smallest_possible_pvalue,
             subject=f"{self._subject} of the models of {n_folds} folds",
-            proof="that the models are calibrated" if self._of_calibration else "it",
+            proof="that the models are calibrated" if self.of_calibration else "it",
             n_samples=self.n_samples,
             n_groups=self.n_groups,
             weighted=self.weighted,
@@ -356,13 +341,8 @@ class TestResult(Decision, ComponentResult):
         return kind(**{f.name: getattr(self, f.name) for f in fields(self)} | more)
 
     @property
-    def _of_calibration(self) -> bool:
-        """Whether the hypothesis is calibration, not another calibration function."""
-        return self.hypothesis.startswith(CALIBRATION)
-
-    @property
     def _subject(self) -> str:
-        return "Calibration" if self._of_calibration else "The hypothesis"
+        return "Calibration" if self.of_calibration else "The hypothesis"
 
     @property
     def _size(self) -> str:
@@ -385,12 +365,13 @@ class TestResult(Decision, ComponentResult):
 
     @property
     def _name(self) -> str:
-        return str(self.test_statistic).partition("(")[0]
+        name: str = self.test_statistic.name
+        return name
 
     @property
     def _full_name(self) -> str:
         """The statistic with its parameters; a combination is named by its class."""
-        return self._name if len(self.components) > 1 else str(self.test_statistic).removesuffix("()")
+        return self._name if len(self.components) > 1 else self.test_statistic.brief
 
     def _describe(self) -> Description:
         size = self._size if not self.fold_names else in_folds(self._size, len(self.folds))
@@ -414,8 +395,8 @@ class TestResult(Decision, ComponentResult):
         first = self.components[0]
         if not math.isfinite(first.noise_floor):
             return []
-        name = name or str(first.test_statistic).partition("(")[0]
-        kind = "a calibrated model" if self._of_calibration else "a model as in the hypothesis"
+        name = name or first.test_statistic.name
+        kind = "a calibrated model" if self.of_calibration else "a model as in the hypothesis"
         if self.method in {"random-signs", "all-signs"}:
             each = "draws" if self.method == "random-signs" else "arrangements"
             return [
@@ -498,13 +479,16 @@ def towards_of_models(direction: str | None, begin: str = "") -> list[str]:
     """Return the direction of several models as a sentence, which may begin with other words; empty without one."""
     if direction is None:
         return []
-    subject = "they are" if direction.endswith("-confident") else "their predictions are"
+    subject = "they are" if direction in _SHORT else "their predictions are"
     return [f"{begin} {subject} {direction}." if begin else f"{subject.capitalize()} {direction}."]
+
+
+_SHORT = {"over-confident": "over", "under-confident": "under"}
 
 
 def short_direction(direction: str | None) -> str:
     """Return a direction in short: "over" or "under", "too low" or "too high"; "" without one."""
-    return (direction or "").removesuffix("-confident")
+    return _SHORT.get(direction or "", direction or "")
 
 
 def size_in_fold(fold: TestResult) -> tuple[str, str]:

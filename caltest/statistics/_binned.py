@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +21,20 @@ from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.resampling.distributions._base import CellDistribution, Distribution
 from caltest.resampling.distributions._exact import MaximumDistribution, SumDistribution
-from caltest.resampling.distributions._poisson_binomial import PoissonBinomial, count_bound, deviations_bound
+from caltest.resampling.distributions._poisson_binomial import (
+    Events,
+    PoissonBinomial,
+    chernoff_bound,
+    count_bound,
+    deviations_bound,
+)
+from caltest.resampling.draws._kept_sums import KeptCells, KeptSums
 from caltest.resampling.draws._signs import residual_sums
 from caltest.resampling.draws._summaries import CellCounts
 from caltest.statistics._base import Statistic, counts_events
 
+_ON_LATTICE = 1e-6
+_LARGEST_DENOMINATOR = 1000
 _BLOCK_COUNTS = 2**16  # of all cells and outcomes, which stay in the cache with what is made of them
 
 
@@ -72,6 +83,17 @@ class Binned(Statistic):
         cells = cells_of(sample, self.partition)
         residual = residual_sums(sample, signs, cells)
         return self.reduce(CellSums(cells.count, cells.null_sum, cells.null_sum + residual))
+
+    def evaluate_sums(self, sums: KeptSums) -> NDArray[np.float64]:
+        """Return the statistic of kept cell sums."""
+        return self.reduce(sums.cells(self.partition))
+
+    def exact_distribution_of_sums(self, sums: KeptSums) -> Distribution | None:
+        """Return the exact null distribution, for two outcomes."""
+        events = sums.events(self.partition)
+        if events is None:
+            return None
+        return self.distribution(CellsOfSums(sums.cells(self.partition), events, self.distance))
 
     def exact_distribution(self, sample: Sample) -> Distribution | None:
         """Return the exact null distribution, for two outcomes without weights."""
@@ -265,8 +287,45 @@ class ExactCells:
         return unit if np.all(np.abs(atoms - np.rint(atoms)) < _ON_LATTICE) else None
 
 
-_ON_LATTICE = 1e-6
-_LARGEST_DENOMINATOR = 1000
+class CellsOfSums(ExactCells):
+    """The same from sums that a state keeps."""
+
+    def __init__(self, cells: KeptCells, events: Sequence[Events], distance: Distance) -> None:
+        self._distance = distance
+        self._events = events
+        self._counts = [part.count for part in events]
+        self._probability = np.concatenate([part.prob for part in events])
+        self._n = int(cells.count.sum())
+        self.sums = CellSums(cells.count, cells.predicted_sum, cells.observed_count[0])
+        self.spacing = self._spacing()
+
+    def bound_of_sum(self, x: float) -> float:
+        """Return a bound of P(sum of share times distance >= x); 1 unless the distance is the total variation."""
+        if self._distance is not total_variation:
+            return 1.0
+        centre = self.sums.predicted_sum[:, 1]
+
+        def log_moment(t: float) -> float:
+            total = 0.0
+            for part, count, m in zip(self._events, self._counts, centre, strict=True):
+                up, down = part.log_moment(t) - t * m, part.log_moment(-t) + t * m
+                top = max(up, down)
+                inner = float(count.pmf @ np.exp(-t * np.abs(count.counts - m) - top))
+                total += top + math.log(math.exp(up - top) + math.exp(down - top) - inner)
+            return total
+
+        return chernoff_bound(log_moment, x / self.spacing)
+
+    def bound_of_largest(self, x: float) -> float:
+        """Return a bound of P(largest distance >= x); 1 unless the distance is the total variation."""
+        if self._distance is not total_variation:
+            return 1.0
+        total = 0.0
+        for part, n, m in zip(self._events, self.sums.count, self.sums.predicted_sum[:, 1], strict=True):
+            above, below = math.ceil(m + n * x), math.floor(m - n * x)
+            total += part.bound(above, upper=True) if above <= n else 0.0
+            total += part.bound(below, upper=False) if below >= 0 else 0.0
+        return total
 
 
 def _common_denominator(p: NDArray[np.float64]) -> int | None:

@@ -21,6 +21,7 @@ from caltest.resampling.distributions._brownian import (
     ExcursionDistribution,
     RangeDistribution,
 )
+from caltest.resampling.draws._kept_sums import KeptSums
 from caltest.resampling.draws._path_blocks import Path, PathBlocks
 from caltest.resampling.draws._points import usual_labels
 from caltest.resampling.draws._signs import signed_extremes
@@ -63,6 +64,17 @@ class Cumulative(Statistic):
         """Return the error of signed residuals."""
         high, low, _ = _signed_extremes(sample, signs, 1).T
         return self.read(high, low) / _total(sample)
+
+    def evaluate_sums(self, sums: KeptSums) -> NDArray[np.float64] | None:
+        """Return the error of the path at the ends of narrow cells, which is at most that of all observations."""
+        return None if sums.extremes is None else self.read(*sums.extremes) / sums.n_samples
+
+    def bounds_of_sums(self, sums: KeptSums) -> tuple[float, float] | None:
+        """Return the error at the ends of narrow cells, and with what may happen within them."""
+        if sums.extremes is None or sums.widest_extremes is None:
+            return None
+        low, high = (self.read(*some) / sums.n_samples for some in (sums.extremes, sums.widest_extremes))
+        return float(low[0]), float(high[0])
 
     def asymptotic_distribution(self, sample: Sample) -> Distribution:
         """Return the distribution of the statistic of the Brownian motion that is the limit of the path."""

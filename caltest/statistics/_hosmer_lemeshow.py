@@ -18,6 +18,7 @@ from caltest.predictions.inputs._validation import validate_choice
 from caltest.resampling.distributions._base import CellDistribution, Distribution, Tail, chi_squared
 from caltest.resampling.distributions._exact import SumDistribution
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
+from caltest.resampling.draws._kept_sums import KeptCells, KeptSums
 from caltest.statistics._base import Statistic, counts_events
 
 _WIDE = 1e3  # values are cut off this far above their mean, in degrees of freedom
@@ -127,6 +128,36 @@ class HosmerLemeshow(Statistic):
     def asymptotic_distribution(self, sample: Sample) -> Distribution:
         """Return chi-squared with `degrees_of_freedom`."""
         return chi_squared(self.degrees_of_freedom(sample))
+
+    def evaluate_sums(self, sums: KeptSums) -> NDArray[np.float64] | None:
+        """Return C of kept cell sums, for two outcomes."""
+        if sums.n_outcomes != 2:
+            return None
+        cells = sums.cells(self.partition)
+        residual = cells.observed_count[..., 1] - cells.predicted_sum[:, 1]
+        factor = np.square(self._event_whitening(cells) @ [-1.0, 1.0]).sum(axis=-1)
+        with np.errstate(over="ignore"):
+            value = (np.square(residual) * factor).sum(axis=-1)
+        contradicted = (factor == 0) & (np.abs(residual) > _WHOLE * cells.count)
+        return np.where(contradicted.any(axis=-1), np.inf, value)
+
+    def exact_distribution_of_sums(self, sums: KeptSums) -> Distribution | None:
+        """Return the exact null distribution, for two outcomes."""
+        events = sums.events(self.partition)
+        if events is None:
+            return None
+        cells = sums.cells(self.partition)
+        whitening = self._event_whitening(cells)
+        made_of = EventGroups([part.count for part in events], cells.predicted_sum[:, 1], whitening)
+        expected = float(cells.spread @ np.square(whitening @ [-1.0, 1.0]).sum(axis=-1))
+        return GroupsDistribution(made_of, len(cells.count), expected)
+
+    def _event_whitening(self, cells: KeptCells) -> NDArray[np.float64]:
+        """Return the whitening matrices of groups of two outcomes, ``(n_groups, 2, 2)``."""
+        mean = cells.predicted_sum[:, 1] / cells.count
+        covariance = cells.spread if self.covariance == "observations" else cells.count * mean * (1 - mean)
+        edges = np.array([[0.0, 1.0], [1.0, 0.0]])
+        return np.stack([whiten(v * edges, row)[0] for v, row in zip(covariance, cells.predicted_sum, strict=True)])
 
     def exact_distribution(self, sample: Sample) -> Distribution | None:
         """Return the exact null distribution, for two outcomes without weights."""

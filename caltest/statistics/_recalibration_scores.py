@@ -14,6 +14,7 @@ from caltest._compiled._lookup import largest_scores, sum_logarithms, sum_select
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.resampling.distributions._base import Distribution, chi_squared
+from caltest.resampling.draws._kept_sums import KeptSums
 from caltest.resampling.draws._signs import group_of, sum_signed, sums_of_groups
 from caltest.resampling.draws._summaries import EntrySums
 from caltest.statistics._base import Statistic
@@ -53,6 +54,8 @@ class TemperatureScore(Statistic):
     6.5917
     """
 
+    words = "temperature score"
+
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         return self.read(self.signed(sample, outcomes))
@@ -89,6 +92,10 @@ class TemperatureScore(Statistic):
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
         """Return the statistic of signed residuals."""
         return self.read(sum_signed(signs, sample.once(_group_terms))[:, 0])
+
+    def evaluate_sums(self, sums: KeptSums) -> NDArray[np.float64]:
+        """Return the statistic of kept sums of logarithms."""
+        return self.read(sums.log_excess)
 
     def direction(self, sample: Sample, outcomes: NDArray[Any]) -> float:
         """Return U: below 0 if over-confident."""

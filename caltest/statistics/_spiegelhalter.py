@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from caltest._compiled._lookup import sum_selected
 from caltest.predictions._sample import Sample
 from caltest.resampling.distributions._base import Distribution, LimitDistribution
+from caltest.resampling.draws._kept_sums import KeptSums
 from caltest.resampling.draws._signs import sum_signed, sums_of_groups
 from caltest.statistics._base import Statistic
 
@@ -70,6 +71,10 @@ class Spiegelhalter(Statistic):
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
         """Return :math:`|Z|` of signed residuals."""
         return np.abs(sum_signed(signs, sample.once(_group_terms))[:, 0])
+
+    def evaluate_sums(self, sums: KeptSums) -> NDArray[np.float64] | None:
+        """Return :math:`|Z|` of kept sums."""
+        return None if sums.brier_excess is None else np.abs(sums.brier_excess)
 
     def asymptotic_distribution(self, sample: Sample) -> Distribution:
         """Return the distribution of the absolute value of a standard normal variable."""

@@ -17,6 +17,7 @@ from caltest.predictions.cells._partitions import EqualWidth, Partition, validat
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._validation import validate_choice, validate_count
 from caltest.resampling.distributions._base import Distribution
+from caltest.resampling.draws._kept_sums import KeptSums
 from caltest.resampling.draws._signs import residual_sums
 from caltest.statistics._base import Combination, Statistic
 
@@ -101,10 +102,7 @@ class SquaredL2(Statistic):
         sums = CellSums.of(sample, cells_of(sample, self.partition), outcomes)
         scale, squares = sample.once(self._scale)
         if self.estimator == "kumar":
-            frequency = _free(sums.observed)
-            gap = np.square(frequency - _free(sums.predicted)).sum(axis=-1)
-            variance = (frequency * (1 - frequency)).sum(axis=-1)
-            return (np.where(scale > 0, sums.share * gap, 0.0) - scale * squares * variance).sum(axis=-1)
+            return _less_variance(sums, scale, squares)
         whole = np.square(_free(sums.observed_count - sums.predicted_sum)).sum(axis=-1)
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         if sample.is_large:
@@ -118,6 +116,15 @@ class SquaredL2(Statistic):
         else:
             total = sum_selected(flat, own)
         return (whole * scale).sum(axis=-1) - total.reshape(outcomes.shape[:-1])
+
+    def evaluate_sums(self, sums: KeptSums) -> NDArray[np.float64]:
+        """Return the estimate of kept sums of squared residuals."""
+        cells = sums.cells(self.partition)
+        scale = self._factor(cells.count, cells.count, cells.count > 1)
+        if self.estimator == "kumar":
+            return _less_variance(cells, scale, cells.count)
+        gap = np.square(_free(cells.observed_count - cells.predicted_sum)).sum(axis=-1)
+        return ((gap - cells.own) * scale).sum(axis=-1)
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64] | None:
         """Return the estimate of signed residuals, whose squares do not change; None for "kumar"."""
@@ -139,9 +146,14 @@ class SquaredL2(Statistic):
         weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
         squares = np.bincount(cells.index, np.square(weight), cells.n_cells).astype(np.float64)
         several = np.bincount(cells.index, minlength=cells.n_cells) > 1
-        divisor = np.square(cells.count) - (0.0 if self.estimator == "t-cal" else squares)
-        scale = np.divide(cells.count / cells.count.sum(), divisor, where=several, out=np.zeros(cells.n_cells))
-        return scale, squares
+        return self._factor(cells.count, squares, several), squares
+
+    def _factor(
+        self, count: NDArray[np.float64], squares: NDArray[np.float64], several: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """Return the share of each cell divided by its number of pairs, 0 where there are none."""
+        pairs = np.square(count) - (0.0 if self.estimator == "t-cal" else squares)
+        return np.divide(count / count.sum(), pairs, where=several, out=np.zeros(len(count)))
 
     def _own_squares(self, sample: Sample) -> NDArray[np.float64]:
         """Return the squared residual of each outcome times the factor of its cell, ``(n_samples, n_outcomes)``."""
@@ -165,6 +177,14 @@ def _lengths(sample: Sample) -> NDArray[np.float64]:
     if not sample.is_large:
         return np.square(sample.null_prob).sum(axis=1)
     return np.array([np.square(p.astype(np.float64)).sum() for p in sample.given_null])
+
+
+def _less_variance(sums: CellSums, scale: NDArray[np.float64], squares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the estimate "kumar": the squared distances less the variance of the frequencies."""
+    frequency = _free(sums.observed)
+    gap = np.square(frequency - _free(sums.predicted)).sum(axis=-1)
+    variance = (frequency * (1 - frequency)).sum(axis=-1)
+    return (np.where(scale > 0, sums.share * gap, 0.0) - scale * squares * variance).sum(axis=-1)
 
 
 def _free(outcomes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -221,6 +241,7 @@ class TCal(Combination):
     n_scales: int = _MOST_SCALES
 
     n_outcomes = 2
+    hint_of_sums = "; of TCal a state needs the number of scales, such as TCal(10)"
 
     def __post_init__(self) -> None:
         if validate_count(self.n_scales, "n_scales") > _MOST_SCALES:
@@ -232,7 +253,7 @@ class TCal(Combination):
         """The scales, the coarsest first."""
         return tuple(SquaredL2(EqualWidth(2 ** (b + 1)), "t-cal") for b in range(self.n_scales))
 
-    def for_sample(self, sample: Sample) -> TCal:
+    def for_sample(self, sample: Sample | KeptSums) -> TCal:
         """Return the test over the scales that are useful for the sample."""
         finest = max(sample.n_samples.bit_length() - 1, 1)
         return replace(self, n_scales=min(self.n_scales, finest))

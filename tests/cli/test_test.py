@@ -356,7 +356,7 @@ REFUSED = [
     ("one.csv --classes yes,no", "name the label whose probability it is alone, such as no"),
     ("words.csv --classes cat,dog --lens ClassWise(eel)", "there is no class 'eel'; the classes of this file are cat"),
     ("--lens ClassGroups([[0,1],[1,2]])", "groups must hold every class once"),
-    ("--lens ECE", "--lens: 'ECE' is not a lens such as ClassWise(3); known are Canonical, ClassWise, Confidence"),
+    ("--lens ECE", "--lens: 'ECE' is not a lens such as ClassWise(3); known are Canonical, ClassGroups, ClassWise"),
     # statistics
     ("--statistic best", "--statistic: 'best': there is no best; see --help"),
     (

@@ -10,7 +10,7 @@ import pytest
 from tests.house.sources import FILES, PACKAGE, ROOT, tree_of
 
 TESTS = ROOT / "tests"
-OF_ALL_ROOMS = {"house", "reference"}
+OF_ALL_ROOMS = {"benchmarks", "house", "reference"}
 
 THROUGH = {
     "comparison/_comparison_entries.py": "comparison/test_compare_models.py",
@@ -27,14 +27,15 @@ THROUGH = {
     "recalibration/study/_splits.py": "recalibration/study/test_study.py",
     "recalibration/study/_study_entries.py": "recalibration/study/test_study.py",
     "recalibration/study/_study_result.py": "recalibration/study/test_study.py",
-    "resampling/engine/_protocol.py": "statistics/test_base.py",
+    "resampling/draws/_kept_sums.py": "streaming/states/test_values.py",
+    "resampling/engine/_statistic.py": "statistics/test_base.py",
     "simulation/models/_level_sets.py": "simulation/models/test_feature_model.py",
     "simulation/studies/_truth.py": "simulation/studies/test_bias.py",
     "streaming/monitors/_bets.py": "streaming/monitors/test_monitor.py",
     "streaming/states/_answers.py": "streaming/states/test_state.py",
     "streaming/states/_cells.py": "streaming/states/test_state.py",
+    "streaming/states/_conclusion.py": "streaming/states/test_values.py",
     "streaming/states/_micro_cells.py": "streaming/states/test_state.py",
-    "streaming/states/_values.py": "streaming/states/test_state_many_outcomes.py",
 }
 """Files with public names or numbers that are tested through other functions, with the path of these tests."""
 

@@ -278,3 +278,26 @@ def test_no_direction_of_rounding_errors():
     outcome = np.tile([0, 1], 500)
     outcome[np.arange(0, 1000, 2)[:250]] = 1
     assert caltest.calibration_test(outcome, event, n_resamples=199, rng=0).direction is None
+
+
+def test_a_lens_of_the_user_may_name_an_event():
+    """The same lens with and without the attribute: frequencies are named instead of the confidence."""
+    rng = np.random.default_rng(3)
+    p = rng.random(2000) / 10
+    y_true, y_prob = (rng.random(2000) < 2 * p).astype(int), np.column_stack([1 - p, p])
+
+    class Second(caltest.predictions.Lens):
+        def induced(self, prob):
+            return prob
+
+        def outcomes(self, prob):
+            return np.arange(2, dtype=np.uint8)[None]
+
+        def name(self, classes=None):
+            return "second"
+
+    class Event(Second):
+        names_event = True
+
+    assert run(y_true, y_prob, lens=Second()).direction == "over-confident"
+    assert run(y_true, y_prob, lens=Event()).direction == "too low"

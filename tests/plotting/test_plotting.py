@@ -92,7 +92,7 @@ def new_axes():
 
 
 def test_every_picture_is_tried(results):
-    pictures = {result._picture for result, _ in results}
+    pictures = {type(result).plot.name for result, _ in results}
     elsewhere = {"plot_simplex_interactive", "ReliabilityDisplay"}  # test_simplex, test_display
     elsewhere |= {"plot_recalibration", "plot_before_after"}  # test_recalibration
     assert pictures == set(ct.plotting.__all__) - elsewhere
@@ -107,7 +107,7 @@ def test_pictures_draw_into_new_axes_and_return_them(results, which):
         for ax in axes:
             assert ax.has_data(), result
             assert ax.figure is axes[0].figure
-            assert ax.get_xlabel() or result._picture in {"plot_training", "plot_metric_agreement"}
+            assert ax.get_xlabel() or type(result).plot.name in {"plot_training", "plot_metric_agreement"}
         assert axes[0].figure.number in plt.get_fignums()
 
 
@@ -128,7 +128,7 @@ def test_pictures_draw_into_the_axes_of_the_caller_and_touch_nothing_else(result
 def test_pictures_refuse_other_results(results):
     for result, _ in results:
         with pytest.raises(TypeError, match=r"must be an? \w+ from [\w.]+\(...\), got int"):
-            getattr(ct.plotting, result._picture)(3)
+            getattr(ct.plotting, type(result).plot.name)(3)
 
 
 @pytest.fixture(scope="module", params=["main", pytest.param("others", marks=pytest.mark.slow)])

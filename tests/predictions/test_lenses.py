@@ -7,7 +7,7 @@ import pytest
 
 import caltest
 from caltest import ClassGroups
-from caltest.predictions._lens import lens_name, outcome_dtype
+from caltest.predictions._lens import lens_name, lens_short_name, names_event, outcome_dtype
 from tests.reference import naive
 from tests.reference.cases import check_refused, failures
 from tests.reference.examples import LENSES, VIEWS
@@ -201,3 +201,19 @@ def test_a_users_lens_serves_as_one_of_the_package():
     assert one.pvalue == other.pvalue
     np.testing.assert_array_equal(one.null_distribution, other.null_distribution)
     assert "second_half" in str(one)
+
+
+def test_short_names():
+    names = ["ant", "bee", "cat"]
+    assert lens_short_name(caltest.ClassWise(1)) == "class 1"
+    assert lens_short_name(caltest.ClassWise(1), names) == "class bee"
+    assert lens_name(caltest.ClassWise(1), names) == "class bee against the rest"
+    for kind, make in LENSES.items():
+        for lens in make(4):
+            assert kind is caltest.ClassWise or lens_short_name(lens) == lens_name(lens)
+
+
+def test_lenses_of_an_event_of_the_user():
+    kinds = {kind for kind, make in LENSES.items() if all(map(names_event, make(4)))}
+    assert kinds == {caltest.Canonical, caltest.ClassWise, caltest.ClassGroups}
+    assert not names_event(lambda prob, outcome: (prob, outcome))

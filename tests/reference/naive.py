@@ -1496,13 +1496,13 @@ def stated_deviation(sample, partition):
     return np.sqrt(variance) / n
 
 
-def rare_rows(sample, partition):
+def rare_rows(index, prob, labels):
     """Number of rows whose outcome is not the most frequent one of their cell and most probable outcome.
 
     Of a single such row: whether its outcome is not the most probable one.
     """
     alike = {}
-    for cell, row, outcome in zip(cells_of(sample, partition).index, sample.prob, sample.outcome, strict=True):
+    for cell, row, outcome in zip(index, prob, labels, strict=True):
         top = max(range(len(row)), key=lambda k: row[k])
         alike.setdefault((cell, top), []).append(outcome)
     return sum(
@@ -1514,7 +1514,10 @@ def rare_rows(sample, partition):
 def paired_variance(samples, twins, partition):
     """Var(D), at least (s_A + s_B)^2 where a model has fewer than ten rare rows; 0 for models that do not differ."""
     variance = difference(*twins)[1]
-    if variance > 1e-20 and min(rare_rows(sample, partition) for sample in samples) < 10:
+    if (
+        variance > 1e-20
+        and min(rare_rows(cells_of(one, partition).index, one.prob, one.outcome) for one in samples) < 10
+    ):
         return max(variance, sum(stated_deviation(sample, partition) for sample in samples) ** 2)
     return variance
 

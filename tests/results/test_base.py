@@ -90,6 +90,15 @@ def test_to_frame_is_tidy():
         assert arrays == [], kind
 
 
+def test_ends_of_arrays_are_lower_and_upper():
+    """Ends of a single interval are ``confidence_interval.low`` and ``.high``."""
+    for kind in EXAMPLES:
+        arrays = [f.name for f in fields(kind) if isinstance(getattr(example(kind), f.name), np.ndarray)]
+        assert not [name for name in arrays if name.rpartition("_")[2] in {"low", "high"}], kind
+        ends = [name for name in arrays if name.rpartition("_")[2] == "lower"]
+        assert all(name.replace("lower", "upper") in arrays for name in ends), kind
+
+
 def test_tables_have_a_row_for_each_test():
     for kind in [hypothesis_tests.CalibrationTable, *subclasses(hypothesis_tests.CalibrationTable)]:
         table = example(kind)

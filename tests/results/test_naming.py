@@ -137,3 +137,10 @@ def test_functions_classes_and_containers():
             return prob
 
     assert describe(Callable()) == "Callable"
+
+
+def test_brief_names_leave_out_empty_parentheses():
+    assert ct.KS().brief == "KS"
+    assert ct.ECE(ct.EqualWidth(15)).brief == "ECE(partition=EqualWidth(15))"
+    for statistic in (*simple_statistics(), *default_statistics()):
+        assert statistic.brief == str(statistic).removesuffix("()")

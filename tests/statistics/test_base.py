@@ -549,3 +549,9 @@ def test_an_exact_distribution_carries_derived_numbers_too():
     assert result.method == "exact"
     assert result.derived == {"root": result.statistic**0.5, "floor": result.noise_floor}
     assert (result.root, result.floor) == tuple(result.derived.values())
+
+
+def test_short_names():
+    for kind, make in STATISTICS.items():
+        for statistic in make():
+            assert statistic.name == kind.__name__ == str(statistic).partition("(")[0]

@@ -1,7 +1,5 @@
 """How many labels show that labels vary, counted by loops."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -17,9 +15,7 @@ def test_rare_outcomes_equal_the_loops(n_outcomes, sharpness):
         prob = rng.dirichlet(np.full(n_outcomes, sharpness), n)
         outcome = (rng.random(n)[:, None] > np.cumsum(prob, axis=1)[:, :-1]).sum(axis=1)
         cell = rng.integers(0, 4, n) * 3
-        cells = SimpleNamespace(index=cell, n_cells=10)
-        sample = SimpleNamespace(prob=prob, outcome=outcome, cells=lambda _, found=cells: found)
-        assert rare_outcomes(outcome, prob, cell) == naive.rare_rows(sample, None)
+        assert rare_outcomes(outcome, prob, cell) == naive.rare_rows(cell, prob, outcome)
 
 
 def test_labels_that_are_as_predicted_show_no_variance():

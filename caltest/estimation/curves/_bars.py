@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation.errors._cell_tests import cell_pvalue
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import Cells, CellSums
 from caltest.predictions.inputs._parts import effective_of_sums, sums_in_parts
@@ -25,7 +26,7 @@ from caltest.resampling.engine._pvalues import tail_pvalues
 _ROUNDING = 1e-12
 
 
-def drawn_ends(drawn: NDArray[np.float64], level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def drawn_ends(drawn: Floats, level: float) -> tuple[Floats, Floats]:
     r"""Return the ends ``(...)`` of an interval for one more draw, from draws ``(n_draws, ...)``.
 
     Of B draws and another one each is the smallest with the same probability. So the k-th smallest and the k-th largest
@@ -39,8 +40,6 @@ def drawn_ends(drawn: NDArray[np.float64], level: float) -> tuple[NDArray[np.flo
     low, high = np.partition(drawn, ranks, axis=0)[ranks]
     return low, high
 
-
-Array = NDArray[np.float64]
 
 _EFFECTIVE_INTERVAL_ROUNDING = 1e-10  # of a sum of squares
 _SMALLEST, _LARGEST = 1e-15, 0.9  # p-values between which is searched; a larger one counts as 1
@@ -62,19 +61,14 @@ class EffectiveCounts:
         Sums over groups; None if observations are independent.
     """
 
-    events: Array
-    others: Array
-    squares: Array
-    terms: Array | None
+    events: Floats
+    others: Floats
+    squares: Floats
+    terms: Floats | None
 
     @classmethod
     def of_cells(
-        cls,
-        event: NDArray[np.bool_],
-        weight: Array,
-        group: NDArray[np.int64] | None,
-        cell: NDArray[np.int64],
-        n_cells: int,
+        cls, event: Booleans, weight: Floats, group: Integers | None, cell: Integers, n_cells: int
     ) -> EffectiveCounts:
         """Return those of the observations of each cell; ``event``, ``weight``, ``group`` and ``cell`` ``(n,)``."""
         weight = weight / weight.mean()
@@ -88,9 +82,7 @@ class EffectiveCounts:
         return cls(events, others, squares, terms)
 
     @classmethod
-    def of_first(
-        cls, event: Array, weight: Array, group: NDArray[np.int64] | None, last: NDArray[np.int64]
-    ) -> EffectiveCounts:
+    def of_first(cls, event: Floats, weight: Floats, group: Integers | None, last: Integers) -> EffectiveCounts:
         """Return those of the first observations, up to the positions ``last (n_cells,)``; weights are positive.
 
         ``event (n,)`` is 1 or 0, or what share of an observation counts as an event.
@@ -106,12 +98,12 @@ class EffectiveCounts:
         return cls(events, others, squares, terms)
 
     @property
-    def rate(self) -> Array:
+    def rate(self) -> Floats:
         """Weighted frequency of the event, ``(n_cells,)``; 0 without weight."""
         total = self.events + self.others
         return np.divide(self.events, total, out=np.zeros_like(total), where=total > 0)
 
-    def number(self, level: float | Array) -> Array:
+    def number(self, level: float | Floats) -> Floats:
         """Return the effective number of observations for a level, ``(n_cells,)``."""
         total = self.events + self.others
         largest = effective_of_sums(total, self.squares)
@@ -119,22 +111,22 @@ class EffectiveCounts:
             return largest
         return _number_of_groups(self.rate, total, largest, self.terms, level)
 
-    def intervals(self, level: float) -> tuple[Array, Array]:
+    def intervals(self, level: float) -> tuple[Floats, Floats]:
         """Return confidence intervals for the frequencies, [0, 1] without weight."""
         return frequency_intervals(self.events, self.others, self.number(level), level)
 
-    def bars(self, expected: Array, level: float) -> tuple[Array, Array]:
+    def bars(self, expected: Floats, level: float) -> tuple[Floats, Floats]:
         """Return where a frequency may lie so that its interval contains the expected one, ``(n_cells,)`` each."""
         number, alpha = self.number(level), (1 - level) / 2
         low = _last_accepted(expected, np.zeros_like(expected), lambda rate: _tails(rate, number, expected)[1], alpha)
         high = _last_accepted(expected, np.ones_like(expected), lambda rate: _tails(rate, number, expected)[0], alpha)
         return low, high
 
-    def pvalues(self, expected: Array) -> Array:
+    def pvalues(self, expected: Floats) -> Floats:
         """Return 1 minus the smallest level of an interval that contains the expected frequency, ``(n_cells,)``."""
         smallest, largest = np.full(len(expected), _SMALLEST), np.full(len(expected), _LARGEST)
 
-        def rejected(alpha: Array) -> NDArray[np.bool_]:
+        def rejected(alpha: Floats) -> Booleans:
             return np.min(_tails(self.rate, self.number(1 - alpha), expected), axis=0) < alpha / 2
 
         never = ~rejected(largest)
@@ -146,13 +138,13 @@ class EffectiveCounts:
 
 
 def running_intervals(
-    event: Array, weight: Array, group: NDArray[np.int64] | None, last: NDArray[np.int64], level: float
-) -> tuple[Array, Array]:
+    event: Floats, weight: Floats, group: Integers | None, last: Integers, level: float
+) -> tuple[Floats, Floats]:
     """Return confidence intervals for the frequency of an event among the first observations."""
     return EffectiveCounts.of_first(event, weight, group, last).intervals(level)
 
 
-def frequency_intervals(events: Array, others: Array, number: Array, level: float) -> tuple[Array, Array]:
+def frequency_intervals(events: Floats, others: Floats, number: Floats, level: float) -> tuple[Floats, Floats]:
     """Return Clopper and Pearson's intervals ``(n,)`` for shares of weights in effective numbers of observations.
 
     Parameters
@@ -174,7 +166,7 @@ def frequency_intervals(events: Array, others: Array, number: Array, level: floa
     return low, high
 
 
-def _terms(events: Array, others: Array) -> Array:
+def _terms(events: Floats, others: Floats) -> Floats:
     """Return what is summed over groups with these weights of events and of other labels, ``(n_terms, ...)``."""
     weight = events + others
     squares = np.square(weight)
@@ -194,7 +186,7 @@ def _terms(events: Array, others: Array) -> Array:
     ])  # fmt: skip
 
 
-def _tails(rate: Array, number: Array, expected: Array) -> tuple[Array, Array]:
+def _tails(rate: Floats, number: Floats, expected: Floats) -> tuple[Floats, Floats]:
     """Return the probabilities of as large, and of as small a frequency if the expected one is true."""
     from scipy.special import betainc
 
@@ -204,7 +196,7 @@ def _tails(rate: Array, number: Array, expected: Array) -> tuple[Array, Array]:
     return upper, lower
 
 
-def _last_accepted(start: Array, end: Array, tail: Callable[[Array], Array], alpha: float) -> Array:
+def _last_accepted(start: Floats, end: Floats, tail: Callable[[Floats], Floats], alpha: float) -> Floats:
     """Return the frequencies farthest from ``start`` whose tail, which falls towards ``end``, is at least alpha."""
     whole = tail(end) >= alpha
     good, bad = start, end
@@ -215,7 +207,7 @@ def _last_accepted(start: Array, end: Array, tail: Callable[[Array], Array], alp
     return np.where(whole, end, good)
 
 
-def _number_of_groups(rate: Array, total: Array, largest: Array, terms: Array, level: float | Array) -> Array:
+def _number_of_groups(rate: Floats, total: Floats, largest: Floats, terms: Floats, level: float | Floats) -> Floats:
     """Return the effective number of observations in groups, at most ``largest``."""
     from scipy.special import ndtri, stdtrit
 
@@ -235,7 +227,7 @@ def _number_of_groups(rate: Array, total: Array, largest: Array, terms: Array, l
     return np.where(varies, np.clip(number, kish, np.maximum(largest, kish)), kish)
 
 
-def _of_group_before(parts: Array, group: NDArray[np.int64]) -> Array:
+def _of_group_before(parts: Floats, group: Integers) -> Floats:
     """Return for each observation the sums ``(n_parts, n)`` over earlier ones of its group."""
     order = np.argsort(group, kind="stable")
     start = np.flatnonzero(np.append(True, np.diff(group[order]) > 0))
@@ -246,17 +238,17 @@ def _of_group_before(parts: Array, group: NDArray[np.int64]) -> Array:
     return before
 
 
-Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
+Ends = tuple[Floats, Floats]
 
 
-def exact_pvalues(sample: Sample, cells: Cells, counts: Sequence[PoissonBinomial]) -> NDArray[np.float64]:
+def exact_pvalues(sample: Sample, cells: Cells, counts: Sequence[PoissonBinomial]) -> Floats:
     """Return exact two-sided p-values ``(n_cells,)``."""
     probabilities, events = cells.split(sample.expected[:, 1]), cells.split(sample.outcome == 1)
     pvalues = [cell_pvalue(count, p, int(y.sum())) for count, p, y in zip(counts, probabilities, events, strict=True)]
     return np.where(contradicted_cells(sample, cells), SMALLEST_PVALUE, pvalues)
 
 
-def exact_deviations(counts: Sequence[PoissonBinomial], size: NDArray[Any]) -> NDArray[np.float64]:
+def exact_deviations(counts: Sequence[PoissonBinomial], size: NDArray[Any]) -> Floats:
     """Return the expected absolute difference of frequency and prediction under calibration, ``(n_cells,)``.
 
     ``size (n_cells,)`` is the number of observations of each cell.
@@ -268,7 +260,7 @@ def exact_deviations(counts: Sequence[PoissonBinomial], size: NDArray[Any]) -> N
     return np.array(found) / size
 
 
-def smallest_pvalues(counts: Sequence[PoissonBinomial], size: NDArray[Any]) -> NDArray[np.float64]:
+def smallest_pvalues(counts: Sequence[PoissonBinomial], size: NDArray[Any]) -> Floats:
     """Return the smallest possible exact p-values ``(n_cells,)``: those without events, or with nothing else.
 
     ``size (n_cells,)`` is the number of observations of each cell. A label of probability 0 has none: 0 stands for it.
@@ -280,7 +272,7 @@ def smallest_pvalues(counts: Sequence[PoissonBinomial], size: NDArray[Any]) -> N
     return np.minimum(2 * np.min(extremes, axis=1), 1.0)
 
 
-def smallest_drawn_pvalues(sample: Sample, cells: Cells, n_resamples: int) -> NDArray[np.float64]:
+def smallest_drawn_pvalues(sample: Sample, cells: Cells, n_resamples: int) -> Floats:
     r"""Return the smallest possible p-values ``(n_cells,)`` from draws.
 
     The signs of G groups are one of :math:`2^G` patterns, so that a two-sided p-value is at least :math:`2^{1 - G}`.
@@ -297,7 +289,7 @@ def smallest_drawn_pvalues(sample: Sample, cells: Cells, n_resamples: int) -> ND
     return np.where(impossible, 1 / (n_resamples + 1), smallest)
 
 
-def groups_in_cells(sample: Sample, cells: Cells) -> NDArray[np.int64]:
+def groups_in_cells(sample: Sample, cells: Cells) -> Integers:
     """Return the number of groups with weight in each cell, ``(n_cells,)``."""
     heavy = slice(None) if sample.weight is None else sample.weight > 0
     pairs = np.unique(group_of(sample)[heavy] * cells.n_cells + cells.index[heavy])
@@ -330,9 +322,7 @@ def confidence_bars(sums: CellSums, level: float) -> Ends:
     return np.asarray(low), np.asarray(high)
 
 
-def drawn_deviations(
-    sample: Sample, cells: Cells, null: Consistency, n_resamples: int, rng: SeedLike
-) -> list[NDArray[np.float64]]:
+def drawn_deviations(sample: Sample, cells: Cells, null: Consistency, n_resamples: int, rng: SeedLike) -> list[Floats]:
     """Return observed minus expected frequency of the event in each cell under calibration, ``(B + 1, n_cells)``.
 
     One array for simulated labels, and one for random signs of the groups if there are groups. The first row of each is
@@ -364,7 +354,7 @@ def origin_of_cells(sample: Sample, null: Consistency, n_resamples: int) -> str:
     )
 
 
-def _of_draws(sample: Sample, cells: Cells, draws: Draws) -> NDArray[np.float64]:
+def _of_draws(sample: Sample, cells: Cells, draws: Draws) -> Floats:
     weight = np.where(cells.count > 0, cells.count, 1.0)
     found = [_deviations(sample, cells, sample.outcome[None])]
     for _, drawn in draws.blocks(sample):
@@ -375,26 +365,26 @@ def _of_draws(sample: Sample, cells: Cells, draws: Draws) -> NDArray[np.float64]
     return np.concatenate(found)
 
 
-def _deviations(sample: Sample, cells: Cells, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+def _deviations(sample: Sample, cells: Cells, outcomes: NDArray[Any]) -> Floats:
     sums = CellSums.of(sample, cells, outcomes)
     return sums.observed[..., 1] - sums.predicted[..., 1]
 
 
-def quantile_bars(expected: NDArray[np.float64], deviations: list[NDArray[np.float64]], level: float) -> Ends:
+def quantile_bars(expected: Floats, deviations: list[Floats], level: float) -> Ends:
     """Return bars around the expected frequencies with at most half of 1 - level of the draws on either side."""
     ends = np.array([drawn_ends(found[1:], level) for found in deviations])
     low, high = expected + ends[:, 0].min(axis=0), expected + ends[:, 1].max(axis=0)
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
-def drawn_pvalues(sample: Sample, cells: Cells, deviations: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+def drawn_pvalues(sample: Sample, cells: Cells, deviations: list[Floats]) -> Floats:
     """Return two-sided p-values ``(n_cells,)``: twice the smaller tail of the first row among all; the largest."""
     tails = [[tail_pvalues(sign * found.T)[:, 0] for sign in (1, -1)] for found in deviations]
     pvalues = np.minimum(2 * np.min(tails, axis=1), 1.0).max(axis=0)
     return np.where(contradicted_cells(sample, cells), 1 / len(deviations[0]), pvalues)
 
 
-def contradicted_cells(sample: Sample, cells: Cells) -> NDArray[np.bool_]:
+def contradicted_cells(sample: Sample, cells: Cells) -> Booleans:
     """Return whether a label of the cell had been given probability 0, ``(n_cells,)``."""
     return np.array([rows.any() for rows in cells.split(np.isin(sample.row, sample.impossible))])
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest._compiled._bands import lower_band, smallest_tails
-from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._sample import Sample, make_event_sample
-from caltest.predictions._user_functions import Region
+from caltest.estimation._options import TestedEventOptions, event_of
+from caltest.predictions._arrays import Booleans, Floats, Integers
+from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_level, validate_workers
+from caltest.predictions.inputs._validation import validate_count, validate_level
 from caltest.resampling.distributions._base import TIE_TOLERANCE
 from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.engine._pvalues import rank_pvalues
@@ -25,7 +25,7 @@ from caltest.results._decision import rejects
 from caltest.results._description import Description, counted, percent
 from caltest.results._note import PAGE
 from caltest.results._picture import Picture
-from caltest.results._progress import Progress, reporting
+from caltest.results._progress import reporting
 
 _MOST_SCORES, _DIGITS = 10_000, 4  # the band takes time in proportion to the square of the groups
 _ALL_UP_TO, _GROWTH = 8, 1.5  # lengths of the blocks that the test compares
@@ -45,10 +45,10 @@ class ScoreGroups:
         Decimals to which the scores of a group are equal; None if each score is a group.
     """
 
-    score: NDArray[np.float64]
-    count: NDArray[np.int64]
-    events: NDArray[np.int64]
-    index: NDArray[np.int64]
+    score: Floats
+    count: Integers
+    events: Integers
+    index: Integers
     digits: int | None
 
     @classmethod
@@ -68,7 +68,7 @@ class ScoreGroups:
         return int(self.index[-1]) + 1
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> Integers:
         """Numbers of groups in the blocks that the test compares: all small ones, then some of the larger ones."""
         steps = np.arange(1 + math.log(max(self.n_groups / _ALL_UP_TO, 1.0)) / math.log(_GROWTH))
         longer = np.rint(_ALL_UP_TO * _GROWTH**steps).astype(np.int64)
@@ -76,25 +76,25 @@ class ScoreGroups:
         return lengths[lengths <= self.n_groups]
 
     @cached_property
-    def is_first(self) -> NDArray[np.bool_]:
+    def is_first(self) -> Booleans:
         """Whether a score is the smallest of its group."""
         return np.append(True, np.diff(self.index) > 0)
 
     @cached_property
-    def is_last(self) -> NDArray[np.bool_]:
+    def is_last(self) -> Booleans:
         """Whether a score is the largest of its group."""
         return np.append(np.diff(self.index) > 0, True)
 
     @cached_property
-    def observations(self) -> NDArray[np.int64]:
+    def observations(self) -> Integers:
         """Number of observations in each group."""
         return self._by_group(self.count)
 
-    def _by_group(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _by_group(self, values: Integers) -> Integers:
         """Return sums over groups ``(..., n_groups)`` of values ``(..., n_scores)``."""
         return np.add.reduceat(values, np.flatnonzero(self.is_first), axis=-1)
 
-    def band(self, lengths: NDArray[np.int64], log_level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def band(self, lengths: Integers, log_level: float) -> tuple[Floats, Floats]:
         """Return the ends of the band ``(n_scores,)`` that blocks of some lengths bound at a level each."""
         events = self._by_group(self.events)
         if log_level == -math.inf:
@@ -107,16 +107,19 @@ class ScoreGroups:
         upper = np.where(self.is_first, high[self.index], np.append(high, 1.0)[self.index + 1])
         return lower, upper
 
-    def _lower_band(
-        self, rows: NDArray[np.int64], events: NDArray[np.int64], lengths: NDArray[np.int64], log_level: float
-    ) -> NDArray[np.float64]:
+    def confidence_band(self, level: float) -> tuple[Floats, Floats]:
+        """Return the ends of the confidence band, ``(n_scores,)``: every block bounds it, in both directions."""
+        log_level = math.log((1 - level) / (self.n_groups * (self.n_groups + 1.0)))
+        return self.band(np.arange(1, self.n_groups + 1), log_level)
+
+    def _lower_band(self, rows: Integers, events: Integers, lengths: Integers, log_level: float) -> Floats:
         full = np.append(False, rows == events)[:-1]
         begins = ((events > 0) & ~full) | (len(lengths) < self.n_groups)
         place = np.arange(len(rows) + 1)
         next_begin = np.minimum.accumulate(np.where(np.append(begins, True), place, len(rows))[::-1])[::-1]
         return lower_band(_before(rows), _before(events), next_begin, lengths, self._log_factorial, log_level)
 
-    def drawn_tails(self, sample: Sample, draws: Draws) -> NDArray[np.float64]:
+    def drawn_tails(self, sample: Sample, draws: Draws) -> Floats:
         """Return the smallest tail of each draw of the labels, ``(n_resamples,)``."""
         start = np.append(0, np.cumsum(self.count))[:-1]  # observations are sorted by the event
         blocks = (outcomes for _, outcomes in draws.blocks(sample))
@@ -124,7 +127,7 @@ class ScoreGroups:
             [self.smallest_tails(np.add.reduceat(some, start, axis=1, dtype=np.int64)) for some in blocks]
         )
 
-    def smallest_tails(self, events: NDArray[np.int64]) -> NDArray[np.float64]:
+    def smallest_tails(self, events: Integers) -> Floats:
         """Return the smallest log tail probability of all blocks if the model is calibrated, ``(n_draws,)``.
 
         ``events (n_draws, n_scores)`` are the numbers of events. A tail is that of so many events in a block, or more,
@@ -139,13 +142,13 @@ class ScoreGroups:
         return best
 
     @cached_property
-    def _log_factorial(self) -> NDArray[np.float64]:
+    def _log_factorial(self) -> Floats:
         from scipy.special import gammaln
 
         return gammaln(np.arange(self.count.sum() + 1) + 1.0)
 
 
-def _before(values: NDArray[np.int64]) -> NDArray[np.int64]:
+def _before(values: Integers) -> Integers:
     """Return the sums before each position of the last axis, and all of them last."""
     total = np.zeros((*values.shape[:-1], values.shape[-1] + 1), dtype=np.int64)
     np.cumsum(values, axis=-1, out=total[..., 1:])
@@ -190,13 +193,13 @@ class CalibrationBand(Result):
         Number of observations, and of the groups of scores whose blocks were bounded.
     """
 
-    score: NDArray[np.float64]
-    count: NDArray[np.int64]
-    recalibrated: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    test_lower: NDArray[np.float64]
-    test_upper: NDArray[np.float64]
+    score: Floats
+    count: Integers
+    recalibrated: Floats
+    lower: Floats
+    upper: Floats
+    test_lower: Floats
+    test_upper: Floats
     confidence_level: float
     alpha: float
     pvalue: float
@@ -220,7 +223,7 @@ class CalibrationBand(Result):
         return self._input_notes
 
     @property
-    def rejected(self) -> NDArray[np.bool_]:
+    def rejected(self) -> Booleans:
         """Whether the diagonal is outside the band of the test at each score, ``(n_scores,)``."""
         return (self.test_lower > self.score) | (self.test_upper < self.score)
 
@@ -294,16 +297,10 @@ def calibration_band(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    region: Region | None = None,
     confidence_level: float = 0.95,
-    alpha: float = 0.05,
     digits: int | None = None,
     n_resamples: int = 999,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[TestedEventOptions],
 ) -> CalibrationBand:
     r"""Compute a simultaneous confidence band for a non-decreasing calibration function (Dimitriadis et al. 2023).
 
@@ -330,17 +327,11 @@ def calibration_band(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
     lens : lens, optional
         A lens with two outcomes; by default `Confidence()`, or the event itself for two classes. The calibration
         function of a confidence may decrease; the band is not valid then.
-    region : callable, optional
-        From induced probabilities ``(n_samples, 2)`` to booleans ``(n_samples,)``; others are left out.
     confidence_level : float
         Level :math:`1 - \alpha` of the confidence band.
     alpha : float
@@ -351,12 +342,6 @@ def calibration_band(
         scores this is faster, and the band is about as narrow. It is still a band for the scores themselves.
     n_resamples : int
         Number of draws of the labels for the p-value and the band of the test.
-    workers : int
-        Threads; -1 for all processors.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
-    progress : bool or callable
-        Whether to show progress on standard error; or a function ``progress(done, total)``.
 
     Returns
     -------
@@ -400,17 +385,15 @@ def calibration_band(
     (False, 0.01, 0.48)
     """
     level = validate_level(confidence_level, "confidence_level")
-    validate_level(alpha, "alpha")
+    alpha = options["alpha"]
     if digits is not None:
         validate_count(digits, "digits")
-    draws = OutcomeDraws.of(n_resamples, rng)
-    validate_workers(workers)
-    sample, look = make_event_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
+    draws = OutcomeDraws.of(n_resamples, options["rng"])
+    sample, about = event_of(y_true, y_prob, options)
     groups = ScoreGroups.of(sample, digits)
-    log_level = math.log((1 - level) / (groups.n_groups * (groups.n_groups + 1.0)))
-    lower, upper = groups.band(np.arange(1, groups.n_groups + 1), log_level)
-    with reporting(progress, "labels simulated") as report:
-        null = draws.map(lambda some: groups.drawn_tails(sample, some), workers, report)
+    lower, upper = groups.confidence_band(level)
+    with reporting(options["progress"], "labels simulated") as report:
+        null = draws.map(lambda some: groups.drawn_tails(sample, some), options["workers"], report)
     observed = groups.smallest_tails(groups.events[None])
     _, pvalues = rank_pvalues(sample, -observed, -null[None])
     # The p-value is at most alpha if the observed tail is below this one: as many draws may be smaller.
@@ -421,6 +404,7 @@ def calibration_band(
     if not rejects(pvalues[0], alpha):  # then only the rounding of an end near 0 or 1 excludes a score
         test_lower, test_upper = np.minimum(test_lower, groups.score), np.maximum(test_upper, groups.score)
     return CalibrationBand(
+        **about,
         score=groups.score,
         count=groups.count,
         recalibrated=_isotonic(groups.events, groups.count),
@@ -433,14 +417,12 @@ def calibration_band(
         pvalue=float(pvalues[0]),
         n_resamples=n_resamples,
         digits=groups.digits,
-        lens=look,
-        lens_name=lens_name(look, classes),
         n_samples=sample.n_samples,
         n_groups=groups.n_groups,
     )
 
 
-def _isotonic(events: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.float64]:
+def _isotonic(events: Integers, count: Integers) -> Floats:
     """Return the non-decreasing frequencies that fit best, ``(n_scores,)``."""
     from scipy.optimize import isotonic_regression
 

@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce, observations_that_count
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_models, validate_names
-from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng, validate_weight
+from caltest.predictions.inputs._validation import (
+    SeedLike,
+    require,
+    validate_count,
+    validate_distinct,
+    validate_rng,
+    validate_weight,
+)
 from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question, draw_nulls
 from caltest.resampling.engine._run import settle
@@ -54,19 +62,22 @@ class ErrorCurve(Result):
 
     models: tuple[str, ...]
     statistics: tuple[str, ...]
-    value: NDArray[np.float64]
-    floor: NDArray[np.float64]
-    floor_upper: NDArray[np.float64]
+    value: Floats
+    floor: Floats
+    floor_upper: Floats
     n_resamples: int
     n_samples: int
 
     parameter: ClassVar[str]
     """Name of the field that holds the points of the parameter."""
 
-    @property
     @abstractmethod
-    def _sentences(self) -> Sequence[str]:
-        """The findings in words."""
+    def _sentence(self, s: int, m: int) -> str:
+        """Return what a statistic of a model shows, by their positions."""
+
+    @property
+    def _sentences(self) -> list[str]:
+        return [self._sentence(s, m) for s in range(len(self.statistics)) for m in range(len(self.models))]
 
     @property
     def points(self) -> NDArray[Any]:
@@ -94,7 +105,7 @@ class ErrorCurve(Result):
         columns = {name: getattr(self, name).ravel() for name in ("value", "floor", "floor_upper")}
         return pd.DataFrame(columns, index=index).reset_index()
 
-    def _table(self, positions: NDArray[np.int64], head: str) -> Table:
+    def _table(self, positions: Integers, head: str) -> Table:
         """Return a table with one line for each statistic and model, at positions ``(n_statistics, n_models)``."""
         rows = []
         for s, statistic in enumerate(self.statistics):
@@ -108,13 +119,13 @@ class ErrorCurve(Result):
 def measure_errors(
     statistics: Mapping[str, Statistic],
     prob: NDArray[Any],
-    outcome: NDArray[np.int64],
+    outcome: Integers,
     *,
     lens: LensLike | None,
     n_resamples: int,
     seed: int,
-    weight: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+    weight: Floats | None = None,
+) -> Floats:
     """Return errors, and mean and upper quantile of their noise floors, ``(3, n_statistics)``."""
     looks = {name: default_lens(one, prob.shape[1]) if lens is None else lens for name, one in statistics.items()}
     found = {}
@@ -168,15 +179,11 @@ class CellsCurve(ErrorCurve):
         Number of draws of the labels at each point, and of observations.
     """
 
-    n_cells: NDArray[np.int64]
+    n_cells: Integers
 
     parameter: ClassVar[str] = "n_cells"
     plot = Picture("plot_cells_curve")
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
-
-    @property
-    def _sentences(self) -> Sequence[str]:
-        return [self._sentence(s, m) for s in range(len(self.statistics)) for m in range(len(self.models))]
 
     def _sentence(self, s: int, m: int) -> str:
         values, floor = self.value[s, m], self.floor[s, m]
@@ -285,14 +292,14 @@ def cells_curve(
     (0.0362, 0.0368)
     """
     families = _FAMILIES if statistics is None else statistics
-    if not isinstance(families, Mapping) or not all(map(callable, families.values())):
-        msg = f"`statistics` must map names to functions of the number of cells, got {statistics!r}."
-        raise TypeError(msg)
+    right_type = isinstance(families, Mapping) and all(map(callable, families.values()))
+    must = "`statistics` must map names to functions of the number of cells"
+    require(right_type, must, statistics, right_type=False)
     validate_names(list(families), "statistics")
     if not families:
         msg = "`statistics` must hold at least one function of the number of cells, got none."
         raise ValueError(msg)
-    numbers = _validate_numbers(n_cells)
+    numbers = validate_distinct(n_cells, "n_cells", validate_count, "integers >= 1", "integers")
     count, seed = validate_count(n_resamples, "n_resamples"), int(validate_rng(rng).integers(2**62))
     named = by_name(y_prob)
     outcome, probs = validate_models(y_true, named, classes)
@@ -317,15 +324,3 @@ def cells_curve(
         n_resamples=count,
         n_samples=len(outcome),
     )
-
-
-def _validate_numbers(n_cells: Any) -> NDArray[np.int64]:
-    """Return different numbers of cells, increasing."""
-    if not isinstance(n_cells, Sequence | np.ndarray) or isinstance(n_cells, str):
-        msg = f"`n_cells` must be a sequence of integers >= 1, got {n_cells!r}."
-        raise TypeError(msg)
-    numbers = np.unique([validate_count(value, "n_cells") for value in n_cells])
-    if not numbers.size or numbers.size < len(n_cells):
-        msg = f"`n_cells` must be one or more different integers, got {list(n_cells)}."
-        raise ValueError(msg)
-    return numbers

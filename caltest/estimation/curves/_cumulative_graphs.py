@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from caltest.estimation._options import TestedEventOptions
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import Sample, induce
-from caltest.predictions._user_functions import Region
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_models
 from caltest.predictions.inputs._validation import (
-    SeedLike,
     validate_choice,
     validate_count,
-    validate_level,
     validate_rng,
 )
 from caltest.resampling import Consistency
@@ -29,11 +28,11 @@ from caltest.resampling.distributions._base import TIE_TOLERANCE, MonteCarloDist
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import Finding, run
 from caltest.results import Result
-from caltest.results._decision import equate_pvalue, rejects
+from caltest.results._decision import equate_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
-from caltest.results._progress import Progress, part_of, reporting
+from caltest.results._progress import part_of, reporting
 from caltest.statistics import KS
 
 if TYPE_CHECKING:
@@ -63,10 +62,10 @@ class SplineFrequency:
         Its standard deviation if the model is calibrated.
     """
 
-    fractile: NDArray[np.float64]
-    score: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-    std: NDArray[np.float64]
+    fractile: Floats
+    score: Floats
+    deviation: Floats
+    std: Floats
 
     @classmethod
     def of(cls, sample: Sample, n_knots: int) -> SplineFrequency:
@@ -95,7 +94,7 @@ class SplineFrequency:
         )
 
 
-def _slope_weights(basis: object, n_knots: int, n: int) -> NDArray[np.float64]:
+def _slope_weights(basis: object, n_knots: int, n: int) -> Floats:
     """Return the values of the spline at its knots as functions of the labels, ``(n_knots, n)``."""
     squares = np.zeros((n_knots, n_knots))
     after = np.zeros((n_knots, n))  # the label of row i adds to all points from i + 1 on
@@ -153,18 +152,18 @@ class CumulativeGraph(Result):
     """
 
     name: str
-    fractile: NDArray[np.float64]
-    predicted: NDArray[np.float64]
-    observed: NDArray[np.float64]
+    fractile: Floats
+    predicted: Floats
+    observed: Floats
     statistic: float
     pvalue: float
     critical_value: float
     worst: int
-    grid: NDArray[np.float64]
-    score: NDArray[np.float64]
-    frequency: NDArray[np.float64]
-    frequency_lower: NDArray[np.float64]
-    frequency_upper: NDArray[np.float64]
+    grid: Floats
+    score: Floats
+    frequency: Floats
+    frequency_lower: Floats
+    frequency_upper: Floats
     n_samples: int
     alpha: float
 
@@ -177,12 +176,12 @@ class CumulativeGraph(Result):
         return bool(rejects(self.pvalue, self.alpha))
 
     @property
-    def lower(self) -> NDArray[np.float64]:
+    def lower(self) -> Floats:
         """Lower end of the band of ``observed`` if the model is calibrated, ``(n_points,)``."""
         return self.predicted - self.critical_value
 
     @property
-    def upper(self) -> NDArray[np.float64]:
+    def upper(self) -> Floats:
         """Upper end of this band, ``(n_points,)``."""
         return self.predicted + self.critical_value
 
@@ -281,7 +280,7 @@ class CumulativeGraphs(Result):
                 model.name or "the model",
                 f"{model.statistic:.4g}",
                 f"{model.critical_value:.4g}",
-                equate_pvalue(model.pvalue).removeprefix("p = ").removeprefix("p "),
+                show_pvalue(model.pvalue),
             )
             for model in self.models
         ]
@@ -305,16 +304,10 @@ def cumulative_graphs(
     y_true: ArrayLike,
     y_prob: ArrayLike | Mapping[str, ArrayLike],
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    region: Region | None = None,
-    alpha: float = 0.05,
     method: str = "monte-carlo",
     n_knots: int = 6,
     n_resamples: int = 9999,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[TestedEventOptions],
 ) -> CumulativeGraphs:
     r"""Compute the four cumulative calibration graphs of Gupta et al. (2020), with bands of a calibrated model.
 
@@ -342,12 +335,6 @@ def cumulative_graphs(
         Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,), or mapping of str to such
         Predicted probabilities; of several models, or before and after recalibration, by name.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        A lens with two outcomes; by default `Confidence()`, or the event itself for two classes.
-    region : callable, optional
-        From induced probabilities ``(n_samples, 2)`` to booleans ``(n_samples,)``; others are left out.
     alpha : float
         Level of the test that the band shows: with this probability a calibrated model leaves its band anywhere.
     method : {"monte-carlo", "asymptotic"}
@@ -357,12 +344,6 @@ def cumulative_graphs(
         Number of knots of the spline, at least 2; the paper has 6.
     n_resamples : int
         Number of draws of the labels.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
-    rng : None, int or numpy.random.Generator
-        Source of randomness.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -398,24 +379,24 @@ def cumulative_graphs(
     >>> round(model.statistic, 4), model.pvalue, round(model.critical_value, 4)
     (0.0397, 0.001, 0.003)
     """
-    validate_level(alpha, "alpha")
+    classes, lens, alpha = options["classes"], options["lens"], options["alpha"]
     validate_choice(method, "method", _METHODS)
     knots = validate_count(n_knots, "n_knots", 2)
     named = by_name(y_prob)
     outcome, probs = validate_models(y_true, named, classes)
     look: LensLike = (Canonical() if probs[0].shape[1] == 2 else Confidence()) if lens is None else lens
-    seed = int(validate_rng(rng).integers(2**62))  # the same labels are simulated for every model
+    seed = int(validate_rng(options["rng"]).integers(2**62))  # the same labels are simulated for every model
     models = []
-    with reporting(progress, "simulating labels") as report:
+    with reporting(options["progress"], "simulating labels") as report:
         for number, (name, prob) in enumerate(zip(named, probs, strict=True)):
-            sample = induce(prob, outcome, lens=look, region=region)
+            sample = induce(prob, outcome, lens=look, region=options["region"])
             found = run(
                 [Question(KS(), LensView(sample))],
                 sample,
                 Consistency(),
                 n_resamples=n_resamples,
                 method=method,
-                workers=workers,
+                workers=options["workers"],
                 rng=seed,
                 progress=part_of(report, number, len(probs)),
             ).findings[0]

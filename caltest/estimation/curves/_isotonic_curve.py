@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest._compiled._cumulative import pool_adjacent_violators
+from caltest.estimation._options import EventOptions, event_of
 from caltest.estimation.curves._bars import drawn_ends
 from caltest.estimation.curves._calibration_band import ScoreGroups
 from caltest.estimation.scores._score_decomposition import ScoreDecomposition, decomposition_of_sample
 from caltest.estimation.uncertainty._prediction_distribution import EDGES, prediction_density
-from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._sample import Sample, make_event_sample
-from caltest.predictions._user_functions import Region
+from caltest.predictions._arrays import Booleans, Floats, Integers
+from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_level, validate_rng
@@ -75,18 +74,18 @@ class IsotonicCurve(Result):
         Decimals to which predictions were rounded to form groups for a confidence band; None if they were not.
     """
 
-    score: NDArray[np.float64]
-    recalibrated: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    score: Floats
+    recalibrated: Floats
+    lower: Floats
+    upper: Floats
     band: str
     confidence_level: float
     brier: ScoreDecomposition
     log: ScoreDecomposition
     pvalue: float
     noise_floor: float
-    density_edges: NDArray[np.float64]
-    density: NDArray[np.float64]
+    density_edges: Floats
+    density: Floats
     n_resamples: int
     n_samples: int
     lens: LensLike
@@ -98,7 +97,7 @@ class IsotonicCurve(Result):
     _columns: ClassVar[tuple[str, ...]] = ("score", "recalibrated", "lower", "upper", "outside")
 
     @property
-    def outside(self) -> NDArray[np.bool_]:
+    def outside(self) -> Booleans:
         """Whether the band is evidence against calibration at each prediction, ``(n_scores,)``.
 
         The curve is outside a consistency band, or the diagonal outside a confidence band.
@@ -151,13 +150,11 @@ def isotonic_curve(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    region: Region | None = None,
     band: str = "consistency",
     confidence_level: float = 0.9,
     n_resamples: int = 999,
     rng: SeedLike = None,
+    **options: Unpack[EventOptions],
 ) -> IsotonicCurve:
     r"""Compute the isotonic (CORP) reliability curve, with a band and a score decomposition (Dimitriadis et al. 2021).
 
@@ -173,12 +170,6 @@ def isotonic_curve(
         Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        A lens with two outcomes; by default `Confidence()`, or the event itself for two classes.
-    region : callable, optional
-        From induced probabilities ``(n_samples, 2)`` to booleans ``(n_samples,)``; others are left out.
     band : {"consistency", "confidence"}
         "consistency" is around the diagonal: quantiles of the curves of simulated labels, at each prediction alone.
         "confidence" is the simultaneous band of `calibration_band` around the curve. Of more than 10,000 distinct
@@ -226,7 +217,7 @@ def isotonic_curve(
     level = validate_level(confidence_level, "confidence_level")
     validate_choice(band, "band", BANDS)
     seed = int(validate_rng(rng).integers(2**62))
-    sample, look = make_event_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
+    sample, about = event_of(y_true, y_prob, options)
     tested = run(
         [Question(IsotonicError(), LensView(sample))], sample, Consistency(), n_resamples=n_resamples, rng=seed
     ).findings[0]
@@ -238,12 +229,11 @@ def isotonic_curve(
     else:
         groups = ScoreGroups.of(sample)
         digits = groups.digits
-        log_level = math.log((1 - level) / (groups.n_groups * (groups.n_groups + 1.0)))
         place = np.searchsorted(groups.score, np.clip(sample.event[shown], 0.0, 1.0))
-        low, high = (end[place] for end in groups.band(np.arange(1, groups.n_groups + 1), log_level))
-    name = lens_name(look, classes)
-    brier, log = (decomposition_of_sample(sample, score, lens=look, lens_name=name) for score in ("brier", "log"))
+        low, high = (end[place] for end in groups.confidence_band(level))
+    brier, log = (decomposition_of_sample(sample, score, **about) for score in ("brier", "log"))
     return IsotonicCurve(
+        **about,
         score=np.clip(sample.event[shown], 0.0, 1.0),
         recalibrated=(events / size)[np.searchsorted(np.cumsum(size), shown, side="right")],
         lower=low,
@@ -258,13 +248,11 @@ def isotonic_curve(
         density=prediction_density(sample.event),
         n_resamples=n_resamples,
         n_samples=sample.n_samples,
-        lens=look,
-        lens_name=name,
         digits=digits,
     )
 
 
-def _shown_rows(sample: Sample, size: NDArray[np.int64]) -> NDArray[np.int64]:
+def _shown_rows(sample: Sample, size: Integers) -> Integers:
     """Return the first rows of the distinct predictions that are shown: ends of steps, and some between."""
     first = np.flatnonzero(np.append(True, np.diff(sample.event) > 0))
     ends = np.cumsum(size)
@@ -273,9 +261,7 @@ def _shown_rows(sample: Sample, size: NDArray[np.int64]) -> NDArray[np.int64]:
     return first[np.unique(np.concatenate([steps, evenly]))]
 
 
-def _consistency_band(
-    sample: Sample, shown: NDArray[np.int64], draws: OutcomeDraws, level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _consistency_band(sample: Sample, shown: Integers, draws: OutcomeDraws, level: float) -> tuple[Floats, Floats]:
     """Return the ends of the isotonic fits to simulated labels at some rows, ``(n_shown,)`` each."""
     curves = []
     for _, outcomes in draws.blocks(sample):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from caltest.estimation._options import DesignedEventOptions, event_of
 from caltest.estimation.curves._bars import (
     confidence_bars,
     consistency_bars,
@@ -26,18 +27,17 @@ from caltest.estimation.curves._bars import (
 )
 from caltest.estimation.errors._cell_tests import EXACT, CellTests, smallest_adjusted
 from caltest.estimation.uncertainty._prediction_distribution import EDGES, prediction_density
-from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._sample import Sample, make_event_sample
-from caltest.predictions._user_functions import Region
+from caltest.predictions._arrays import Booleans, Floats, Integers
+from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cells_notes
 from caltest.predictions.cells._partitions import EqualWidth, Intervals, Partition
 from caltest.predictions.cells._quantiles import EqualSpread, label_spread
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_bool, validate_choice, validate_level
-from caltest.resampling import Consistency, correct_pvalues
+from caltest.resampling import correct_pvalues
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.draws._rows import RowDraws
-from caltest.resampling.draws._schemes import validate_resampling
 from caltest.results import Note, Result
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
@@ -94,14 +94,14 @@ class ReliabilityCurve(Result):
         Where the p-values come from, in words.
     """
 
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    count: NDArray[np.int64]
-    predicted: NDArray[np.float64]
-    expected: NDArray[np.float64]
-    observed: NDArray[np.float64]
-    bar_lower: NDArray[np.float64]
-    bar_upper: NDArray[np.float64]
+    lower: Floats
+    upper: Floats
+    count: Integers
+    predicted: Floats
+    expected: Floats
+    observed: Floats
+    bar_lower: Floats
+    bar_upper: Floats
     bars: str
     confidence_level: float
     simultaneous: bool
@@ -110,12 +110,12 @@ class ReliabilityCurve(Result):
     lens_name: str
     partition: Any
     notes: tuple[Note, ...]
-    density_edges: NDArray[np.float64]
-    density: NDArray[np.float64]
+    density_edges: Floats
+    density: Floats
     error: float
     noise_floor: float
-    pvalue: NDArray[np.float64]
-    smallest_pvalue: NDArray[np.float64]
+    pvalue: Floats
+    smallest_pvalue: Floats
     origin: str
 
     plot = Picture("plot_reliability")
@@ -131,12 +131,12 @@ class ReliabilityCurve(Result):
         return len(self.count)
 
     @property
-    def deviation(self) -> NDArray[np.float64]:
+    def deviation(self) -> Floats:
         """``observed - expected``, ``(n_cells,)``."""
         return self.observed - self.expected
 
     @property
-    def outside(self) -> NDArray[np.bool_]:
+    def outside(self) -> Booleans:
         """Cells with the observed frequency (consistency bars) or the expected one outside the bar, ``(n_cells,)``."""
         point = self.observed if self.bars == "consistency" else self.expected
         return (point < self.bar_lower - 1e-12) | (point > self.bar_upper + 1e-12)
@@ -193,20 +193,11 @@ class ReliabilityCurve(Result):
         [False, True, True, True]
         """
         return CellTests(
-            lower=self.lower,
-            upper=self.upper,
-            count=self.count,
-            expected=self.expected,
-            observed=self.observed,
-            pvalue=self.pvalue,
+            **{name: getattr(self, name) for name in _OF_CELLS},
             pvalue_adjusted=correct_pvalues(self.pvalue, correction),
-            smallest_pvalue=self.smallest_pvalue,
             smallest_adjusted=smallest_adjusted(self.pvalue, self.smallest_pvalue, correction),
             correction=correction,
             alpha=validate_level(alpha, "alpha"),
-            lens_name=self.lens_name,
-            partition=self.partition,
-            origin=self.origin,
         )
 
     @property
@@ -257,13 +248,17 @@ class ReliabilityCurve(Result):
         )
 
 
-def _digits(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> int:
+def _digits(lower: Floats, upper: Floats) -> int:
     """Return the decimals that tell the two ends of every cell apart, from 4 to 6."""
     wide = upper - lower
     narrow = wide[wide > 0].min(initial=1.0)
     return int(np.clip(np.ceil(-np.log10(narrow)), 4, 6))
 
 
+_OF_CELLS = (
+    *("lower", "upper", "count", "expected", "observed", "pvalue", "smallest_pvalue"),
+    *("lens_name", "partition", "origin"),
+)
 _CELLS = 15
 _FEWEST_CELLS = 5
 _FEWEST = 10  # observations of a cell, on average
@@ -275,18 +270,13 @@ def reliability_curve(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     partition: Partition | Any | None = None,
-    region: Region | None = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
     bars: str = "consistency",
     confidence_level: float = 0.9,
     simultaneous: bool = False,
-    resampling: Consistency | None = None,
     n_resamples: int = 999,
     rng: SeedLike = None,
+    **options: Unpack[DesignedEventOptions],
 ) -> ReliabilityCurve:
     r"""Compute observed frequencies and consistency bars for a reliability diagram.
 
@@ -301,25 +291,13 @@ def reliability_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        A lens with two outcomes; by default `Confidence()`, or the event itself for two classes.
     partition : Partition or callable, optional
         Cells of the event's probability. By default ``EqualWidth(15, closed="outer")``; if more than half of at least
         150 predictions lie in one of these cells, or in the first and the last together, ``EqualSpread(15)``, or fewer
         cells, but at least 5, so that each has the spread of 10 predictions of 1/2. This choice depends on the
         predictions alone, so that bars and p-values stay valid, and is mirrored by the complement of the event.
-    region : callable, optional
-        From induced probabilities ``(n_samples, 2)`` to booleans ``(n_samples,)``; others are left out.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weight of each observation: how much it counts. Labels are not repeated.
-    groups : array-like of shape (n_samples,), optional
-        The group of each observation, such as its patient, if observations of a group may depend on each other.
     bars : {"consistency", "confidence"}
         Quantiles of the frequency if the model is calibrated; or Clopper-Pearson intervals around the observed
         frequency, from ``statsmodels.stats.proportion``; with ``sample_weight`` or ``groups`` the same for the
@@ -376,10 +354,8 @@ def reliability_curve(
     validate_choice(bars, "bars", ("consistency", "confidence"))
     validate_bool(simultaneous, "simultaneous")
     level = validate_level(confidence_level, "confidence_level")
-    scheme = validate_resampling(Consistency() if resampling is None else resampling)
-    sample, look = make_event_sample(
-        y_true, y_prob, classes=classes, lens=lens, region=region, sample_weight=sample_weight, groups=groups
-    )
+    scheme = options["resampling"]
+    sample, about = event_of(y_true, y_prob, options)
     sample = scheme.under_null(sample)
     drawn = sample.weight is not None or sample.group is not None
     if drawn and scheme.resample_predictions:
@@ -416,6 +392,7 @@ def reliability_curve(
     size = np.abs(sums.observed[:, 1] - sums.predicted[:, 1])
     by_chance = np.abs(deviations[0][1:]).mean(axis=0) if drawn else exact_deviations(counts, cells.count)
     return ReliabilityCurve(
+        **about,
         lower=lower[order],
         upper=upper[order],
         count=np.bincount(cells.index)[order],
@@ -428,8 +405,6 @@ def reliability_curve(
         confidence_level=level,
         simultaneous=simultaneous,
         exact=bars == "consistency" and not scheme.resample_predictions and not drawn,
-        lens=look,
-        lens_name=lens_name(look, classes),
         partition=cut,
         notes=(*scheme.for_sample(sample).notes, *few_cells_notes(sample, cut)),
         density_edges=EDGES,
@@ -454,7 +429,7 @@ def _default_cells(sample: Sample) -> Partition:
     return EqualSpread(min(max(n_cells, _FEWEST_CELLS), _CELLS))
 
 
-def _cell_ends(sample: Sample, cells: Cells) -> NDArray[np.float64]:
+def _cell_ends(sample: Sample, cells: Cells) -> Floats:
     """Return both ends of each cell, ``(2, n_cells)``; for a user's own partition the range of its predictions."""
     if not isinstance(cells.assign, Intervals):
         return np.array([(m.min(), m.max()) for m in cells.split(sample.event)]).T

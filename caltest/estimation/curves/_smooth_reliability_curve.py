@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.estimation._options import EventOptions, event_of
 from caltest.estimation.curves._bars import drawn_ends, frequency_intervals
-from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._sample import Sample, make_event_sample
-from caltest.predictions._user_functions import Region
+from caltest.predictions._arrays import Booleans, Floats, Integers
+from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_level, validate_rng
 from caltest.resampling.draws._labels import OutcomeDraws
@@ -75,15 +75,15 @@ class SmoothReliabilityCurve(Result):
         The statistic of the error: the kernel, its bandwidth and the grid.
     """
 
-    point: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-    observed: NDArray[np.float64]
-    density: NDArray[np.float64]
-    calibrated_lower: NDArray[np.float64]
-    calibrated_upper: NDArray[np.float64]
-    confidence_lower: NDArray[np.float64]
-    confidence_upper: NDArray[np.float64]
-    bootstrap_median: NDArray[np.float64]
+    point: Floats
+    deviation: Floats
+    observed: Floats
+    density: Floats
+    calibrated_lower: Floats
+    calibrated_upper: Floats
+    confidence_lower: Floats
+    confidence_upper: Floats
+    bootstrap_median: Floats
     error: float
     bandwidth: float
     confidence_level: float
@@ -107,12 +107,12 @@ class SmoothReliabilityCurve(Result):
         return self._input_notes
 
     @property
-    def local_error(self) -> NDArray[np.float64]:
+    def local_error(self) -> Floats:
         """The local calibration error, ``|deviation|``, ``(n_points,)``."""
         return np.abs(self.deviation)
 
     @property
-    def outside(self) -> NDArray[np.bool_]:
+    def outside(self) -> Booleans:
         """Whether the curve is outside the band under calibration at each point, ``(n_points,)``."""
         return (self.observed < self.calibrated_lower - _ROUNDING) | (self.observed > self.calibrated_upper + _ROUNDING)
 
@@ -163,14 +163,12 @@ def smooth_reliability_curve(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    region: Region | None = None,
     statistic: KDEError | None = None,
     confidence_level: float = 0.9,
     simultaneous: bool = False,
     n_resamples: int = 499,
     rng: SeedLike = None,
+    **options: Unpack[EventOptions],
 ) -> SmoothReliabilityCurve:
     r"""Compute a smooth reliability curve with a band under calibration and a confidence band.
 
@@ -191,16 +189,8 @@ def smooth_reliability_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        A lens with two outcomes; by default `Confidence()`, or the event itself for two classes.
-    region : callable, optional
-        From induced probabilities ``(n_samples, 2)`` to booleans ``(n_samples,)``; others are left out.
     statistic : KDEError, optional
         Kernel, bandwidth, support, grid and reference; ``KDEError(bandwidth=0.05, reference="mean")`` by default. Of a
         grid with more than 4,096 points only every second, third ... point is returned.
@@ -249,7 +239,7 @@ def smooth_reliability_curve(
     if not isinstance(chosen, KDEError):
         msg = f"`statistic` must be a KDEError such as KDEError(bandwidth=0.05), got {statistic!r}."
         raise TypeError(msg)
-    sample, look = make_event_sample(y_true, y_prob, classes=classes, lens=lens, region=region)
+    sample, about = event_of(y_true, y_prob, options)
     smoother = chosen.smoother(sample)
     rows = np.ones((1, sample.n_samples), dtype=np.uint8)
     density = smoother.sums(rows)[0]
@@ -283,6 +273,7 @@ def smooth_reliability_curve(
     median[several] = np.clip(point[several] + np.nanmedian(estimates, axis=0), 0.0, 1.0)
     (low, high), (lower, upper) = (np.clip(point + band, 0.0, 1.0) for band in (under_calibration, of_estimate))
     return SmoothReliabilityCurve(
+        **about,
         point=point,
         deviation=deviation,
         observed=np.clip(point + deviation, 0.0, 1.0),
@@ -298,8 +289,6 @@ def smooth_reliability_curve(
         simultaneous=simultaneous,
         n_samples=sample.n_samples,
         n_resamples=n_curves,
-        lens=look,
-        lens_name=lens_name(look, classes),
         test_statistic=chosen,
     )
 
@@ -310,16 +299,16 @@ class _Curves:
 
     smoother: KernelSmoother
     sample: Sample
-    shown: NDArray[np.int64]
+    shown: Integers
     centred: bool
 
     @cached_property
-    def base(self) -> NDArray[np.float64]:
+    def base(self) -> Floats:
         """What the smoothed frequency of the observations is compared with, ``(n_shown,)``."""
         return self._of_all[1]
 
     @cached_property
-    def expected(self) -> NDArray[np.float64]:
+    def expected(self) -> Floats:
         """Average deviations if the model is calibrated, ``(n_shown,)``."""
         total = self._reference.sums(self._every)[0, self.shown]
         return total / self._of_all[0] - self.base
@@ -329,7 +318,7 @@ class _Curves:
         return np.ones((1, self.sample.n_samples), dtype=np.uint8)
 
     @cached_property
-    def _of_all(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _of_all(self) -> tuple[Floats, Floats]:
         """Kernel sums of all observations, and what frequencies are compared with, ``(n_shown,)``."""
         density, base = self._smooth(self._every)
         return density[0], base if base.ndim == 1 else base[0]
@@ -338,21 +327,21 @@ class _Curves:
     def _reference(self) -> KernelSmoother:
         return self.smoother.weighted(self.sample.event)
 
-    def deviations(self, outcomes: NDArray[np.uint8]) -> NDArray[np.float64]:
+    def deviations(self, outcomes: NDArray[np.uint8]) -> Floats:
         """Return deviations ``(n_draws, n_shown)`` of outcomes ``(n_draws, n_samples)``."""
         density, base = self._of_all
         step = self.smoother.batch
         parts = [self.smoother.sums(outcomes[i : i + step])[:, self.shown] for i in range(0, len(outcomes), step)]
         return np.concatenate(parts) / density - base
 
-    def resampled(self, times: NDArray[np.uint8]) -> NDArray[np.float64]:
+    def resampled(self, times: NDArray[np.uint8]) -> Floats:
         """Return deviations for counts of observations ``(n_draws, n_samples)``; nan where none is near."""
         density, base = self._smooth(times)
         near = density > _NEGLIGIBLE * density.max(axis=1, keepdims=True)
         events = self.smoother.sums(times * self.sample.outcome)[:, self.shown]
         return np.divide(events, density, where=near, out=np.full(density.shape, np.nan)) - base
 
-    def _smooth(self, times: NDArray[np.uint8]) -> tuple[NDArray[np.float64], Any]:
+    def _smooth(self, times: NDArray[np.uint8]) -> tuple[Floats, Any]:
         """Return kernel sums of the observations, and what frequencies are compared with."""
         density = self.smoother.sums(times)[:, self.shown]
         if not self.centred:
@@ -361,13 +350,7 @@ class _Curves:
         return density, np.divide(total, density, where=density > 0, out=np.zeros(density.shape))
 
 
-def _simultaneous(
-    drawn: NDArray[np.float64],
-    middle: NDArray[np.float64],
-    std: NDArray[np.float64],
-    level: float,
-    full: NDArray[np.bool_],
-) -> NDArray[np.float64]:
+def _simultaneous(drawn: Floats, middle: Floats, std: Floats, level: float, full: Booleans) -> Floats:
     """Return the ends ``(2, n_points)`` of a band for all full points together, as many deviations wide at each.
 
     Mean and standard deviation of a draw are known without draws, so that the largest standardised distances of the

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.estimation.curves._cells_curve import ErrorCurve, measure_errors, validate_errors
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, naming, validate_models
 from caltest.predictions.inputs._validation import (
     SeedLike,
+    require,
     validate_count,
+    validate_distinct,
     validate_positive,
     validate_rng,
     validate_weight,
@@ -28,9 +31,7 @@ from caltest.results._progress import Progress, reporting
 from caltest.statistics import UCE, ConfidenceECE, Statistic
 
 
-def minimise(
-    function: Callable[[float], float], grid: NDArray[np.float64], values: NDArray[np.float64], tolerance: float
-) -> tuple[float, float]:
+def minimise(function: Callable[[float], float], grid: Floats, values: Floats, tolerance: float) -> tuple[float, float]:
     """Return argument and value of the smallest of all values.
 
     Parameters
@@ -79,26 +80,22 @@ class TemperatureCurve(ErrorCurve):
         Number of draws of the labels at each point, and of observations.
     """
 
-    temperature: NDArray[np.float64]
-    log_score: NDArray[np.float64]
+    temperature: Floats
+    log_score: Floats
 
     parameter: ClassVar[str] = "temperature"
     plot = Picture("plot_temperature_curve")
     _derived: ClassVar[tuple[str, ...]] = ("best", "best_log_score", "conclusion")
 
     @property
-    def best(self) -> NDArray[np.int64]:
+    def best(self) -> Integers:
         """Position of the temperature of the smallest error, ``(n_statistics, n_models)``."""
         return self.value.argmin(axis=-1)
 
     @property
-    def best_log_score(self) -> NDArray[np.int64]:
+    def best_log_score(self) -> Integers:
         """Position of the temperature of the smallest negative log-likelihood, ``(n_models,)``."""
         return self.log_score.argmin(axis=-1)
-
-    @property
-    def _sentences(self) -> Sequence[str]:
-        return [self._sentence(s, m) for s in range(len(self.statistics)) for m in range(len(self.models))]
 
     def _sentence(self, s: int, m: int) -> str:
         values, at = self.value[s, m], self.best[s, m]
@@ -234,7 +231,8 @@ def temperature_curve(
     if not chosen or len(chosen) < len(several):
         msg = f"`statistics` must be different statistics, got {describe(several)}."
         raise ValueError(msg)
-    grid = _validate_temperatures(temperatures)
+    points = _TEMPERATURES if temperatures is None else temperatures
+    grid = validate_distinct(points, "temperatures", validate_positive, "positive numbers", "numbers")
     count, seed = validate_count(n_resamples, "n_resamples"), int(validate_rng(rng).integers(2**62))
     if logits is None:
         outcome, as_is = validate_models(y_true, named, classes)
@@ -271,22 +269,20 @@ def temperature_curve(
     )
 
 
-def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+def _softmax(logits: Floats) -> Floats:
     """Return probabilities of logits, of which some but not all in a row may be minus infinity."""
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _mean_log_score(
-    logits: NDArray[np.float64], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None
-) -> float:
+def _mean_log_score(logits: Floats, outcome: Integers, weight: Floats | None) -> float:
     largest = logits.max(axis=1)
     total = largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1))
     score = total - logits[np.arange(len(outcome)), outcome]
     return float(np.average(score, weights=weight))
 
 
-def _validate_logits(name: str, logits: Any) -> NDArray[np.float64]:
+def _validate_logits(name: str, logits: Any) -> Floats:
     """Return logits ``(n_samples, n_classes)``."""
     with naming(name):
         try:
@@ -294,23 +290,9 @@ def _validate_logits(name: str, logits: Any) -> NDArray[np.float64]:
         except (TypeError, ValueError) as error:
             msg = f"`logits` must hold real numbers: {error}."
             raise ValueError(msg) from None
-        if values.ndim not in {1, 2} or 0 in values.shape or (values.ndim == 2 and values.shape[1] == 1):
-            msg = f"`logits` must have shape (n_samples,) or (n_samples, n_classes), got {values.shape}."
-            raise ValueError(msg)
+        right = values.ndim in {1, 2} and 0 not in values.shape and not (values.ndim == 2 and values.shape[1] == 1)
+        require(right, "`logits` must have shape (n_samples,) or (n_samples, n_classes)", values.shape)
         if not np.isfinite(values).all():
             msg = f"`logits` must be finite, got {values[~np.isfinite(values)][0]}."
             raise ValueError(msg)
     return np.column_stack([np.zeros_like(values), values]) if values.ndim == 1 else values
-
-
-def _validate_temperatures(temperatures: Any) -> NDArray[np.float64]:
-    """Return different positive temperatures, increasing."""
-    given = _TEMPERATURES if temperatures is None else temperatures
-    if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str):
-        msg = f"`temperatures` must be a sequence of positive numbers, got {temperatures!r}."
-        raise TypeError(msg)
-    grid = np.unique([validate_positive(value, "temperatures") for value in given])
-    if not grid.size or grid.size < len(given):
-        msg = f"`temperatures` must be one or more different numbers, got {list(given)}."
-        raise ValueError(msg)
-    return grid

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._sample import Sample, induce
-from caltest.predictions._user_functions import Region
+from caltest.estimation._options import EstimateOptions, look_for
+from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import few_cells_notes
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import (
-    SeedLike,
     validate_choice,
-    validate_design,
     validate_level,
-    validate_problem,
     validate_rng,
 )
 from caltest.resampling.draws._rows import BootstrapDraws
@@ -30,9 +27,8 @@ from caltest.resampling.engine._run import settle
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._description import Description, counted, percent, sized
 from caltest.results._naming import describe
-from caltest.results._progress import Progress, reporting
-from caltest.statistics import ECE, Statistic
-from caltest.statistics._base import default_lens, validate_estimate
+from caltest.results._progress import reporting
+from caltest.statistics import Statistic
 
 _GROUPS = 200  # of observations that the jackknife leaves out in turn
 
@@ -139,18 +135,11 @@ def bootstrap_interval(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     statistic: Statistic | None = None,
-    region: Region | None = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
     kind: str = "BCa",
     n_resamples: int = 9999,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[EstimateOptions],
 ) -> BootstrapInterval:
     r"""Compute a bootstrap interval for the sampling variability of a calibration error.
 
@@ -241,20 +230,15 @@ def bootstrap_interval(
     """
     level = validate_level(confidence_level, "confidence_level")
     validate_choice(kind, "kind", ("BCa", "percentile", "basic"))
-    chosen = validate_estimate(ECE() if statistic is None else statistic)
-    prob, outcome = validate_problem(y_true, y_prob, classes)
-    look = default_lens(chosen, prob.shape[1]) if lens is None else lens
-    sample = induce(prob, outcome, lens=look, region=region, **validate_design(sample_weight, groups, len(prob)))
-    chosen, generator = settle(chosen, sample), validate_rng(rng)
+    chosen, sample, about = look_for(statistic, y_true, y_prob, options)
+    chosen, generator = settle(chosen, sample), validate_rng(options["rng"])
     draws = BootstrapDraws.of(n_resamples, generator)
     estimate = float(components(chosen, sample, sample.outcome)[0])
-    about: dict[str, Any] = {
+    about |= {
         "test_statistic": chosen,
         "estimate": estimate,
         "confidence_level": level,
         "kind": kind,
-        "lens": look,
-        "lens_name": lens_name(look, classes),
         "n_samples": sample.n_samples,
         "n_groups": sample.n_groups,
         "weighted": sample.weight is not None,
@@ -269,8 +253,8 @@ def bootstrap_interval(
             acceleration=None,
             notes=(Note("C601", "The estimate is infinite, as a label had probability 0: there is no interval."),),
         )
-    with reporting(progress, "resampling observations") as report:
-        values = draws.map(lambda part: null_values(chosen, sample, part), workers, report)
+    with reporting(options["progress"], "resampling observations") as report:
+        values = draws.map(lambda part: null_values(chosen, sample, part), options["workers"], report)
     shares = np.array([(1 - level) / 2, (1 + level) / 2])
     correction, acceleration = None, None
     if kind == "BCa":

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 from numpy.typing import ArrayLike
 
-from caltest.predictions._lens import LensLike
-from caltest.predictions._sample import induce
-from caltest.predictions._user_functions import Region
+from caltest.estimation._options import LookOptions, look_for
 from caltest.predictions.cells._cells import few_cells_notes
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import validate_problem, validate_weight
 from caltest.resampling.engine._evaluation import components
 from caltest.resampling.engine._run import settle
 from caltest.results._note import warn_user
-from caltest.statistics import ECE, Statistic
-from caltest.statistics._base import default_lens, validate_estimate
+from caltest.statistics import Statistic
 
 
 @reads_arguments
@@ -25,11 +20,9 @@ def calibration_error(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     statistic: Statistic | None = None,
-    region: Region | None = None,
     sample_weight: ArrayLike | None = None,
+    **options: Unpack[LookOptions],
 ) -> float:
     r"""Estimate the calibration error of predicted probabilities, by default the expected calibration error `ECE`.
 
@@ -93,10 +86,7 @@ def calibration_error(
     >>> round(caltest.calibration_error(y_true, y_prob, lens=caltest.Confidence(), statistic=ece), 10)
     0.0397800669
     """
-    chosen = validate_estimate(ECE() if statistic is None else statistic)
-    prob, outcome = validate_problem(y_true, y_prob, classes)
-    look = default_lens(chosen, prob.shape[1]) if lens is None else lens
-    sample = induce(prob, outcome, lens=look, region=region, weight=validate_weight(sample_weight, len(prob)))
+    chosen, sample, _ = look_for(statistic, y_true, y_prob, {**options, "sample_weight": sample_weight})
     for note in few_cells_notes(sample, chosen.partition):
         warn_user(str(note))
     return float(components(settle(chosen, sample), sample, sample.outcome)[0])

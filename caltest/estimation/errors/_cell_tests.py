@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.resampling import correct_pvalues
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.resampling.distributions._poisson_binomial import SMALLEST_EXACT, PoissonBinomial, count_bound
@@ -52,15 +52,15 @@ class CellTests(Result):
         Where the p-values come from, in words.
     """
 
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    count: NDArray[np.int64]
-    expected: NDArray[np.float64]
-    observed: NDArray[np.float64]
-    pvalue: NDArray[np.float64]
-    pvalue_adjusted: NDArray[np.float64]
-    smallest_pvalue: NDArray[np.float64]
-    smallest_adjusted: NDArray[np.float64]
+    lower: Floats
+    upper: Floats
+    count: Integers
+    expected: Floats
+    observed: Floats
+    pvalue: Floats
+    pvalue_adjusted: Floats
+    smallest_pvalue: Floats
+    smallest_adjusted: Floats
     correction: str
     alpha: float
     lens_name: str
@@ -79,12 +79,12 @@ class CellTests(Result):
         return len(self.count)
 
     @property
-    def rejected(self) -> NDArray[np.bool_]:
+    def rejected(self) -> Booleans:
         """Whether calibration is rejected in each cell, ``(n_cells,)``."""
         return rejects(self.pvalue_adjusted, self.alpha)
 
     @property
-    def undecidable(self) -> NDArray[np.bool_]:
+    def undecidable(self) -> Booleans:
         """Whether calibration cannot be rejected in a cell, whatever is observed there, ``(n_cells,)``."""
         return ~rejects(self.smallest_adjusted, self.alpha) & ~self.rejected
 
@@ -163,7 +163,7 @@ EXACT = (
 )
 
 
-def cell_pvalue(distribution: PoissonBinomial, probabilities: NDArray[np.float64], n_events: int) -> float:
+def cell_pvalue(distribution: PoissonBinomial, probabilities: Floats, n_events: int) -> float:
     r"""Return the two-sided p-value of a cell, :math:`\min(1, 2 \min(P(K \le k), P(K \ge k)))`.
 
     Parameters
@@ -182,9 +182,7 @@ def cell_pvalue(distribution: PoissonBinomial, probabilities: NDArray[np.float64
     return max(pvalue, SMALLEST_PVALUE)
 
 
-def smallest_adjusted(
-    pvalue: NDArray[np.float64], smallest: NDArray[np.float64], correction: str
-) -> NDArray[np.float64]:
+def smallest_adjusted(pvalue: Floats, smallest: Floats, correction: str) -> Floats:
     """Return the adjusted p-value ``(n_cells,)`` that each cell would have with its smallest p-value."""
     found = np.empty(len(pvalue))
     for cell, least in enumerate(smallest):

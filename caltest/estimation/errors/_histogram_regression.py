@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from caltest.estimation._options import LookOptions, looked_at
+from caltest.predictions._arrays import Floats
 from caltest.predictions._distances import Distance, total_variation
-from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
-from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region, apply_distance, apply_lens, apply_region
 from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cells_notes
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import read_problem, reads_arguments
-from caltest.predictions.inputs._validation import validate_prob, validate_problem
+from caltest.predictions.inputs._validation import require, validate_prob, validate_problem
 from caltest.results import Note, Result
 from caltest.results._description import Description, Table, counted
 from caltest.results._naming import describe
@@ -51,10 +51,10 @@ class HistogramRegression(Result):
         Cautions.
     """
 
-    count: NDArray[np.float64]
-    share: NDArray[np.float64]
-    predicted: NDArray[np.float64]
-    observed: NDArray[np.float64]
+    count: Floats
+    share: Floats
+    predicted: Floats
+    observed: Floats
     lens: LensLike
     lens_name: str
     partition: Any
@@ -71,7 +71,7 @@ class HistogramRegression(Result):
         return len(self.count)
 
     @property
-    def deviation(self) -> NDArray[np.float64]:
+    def deviation(self) -> Floats:
         r""":math:`\hat r^{(i)} - \hat g^{(i)}`, ``(n_cells, n_outcomes)``."""
         return self.observed - self.predicted
 
@@ -83,7 +83,7 @@ class HistogramRegression(Result):
         r"""Return :math:`\max_i d(\hat g^{(i)}, \hat r^{(i)})` over the occupied cells."""
         return float(apply_distance(distance, self.predicted, self.observed).max())
 
-    def predict(self, y_prob: ArrayLike) -> NDArray[np.float64]:
+    def predict(self, y_prob: ArrayLike) -> Floats:
         r"""Return :math:`\hat r` at new predictions.
 
         Parameters
@@ -106,9 +106,8 @@ class HistogramRegression(Result):
         known = None if self.class_columns is None else list(self.class_columns)
         read = read_problem({}, {"y_prob": y_prob}, range(self._n_classes) if known is None else known)
         prob = validate_prob(read.probs["y_prob"])
-        if prob.shape[1] != self._n_classes:
-            msg = f"`y_prob` must have the {self._n_classes} classes of the fitted predictions, got {prob.shape[1]}."
-            raise ValueError(msg)
+        must = f"`y_prob` must have the {self._n_classes} classes of the fitted predictions"
+        require(prob.shape[1] == self._n_classes, must, prob.shape[1])
         prob, _ = apply_lens(self.lens, prob, np.zeros(len(prob), dtype=np.int64))
         label = self._cells.assign(prob)
         cell = np.minimum(np.searchsorted(self._cells.label, label), self.n_cells - 1)
@@ -173,10 +172,8 @@ def histogram_regression(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     partition: Partition | Any | None = None,
-    region: Region | None = None,
+    **options: Unpack[LookOptions],
 ) -> HistogramRegression:
     r"""Estimate the calibration function by the frequencies of the outcomes in the cells (bins) of a partition.
 
@@ -222,22 +219,20 @@ def histogram_regression(
     >>> fit.observed[:, 1].tolist(), fit.predict([0.2, 0.7])[:, 1].tolist()
     ([0.5, 1.0], [0.5, 1.0])
     """
-    prob, outcome = validate_problem(y_true, y_prob, classes)
-    look = Canonical() if lens is None else lens
-    sample = induce(prob, outcome, lens=look, region=region)
+    prob, outcome = validate_problem(y_true, y_prob, options["classes"])
+    sample, about = looked_at(prob, outcome, Canonical() if options["lens"] is None else options["lens"], options)
     cut = VarianceTree() if partition is None else partition
     cells = cells_of(sample, cut)
     sums = CellSums.of(sample, cells, sample.outcome)
     return HistogramRegression(
+        **about,
         count=sums.count,
         share=sums.share,
         predicted=sums.predicted,
         observed=sums.observed,
-        lens=look,
-        lens_name=lens_name(look, classes),
         partition=cut,
         notes=few_cells_notes(sample, cut),
         _cells=cells,
-        _region=region,
+        _region=options["region"],
         _n_classes=prob.shape[1],
     )

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._lenses import Canonical
-from caltest.predictions._sample import Sample, make_sample
-from caltest.predictions._user_functions import Region
+from caltest.estimation._options import DesignedOptions, look_at
+from caltest.predictions._arrays import Floats
+from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cells_of, few_cells_notes
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._trees import VarianceTree
@@ -149,15 +148,11 @@ def l2_interval(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     partition: Partition | Any | None = None,
-    region: Region | None = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
     alternative: str = "two-sided",
     rng: SeedLike = 0,
+    **options: Unpack[DesignedOptions],
 ) -> L2Interval:
     r"""Compute a confidence interval for the l2 calibration error within cells (bins), squared and as a root.
 
@@ -209,23 +204,9 @@ def l2_interval(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        What to look at; the whole prediction by default.
     partition : Partition or callable, optional
         Cells of the induced simplex; `VarianceTree()` by default, with groups or weights of so few cells that each is
         worth five groups of equal size.
-    region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; others are left out.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weight of each observation: how much it counts. Labels are not repeated.
-    groups : array-like of shape (n_samples,), optional
-        The group of each observation, such as its patient, if observations of a group may depend on each other.
     confidence_level : float
         Probability with which the interval contains its target.
     alternative : {"two-sided", "less", "greater"}
@@ -281,37 +262,14 @@ def l2_interval(
     """
     level = validate_level(confidence_level, "confidence_level")
     validate_choice(alternative, "alternative", ("two-sided", "less", "greater"))
-    look = Canonical() if lens is None else lens
-    sample = make_sample(
-        y_true, y_prob, classes=classes, lens=look, region=region, sample_weight=sample_weight, groups=groups
-    )
-    named = lens_name(look, classes)
-    return interval_of_sample(
-        sample, partition, lens=look, lens_name=named, confidence_level=level, alternative=alternative, rng=rng
-    )
+    sample, about = look_at(y_true, y_prob, options)
+    return interval_of_sample(sample, partition, **about, confidence_level=level, alternative=alternative, rng=rng)
 
 
-def interval_of_sample(
-    sample: Sample,
-    partition: Any = None,
-    *,
-    lens: LensLike,
-    lens_name: str,
-    confidence_level: float = 0.95,
-    alternative: str = "two-sided",
-    rng: SeedLike = 0,
-) -> L2Interval:
-    """Return the interval of a sample, in default cells if the partition is None."""
+def interval_of_sample(sample: Sample, partition: Any = None, *, rng: SeedLike = 0, **about: Any) -> L2Interval:
+    """Return the interval of a sample, in default cells if the partition is None; see `interval_of_distribution`."""
     distribution, cut = l2_distribution(sample, partition, rng=rng)
-    return interval_of_distribution(
-        distribution,
-        sample,
-        cut,
-        lens=lens,
-        lens_name=lens_name,
-        confidence_level=confidence_level,
-        alternative=alternative,
-    )
+    return interval_of_distribution(distribution, sample, cut, **about)
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,12 +308,11 @@ def interval_of_distribution(
     sample: Sample,
     partition: Any,
     *,
-    lens: LensLike,
-    lens_name: str,
-    confidence_level: float,
-    alternative: str,
+    confidence_level: float = 0.95,
+    alternative: str = "two-sided",
+    **look: Any,
 ) -> L2Interval:
-    """Return the interval of a sample, whose `l2_distribution` is known."""
+    """Return the interval of a sample, whose `l2_distribution` is known; ``look`` is its ``lens`` and ``lens_name``."""
     missed = (1 - confidence_level) / (2 if alternative == "two-sided" else 1)
     ends = (
         0.0 if alternative == "less" else distribution.lower_end(missed),
@@ -363,6 +320,7 @@ def interval_of_distribution(
     )
     count = cells_of(sample, partition).count
     return L2Interval(
+        **look,
         estimate=distribution.estimate,
         confidence_interval=ConfidenceInterval(*ends),
         confidence_level=confidence_level,
@@ -370,8 +328,6 @@ def interval_of_distribution(
         null_std=distribution.noise,
         target=_target_text(sample, partition),
         origin=distribution.origin,
-        lens=lens,
-        lens_name=lens_name,
         partition=partition,
         n_samples=sample.n_samples,
         n_outcomes=sample.n_outcomes,
@@ -420,10 +376,7 @@ def _target_text(sample: Sample, partition: Any) -> str:
 
 
 def _notes(
-    sample: Sample,
-    distribution: SquaredL2Distribution | SquaredL2Inversion,
-    count: NDArray[np.float64],
-    partition: Any,
+    sample: Sample, distribution: SquaredL2Distribution | SquaredL2Inversion, count: Floats, partition: Any
 ) -> tuple[Note, ...]:
     """Return where the coverage is uncertain, and what else limits the interval."""
     if isinstance(distribution, SquaredL2Inversion):
@@ -461,7 +414,7 @@ def _notes(
     return (*few_cells_notes(sample, partition), *own, *(Note(code, text) for holds, code, text in found if holds))
 
 
-def _notes_of_observations(distribution: SquaredL2Distribution, count: NDArray[np.float64]) -> tuple[Note, ...]:
+def _notes_of_observations(distribution: SquaredL2Distribution, count: Floats) -> tuple[Note, ...]:
     """Return what limits the interval of independent observations without weights."""
     single = int((count == 1).sum())
     found = [

@@ -5,28 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from caltest.estimation._options import FloorOptions
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
 from caltest.predictions._view import LensView
 from caltest.predictions.cells._cells import few_cells_notes
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_level, validate_prob
-from caltest.resampling import Consistency
+from caltest.predictions.inputs._validation import validate_choice, validate_level, validate_prob
 from caltest.resampling.distributions._base import Distribution, MonteCarloDistribution
-from caltest.resampling.draws._schemes import validate_resampling
 from caltest.resampling.engine._evaluation import Question, draw_nulls
 from caltest.resampling.engine._run import VALID_METHODS, exact_distribution, settle
 from caltest.resampling.engine._sparsity import sparsity_notes
 from caltest.results import Note, Result
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
-from caltest.results._progress import Progress, reporting
+from caltest.results._progress import reporting
 from caltest.statistics import ECE, Statistic
 from caltest.statistics._base import default_lens, validate_estimate
 
@@ -120,16 +119,12 @@ class NoiseFloor(Result):
 def noise_floor(
     y_prob: ArrayLike,
     *,
-    lens: LensLike | None = None,
     statistic: Statistic | None = None,
     region: Region | None = None,
     quantiles: Sequence[float] = (0.05, 0.5, 0.95),
-    resampling: Consistency | None = None,
     n_resamples: int = 9999,
     method: str = "auto",
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[FloorOptions],
 ) -> NoiseFloor:
     r"""Compute the distribution of a calibration error if the model were calibrated (no labels needed).
 
@@ -210,20 +205,20 @@ def noise_floor(
     0.22
     """
     chosen = validate_estimate(ECE() if statistic is None else statistic)
-    null = validate_resampling(Consistency() if resampling is None else resampling)
+    null = options["resampling"]
     validate_choice(method, "method", VALID_METHODS)
     levels = _validate_quantiles(quantiles)
-    draws, prob = null.draws(n_resamples, rng), validate_prob(y_prob)
-    look = default_lens(chosen, prob.shape[1]) if lens is None else lens
+    draws, prob = null.draws(n_resamples, options["rng"]), validate_prob(y_prob)
+    look = default_lens(chosen, prob.shape[1]) if options["lens"] is None else options["lens"]
     # A sample needs labels, but none of them changes the null distribution.
     sample = null.under_null(induce(prob, np.zeros(len(prob), dtype=np.int64), lens=look, region=region))
     chosen = settle(chosen, sample)
     found = exact_distribution(chosen, sample, null, method)
     drawn = found is None
     if found is None:
-        with reporting(progress, "simulating labels") as report:
+        with reporting(options["progress"], "simulating labels") as report:
             found = MonteCarloDistribution(
-                draw_nulls([Question(chosen, LensView(sample))], sample, draws, workers, report)[0][0]
+                draw_nulls([Question(chosen, LensView(sample))], sample, draws, options["workers"], report)[0][0]
             )
     return NoiseFloor(
         test_statistic=chosen,

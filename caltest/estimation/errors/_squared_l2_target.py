@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._user_functions import Region, outcomes_of_classes
@@ -15,7 +16,7 @@ from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import validate_prob
+from caltest.predictions.inputs._validation import require, validate_prob
 
 
 @reads_arguments
@@ -71,9 +72,7 @@ def squared_l2_target(
     0.01
     """
     prob, truth = validate_prob(y_prob), _validate_truth(class_prob)
-    if truth.shape != prob.shape:
-        msg = f"`class_prob` must have the shape of `y_prob`, {prob.shape}, got {truth.shape}."
-        raise ValueError(msg)
+    require(truth.shape == prob.shape, f"`class_prob` must have the shape of `y_prob`, {prob.shape}", truth.shape)
     sample = induce(prob, np.zeros(len(prob), dtype=np.int64), lens=lens, region=region)
     deviation = _induced_truth(prob, truth, lens, sample) - sample.prob
     free = deviation[:, 1:] if sample.n_outcomes == 2 else deviation
@@ -82,16 +81,14 @@ def squared_l2_target(
     return float(sum(n * mean @ mean for n, mean in means) / sample.n_samples)
 
 
-def _validate_truth(class_prob: ArrayLike) -> NDArray[np.float64]:
+def _validate_truth(class_prob: ArrayLike) -> Floats:
     try:
         return validate_prob(class_prob)
     except ValueError as error:
         raise ValueError(str(error).replace("`y_prob`", "`class_prob`")) from None
 
 
-def _induced_truth(
-    prob: NDArray[np.float64], truth: NDArray[np.float64], lens: LensLike | None, sample: Sample
-) -> NDArray[np.float64]:
+def _induced_truth(prob: Floats, truth: Floats, lens: LensLike | None, sample: Sample) -> Floats:
     """Return the true probabilities of the outcomes behind the lens."""
     if lens is None:
         return truth[sample.row]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation.curves._bars import contradicted_cells, drawn_origin
+from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import Cells, CellSums, cell_dtype
 from caltest.predictions.cells._partitions import cell_boxes
@@ -22,12 +23,12 @@ from caltest.resampling.draws._labels import Draws
 from caltest.resampling.draws._signs import SignDraws, residual_sums
 from caltest.resampling.engine._pvalues import tail_pvalues
 
-Corners = tuple[NDArray[np.float64], ...]
+Corners = tuple[Floats, ...]
 
 _ROUNDING = 1e-9
 
 
-def cell_regions(cells: Cells, partition: object, prob: NDArray[np.float64]) -> Corners:
+def cell_regions(cells: Cells, partition: object, prob: Floats) -> Corners:
     """Return the corners of each cell, arrays ``(n_corners, n_outcomes)``; of three outcomes in the order of a polygon.
 
     Triangles of a `SimplexGrid`, and boxes of a tree or a product grid cut with the simplex, are the cells themselves;
@@ -41,7 +42,7 @@ def cell_regions(cells: Cells, partition: object, prob: NDArray[np.float64]) -> 
     return tuple(_cut(lower, upper) for lower, upper in zip(*boxes, strict=True))
 
 
-def _cut(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
+def _cut(lower: Floats, upper: Floats) -> Floats:
     """Return the corners of a box cut with the simplex: all probabilities but one are at an end of theirs."""
     corners = []
     for free in range(len(lower)):
@@ -55,7 +56,7 @@ def _cut(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.f
     return _ordered(found[distinct])
 
 
-def _hull(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _hull(points: Floats) -> Floats:
     """Return the corners of the convex hull, in a plane or on a line if that is where the points lie."""
     from scipy.spatial import ConvexHull
 
@@ -70,7 +71,7 @@ def _hull(points: NDArray[np.float64]) -> NDArray[np.float64]:
     return _ordered(distinct[ConvexHull(place, qhull_options="QJ").vertices])
 
 
-def _ordered(corners: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ordered(corners: Floats) -> Floats:
     """Return the corners of a polygon in their order around its middle; other corners as they are."""
     if corners.shape[1] != 3:
         return corners
@@ -92,9 +93,9 @@ class PearsonTests:
         Where the p-values come from, in words.
     """
 
-    statistic: NDArray[np.float64]
-    pvalue: NDArray[np.float64]
-    exact: NDArray[np.bool_]
+    statistic: Floats
+    pvalue: Floats
+    exact: Booleans
     origin: str
 
 
@@ -127,14 +128,14 @@ def pearson_tests(sample: Sample, cells: Cells, n_resamples: int, rng: SeedLike)
     return PearsonTests(statistic, pvalue, exact, _origin(exact, null.origin(n_resamples)))
 
 
-def _statistics(sample: Sample, cells: Cells, outcomes: NDArray[np.unsignedinteger]) -> NDArray[np.float64]:
+def _statistics(sample: Sample, cells: Cells, outcomes: NDArray[np.unsignedinteger]) -> Floats:
     """Return the statistics ``(n_replicates, n_cells)`` of outcomes ``(n_replicates, n_samples)``."""
     sums = CellSums.of(sample, cells, outcomes)
     found = pearson_statistic(sums.observed_count - sums.predicted_sum, sums.predicted_sum)
     return found / _mean_weights(sample, cells)
 
 
-def _mean_weights(sample: Sample, cells: Cells) -> NDArray[np.float64] | float:
+def _mean_weights(sample: Sample, cells: Cells) -> Floats | float:
     r"""Return :math:`\sum_i w_i^2 / \sum_i w_i` of each cell, ``(n_cells,)``: its weights divided by it have no unit.
 
     Their sum is then the effective number of observations (Kish 1965), so that the variance of the sums of the outcomes
@@ -146,7 +147,7 @@ def _mean_weights(sample: Sample, cells: Cells) -> NDArray[np.float64] | float:
     return np.divide(squares, cells.count, out=np.ones(cells.n_cells), where=cells.count > 0)
 
 
-def _of_draws(sample: Sample, cells: Cells, draws: Draws) -> NDArray[np.float64]:
+def _of_draws(sample: Sample, cells: Cells, draws: Draws) -> Floats:
     """Return the statistics of every draw of labels, or of signs, ``(n_resamples, n_cells)``."""
     found = [
         pearson_statistic(residual_sums(sample, drawn, cells), cells.null_sum) / _mean_weights(sample, cells)
@@ -157,7 +158,7 @@ def _of_draws(sample: Sample, cells: Cells, draws: Draws) -> NDArray[np.float64]
     return np.concatenate(found)
 
 
-def _of_large_cells(sample: Sample, cells: Cells, large: NDArray[np.bool_], draws: Draws) -> NDArray[np.float64]:
+def _of_large_cells(sample: Sample, cells: Cells, large: Booleans, draws: Draws) -> Floats:
     """Return the statistics of every draw in some cells, ``(n_resamples, n_large)``; labels of others are not drawn."""
     member = np.flatnonzero(large[cells.index])
     part = sample if large.all() else sample.take(member)
@@ -173,12 +174,12 @@ def _of_large_cells(sample: Sample, cells: Cells, large: NDArray[np.bool_], draw
     return np.concatenate(found)
 
 
-def _blocks(counted: Iterator[NDArray[np.signedinteger]] | None, n_entries: int) -> Iterator[NDArray[np.float64]]:
+def _blocks(counted: Iterator[NDArray[np.signedinteger]] | None, n_entries: int) -> Iterator[Floats]:
     for counts in counted or ():
         yield counts.reshape(-1, n_entries).astype(np.float64)
 
 
-def _ranked(statistic: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ranked(statistic: Floats, drawn: Floats) -> Floats:
     """Return the share of the draws, the data among them, whose statistic is at least as large, ``(n_cells,)``."""
     return tail_pvalues(np.column_stack([statistic, drawn.T]))[:, 0]
 
@@ -186,7 +187,7 @@ def _ranked(statistic: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDArr
 EXACT = "the exact distribution of the counts of outcomes, predictions fixed (valid at every sample size)"
 
 
-def _origin(exact: NDArray[np.bool_], drawn: str) -> str:
+def _origin(exact: Booleans, drawn: str) -> str:
     if exact.all():
         return EXACT
     if not exact.any():

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from caltest.estimation._options import DiagramOptions, look_at
 from caltest.estimation.curves._bars import groups_in_cells
 from caltest.estimation.errors._cell_tests import smallest_adjusted
 from caltest.estimation.simplex._simplex_cells import PearsonTests, cell_regions, pearson_tests
-from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._arrays import Booleans, Floats, Integers
+from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, ClassGroups, TopK
-from caltest.predictions._sample import Sample, make_sample
-from caltest.predictions._user_functions import Region
+from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cells_notes
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._simplex_grid import SimplexGrid
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_count, validate_level
+from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_count
 from caltest.resampling import Consistency, correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import Note, Result
@@ -80,16 +81,16 @@ class SimplexDiagram(Result):
         Cautions.
     """
 
-    corners: tuple[NDArray[np.float64], ...]
-    count: NDArray[np.int64]
-    share: NDArray[np.float64]
-    predicted: NDArray[np.float64]
-    observed: NDArray[np.float64]
-    covariance: NDArray[np.float64]
-    statistic: NDArray[np.float64]
-    pvalue: NDArray[np.float64]
-    pvalue_adjusted: NDArray[np.float64]
-    exact: NDArray[np.bool_]
+    corners: tuple[Floats, ...]
+    count: Integers
+    share: Floats
+    predicted: Floats
+    observed: Floats
+    covariance: Floats
+    statistic: Floats
+    pvalue: Floats
+    pvalue_adjusted: Floats
+    exact: Booleans
     correction: str
     alpha: float
     outcomes: tuple[str, ...]
@@ -114,12 +115,12 @@ class SimplexDiagram(Result):
         return len(self.outcomes)
 
     @property
-    def arrow(self) -> NDArray[np.float64]:
+    def arrow(self) -> Floats:
         """``observed - predicted``, ``(n_cells, n_outcomes)``."""
         return self.observed - self.predicted
 
     @property
-    def rejected(self) -> NDArray[np.bool_]:
+    def rejected(self) -> Booleans:
         """Whether calibration is rejected in each cell, ``(n_cells,)``."""
         return rejects(self.pvalue_adjusted, self.alpha)
 
@@ -223,16 +224,11 @@ def simplex_diagram(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     partition: Partition | Any | None = None,
-    region: Region | None = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
     correction: str = "holm",
-    alpha: float = 0.05,
     n_resamples: int = 9999,
     rng: SeedLike = None,
+    **options: Unpack[DiagramOptions],
 ) -> SimplexDiagram:
     r"""Compute a reliability diagram of three or four classes, with a test of every cell (bin).
 
@@ -317,15 +313,12 @@ def simplex_diagram(
     >>> diagram.n_cells, int(diagram.rejected.sum())
     (23, 4)
     """
-    level = validate_level(alpha, "alpha")
-    allowed = UNDER_ANY_DEPENDENCE if groups is not None else UNDER_ANY_DEPENDENCE + UNDER_INDEPENDENCE
+    level = options["alpha"]
+    allowed = UNDER_ANY_DEPENDENCE if options["groups"] is not None else UNDER_ANY_DEPENDENCE + UNDER_INDEPENDENCE
     validate_choice(correction, "correction", allowed)
     validate_count(n_resamples, "n_resamples")
-    look = Canonical() if lens is None else lens
-    sample = make_sample(
-        y_true, y_prob, classes=classes, lens=look, region=region, sample_weight=sample_weight, groups=groups
-    )
-    _require_simplex(sample.n_outcomes, look)
+    sample, about = look_at(y_true, y_prob, options)
+    _require_simplex(sample.n_outcomes, about["lens"])
     cut = partition
     if cut is None:
         cut = SimplexGrid(5) if sample.n_outcomes == 3 else VarianceTree()
@@ -335,6 +328,7 @@ def simplex_diagram(
     kept = cells.count > 0  # a cell without weight shows nothing
     regions = cell_regions(cells, cut, sample.prob)
     return SimplexDiagram(
+        **about,
         corners=tuple(region for region, keep in zip(regions, kept, strict=True) if keep),
         count=np.bincount(cells.index)[kept],
         share=sums.share[kept],
@@ -347,9 +341,7 @@ def simplex_diagram(
         exact=tests.exact[kept],
         correction=correction,
         alpha=level,
-        outcomes=_outcome_names(look, sample.n_outcomes, classes),
-        lens=look,
-        lens_name=lens_name(look, classes),
+        outcomes=_outcome_names(about["lens"], sample.n_outcomes, options["classes"]),
         partition=cut,
         n_groups=sample.n_groups,
         origin=tests.origin,
@@ -397,7 +389,7 @@ def _outcome_names(lens: LensLike, n_outcomes: int, classes: Sequence[Any] | Non
     return tuple(f"outcome {k}" for k in range(n_outcomes))
 
 
-def _covariances(sample: Sample, cells: Cells) -> NDArray[np.float64]:
+def _covariances(sample: Sample, cells: Cells) -> Floats:
     """Return the covariances of the frequencies under the null hypothesis, ``(n_cells, n_outcomes, n_outcomes)``."""
     prob, n_outcomes = sample.expected, sample.n_outcomes
     weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
@@ -411,7 +403,7 @@ def _covariances(sample: Sample, cells: Cells) -> NDArray[np.float64]:
 
 
 def _few_draws_notes(
-    tests: PearsonTests, kept: NDArray[np.bool_], n_resamples: int, alpha: float, correction: str
+    tests: PearsonTests, kept: Booleans, n_resamples: int, alpha: float, correction: str
 ) -> list[Note]:
     """Return a note if no p-value from draws can reach the level after the correction."""
     drawn = int((kept & ~tests.exact).sum())
@@ -430,9 +422,7 @@ def _few_draws_notes(
     ]
 
 
-def _few_groups_notes(
-    number: NDArray[np.int64], pvalue: NDArray[np.float64], alpha: float, correction: str
-) -> list[Note]:
+def _few_groups_notes(number: Integers, pvalue: Floats, alpha: float, correction: str) -> list[Note]:
     r"""Return a note if cells cannot be rejected, because the signs of G groups have :math:`2^{G-1}` patterns or less.
 
     ``number (n_cells,)`` is that of the groups in each cell. Pearson's statistic is the same for a pattern and its

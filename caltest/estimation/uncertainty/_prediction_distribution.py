@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import effective_of_sums
-from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_given_prob
+from caltest.predictions.inputs._validation import require, validate_choice, validate_count, validate_given_prob
 from caltest.results import Result
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._picture import Picture
@@ -33,7 +34,7 @@ EDGES = np.union1d(LINEAR, LOGIT)
 """All of these edges."""
 
 
-def prediction_density(event: NDArray[np.float64], times: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+def prediction_density(event: Floats, times: Integers | None = None) -> Floats:
     """Return the share of the predictions ``(n_samples,)`` in each bin between `EDGES`, each counted ``times``.
 
     Examples
@@ -49,12 +50,12 @@ def prediction_density(event: NDArray[np.float64], times: NDArray[np.int64] | No
     return count / count.sum()
 
 
-def _doubt(prob: NDArray[np.float64]) -> NDArray[np.float64]:
+def _doubt(prob: Floats) -> Floats:
     """Return 1 minus the largest probability, ``(n_samples,)``."""
     return 1.0 - prob.max(axis=1)
 
 
-UNCERTAINTIES: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+UNCERTAINTIES: dict[str, Callable[[Floats], Floats]] = {
     "entropy": normalised_entropy,
     "confidence": _doubt,
 }
@@ -73,13 +74,12 @@ def validate_uncertainty(uncertainty: Any) -> tuple[str, ...]:
     names = tuple(uncertainty) if several else (uncertainty,)
     for name in names:
         validate_choice(name, "uncertainty", tuple(UNCERTAINTIES))
-    if not names or len(set(names)) < len(names):
-        msg = f"`uncertainty` must name measures of uncertainty, each once, got {uncertainty!r}."
-        raise ValueError(msg)
+    once = len(set(names)) == len(names) > 0
+    require(once, "`uncertainty` must name measures of uncertainty, each once", uncertainty)
     return names
 
 
-def uncertainty_of(prob: NDArray[Any], name: str) -> NDArray[np.float64]:
+def uncertainty_of(prob: NDArray[Any], name: str) -> Floats:
     """Return the uncertainty of predictions; those that differ by rounding only are equal."""
     return np.round(UNCERTAINTIES[name](prob.astype(np.float64, copy=False)), 12) + 0.0
 
@@ -104,7 +104,7 @@ class UncertaintyCurve(Result):
         """Model and measure of uncertainty of each curve."""
         return tuple(dict.fromkeys(zip(self.model.tolist(), self.uncertainty.tolist(), strict=True)))
 
-    def entries(self, model: str, uncertainty: str) -> NDArray[np.int64]:
+    def entries(self, model: str, uncertainty: str) -> Integers:
         """Return the positions of the entries of a curve, increasing along it."""
         return np.flatnonzero((self.model == model) & (self.uncertainty == uncertainty))
 
@@ -142,30 +142,30 @@ class PredictionDistribution(Result):
     """
 
     quantity: tuple[str, ...]
-    edges: NDArray[np.float64]
-    count: NDArray[np.int64]
+    edges: Floats
+    count: Integers
     n_samples: int
 
     plot = Picture("plot_prediction_distribution")
     _derived: ClassVar[tuple[str, ...]] = ("occupied", "fullest", "effective_cells", "conclusion")
 
     @property
-    def share(self) -> NDArray[np.float64]:
+    def share(self) -> Floats:
         """Share of the predictions in each cell, ``(n_quantities, n_cells)``."""
         return self.count / self.n_samples
 
     @property
-    def occupied(self) -> NDArray[np.int64]:
+    def occupied(self) -> Integers:
         """Number of cells that are not empty, ``(n_quantities,)``."""
         return np.count_nonzero(self.count, axis=1)
 
     @property
-    def fullest(self) -> NDArray[np.float64]:
+    def fullest(self) -> Floats:
         """Share of the predictions in the fullest cell, ``(n_quantities,)``."""
         return self.share.max(axis=1)
 
     @property
-    def effective_cells(self) -> NDArray[np.float64]:
+    def effective_cells(self) -> Floats:
         """Inverse of the sum of squared shares: as many equally full cells are as uneven, ``(n_quantities,)``."""
         return effective_of_sums(1.0, np.square(self.share).sum(axis=1))
 

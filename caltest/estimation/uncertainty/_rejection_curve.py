@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,9 +18,11 @@ from caltest.estimation.uncertainty._prediction_distribution import (
     uncertainty_of,
     validate_uncertainty,
 )
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_models
+from caltest.predictions.inputs._options import DesignOptions
 from caltest.predictions.inputs._validation import validate_count, validate_design, validate_level
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._picture import Picture
@@ -58,13 +60,13 @@ class RejectionCurve(UncertaintyCurve):
         Number of observations.
     """
 
-    threshold: NDArray[np.float64]
-    rejected: NDArray[np.float64]
-    n_kept: NDArray[np.int64]
-    error: NDArray[np.float64]
-    error_lower: NDArray[np.float64]
-    error_upper: NDArray[np.float64]
-    predicted_error: NDArray[np.float64]
+    threshold: Floats
+    rejected: Floats
+    n_kept: Integers
+    error: Floats
+    error_lower: Floats
+    error_upper: Floats
+    predicted_error: Floats
     area: Mapping[tuple[str, str], float]
     confidence_level: float
     exact: bool
@@ -78,7 +80,7 @@ class RejectionCurve(UncertaintyCurve):
     )
 
     @property
-    def accuracy(self) -> NDArray[np.float64]:
+    def accuracy(self) -> Floats:
         """Share of right top classes among the predictions that are kept, ``(n_points,)``."""
         return 1.0 - self.error
 
@@ -141,9 +143,8 @@ def rejection_curve(
     classes: Sequence[Any] | None = None,
     uncertainty: str | Sequence[str] = ("entropy", "confidence"),
     n_points: int = 100,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
+    **options: Unpack[DesignOptions],
 ) -> RejectionCurve:
     r"""Compute the error rate of the predictions that are kept when the most uncertain ones are rejected.
 
@@ -228,7 +229,7 @@ def rejection_curve(
     measures = validate_uncertainty(uncertainty)
     named = by_name(y_prob)
     outcome, probs = validate_models(y_true, named, classes)
-    row, weight, group = observations_that_count(**validate_design(sample_weight, groups, len(outcome)))
+    row, weight, group = observations_that_count(**validate_design(n_samples=len(outcome), **options))
     outcome, probs = outcome[row], [prob[row] for prob in probs]
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _PARTS}
     area = {}
@@ -255,14 +256,14 @@ _PARTS = tuple(name for name in RejectionCurve._columns if name != "accuracy")
 
 
 def _curve(
-    uncertainty: NDArray[np.float64],
-    wrong: NDArray[np.float64],
-    doubt: NDArray[np.float64],
+    uncertainty: Floats,
+    wrong: Floats,
+    doubt: Floats,
     n_points: int,
     level: float,
     *,
-    weight: NDArray[np.float64] | None,
-    group: NDArray[np.int64] | None,
+    weight: Floats | None,
+    group: Integers | None,
 ) -> dict[str, Any]:
     """Return the points of a curve, and the area under it."""
     order = np.argsort(uncertainty, kind="stable")
@@ -298,7 +299,7 @@ def _curve(
 _ROUNDING = 1e-12
 
 
-def _integral(at: NDArray[np.float64], count: NDArray[np.float64]) -> float:
+def _integral(at: Floats, count: Floats) -> float:
     """Return the integral of E(t) / t from 0, with E linear between its values ``count`` at ``at``, first 0 at 0."""
     step = np.diff(at)
     slope = np.diff(count) / step

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from caltest.estimation.uncertainty._prediction_distribution import (
     MOST,
@@ -16,11 +16,13 @@ from caltest.estimation.uncertainty._prediction_distribution import (
     uncertainty_of,
     validate_uncertainty,
 )
+from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, naming
 from caltest.predictions.inputs._validation import (
     SeedLike,
     validate_count,
+    validate_distinct,
     validate_given_prob,
     validate_level,
     validate_number,
@@ -58,11 +60,11 @@ class ShiftCurve(UncertaintyCurve):
         Numbers of predictions.
     """
 
-    share: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    detection: NDArray[np.float64]
+    share: Floats
+    mean: Floats
+    lower: Floats
+    upper: Floats
+    detection: Floats
     auroc: Mapping[tuple[str, str], float]
     batch_size: int
     n_resamples: int
@@ -189,7 +191,13 @@ def shift_curve(
     level, generator = validate_level(confidence_level, "confidence_level"), validate_rng(rng)
     size, n_batches = validate_count(batch_size, "batch_size"), validate_count(n_resamples, "n_resamples")
     measures = validate_uncertainty(uncertainty)
-    foreign_counts = _validate_shares(shares, size)
+    if shares is _SHARES:  # some may be the same number of a few predictions
+        foreign_counts = np.unique(np.rint(np.multiply(shares, size)).astype(np.int64))
+    else:
+        kinds = "numbers from 0 to 1", f"numbers of {size} predictions"
+        foreign_counts = validate_distinct(
+            shares, "shares", lambda share, name: round(validate_number(share, name, 0, 1) * size), *kinds
+        )
     home, foreign = _validated(by_name(y_prob), by_name(y_prob_foreign, "y_prob_foreign"))
     columns: dict[str, list[Any]] = {name: [] for name in ShiftCurve._columns}
     auroc = {}
@@ -225,16 +233,14 @@ def shift_curve(
 _LIMIT = 0.95
 
 
-def _means(
-    near: NDArray[np.float64], far: NDArray[np.float64], count: int, shape: tuple[int, int], rng: Any
-) -> NDArray[np.float64]:
+def _means(near: Floats, far: Floats, count: int, shape: tuple[int, int], rng: Any) -> Floats:
     """Return the means of batches with a number of foreign predictions, ``(n_batches,)``."""
     n_batches, size = shape
     total = near[rng.integers(len(near), size=(n_batches, size - count))].sum(axis=1)
     return (total + far[rng.integers(len(far), size=(n_batches, count))].sum(axis=1)) / size
 
 
-def _auroc(near: NDArray[np.float64], far: NDArray[np.float64]) -> float:
+def _auroc(near: Floats, far: Floats) -> float:
     """Return the probability that a foreign prediction is more uncertain, ties half."""
     ordered = np.sort(near)
     below = np.searchsorted(ordered, far, side="left") + np.searchsorted(ordered, far, side="right")
@@ -261,15 +267,3 @@ def _validated(home: dict[str, Any], foreign: dict[str, Any]) -> tuple[dict[str,
         msg = f"all models must predict the same classes at home and elsewhere, got {sorted(n_classes)} classes."
         raise ValueError(msg)
     return checked[0], checked[1]
-
-
-def _validate_shares(shares: Any, size: int) -> NDArray[np.int64]:
-    """Return numbers of foreign predictions in a batch, increasing."""
-    if not isinstance(shares, Sequence | np.ndarray) or isinstance(shares, str):
-        msg = f"`shares` must be a sequence of numbers from 0 to 1, got {shares!r}."
-        raise TypeError(msg)
-    counts = np.unique([round(validate_number(share, "shares", 0, 1) * size) for share in shares])
-    if not counts.size or (shares is not _SHARES and counts.size < len(shares)):
-        msg = f"`shares` must be one or more different numbers of {size} predictions, got {list(shares)}."
-        raise ValueError(msg)
-    return counts

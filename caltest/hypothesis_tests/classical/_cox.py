@@ -72,6 +72,16 @@ class CoxLikelihoodRatio(Specification):
         validate_choice(self.part, "part", _PARTS)
 
     @property
+    def name(self) -> str:
+        """Its short name."""
+        return type(self).__name__
+
+    @property
+    def words(self) -> str:
+        """What it is called as the source of a direction."""
+        return str(self)
+
+    @property
     def components(self) -> tuple[CoxLikelihoodRatio, ...]:
         """The statistic itself."""
         return (self,)

@@ -131,9 +131,10 @@ def cells_of(sample: Sample, partition: Any) -> Cells:
 
     Examples
     --------
-    >>> from caltest.predictions import EqualWidth
-    >>> from caltest.predictions._sample import make_sample
-    >>> cells_of(make_sample([0, 1, 1], [0.15, 0.2, 0.9]), EqualWidth(2)).count
+    >>> from caltest.predictions import EqualWidth, Sample
+    >>> prob = np.array([[0.85, 0.15], [0.8, 0.2], [0.1, 0.9]])
+    >>> sample = Sample(prob, np.array([0, 1, 1]), prob, row=np.arange(3))
+    >>> cells_of(sample, EqualWidth(2)).count
     array([2., 1.])
     """
     validate_partition(partition)

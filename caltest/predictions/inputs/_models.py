@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.predictions.inputs._validation import validate_given_prob, validate_outcome
+from caltest.predictions._arrays import Integers
+from caltest.predictions.inputs._validation import require, validate_given_prob, validate_outcome
 
 
 @contextmanager
@@ -27,12 +27,8 @@ def naming(model: str) -> Iterator[None]:
 def validate_names(names: Sequence[Any], argument: str) -> None:
     """Refuse names of models that are no texts, empty or equal."""
     for name in names:
-        if not isinstance(name, str):
-            msg = f"names of `{argument}` must be strings, got {name!r}."
-            raise TypeError(msg)
-        if not name:
-            msg = f"names of `{argument}` must not be empty, got ''."
-            raise ValueError(msg)
+        require(isinstance(name, str), f"names of `{argument}` must be strings", name, right_type=False)
+        require(name, f"names of `{argument}` must not be empty", name)
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         msg = f"names of `{argument}` must differ, got {twice[0]!r} twice."
@@ -66,7 +62,7 @@ def by_name(predictions: Any, argument: str = "y_prob") -> dict[str, Any]:
 
 def validate_models(
     y_true: ArrayLike, models: Mapping[str, ArrayLike], classes: Sequence[Any] | None
-) -> tuple[NDArray[np.int64], list[NDArray[Any]]]:
+) -> tuple[Integers, list[NDArray[Any]]]:
     """Return outcomes and the predictions of every model for the same observations; errors name the model."""
     probs = {}
     for name, y_prob in models.items():

@@ -10,24 +10,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 
-def sums_in_parts(part: NDArray[np.integer], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+
+def sums_in_parts(part: NDArray[np.integer], values: Floats, n: int) -> Floats:
     """Return the sums ``(n,)`` of values ``(n_values,)`` in the parts from 0 to n - 1; 0 in an empty one."""
     return np.bincount(part, values, n).astype(np.float64, copy=False)
 
 
-def effective_number(weight: NDArray[np.float64]) -> float:
+def effective_number(weight: Floats) -> float:
     r"""Return :math:`(\sum w)^2 / \sum w^2`, which does not depend on the unit of weights; 0 if there are none."""
     return float(effective_numbers(weight, np.zeros(len(weight), dtype=np.int64), 1)[0])
 
 
-def effective_numbers(weight: NDArray[np.float64], index: NDArray[np.integer], n: int) -> NDArray[np.float64]:
+def effective_numbers(weight: Floats, index: NDArray[np.integer], n: int) -> Floats:
     """Return the effective number of each of n parts, ``(n,)``, of weights in the parts ``index``, ``(n_weights,)``."""
     share = weight / weight.max(initial=np.finfo(float).tiny)  # squares of large or small weights are no numbers
     return effective_of_sums(sums_in_parts(index, share, n), sums_in_parts(index, np.square(share), n))
 
 
-def effective_of_sums(total: float | NDArray[np.float64], squares: float | NDArray[np.float64]) -> NDArray[np.float64]:
+def effective_of_sums(total: float | Floats, squares: float | Floats) -> Floats:
     """Return the effective numbers of weights whose sums, and whose sums of squares, are known; 0 without weight."""
     squares = np.asarray(squares, dtype=np.float64)
     return np.divide(np.square(total), squares, out=np.zeros_like(squares), where=squares > 0)
@@ -39,7 +41,7 @@ _ID_WORDS = {
 }
 
 
-def validate_ids(ids: Any, n_samples: int, name: str, part: str) -> tuple[list[int | str], NDArray[np.int64]]:
+def validate_ids(ids: Any, n_samples: int, name: str, part: str) -> tuple[list[int | str], Integers]:
     """Return the ids in their order and the number of that of each observation, ``(n_samples,)``.
 
     Numbers are ordered as numbers and come before texts, whatever the order in which they occur. ``name`` is that of
@@ -145,9 +147,9 @@ class Folds:
     """
 
     names: tuple[str, ...]
-    members: tuple[NDArray[np.int64], ...]
+    members: tuple[Integers, ...]
 
-    def __iter__(self) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    def __iter__(self) -> Iterator[tuple[str, Integers]]:
         return iter(zip(self.names, self.members, strict=True))
 
     def __len__(self) -> int:
@@ -172,7 +174,7 @@ def validate_folds(folds: Any, n_samples: int) -> Folds:
     return Folds(tuple(map(str, ids)), tuple(np.flatnonzero(number == i) for i in range(len(ids))))
 
 
-def part_of(values: Any, rows: NDArray[np.int64]) -> Any:
+def part_of(values: Any, rows: Integers) -> Any:
     """Return some observations of an array, a frame, a series or a sequence."""
     if hasattr(values, "iloc"):
         return values.iloc[rows]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._parts import validate_ids
 from caltest.results import Note
 from caltest.results._config import workers_in_use
@@ -38,7 +39,14 @@ MANY, LARGE = 256, 2**22
 """Of more classes and more probabilities than these, tables of one double for each probability are not made."""
 
 
-def validate_prob(y_prob: ArrayLike) -> NDArray[np.float64]:
+def require(holds: Any, must: str, got: Any, *, right_type: Any = True) -> None:
+    """Refuse an argument unless a condition holds: "`name` must ..., got ...", of a wrong type as TypeError."""
+    if not holds:
+        msg = f"{must}, got {got!r}."
+        raise ValueError(msg) if right_type else TypeError(msg)
+
+
+def validate_prob(y_prob: ArrayLike) -> Floats:
     """Return probabilities of shape ``(n_samples, n_classes)``; ``(n_samples,)`` is read as the positive class.
 
     Where a sum misses 1 by more than float32 does, its row is divided by it, with a warning. The array may be the
@@ -61,9 +69,7 @@ def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
     if prob.dtype.kind != "f":
         msg = f"`y_prob` must hold real numbers, got {prob.dtype} values."
         raise ValueError(msg)
-    if prob.ndim not in {1, 2}:
-        msg = f"`y_prob` must have shape (n_samples,) or (n_samples, n_classes), got {prob.shape}."
-        raise ValueError(msg)
+    require(prob.ndim in {1, 2}, "`y_prob` must have shape (n_samples,) or (n_samples, n_classes)", prob.shape)
     if prob.ndim == 2 and prob.shape[1] == 1:
         msg = (
             f"`y_prob` has a single column, shape {prob.shape}; pass shape (n_samples,) for the probability of the "
@@ -116,12 +122,10 @@ def is_large(prob: NDArray[Any]) -> bool:
     return prob.ndim == 2 and prob.shape[1] > MANY and prob.size > LARGE
 
 
-def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] | None = None) -> NDArray[np.int64]:
+def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] | None = None) -> Integers:
     """Return class indices ``(n_samples,)``; ``classes`` names the label of each column."""
     label = _plain_array(y_true, "y_true") if classes is not None else _typed_array(y_true, "y_true")
-    if label.ndim != 1:
-        msg = f"`y_true` must have shape (n_samples,), got {label.shape}."
-        raise ValueError(msg)
+    require(label.ndim == 1, "`y_true` must have shape (n_samples,)", label.shape)
     if label.size == 0:
         msg = "`y_true` must not be empty, got shape (0,)."
         raise ValueError(msg)
@@ -147,7 +151,7 @@ def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] |
 
 def validate_problem(
     y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[Floats, Integers]:
     """Return ``prob (n_samples, n_classes)`` and ``outcome (n_samples,)`` of equal length."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     return np.require(prob, np.float64, ["C", "W"]), outcome
@@ -155,7 +159,7 @@ def validate_problem(
 
 def validate_given_problem(
     y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None = None
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+) -> tuple[NDArray[Any], Integers]:
     """Return the same as `validate_problem`, large arrays of float32 probabilities as they are."""
     prob = validate_given_prob(y_prob)
     outcome = validate_outcome(y_true, prob.shape[1], classes)
@@ -165,14 +169,12 @@ def validate_given_problem(
     return prob, outcome
 
 
-def validate_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
+def validate_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floats | None:
     """Return weights ``(n_samples,)``, finite and not negative, with a positive sum; None stays None."""
     if sample_weight is None:
         return None
     weight = _as_float(_typed_array(sample_weight, "sample_weight"), "sample_weight")
-    if weight.shape != (n_samples,):
-        msg = f"`sample_weight` must have shape ({n_samples},), got {weight.shape}."
-        raise ValueError(msg)
+    require(weight.shape == (n_samples,), f"`sample_weight` must have shape ({n_samples},)", weight.shape)
     wrong = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if wrong.size:
         msg = f"`sample_weight` must be finite and not negative, got {weight[wrong[0]]} in row {wrong[0]}."
@@ -185,7 +187,7 @@ def validate_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[
     return weight
 
 
-def validate_groups(groups: Any, n_samples: int) -> NDArray[np.int64] | None:
+def validate_groups(groups: Any, n_samples: int) -> Integers | None:
     """Return the number of the group of each observation, from 0 in the order of the ids; None stays None."""
     if groups is None:
         return None
@@ -205,12 +207,10 @@ def validate_rng(rng: SeedLike) -> np.random.Generator:
         return np.random.default_rng(rng.randint(0, 2**32, size=4, dtype=np.uint32))
     if rng is None or isinstance(rng, np.random.Generator):
         return np.random.default_rng(rng)
-    seed: Any = rng
-    is_integer = _is_integer(seed)
-    if is_integer and seed >= 0:
-        return np.random.default_rng(int(seed))
-    msg = f"`rng` must be None, an integer >= 0, a numpy.random.Generator or RandomState, got {rng!r}."
-    raise _refusal(is_integer, msg)
+    is_integer = _is_integer(rng)
+    allowed = "`rng` must be None, an integer >= 0, a numpy.random.Generator or RandomState"
+    require(is_integer and rng >= 0, allowed, rng, right_type=is_integer)
+    return np.random.default_rng(int(rng))
 
 
 def validate_workers(workers: Any) -> int:
@@ -224,61 +224,68 @@ def validate_count(value: Any, name: str, minimum: int = 1) -> int:
     if is_integer and value > _MOST.get(name, value):
         msg = f"`{name}` must be at most {_MOST[name]:,}, so that there is enough memory, got {value:,}."
         raise ValueError(msg)
-    if is_integer and value >= minimum:
-        return int(value)
-    msg = f"`{name}` must be an integer >= {minimum}, got {value!r}."
-    raise _refusal(is_integer, msg)
+    right = is_integer and value >= minimum
+    require(right, f"`{name}` must be an integer >= {minimum}", value, right_type=is_integer)
+    return int(value)
 
 
 def validate_level(value: Any, name: str) -> float:
     """Return ``value`` as float if it lies strictly between 0 and 1."""
     right_type = is_number(value)
-    if right_type and 0 < value < 1:
-        return float(value)
-    msg = f"`{name}` must lie strictly between 0 and 1, got {value!r}."
-    raise _refusal(right_type, msg)
+    require(right_type and 0 < value < 1, f"`{name}` must lie strictly between 0 and 1", value, right_type=right_type)
+    return float(value)
 
 
 def validate_positive(value: Any, name: str, or_else: str = "") -> float:
     """Return ``value`` as float if it is a positive, finite number; ``or_else`` names another allowed value."""
     right_type = is_number(value)
-    if right_type and 0 < value < np.inf:
-        return float(value)
-    msg = f"`{name}` must be a positive, finite number{f' or {or_else}' if or_else else ''}, got {value!r}."
-    raise _refusal(right_type, msg)
+    allowed = f"`{name}` must be a positive, finite number{f' or {or_else}' if or_else else ''}"
+    require(right_type and 0 < value < np.inf, allowed, value, right_type=right_type)
+    return float(value)
 
 
 def validate_number(value: Any, name: str, low: float = -np.inf, high: float = np.inf) -> float:
     """Return ``value`` as float if it is a finite number from ``low`` to ``high``."""
     right_type = is_number(value)
-    if right_type and np.isfinite(value) and low <= value <= high:
-        return float(value)
     allowed = "" if low == -np.inf and high == np.inf else f" from {low:g} to {high:g}"
-    msg = f"`{name}` must be a finite number{allowed}, got {value!r}."
-    raise _refusal(right_type, msg)
+    right = right_type and np.isfinite(value) and low <= value <= high
+    require(right, f"`{name}` must be a finite number{allowed}", value, right_type=right_type)
+    return float(value)
 
 
 def validate_bool(value: Any, name: str) -> None:
     """Raise TypeError unless ``value`` is True or False."""
-    if not isinstance(value, bool):
-        msg = f"`{name}` must be True or False, got {value!r}."
-        raise TypeError(msg)
+    require(isinstance(value, bool), f"`{name}` must be True or False", value, right_type=False)
 
 
 def validate_share(value: Any, name: str) -> float:
     """Return ``value`` as float if it is a number from 0 to 1, 1 excluded."""
-    if is_number(value) and 0 <= value < 1:
-        return float(value)
-    msg = f"`{name}` must be a number of at least 0 and below 1, got {value!r}."
-    raise (ValueError if is_number(value) else TypeError)(msg)
+    right_type = is_number(value)
+    allowed = f"`{name}` must be a number of at least 0 and below 1"
+    require(right_type and 0 <= value < 1, allowed, value, right_type=right_type)
+    return float(value)
 
 
 def validate_choice(value: Any, name: str, allowed: Sequence[str]) -> str:
     """Return ``value`` if it is one of the allowed words."""
-    if isinstance(value, str) and value in allowed:
-        return value
-    msg = f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}."
-    raise _refusal(isinstance(value, str), msg)
+    right_type = isinstance(value, str)
+    must = f"`{name}` must be one of {', '.join(map(repr, allowed))}"
+    require(right_type and value in allowed, must, value, right_type=right_type)
+    return str(value)
+
+
+def validate_distinct(
+    values: Any, name: str, validate: Callable[[Any, str], float], kind: str, distinct: str
+) -> NDArray[Any]:
+    """Return different values, increasing, of a sequence whose entries are validated one by one.
+
+    ``kind`` and ``distinct`` are what the sequence must hold, in words.
+    """
+    is_sequence = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
+    require(is_sequence, f"`{name}` must be a sequence of {kind}", values, right_type=False)
+    found = np.unique([validate(value, name) for value in values])
+    require(len(values) == found.size > 0, f"`{name}` must be one or more different {distinct}", list(values))
+    return found
 
 
 def _is_integer(value: Any) -> bool:
@@ -288,11 +295,6 @@ def _is_integer(value: Any) -> bool:
 def is_number(value: Any) -> bool:
     """Return whether ``value`` is a real number, of Python or NumPy."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _refusal(right_type: bool, message: str) -> TypeError | ValueError:
-    """Return the exception for a wrong value, or for a wrong type."""
-    return ValueError(message) if right_type else TypeError(message)
 
 
 def _plain_array(values: Any, name: str) -> NDArray[Any]:
@@ -317,7 +319,7 @@ def _typed_array(values: Any, name: str) -> NDArray[Any]:
     return _plain_array(array.tolist(), name) if array.dtype == object and array.ndim else array
 
 
-def _as_float(values: NDArray[Any], name: str) -> NDArray[np.float64]:
+def _as_float(values: NDArray[Any], name: str) -> Floats:
     if values.dtype.kind not in "biufO":
         msg = f"`{name}` must hold real numbers, got {values.dtype} values."
         raise ValueError(msg)
@@ -353,19 +355,15 @@ def validate_design(sample_weight: ArrayLike | None, groups: ArrayLike | None, n
     return {"weight": validate_weight(sample_weight, n_samples), "group": validate_groups(groups, n_samples)}
 
 
-def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> NDArray[np.int64]:
+def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> Integers:
     n_dimensions = _plain_array(classes, "classes").ndim  # 0 for texts, sets and numbers
-    if n_dimensions != 1:
-        msg = f"`classes` must be a sequence of {n_classes} labels, one per column of `y_prob`, got {classes!r}."
-        raise _refusal(n_dimensions > 0, msg)
+    must = f"`classes` must be a sequence of {n_classes} labels, one per column of `y_prob`"
+    require(n_dimensions == 1, must, classes, right_type=n_dimensions > 0)
     names = list(classes) if isinstance(classes, list | tuple) else np.asarray(classes).tolist()
-    if len(names) != n_classes:
-        msg = f"`classes` must name {n_classes} classes, one per column of `y_prob`, got {len(names)}."
-        raise ValueError(msg)
+    must = f"`classes` must name {n_classes} classes, one per column of `y_prob`"
+    require(len(names) == n_classes, must, len(names))
     position = {name: k for k, name in enumerate(names)}
-    if len(position) != len(names):
-        msg = f"`classes` must be distinct, got {names!r}."
-        raise ValueError(msg)
+    require(len(position) == len(names), "`classes` must be distinct", names)
     known = [position.get(value, -1) if isinstance(value, Hashable) else -1 for value in label.tolist()]
     outcome = np.array(known, dtype=np.int64)
     wrong = np.flatnonzero(outcome < 0)

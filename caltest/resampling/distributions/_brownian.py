@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._arrays import Floats
 from caltest.resampling.distributions._base import Distribution, Tail
 
 _TERMS = np.arange(12)
@@ -32,7 +33,7 @@ _SWITCH = 1.5  # below it the series of the other tail converges faster
 _SMALLEST = 0.01  # smaller values have a probability below exp(-10,000)
 
 
-def ks_pvalue(statistic: ArrayLike) -> float | NDArray[np.float64]:
+def ks_pvalue(statistic: ArrayLike) -> float | Floats:
     r"""Return the asymptotic p-value of the standardised KS statistic, :math:`P(\max_t |B(t)| \ge x)`.
 
     .. math:: 4 \sum_{k \ge 0} (-1)^k Q((2k + 1) x) = 1 - \frac4\pi \sum_{k \ge 0} \frac{(-1)^k}{2k + 1}
@@ -77,7 +78,7 @@ def ks_pvalue(statistic: ArrayLike) -> float | NDArray[np.float64]:
     return _plain(np.exp(_log_excursion_tail(_validated(statistic))))
 
 
-def ks_log_pvalue(statistic: ArrayLike) -> float | NDArray[np.float64]:
+def ks_log_pvalue(statistic: ArrayLike) -> float | Floats:
     """Return the natural logarithm of `ks_pvalue`, exact to rounding in both tails.
 
     Parameters
@@ -108,7 +109,7 @@ def ks_log_pvalue(statistic: ArrayLike) -> float | NDArray[np.float64]:
     return _plain(_log_excursion_tail(_validated(statistic)))
 
 
-def kuiper_pvalue(statistic: ArrayLike) -> float | NDArray[np.float64]:
+def kuiper_pvalue(statistic: ArrayLike) -> float | Floats:
     r"""Return the asymptotic p-value of the standardised Kuiper statistic, :math:`P(\max_t B(t) - \min_t B(t) \ge x)`.
 
     .. math:: 8 \sum_{k \ge 1} (-1)^{k - 1} k \, Q(k x) = 1 - \sum_{k \ge 0} \Bigl(\frac8{x^2} + \frac8{(2k + 1)^2
@@ -153,7 +154,7 @@ def kuiper_pvalue(statistic: ArrayLike) -> float | NDArray[np.float64]:
     return _plain(np.exp(_log_range_tail(_validated(statistic))))
 
 
-def kuiper_log_pvalue(statistic: ArrayLike) -> float | NDArray[np.float64]:
+def kuiper_log_pvalue(statistic: ArrayLike) -> float | Floats:
     """Return the natural logarithm of `kuiper_pvalue`, exact to rounding in both tails.
 
     Parameters
@@ -184,14 +185,14 @@ def kuiper_log_pvalue(statistic: ArrayLike) -> float | NDArray[np.float64]:
     return _plain(_log_range_tail(_validated(statistic)))
 
 
-def _log_excursion_tail(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_excursion_tail(x: Floats) -> Floats:
     odd, sign = 2 * _TERMS + 1, (-1.0) ** _TERMS
     body = np.clip(x, _SMALLEST, _SWITCH)[..., None]
     cdf = 4 / np.pi * (sign / odd * np.exp(-np.square(odd * np.pi / body) / 8)).sum(axis=-1)
     return np.where(x < _SWITCH, np.log1p(-cdf), _log_normal_series(x, odd, 4 * sign))
 
 
-def _log_range_tail(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_range_tail(x: Floats) -> Floats:
     odd, sign, multiple = 2 * _TERMS + 1, (-1.0) ** _TERMS, _TERMS + 1
     body = np.clip(x, _SMALLEST, _SWITCH)[..., None]
     weight = 8 / np.square(body) + 8 / np.square(odd * np.pi)
@@ -199,7 +200,7 @@ def _log_range_tail(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(x < _SWITCH, np.log1p(-cdf), _log_normal_series(x, multiple, 8 * sign * multiple))
 
 
-def _log_either_end_tail(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_either_end_tail(x: Floats) -> Floats:
     r"""Return log P(max(\|B(t)\|, \|B(1) - B(t)\|) >= x).
 
     Given B(1) = w >= 0, the path stays in [w - x, x]: by reflection with density :math:`\sum_k \phi(w + 2 k d) -
@@ -225,7 +226,7 @@ _EITHER_END = np.array([_either_end_factor(m) for m in range(1, 100)])
 _NEVER = 0.1  # smaller values have a probability below 1e-50
 
 
-def _log_normal_series(x: NDArray[np.float64], multiple: NDArray[Any], factor: NDArray[Any]) -> NDArray[np.float64]:
+def _log_normal_series(x: Floats, multiple: NDArray[Any], factor: NDArray[Any]) -> Floats:
     """Return the logarithm of ``sum(factor * Q(multiple * x))``, the first term taken out, for x from the switch on."""
     from scipy.special import log_ndtr
 
@@ -248,7 +249,7 @@ class BrownianDistribution(Distribution):
     scale: float
     standard_mean: ClassVar[float]
     standard_std: ClassVar[float]
-    log_tail: ClassVar[staticmethod[[NDArray[np.float64]], NDArray[np.float64]]]
+    log_tail: ClassVar[staticmethod[[Floats], Floats]]
     """From standardised statistics to the logarithms of their tail probabilities."""
 
     @property
@@ -314,7 +315,7 @@ class EitherEndDistribution(BrownianDistribution):
     log_tail = staticmethod(_log_either_end_tail)
 
 
-def _validated(statistic: ArrayLike) -> NDArray[np.float64]:
+def _validated(statistic: ArrayLike) -> Floats:
     value = np.asarray(statistic, dtype=np.float64)
     if not np.all(value >= 0):
         msg = f"`statistic` must not be negative or nan, got {value[~(value >= 0)][0]}."
@@ -322,5 +323,5 @@ def _validated(statistic: ArrayLike) -> NDArray[np.float64]:
     return value
 
 
-def _plain(value: NDArray[np.float64]) -> float | NDArray[np.float64]:
+def _plain(value: Floats) -> float | Floats:
     return value if value.ndim else float(value)

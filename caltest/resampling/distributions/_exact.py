@@ -9,9 +9,9 @@ from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest._compiled._poisson_binomial import pearson_tail
+from caltest.predictions._arrays import Floats, Integers
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, TIE_TOLERANCE, CellDistribution, Distribution, Tail
 from caltest.resampling.distributions._poisson_binomial import CHERNOFF, SMALLEST_EXACT
 
@@ -25,7 +25,7 @@ _NOISE = 1e-13  # of a mass that a Fourier transform returned, over the largest 
 _PARTS = 8  # the end of a grid is a power of 2^(1/8)
 _FEWEST_STEPS, _ROOM = 256, 64  # of the grid: below a quantile, and above it, where it smears atoms
 
-_Atoms = tuple[NDArray[np.int64], NDArray[np.float64]]
+_Atoms = tuple[Integers, Floats]
 
 
 def quantile_of_sum(cells: Sequence[CellDistribution], q: float) -> float:
@@ -46,7 +46,7 @@ def quantile_of_sum(cells: Sequence[CellDistribution], q: float) -> float:
         cells, before = [cell.cut_off(2 * found + _ROOM * step) for cell in cells], step
 
 
-def split(values: NDArray[np.float64], mass: NDArray[np.float64], step: float) -> _Atoms:
+def split(values: Floats, mass: Floats, step: float) -> _Atoms:
     """Split atoms linearly over the two grid points beside them: the mean stays exact."""
     position = values / step
     point = position.astype(np.int64)
@@ -54,7 +54,7 @@ def split(values: NDArray[np.float64], mass: NDArray[np.float64], step: float) -
     return np.concatenate([point, point + 1]), np.concatenate([mass - upper, upper])
 
 
-def convolve(cells: Sequence[_Atoms], size: int) -> NDArray[np.float64]:
+def convolve(cells: Sequence[_Atoms], size: int) -> Floats:
     """Return the distribution of the sum on grid points ``0 .. size - 1``; the last one has what is beyond it, too.
 
     Atoms beyond the last point are left out of the transforms, so that they do not wrap. Sums beyond it of several
@@ -122,7 +122,7 @@ class MaximumDistribution(Distribution):
     bound: Bound | None = None
 
     @cached_property
-    def _atoms(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _atoms(self) -> tuple[Floats, Floats]:
         """Possible values, increasing, and the probability of each value or a larger one."""
         values = np.unique(np.concatenate([cell.values for cell in self.cells]))
         return values, _maximum_tail(self.cells, values - self._slack)
@@ -132,7 +132,7 @@ class MaximumDistribution(Distribution):
         return TIE_TOLERANCE * max(float(cell.values[-1]) for cell in self.cells)
 
     @property
-    def _mass(self) -> NDArray[np.float64]:
+    def _mass(self) -> Floats:
         return -np.diff(np.append(self._atoms[1], 0.0))
 
     @property
@@ -168,7 +168,7 @@ class MaximumDistribution(Distribution):
         return float(values[np.argmax(below >= q - TIE_TOLERANCE)])
 
 
-def _maximum_tail(cells: Sequence[CellDistribution], floor: NDArray[np.float64]) -> NDArray[np.float64]:
+def _maximum_tail(cells: Sequence[CellDistribution], floor: Floats) -> Floats:
     """Return the probability that one cell at least reaches each of the floors ``(...)``."""
     log_below = np.zeros(floor.shape)
     with np.errstate(divide="ignore"):
@@ -212,7 +212,7 @@ class SumDistribution(Distribution):
     spacing: float
     bound: Bound | None = None
     unit: float | None = None
-    observed: NDArray[np.float64] | None = None
+    observed: Floats | None = None
 
     @property
     def mean(self) -> float:
@@ -339,9 +339,7 @@ def _on_lattice(cells: Sequence[CellDistribution], unit: Any, floor: float) -> T
     return Tail(probability, error, "cells convolved on the lattice of the predictions")
 
 
-def _on_grid(
-    cells: Sequence[CellDistribution], floor: float, *, contributions: NDArray[np.float64] | None, spacing: float
-) -> Tail:
+def _on_grid(cells: Sequence[CellDistribution], floor: float, *, contributions: Floats | None, spacing: float) -> Tail:
     """Halve the step until the tail settles."""
     top = end_of_grid(cells)
     atom = 0.0 if contributions is None else _observed_mass(cells, contributions, spacing)
@@ -361,13 +359,13 @@ def _on_grid(
         size, previous = 2 * size, probability
 
 
-def _share_above(point: NDArray[np.int64], floor: float, step: float) -> NDArray[np.float64]:
+def _share_above(point: Integers, floor: float, step: float) -> Floats:
     """Return the share of the mass of grid points above the floor; it is spread over half a step on either side."""
     low, high = (np.maximum((point + half) * step - floor, 0.0) for half in (-0.5, 0.5))
     return (high - low) / step
 
 
-def _observed_mass(cells: Sequence[CellDistribution], observed: NDArray[np.float64], spacing: float) -> float:
+def _observed_mass(cells: Sequence[CellDistribution], observed: Floats, spacing: float) -> float:
     """Return P(T = x) for observed contributions, as far as the pattern of signs stays the observed one.
 
     One more event in one cell and one event less in another may leave a sum of absolute deviations unchanged. Within a
@@ -385,7 +383,7 @@ def _observed_mass(cells: Sequence[CellDistribution], observed: NDArray[np.float
     return float(same[zero]) if 0 <= zero < len(same) else 0.0
 
 
-def _share_counted(observed: NDArray[np.float64], floor: float, step: float) -> float:
+def _share_counted(observed: Floats, floor: float, step: float) -> float:
     """Return the share of the observed atom's mass that a grid counts, once it is split over its neighbours."""
     position = observed / step
     spread = reduce(np.convolve, [np.array([1 - upper, upper]) for upper in position % 1])
@@ -399,7 +397,7 @@ MOST_COUNTS = 20_000
 _PEARSON_ROUNDING = 1e-10  # of values that are equal: ties count
 
 
-def pearson_statistic(deviation: NDArray[np.float64], expected: NDArray[np.float64]) -> NDArray[np.float64]:
+def pearson_statistic(deviation: Floats, expected: Floats) -> Floats:
     r"""Return :math:`X^2 = \sum_k (N_k - m_k)^2 / m_k` over the outcomes that are expected.
 
     Parameters
@@ -417,7 +415,7 @@ def n_counts(n_samples: int, n_outcomes: int) -> int:
     return math.comb(n_samples + n_outcomes - 1, n_outcomes - 1)
 
 
-def exact_pearson_pvalue(prob: NDArray[np.float64], statistic: float) -> float:
+def exact_pearson_pvalue(prob: Floats, statistic: float) -> float:
     """Return the probability of a statistic at least as large, computed from all counts of three or four outcomes.
 
     Parameters

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._poisson_binomial import characteristic_function, log_moment, log_moment_of_deviations
-from caltest.resampling.distributions._base import TIE_TOLERANCE
+from caltest.predictions._arrays import Floats, Integers
+from caltest.resampling.distributions._base import SMALLEST_PVALUE, TIE_TOLERANCE
 
 _BLOCK_VALUES = 2**18  # complex numbers that are made at a time
 _LOG_NEGLIGIBLE = 18 * math.log(10) + math.log(2)  # mass outside the window: 2 exp(-this) = 1e-18
@@ -28,7 +30,7 @@ class _Window:
 
     first: int
     n_counts: int
-    frequency: NDArray[np.float64]
+    frequency: Floats
 
     @classmethod
     def of(cls, mean: float, variance: float, n: int) -> _Window:
@@ -39,7 +41,7 @@ class _Window:
         return cls(first, n_counts, frequency[variance * (1 - np.cos(frequency)) <= _LOG_NEGLIGIBLE + 4])
 
     @property
-    def waves(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def waves(self) -> tuple[Floats, Floats]:
         return np.cos(self.frequency) - 1, np.sin(self.frequency)
 
     def invert(self, values: NDArray[np.complex128], shift: float) -> PoissonBinomial:
@@ -75,10 +77,10 @@ class PoissonBinomial:
     """
 
     first: int
-    pmf: NDArray[np.float64]
+    pmf: Floats
 
     @classmethod
-    def of(cls, probabilities: NDArray[np.float64]) -> PoissonBinomial:
+    def of(cls, probabilities: Floats) -> PoissonBinomial:
         r"""Return the distribution for probabilities ``(n,)``, with an absolute error below 1e-11, usually about 1e-15.
 
         .. math:: \phi(\omega) = \prod_i (1 - p_i + p_i e^{i \omega}), \qquad
@@ -124,7 +126,7 @@ class PoissonBinomial:
         return window.invert(values, n_likely)
 
     @classmethod
-    def of_weighted(cls, probabilities: NDArray[np.float64], weight: NDArray[np.float64]) -> PoissonBinomial:
+    def of_weighted(cls, probabilities: Floats, weight: Floats) -> PoissonBinomial:
         r"""Return the distribution with the characteristic function :math:`\prod_i (1 - p_i + p_i e^{i\omega})^{w_i}`.
 
         Weights need not be whole numbers, but their sum must be: probabilities with weights stand for more indicators,
@@ -162,7 +164,7 @@ class PoissonBinomial:
         return window.invert(np.exp(logarithm), round(float(weight[likely].sum())))
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Integers:
         """Counts of the window, ``(n_counts,)``."""
         return self.first + np.arange(len(self.pmf))
 
@@ -235,7 +237,7 @@ def chernoff_bound(log_moment_of_sum: Callable[[float], float], x: float) -> flo
     return math.exp(smallest)
 
 
-def count_bound(prob: NDArray[np.float64], count: int, *, upper: bool) -> float:
+def count_bound(prob: Floats, count: int, *, upper: bool) -> float:
     """Return a bound of P(K >= count), or of P(K <= count), for events with probabilities ``(n,)``.
 
     Examples
@@ -248,9 +250,7 @@ def count_bound(prob: NDArray[np.float64], count: int, *, upper: bool) -> float:
     return chernoff_bound(lambda t: log_moment(p, sign * t), sign * count)
 
 
-def deviations_bound(
-    prob: Sequence[NDArray[np.float64]], centre: NDArray[np.float64], counts: Sequence[PoissonBinomial], x: float
-) -> float:
+def deviations_bound(prob: Sequence[Floats], centre: Floats, counts: Sequence[PoissonBinomial], x: float) -> float:
     r"""Return a bound of :math:`P(\sum_b |K_b - m_b| \ge x)`.
 
     Parameters
@@ -269,3 +269,39 @@ def deviations_bound(
     first = np.cumsum([0, *(len(count.pmf) for count in counts)])
     cells = np.concatenate(prob), start, centre, deviation, np.concatenate([count.pmf for count in counts]), first
     return chernoff_bound(lambda t: log_moment_of_deviations(*cells, t), x)
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Independent events: their probabilities, and how many have each of them; weights need not be whole numbers.
+
+    Attributes
+    ----------
+    prob, weight : arrays of shape (n,)
+        Probabilities in [0, 1], and numbers of events that have them.
+    """
+
+    prob: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+    @cached_property
+    def count(self) -> PoissonBinomial:
+        """Distribution of the number K of events that happen."""
+        return PoissonBinomial.of_weighted(self.prob, self.weight)
+
+    def log_moment(self, t: float) -> float:
+        """Return log E exp(t K)."""
+        return float(self.weight @ np.log1p(self.prob * np.expm1(t)))
+
+    def bound(self, count: int, *, upper: bool) -> float:
+        """Return Chernoff's bound of P(K >= count), or of P(K <= count)."""
+        sign = 1.0 if upper else -1.0
+        return chernoff_bound(lambda t: self.log_moment(sign * t), sign * count)
+
+    def two_sided(self, count: int) -> float:
+        """Return the p-value of a number of events, a bound of it below 1e-12; see `PoissonBinomial.two_sided`."""
+        pvalue = self.count.two_sided(count)
+        if pvalue < SMALLEST_EXACT:
+            upper = count > self.weight @ self.prob
+            pvalue = min(2 * self.bound(count, upper=bool(upper)), SMALLEST_EXACT)
+        return max(pvalue, SMALLEST_PVALUE)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._alias import alias_tables, fill_row_records
 from caltest._compiled._draws import draw_from_records, start_states
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
 from caltest.resampling.distributions._poisson_binomial import window_half_width
@@ -33,17 +34,17 @@ class AliasTables:
 
     thresholds: NDArray[np.uint32]
     alias: NDArray[np.uint32]
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
+    begin: Integers
+    end: Integers
 
     @classmethod
-    def of(cls, masses: list[NDArray[np.float64]]) -> AliasTables:
+    def of(cls, masses: list[Floats]) -> AliasTables:
         """Return tables for several mass functions on 0, 1, 2, ..."""
         start = np.cumsum([0, *map(len, masses)])
         thresholds, alias = alias_tables(np.concatenate(masses), start)
         return cls(thresholds, alias, start[:-1], start[1:])
 
-    def take(self, table: NDArray[np.int64]) -> AliasTables:
+    def take(self, table: Integers) -> AliasTables:
         """Return the given tables; repeats cost nothing."""
         return AliasTables(self.thresholds, self.alias, self.begin[table], self.end[table])
 
@@ -69,13 +70,13 @@ class Strata:
         Poisson numbers of observations, one table per stratum, and a last table of the strata by their share.
     """
 
-    row: NDArray[np.int64]
-    start: NDArray[np.int64]
-    cell: NDArray[np.int64]
+    row: Integers
+    start: Integers
+    cell: Integers
     tables: AliasTables
 
     @classmethod
-    def of(cls, index: NDArray[np.int64], n_cells: int) -> Strata:
+    def of(cls, index: Integers, n_cells: int) -> Strata:
         """Return the strata of observations in the cells ``index (n_samples,)``, none of which is empty."""
         n_samples = len(index)
         row = np.argsort(index, kind="stable")
@@ -96,7 +97,7 @@ class Strata:
         return np.add.reduceat(values, self.cell, axis=1)
 
 
-def _poisson(mean: float) -> NDArray[np.float64]:
+def _poisson(mean: float) -> Floats:
     """Return the Poisson probabilities of 0, 1, ... up to where less than 1e-18 is left."""
     from scipy.special import gammaln, xlogy
 

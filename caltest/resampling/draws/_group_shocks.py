@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._signs import correlation_terms
+from caltest.predictions._arrays import Floats, Integers
 
 LARGEST_CORRELATION = 0.95
 """Of latent numbers; larger ones hardly differ in their labels, and the series converges slowly."""
@@ -69,7 +70,7 @@ class Shocks:
             yield slice(first, first + size), rng.standard_normal((self.n_groups, size), dtype=np.float32), rng
 
 
-def latent_bounds(prob: NDArray[np.float64]) -> NDArray[np.float32]:
+def latent_bounds(prob: Floats) -> NDArray[np.float32]:
     """Return the normal quantiles of the cumulative probabilities of classes, ``(n_samples, n_classes - 1)``."""
     from scipy.special import ndtri
 
@@ -78,13 +79,7 @@ def latent_bounds(prob: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def latent_correlation(
-    bound: NDArray[np.float32],
-    weight: NDArray[np.float64],
-    start: NDArray[np.int64],
-    group: NDArray[np.int64],
-    *,
-    target: float,
-    n_columns: int,
+    bound: NDArray[np.float32], weight: Floats, start: Integers, group: Integers, *, target: float, n_columns: int
 ) -> float:
     """Return the correlation at which weighted labels of the same group have a given sum of covariances.
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._cells import count_entries
 from caltest._compiled._draws import count_drawn, draw_counts, draw_outcomes
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
@@ -86,12 +87,7 @@ class Draws(ABC):
             for start in range(0, self.n_resamples, size)
         ]
 
-    def map(
-        self,
-        evaluate: Callable[[Self], NDArray[np.float64]],
-        workers: int = 1,
-        progress: Progress | None = None,
-    ) -> NDArray[np.float64]:
+    def map(self, evaluate: Callable[[Self], Floats], workers: int = 1, progress: Progress | None = None) -> Floats:
         """Return ``evaluate(part)`` joined along the last axis over parts of the replicates, on ``workers`` threads."""
         threads = validate_workers(workers)
         parts = self.slices(min(_BLOCK_REPLICATES[1], max(self.together, -(-self.n_resamples // (4 * threads)))))
@@ -172,7 +168,7 @@ class OutcomeDraws(Draws):
         for observed in draw(sample, partition):
             yield CellSums(cells.count, cells.null_sum, observed.astype(np.float64))
 
-    def _event_counts(self, sample: Sample, partition: Any) -> Iterator[NDArray[np.int64]]:
+    def _event_counts(self, sample: Sample, partition: Any) -> Iterator[Integers]:
         first, n_rows, tables = sample.once(_count_tables, partition)
         for part in self.blocks_of(8 * len(first)):
             events = np.empty((part.n_resamples, len(first)), dtype=np.int64)
@@ -213,7 +209,7 @@ def _entries(sample: Sample, partition: Any) -> NDArray[Any]:
     return number.astype(cell_dtype(cells.n_cells * sample.n_outcomes))
 
 
-def _count_tables(sample: Sample, partition: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], AliasTables]:
+def _count_tables(sample: Sample, partition: Any) -> tuple[Integers, Integers, AliasTables]:
     """Return smallest event count and size of each cell, and tables for the events beyond the smallest count."""
     cells = cells_of(sample, partition)
     counts = [PoissonBinomial.of(p) for p in cells.split(sample.expected[:, 1])]

@@ -18,6 +18,7 @@ from caltest._compiled._path_blocks import (
     find_places,
     largest_of_counts,
 )
+from caltest.predictions._arrays import Floats
 from caltest.predictions.cells._cells import store_columns
 from caltest.predictions.cells._order import stable_order
 from caltest.resampling.draws._alias_tables import FEW
@@ -156,7 +157,7 @@ class PathBlocks:
         """Number of counters of a draw."""
         return len(self.table) * self.n_blocks * LANES
 
-    def largest_of_labels(self, labels: NDArray[Any], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    def largest_of_labels(self, labels: NDArray[Any], scale: Floats) -> Floats:
         """Return the largest standardised excursion of all paths, ``(n_replicates,)``; path k must be that of label k.
 
         ``labels`` have the shape (n_replicates, n_samples).

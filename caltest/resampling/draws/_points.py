@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from caltest._compiled._alias import alias_tables
 from caltest._compiled._draws import random_words
 from caltest._compiled._points import draw_departures, point_rates, poisson_thresholds, usual_outcomes
+from caltest.predictions._arrays import Integers
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
 from caltest.resampling.draws._alias_tables import FEW
@@ -41,7 +42,7 @@ class Departures:
     """
 
     entry: NDArray[np.uint32]
-    end: NDArray[np.int64]
+    end: Integers
 
     @property
     def n_replicates(self) -> int:
@@ -137,7 +138,7 @@ class Points:
         return Departures(entry.astype(np.uint32), np.array([0, len(row)]))
 
 
-def usual_labels(sample: Sample) -> NDArray[np.int64]:
+def usual_labels(sample: Sample) -> Integers:
     """Return the usual label of each observation, ``(n_samples,)``: what most draws have; -1 where there is none.
 
     Where labels are drawn by their departures every observation has one.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from caltest._compiled._alias import class_records
 from caltest._compiled._cells import sum_multiplicities
 from caltest._compiled._draws import draw_class_rows, draw_classes, draw_events, draw_multiplicities, draw_rows
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample, outcome_thresholds
 from caltest.predictions.cells._cells import CellSums, cells_of
@@ -22,11 +23,11 @@ from caltest.resampling.draws._labels import Draws
 from caltest.resampling.draws._summaries import CellCounts, Summary
 
 
-def _null_prob(sample: Sample) -> NDArray[np.float64]:
+def _null_prob(sample: Sample) -> Floats:
     return sample.null_prob
 
 
-def _observed_prob(sample: Sample) -> NDArray[np.float64]:
+def _observed_prob(sample: Sample) -> Floats:
     return np.eye(sample.n_outcomes)[sample.outcome]
 
 
@@ -54,7 +55,7 @@ class RowDraws(Draws):
             draw_class_rows(sample.once(_class_records, self._prob), self.seed, self.first, rows, outcomes)
         return rows, outcomes
 
-    def row_counts(self, n: int) -> NDArray[np.float64]:
+    def row_counts(self, n: int) -> Floats:
         """Return how often each of n observations was drawn, ``(n_resamples, n)``: the same draws as `blocks`."""
         shape = self.n_resamples, n
         rows, labels = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.uint8)
@@ -133,7 +134,7 @@ class BootstrapDraws(RowDraws):
         return super().summarise(sample, summary) if sample.group is None else None
 
 
-OutcomeProb = Callable[[Sample], NDArray[np.float64]]
+OutcomeProb = Callable[[Sample], Floats]
 
 
 def _thresholds(sample: Sample, prob: OutcomeProb) -> NDArray[np.uint32]:
@@ -156,7 +157,7 @@ def _whole(sample: Sample, partition: Any) -> NDArray[np.uint64]:
     return np.rint(prob * 2.0**48).astype(np.uint64)
 
 
-def _class_tables(sample: Sample, partition: Any, prob: OutcomeProb) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
+def _class_tables(sample: Sample, partition: Any, prob: OutcomeProb) -> tuple[Floats, NDArray[np.uint64]]:
     """Return null probabilities ``(n_outcomes, n_samples)`` in the order of the strata, and alias tables."""
     row = sample.once(_strata, partition).row
     return np.ascontiguousarray(sample.null_prob[row].T), class_records(prob(sample), row)
@@ -166,5 +167,5 @@ def _class_records(sample: Sample, prob: OutcomeProb) -> NDArray[np.uint64]:
     return class_records(prob(sample), np.arange(sample.n_samples))
 
 
-def _columns(sample: Sample) -> NDArray[np.float64]:
+def _columns(sample: Sample) -> Floats:
     return np.ascontiguousarray(sample.null_prob.T)

@@ -12,13 +12,12 @@ from typing import Any
 from caltest.predictions._sample import Sample, with_calibration_function
 from caltest.predictions._user_functions import CalibrationFunction
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_bool
+from caltest.predictions.inputs._validation import SeedLike, require, validate_bool
 from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.draws._rows import RowDraws
 from caltest.resampling.draws._signs import MANY_GROUPS, NO_GROUPS, AllSigns, GroupsWithSurprise, SignDraws
 from caltest.results import Note
 from caltest.results._naming import Specification, describe
-from caltest.results._test_result import CALIBRATION
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,15 +65,15 @@ class Consistency(Specification):
 
     def __post_init__(self) -> None:
         validate_bool(self.resample_predictions, "resample_predictions")
-        if self.calibration_function is not None and not callable(self.calibration_function):
-            msg = f"`calibration_function` must be a function of probabilities, got {self.calibration_function!r}."
-            raise TypeError(msg)
+        function = self.calibration_function
+        must = "`calibration_function` must be a function of probabilities"
+        require(function is None or callable(function), must, function, right_type=False)
 
     @property
     def hypothesis(self) -> str:
         """The null hypothesis in words."""
         if self.calibration_function is None:
-            return f"{CALIBRATION}, P(Y = . | g(X)) = g(X), behind the lens"
+            return "labels follow the predicted probabilities, P(Y = . | g(X)) = g(X), behind the lens"
         function = describe(self.calibration_function)
         return f"labels follow {function} of the predicted probabilities, P(Y = . | g(X)) = {function}(g(X))"
 
@@ -184,7 +183,6 @@ class SignedGroups(Consistency):
 
 def validate_resampling(resampling: Any) -> Consistency:
     """Return ``resampling`` if it is a `Consistency`."""
-    if isinstance(resampling, Consistency):
-        return resampling
-    msg = f"`resampling` must be a Consistency(...), the null hypothesis, got {resampling!r}."
-    raise TypeError(msg)
+    must = "`resampling` must be a Consistency(...), the null hypothesis"
+    require(isinstance(resampling, Consistency), must, resampling, right_type=False)
+    return resampling

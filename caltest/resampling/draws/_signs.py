@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._draws import draw_outcomes
 from caltest._compiled._signs import LANES, add_signed_terms, follow_signed_paths, pack_signs
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import Cells
 from caltest.predictions.inputs._parts import effective_number
@@ -82,12 +83,12 @@ def n_groups(sample: Sample) -> int:
     return int(group_of(sample).max()) + 1
 
 
-def group_of(sample: Sample) -> NDArray[np.int64]:
+def group_of(sample: Sample) -> Integers:
     """Return the group of each observation, ``(n_samples,)``; every observation is its own if there are none."""
     return np.arange(sample.n_samples) if sample.group is None else sample.group
 
 
-def sum_signed(signs: NDArray[np.int8], sums: NDArray[np.float64]) -> NDArray[np.float64]:
+def sum_signed(signs: NDArray[np.int8], sums: Floats) -> Floats:
     """Return the signed sums ``(n_replicates, n_terms)`` of the sums of groups, ``(n_groups, n_terms)``."""
     group = np.arange(len(sums))
     total = _Signed.of(signs, (1, sums.shape[1]))
@@ -95,7 +96,7 @@ def sum_signed(signs: NDArray[np.int8], sums: NDArray[np.float64]) -> NDArray[np
     return total.read()[:, 0]
 
 
-def sums_of_groups(sample: Sample, terms: NDArray[np.float64]) -> NDArray[np.float64]:
+def sums_of_groups(sample: Sample, terms: Floats) -> Floats:
     """Return the sums ``(n_groups,)`` of what each observation adds, ``(n_samples,)``.
 
     An infinite term belongs to an impossible label, which decides the p-value without it.
@@ -112,7 +113,7 @@ def signed_sums(
     *,
     of: Sample,
     outcomes: slice = slice(None),
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the signed sums of residuals over cells ``(n_samples,)``, ``(n_replicates, n_cells, n_outcomes)``.
 
     The residuals are those of some outcomes of the sample ``of``, whose observations have the groups of ``sample``.
@@ -125,21 +126,19 @@ def signed_sums(
     return total.read()
 
 
-def residuals(sample: Sample, rows: slice) -> NDArray[np.float64]:
+def residuals(sample: Sample, rows: slice) -> Floats:
     """Return the residuals of all outcomes of some observations, ``(n, n_outcomes)``, as `Sample.residual`."""
     residual = 0.0 - sample.given_null[rows].astype(np.float64)
     residual[np.arange(len(residual)), sample.outcome[rows]] += 1.0
     return residual if sample.weight is None else residual * sample.weight[rows, None]
 
 
-def residual_sums(sample: Sample, signs: NDArray[np.int8], cells: Cells) -> NDArray[np.float64]:
+def residual_sums(sample: Sample, signs: NDArray[np.int8], cells: Cells) -> Floats:
     """Return the signed sums of the residuals of every outcome, ``(n_replicates, n_cells, n_outcomes)``."""
     return signed_sums(sample, signs, cells.index, cells.n_cells, of=sample)
 
 
-def signed_extremes(
-    sample: Sample, signs: NDArray[np.int8], k: int, order: NDArray[np.int64] | slice
-) -> NDArray[np.float64]:
+def signed_extremes(sample: Sample, signs: NDArray[np.int8], k: int, order: Integers | slice) -> Floats:
     """Return ``(n_replicates, 3)``: largest and smallest value and end of the signed path of outcome k.
 
     Observations are followed in an order of increasing probability of the outcome; the start at 0 counts.
@@ -158,7 +157,7 @@ class _Signed:
     """Signed sums to which observations are added, some at a time."""
 
     words: NDArray[np.uint32]
-    sums: NDArray[np.float64]
+    sums: Floats
     n_replicates: int
 
     @classmethod
@@ -167,11 +166,11 @@ class _Signed:
         words = _words(signs)
         return cls(words, np.zeros((len(words), *shape, LANES)), len(signs))
 
-    def add(self, group: NDArray[np.int64], cell: NDArray[Any], terms: NDArray[np.float64]) -> None:
+    def add(self, group: Integers, cell: NDArray[Any], terms: Floats) -> None:
         """Add terms ``(n, n_terms)`` of observations in some groups and cells."""
         add_signed_terms(self.words, group, cell.astype(np.int64, copy=False), np.ascontiguousarray(terms), self.sums)
 
-    def read(self) -> NDArray[np.float64]:
+    def read(self) -> Floats:
         """Return the sums ``(n_replicates, n_cells, n_terms)``."""
         return _replicates(self.sums, self.n_replicates)
 
@@ -182,7 +181,7 @@ def _words(signs: NDArray[np.int8]) -> NDArray[np.uint32]:
     return words
 
 
-def _replicates(found: NDArray[np.float64], n_replicates: int) -> NDArray[np.float64]:
+def _replicates(found: Floats, n_replicates: int) -> Floats:
     """Return ``(n_words, ..., LANES)`` by replicate, ``(n_replicates, ...)``."""
     by_replicate = np.moveaxis(found, -1, 1)
     return np.ascontiguousarray(by_replicate.reshape(-1, *by_replicate.shape[2:])[:n_replicates])

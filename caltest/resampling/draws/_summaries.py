@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats
 from caltest.predictions._view import LensView
 from caltest.resampling.draws._path_blocks import Path, PathBlocks
 
@@ -78,7 +78,7 @@ class EntrySums:
     (2, 2)
     """
 
-    term: NDArray[np.float64]
+    term: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class LargestExcursion:
     """
 
     blocks: PathBlocks
-    scale: NDArray[np.float64]
+    scale: Floats
 
 
 Summary = CellCounts | EntryCounts | EntrySums | PathExtremes | EitherEndExcursion | LargestExcursion

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._path_blocks import events_of_counts, largest_of_counts
 from caltest._compiled._points import list_by_entry, tally_departures
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
 from caltest.predictions.cells._cells import CellSums, cells_of
@@ -29,7 +30,7 @@ from caltest.resampling.draws._summaries import (
     Wanted,
 )
 
-Listed = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64] | None]
+Listed = tuple[NDArray[np.int32], NDArray[np.int32], Integers | None]
 """Entries, the counter or sum of each, and what it adds; None if that is 1."""
 
 
@@ -91,7 +92,7 @@ class CountedPaths:
         """The summaries."""
         return *self.largest, *self.either, *self.extremes
 
-    def empty(self, n_replicates: int) -> tuple[NDArray[np.float64], ...]:
+    def empty(self, n_replicates: int) -> tuple[Floats, ...]:
         """Return arrays for largest excursions, excursions from either end, and extremes of some replicates."""
         shapes = (len(self.largest),), (len(self.either),), (len(self.extremes), 3)
         return tuple(np.empty((n_replicates, *shape)) for shape in shapes)
@@ -102,7 +103,7 @@ class CountedPaths:
         first: int,
         labels: NDArray[Any],
         departures: tuple[Any, ...],
-        values: Sequence[NDArray[np.float64]],
+        values: Sequence[Floats],
     ) -> None:
         """Fill the values of replicates whose counters, from column ``first`` on, and departures are known.
 
@@ -120,10 +121,10 @@ class CountedPaths:
             read = self.blocks[-1].paths, self.blocks[-1].table.copy(), self.blocks[-1].shift, either, extremes
             events_of_counts(counts, first, labels, *departures, *read)
 
-    def by_summary(self, values: Sequence[NDArray[np.float64]]) -> dict[Wanted, NDArray[np.float64]]:
+    def by_summary(self, values: Sequence[Floats]) -> dict[Wanted, Floats]:
         """Return what the statistics receive."""
         largest, either, extremes = values
-        found: dict[Wanted, NDArray[np.float64]] = dict(zip(self.largest, largest.T, strict=True))
+        found: dict[Wanted, Floats] = dict(zip(self.largest, largest.T, strict=True))
         found |= dict(zip(self.either, either.T, strict=True))
         return found | {pair: extremes[:, j] for j, pair in enumerate(self.extremes)}
 
@@ -244,8 +245,8 @@ class EntryLists:
     """
 
     place: NDArray[Any]
-    value: NDArray[np.int64]
-    widths: NDArray[np.int64]
+    value: Integers
+    widths: Integers
     first_path: int
 
     @classmethod
@@ -280,7 +281,7 @@ class EntryLists:
         place = self.place[_usual_entries(points), : self.widths[0]].ravel()
         return np.bincount(place[place < self.first_path], minlength=n_counters).astype(np.int32)
 
-    def sums(self, points: Points, n_sums: int) -> NDArray[np.int64]:
+    def sums(self, points: Points, n_sums: int) -> Integers:
         """Return the sums ``(n_sums,)`` of the usual labels."""
         entry, sums = _usual_entries(points), np.zeros(n_sums, dtype=np.int64)
         first = self.place.shape[1] - self.value.shape[1]
@@ -288,20 +289,18 @@ class EntryLists:
         return sums
 
 
-def _usual_entries(points: Points) -> NDArray[np.int64]:
+def _usual_entries(points: Points) -> Integers:
     """Return the number of the entry of each usual label, ``(n_samples,)``, without gaps."""
     return np.arange(points.n_samples) * points.n_outcomes + points.usual
 
 
-def _joined(parts: Iterable[Listed]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+def _joined(parts: Iterable[Listed]) -> tuple[NDArray[np.int32], NDArray[np.int32], Integers]:
     listed, none = list(parts), np.empty(0, np.int32)
     entry, place = (np.concatenate([none, *(some[j] for some in listed)]) for j in (0, 1))
     return entry, place, np.concatenate([np.empty(0, np.int64), *(some[2] for some in listed if some[2] is not None)])
 
 
-def _entries_of(
-    view: LensView, outcomes: NDArray[np.int64], n_labels: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64] | slice]:
+def _entries_of(view: LensView, outcomes: Integers, n_labels: int) -> tuple[NDArray[np.int32], Integers | slice]:
     """Return the entries of the labels that have one of some outcomes behind a lens, and where these outcomes stand.
 
     The second array, or slice, has positions in ``(n_samples, len(outcomes))``, flattened.
@@ -324,7 +323,7 @@ def _n_counters(sample: Sample, summary: CellCounts | EntryCounts) -> int:
     return n_cells if sample.n_outcomes == 2 else n_cells * sample.n_outcomes
 
 
-def _counters(sample: Sample, summary: CellCounts | EntryCounts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _counters(sample: Sample, summary: CellCounts | EntryCounts) -> tuple[Integers, Integers]:
     """Return the counters ``(n_samples, n)`` of n outcomes of each observation, and the outcomes that are counted."""
     outcomes = np.arange(sample.n_outcomes)
     if isinstance(summary, EntryCounts):
@@ -368,8 +367,8 @@ class _Terms:
         The unit is 2 to the power of this.
     """
 
-    outcomes: NDArray[np.int64]
-    steps: NDArray[np.int64]
+    outcomes: Integers
+    steps: Integers
     constant: int
     exponent: int
 
@@ -385,7 +384,7 @@ class _Terms:
             outcomes, steps = outcomes[1:], steps[:, 1:] - steps[:, :1]
         return cls(outcomes, steps, constant, exponent - _BITS)
 
-    def read(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+    def read(self, total: Integers) -> Floats:
         """Return the sums."""
         return np.ldexp((total + self.constant).astype(np.float64), self.exponent)
 

@@ -16,7 +16,7 @@ from caltest.resampling.draws._points import Points
 from caltest.resampling.draws._signs import SignDraws
 from caltest.resampling.draws._summaries import Wanted
 from caltest.resampling.draws._tally import Tally, countable
-from caltest.resampling.engine._protocol import TestStatistic
+from caltest.resampling.engine._statistic import Statistic
 from caltest.results._progress import Progress
 
 _MOST_ITEMS = 2**24  # of lists of counters, which take memory: entries times lenses times statistics
@@ -34,7 +34,7 @@ class Question:
         The sample, and the outcomes of simulated labels through its lens.
     """
 
-    statistic: TestStatistic
+    statistic: Statistic
     view: LensView
 
     @property
@@ -161,7 +161,7 @@ def _values_of_labels(questions: Sequence[Question], base: Sample, draws: Draws)
     return [np.concatenate(values, axis=1) for values in blocks]
 
 
-def null_values(statistic: TestStatistic, sample: Sample, draws: Draws) -> NDArray[np.float64]:
+def null_values(statistic: Statistic, sample: Sample, draws: Draws) -> NDArray[np.float64]:
     """Return a statistic on every draw, ``(n_resamples,)``, from the summary that it needs or from all labels."""
     summary = statistic.summary(sample)
     counted = None if summary is None else draws.summarise(sample, summary)
@@ -171,7 +171,7 @@ def null_values(statistic: TestStatistic, sample: Sample, draws: Draws) -> NDArr
     return np.concatenate([components(statistic, drawn, outcomes)[0] for drawn, outcomes in draws.blocks(sample)])
 
 
-def components(statistic: TestStatistic, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+def components(statistic: Statistic, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
     """Return every component ``(n_components, ...)`` of outcomes ``(..., n_samples)``; refuse other shapes and NaN."""
     expected = (len(statistic.components), *outcomes.shape[:-1])
     wanted = (
@@ -192,7 +192,7 @@ def components(statistic: TestStatistic, sample: Sample, outcomes: NDArray[Any])
     return values
 
 
-def _of_summary(statistic: TestStatistic, values: Any, n_replicates: int) -> NDArray[np.float64]:
+def _of_summary(statistic: Statistic, values: Any, n_replicates: int) -> NDArray[np.float64]:
     """Return what `evaluate_summary` returned; refuse other shapes and NaN."""
     found = np.asarray(values, dtype=np.float64)
     if found.shape != (n_replicates,):

@@ -27,8 +27,8 @@ from caltest.resampling.draws._labels import Draws
 from caltest.resampling.draws._schemes import Consistency
 from caltest.resampling.draws._signs import AllSigns, SignDraws, n_groups
 from caltest.resampling.engine._evaluation import Evaluation, Question, components
-from caltest.resampling.engine._protocol import TestStatistic
 from caltest.resampling.engine._pvalues import global_pvalue, rank_pvalues, smallest_pvalue, tail_pvalue
+from caltest.resampling.engine._statistic import Statistic
 from caltest.resampling.engine._stopping import Stopping
 from caltest.results._progress import Progress
 
@@ -39,7 +39,7 @@ METHODS = (*VALID_METHODS, "asymptotic")
 
 LARGEST_ERROR, FAR_TAIL = 0.05, 1e-8  # a less exact tail is replaced by draws, unless no draw would reach it
 
-AnyStatistic = TypeVar("AnyStatistic", bound=TestStatistic)
+AnyStatistic = TypeVar("AnyStatistic", bound=Statistic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class Finding:
         P-values of all data sets, the observed one first; None for a computed distribution.
     """
 
-    statistic: TestStatistic
+    statistic: Statistic
     sample: Sample
     value: float
     null: Distribution
@@ -260,7 +260,7 @@ def _of_larger(independent: Finding, signed: Finding) -> Finding:
 
 def settle(statistic: AnyStatistic, sample: Sample) -> AnyStatistic:
     """Return a statistic for a sample; refuse a sample with more outcomes than it is defined for."""
-    parts: list[TestStatistic] = [statistic, *statistic.components]
+    parts: list[Statistic] = [statistic, *statistic.components]
     for part in parts:
         if part.n_outcomes not in {None, sample.n_outcomes}:
             limited = part.partition if getattr(part.partition, "n_outcomes", None) == part.n_outcomes else part
@@ -271,7 +271,7 @@ def settle(statistic: AnyStatistic, sample: Sample) -> AnyStatistic:
     return statistic.for_sample(sample)  # type: ignore[return-value]
 
 
-def exact_distribution(statistic: TestStatistic, sample: Sample, null: Consistency, method: str) -> Distribution | None:
+def exact_distribution(statistic: Statistic, sample: Sample, null: Consistency, method: str) -> Distribution | None:
     """Return the exact null distribution where the method allows it and it is known."""
     found = None if method == "monte-carlo" or null.resample_predictions else statistic.exact_distribution(sample)
     if found is None and method == "exact":
@@ -284,7 +284,7 @@ def exact_distribution(statistic: TestStatistic, sample: Sample, null: Consisten
     return found
 
 
-def asymptotic_distribution(statistic: TestStatistic, sample: Sample, null: Consistency) -> Distribution:
+def asymptotic_distribution(statistic: Statistic, sample: Sample, null: Consistency) -> Distribution:
     """Return the limit of the null distribution; refuse a statistic for which it is not known."""
     found = None if null.resample_predictions else statistic.asymptotic_distribution(sample)
     if found is None:

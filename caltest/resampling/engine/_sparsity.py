@@ -16,7 +16,7 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cells_of
 from caltest.resampling.draws._labels import Draws
 from caltest.resampling.draws._summaries import CellCounts, EntryCounts
-from caltest.resampling.engine._protocol import TestStatistic
+from caltest.resampling.engine._statistic import Statistic
 from caltest.results import Note
 from caltest.results._note import warn_user
 
@@ -45,7 +45,7 @@ class Sparsity:
     refitted: float
 
     @classmethod
-    def of(cls, statistic: TestStatistic, sample: Sample, draws: Draws) -> Sparsity | None:
+    def of(cls, statistic: Statistic, sample: Sample, draws: Draws) -> Sparsity | None:
         """Count the cells of a statistic on the sample and on some resamples; None if the statistic has no cells."""
         size = _sizes(statistic, sample)
         if not size.size:
@@ -54,7 +54,7 @@ class Sparsity:
         return cls(float(size[size < SPARSE_ROWS].sum() / size.sum()), len(size), refitted)
 
 
-def sparsity_notes(statistics: Sequence[TestStatistic], sample: Sample, draws: Draws) -> list[Note]:
+def sparsity_notes(statistics: Sequence[Statistic], sample: Sample, draws: Draws) -> list[Note]:
     """Return notes on cells that are too small for resampled observations, and warn."""
     if not draws.resample_predictions:
         return []
@@ -82,7 +82,7 @@ def sparsity_notes(statistics: Sequence[TestStatistic], sample: Sample, draws: D
     return notes
 
 
-def _sizes(statistic: TestStatistic, sample: Sample) -> NDArray[Any]:
+def _sizes(statistic: Statistic, sample: Sample) -> NDArray[Any]:
     """Return the number of observations, or entries, in each occupied cell of a statistic; empty if it has no cells."""
     if statistic.partition is not None:
         return np.bincount(cells_of(sample, statistic.partition).index)
@@ -93,7 +93,7 @@ def _sizes(statistic: TestStatistic, sample: Sample) -> NDArray[Any]:
     return size[size > 0]
 
 
-def _refitted(statistic: TestStatistic, sample: Sample, draws: Draws) -> float:
+def _refitted(statistic: Statistic, sample: Sample, draws: Draws) -> float:
     """Return the average number of occupied cells on resampled observations, with cells fitted again each time."""
     has_cells = statistic.partition is not None
     sums = draws.summarise(sample, CellCounts(statistic.partition)) if has_cells else None

@@ -61,12 +61,15 @@ class BiasStudy(Study):
         One row for each model, lens and statistic with ``truth``, what the statistic estimates (NaN where it is not
         known), ``truth_se``, its Monte Carlo standard error (0 where it is exact), ``target`` in words, ``n_cells`` of
         its partition, and ``partition``.
+    intervals : tuple of str
+        Names of the intervals.
     """
 
     replicates: pd.DataFrame
     truth: pd.DataFrame
+    intervals: tuple[str, ...] = ()
 
-    _left_out: ClassVar[frozenset[str]] = frozenset({"replicates"})
+    _left_out: ClassVar[frozenset[str]] = frozenset({"replicates", "intervals"})
     plot = Picture("plot_bias_study")
 
     def to_frame(self, quantiles: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95)) -> pd.DataFrame:
@@ -95,7 +98,9 @@ class BiasStudy(Study):
 
         joined = self.replicates.merge(self.truth, on=["model", "lens", "test_statistic"], how="left", sort=False)
         groups = joined.groupby(_DESIGN, sort=False)
-        rows = [dict(zip(_DESIGN, key, strict=True)) | _summary(group, quantiles) for key, group in groups]
+        rows = [
+            dict(zip(_DESIGN, key, strict=True)) | _summary(group, quantiles, self.intervals) for key, group in groups
+        ]
         return pd.DataFrame(rows)
 
     def ranking(self) -> pd.DataFrame:
@@ -135,7 +140,7 @@ class BiasStudy(Study):
 
     def _describe(self) -> Description:
         frame = self.to_frame(quantiles=())
-        coverage = [name for name in frame if name.endswith(" coverage")]
+        coverage = [f"{name} coverage" for name in self.intervals]
         names = {name: name for name in varying(frame, ("model", "lens"))} | {"n_samples": "observations"}
         names |= {"test_statistic": "statistic"}
         names |= {name: name for name in ("truth", "mean", "bias", "std", "rmse", *coverage)}
@@ -268,7 +273,7 @@ def bias_study(
         ]
 
     replicates = run_study("bias", parts, out=out, workers=workers, progress=progress, rng=rng)
-    return BiasStudy(replicates=replicates, truth=known)
+    return BiasStudy(replicates=replicates, truth=known, intervals=tuple(built))
 
 
 def _estimate(
@@ -335,7 +340,7 @@ def _tiled(names: list[str], times: int) -> Any:
     return pd.Series(names).array.take(np.tile(np.arange(len(names)), times))
 
 
-def _summary(group: pd.DataFrame, quantiles: Sequence[float]) -> dict[str, Any]:
+def _summary(group: pd.DataFrame, quantiles: Sequence[float], intervals: Sequence[str]) -> dict[str, Any]:
     """Return the summary of the replicates of one row of the frame."""
     value, truth = group["value"].to_numpy(), float(group["truth"].iloc[0])
     truth_se = float(group["truth_se"].iloc[0])
@@ -361,9 +366,8 @@ def _summary(group: pd.DataFrame, quantiles: Sequence[float]) -> dict[str, Any]:
         near = count * q + np.sqrt(count * q * (1 - q)) * np.array([-1, 1])
         low, high = ordered[np.clip(np.rint(near).astype(int), 0, count - 1)]
         row |= {f"q{100 * q:02.0f}": np.quantile(value, q), f"q{100 * q:02.0f}_se": (high - low) / 2}
-    for low in [column for column in group if column.endswith(" low")]:
-        name = low.removesuffix(" low")
-        lows, highs = group[low].to_numpy(), group[f"{name} high"].to_numpy()
+    for name in intervals:
+        lows, highs = group[f"{name} low"].to_numpy(), group[f"{name} high"].to_numpy()
         held, below, above = (
             ((lows <= at) & (at <= highs)).mean() if np.isfinite(truth) else np.nan
             for at in (truth, truth - truth_se, truth + truth_se)

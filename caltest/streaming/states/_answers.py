@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Never
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,29 +13,28 @@ from caltest.estimation.curves._bars import exact_deviations, smallest_pvalues
 from caltest.estimation.errors._cell_tests import EXACT
 from caltest.estimation.uncertainty._prediction_distribution import EDGES, prediction_density
 from caltest.predictions._lens import Lens, lens_name
-from caltest.predictions.cells._cells import CellSums
 from caltest.predictions.cells._partitions import EqualWidth, Partition
 from caltest.predictions.inputs._validation import SeedLike, validate_rng
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
+from caltest.resampling.draws._kept_sums import KeptCells, KeptSums
 from caltest.results import TestResult
-from caltest.results._naming import describe
-from caltest.statistics import ECE, MCE, SquaredL2, TemperatureScore
+from caltest.statistics import ECE
 from caltest.statistics._base import Statistic, validate_estimate, validate_statistic
-from caltest.statistics._cumulative import Cumulative
-from caltest.streaming.states._cells import CoarseCells, two_sided
-from caltest.streaming.states._conclusion import Finding, conclude, drawn_finding, report
+from caltest.streaming.states._cells import CoarseCells
+from caltest.streaming.states._conclusion import POSSIBLE, conclude, drawn_finding, report, values_of
 from caltest.streaming.states._micro_cells import Sums
 from caltest.streaming.states._redrawn_cells import RedrawnCells
-from caltest.streaming.states._values import Streamed, excursion_bounds, value_of
+from caltest.streaming.states._values import Streamed
 
 
 def curve_of(sums: Sums, lens: Lens, partition: Partition, level: float, *, simultaneous: bool) -> ReliabilityCurve:
     """Return the curve with exact consistency bars and p-values of the cells."""
     cells = CoarseCells(sums, partition)
-    counts, nodes = cells.counts(), cells.nodes()
+    nodes = cells.nodes
+    counts = [part.count for part in nodes]
     own_level = level ** (1 / cells.n_cells) if simultaneous else level
     bars = np.array([count.central_interval(own_level) for count in counts]) / cells.count[:, None]
-    pvalues = [two_sided(*one) for one in zip(counts, nodes, cells.events.tolist(), strict=True)]
+    pvalues = [part.two_sided(events) for part, events in zip(nodes, cells.events.tolist(), strict=True)]
     predicted, observed, share = cells.expected / cells.count, cells.events / cells.count, cells.count / sums.n_samples
     size, mean = sums.count.sum(axis=1), sums.prob.sum(axis=1)
     used = size > 0  # the prediction of each micro-cell for the picture: its mean
@@ -78,15 +77,13 @@ class TwoOutcomes:
 
     def error(self, statistic: Statistic | None) -> float:
         """Return the value of a statistic."""
-        return value_of(validate_estimate(_chosen(statistic)), self.streamed)
+        return float(_values(validate_estimate(_chosen(statistic)), self.streamed)[0])
 
     def error_bounds(self, statistic: Statistic | None) -> tuple[float, float]:
         """Return bounds of the value that a statistic has on all observations."""
         chosen = validate_estimate(_chosen(statistic))
-        if isinstance(chosen, Cumulative):
-            return excursion_bounds(chosen, self.streamed.sums)
         value = self.error(chosen)
-        return value, value
+        return chosen.bounds_of_sums(self.streamed) or (value, value)
 
     def brier_score(self) -> float:
         """Return the mean of (y - p)^2."""
@@ -116,15 +113,19 @@ def _chosen(statistic: Statistic | None) -> Statistic:
     return _DEFAULT if statistic is None else statistic
 
 
-_POSSIBLE = "ECE, MCE and SquaredL2 with cells made of those of the state, TemperatureScore and its sides"
+def _values(statistic: Statistic, sums: KeptSums, possible: str = POSSIBLE) -> NDArray[np.float64]:
+    """Return the values of a statistic, ``(n_data_sets,)``."""
+    return values_of((statistic,), sums, statistic, possible)[0]
 
 
 @dataclass(frozen=True, eq=False)
-class OutcomeSums:
+class OutcomeSums(KeptSums):
     """Sums over cells, as numbers; leading axes of B + 1 data sets begin with the outcomes that happened.
 
     Attributes
     ----------
+    redrawn : RedrawnCells
+        The cells.
     label : array of shape (n_cells,)
         Labels of the occupied cells, increasing.
     count, squares : arrays of shape (n_cells,)
@@ -143,6 +144,7 @@ class OutcomeSums:
         Number of outcomes that had been given probability 0.
     """
 
+    redrawn: RedrawnCells
     label: NDArray[np.int64]
     count: NDArray[np.float64]
     predicted: NDArray[np.float64]
@@ -153,8 +155,19 @@ class OutcomeSums:
     expected_loss: float
     n_impossible: int
 
-    def over(self, label: NDArray[np.int64]) -> tuple[CellSums, NDArray[np.float64], NDArray[np.float64]]:
-        """Return the sums over coarser cells with given labels ``(n_cells,)``, and those of ``squares`` and ``own``."""
+    @property
+    def n_samples(self) -> int:  # type: ignore[override]
+        """Number of observations."""
+        return int(self.count.sum())
+
+    @property
+    def n_outcomes(self) -> int:  # type: ignore[override]
+        """Number of outcomes."""
+        return self.predicted.shape[1]
+
+    def cells(self, partition: Any) -> KeptCells:
+        """Return the sums over the cells of a partition."""
+        label = self.redrawn.coarser(self.label, self.n_outcomes, partition)
         _, index = np.unique(label, return_inverse=True)
         order = np.argsort(index, kind="stable")
         first = np.flatnonzero(np.diff(index[order], prepend=-1))
@@ -162,8 +175,17 @@ class OutcomeSums:
         def total(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
             return np.add.reduceat(np.take(values, order, axis), first, axis)
 
-        cells = CellSums(total(self.count, 0), total(self.predicted, 0), total(self.outcomes, 1))
-        return cells, total(self.squares, 0), total(self.own, 1)
+        count, squares = total(self.count, 0), total(self.squares, 0)
+        own = count - 2 * total(self.own, 1) + squares
+        return KeptCells(count, total(self.predicted, 0), total(self.outcomes, 1), own, count - squares)
+
+    @property
+    def log_excess(self) -> NDArray[np.float64]:
+        """Sums of the logarithms of the outcomes' probabilities minus their expectation."""
+        excess = self.expected_loss - self.loss
+        if self.n_impossible:
+            excess[0] = -np.inf
+        return excess
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +193,6 @@ class ManyOutcomes:
     """Answers from sums over cells of more than two outcomes."""
 
     sums: OutcomeSums
-    cells: RedrawnCells
     lens: Lens
 
     def error(self, statistic: Statistic | None) -> float:
@@ -196,8 +217,8 @@ class ManyOutcomes:
         """Return the result of a test with the draws that were made when the rows were added."""
         if n_resamples is not None:
             msg = (
-                f"`n_resamples` is not for this state, whose {self.cells.n_resamples} draws were made when rows were "
-                f"added, got {n_resamples}; more are made by RedrawnCells(n_resamples={n_resamples})."
+                f"`n_resamples` is not for this state, whose {self.sums.redrawn.n_resamples} draws were made when rows "
+                f"were added, got {n_resamples}; more are made by RedrawnCells(n_resamples={n_resamples})."
             )
             raise ValueError(msg)
         if rng is not None:
@@ -209,19 +230,12 @@ class ManyOutcomes:
         chosen = self._chosen(statistic)
         values = self._values(chosen)
         origin = (
-            f"{self.cells.n_resamples} Monte Carlo draws of the outcomes of every observation, made when it was added, "
-            "predictions fixed (valid at every sample size)"
+            f"{self.sums.redrawn.n_resamples} Monte Carlo draws of the outcomes of every observation, made when it was "
+            "added, predictions fixed (valid at every sample size)"
         )
-        found: Finding = drawn_finding((chosen,), values[None], self.sums.n_impossible, origin)
-        n_samples, n_outcomes = int(self.sums.count.sum()), self.sums.predicted.shape[1]
-        return report(
-            chosen,
-            found,
-            lens=self.lens,
-            alpha=alpha,
-            size=(n_samples, n_outcomes),
-            n_impossible=self.sums.n_impossible,
-        )
+        found = drawn_finding((chosen,), values[None], self.sums.n_impossible, origin)
+        size = self.sums.n_samples, self.sums.n_outcomes
+        return report(chosen, found, lens=self.lens, alpha=alpha, size=size, n_impossible=self.sums.n_impossible)
 
     def curve(self, partition: Partition | None, level: float, *, simultaneous: bool) -> Never:
         """Raise ValueError: a curve has two outcomes."""
@@ -229,35 +243,12 @@ class ManyOutcomes:
         raise ValueError(msg)
 
     def _chosen(self, statistic: Statistic | None) -> Statistic:
-        return validate_estimate(ECE(self.cells.partition) if statistic is None else statistic)
+        return validate_estimate(ECE(self.sums.redrawn.partition) if statistic is None else statistic)
 
     def _values(self, statistic: Statistic) -> NDArray[np.float64]:
         """Return the statistic of the outcomes that happened and of the redrawn ones, ``(B + 1,)``."""
-        if isinstance(statistic, TemperatureScore):
-            signed = self.sums.expected_loss - self.sums.loss
-            if self.sums.n_impossible:
-                signed[0] = -np.inf
-            return statistic.read(signed)
-        if type(statistic) not in (ECE, MCE, SquaredL2):
-            msg = (
-                f"a state of {self.sums.predicted.shape[1]} outcomes has no observations, so that `statistic` may be "
-                f"{_POSSIBLE}; got {describe(statistic)}."
-            )
-            raise ValueError(msg)
-        label = self.cells.coarser(self.sums.label, self.sums.predicted.shape[1], statistic.partition)
-        cells, squares, own = self.sums.over(label)
-        if isinstance(statistic, SquaredL2):
-            return _squared_l2(statistic, cells, cells.count - 2 * own + squares)
-        return statistic.reduce(cells)  # type: ignore[attr-defined]
-
-
-def _squared_l2(statistic: SquaredL2, cells: CellSums, own: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the debiased squared error ``(B + 1,)``; ``own (B + 1, n_cells)`` are sums of squared residuals."""
-    n = cells.count
-    pairs = n**2 if statistic.estimator == "t-cal" else n**2 - n
-    scale = np.divide(cells.share, pairs, where=n > 1, out=np.zeros(len(n)))
-    if statistic.estimator == "kumar":
-        gap = np.square(cells.observed - cells.predicted).sum(axis=-1)
-        own = (cells.observed * (1 - cells.observed)).sum(axis=-1) * n
-        return (np.where(n > 1, cells.share * gap, 0.0) - scale * own).sum(axis=-1)
-    return ((np.square(cells.observed_count - cells.predicted_sum).sum(axis=-1) - own) * scale).sum(axis=-1)
+        possible = (
+            f"a state of {self.sums.n_outcomes} outcomes has no observations, so that `statistic` may be ECE, MCE and "
+            "SquaredL2 with cells made of those of the state, TemperatureScore and its sides"
+        )
+        return _values(statistic, self.sums, possible)

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._lenses import Canonical, ClassGroups, ClassWise, Confidence
+from caltest.predictions._lens import Lens, LensLike, lens_name, lens_short_name, names_event
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, MonteCarloDistribution
-from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
+from caltest.resampling.draws._kept_sums import KeptSums
 from caltest.resampling.engine._pvalues import combine_pvalues, tail_pvalues
 from caltest.resampling.engine._run import monte_carlo_error
 from caltest.results import ComponentResult, Note, TestResult
 from caltest.results._decision import rejects
+from caltest.results._naming import describe
 from caltest.results._verdict import OF_CONFIDENCE, OF_EVENT, FindingKind
 from caltest.results._verdict import Finding as FoundError
-from caltest.statistics import ECE, MCE, HosmerLemeshow, TCal
 from caltest.statistics._base import Statistic
-from caltest.streaming.states._cells import CoarseCells, StreamedCells, hosmer_lemeshow, two_sided
 from caltest.streaming.states._micro_cells import Nodes
-from caltest.streaming.states._values import Streamed, evaluator, refusal, simulate, value_of, whole_nodes
+from caltest.streaming.states._values import Simulation, Streamed
 
 _DIRECTION_LEVEL = 0.05
 _SMALLEST_SHOWN = 1e-12
@@ -53,11 +52,41 @@ def conclude(
     rng: np.random.Generator,
 ) -> TestResult:
     """Return the result of a test of two outcomes, exact where the null distribution is known."""
-    exact = _exact(statistic, state)
-    found = _simulated(statistic, state, n_resamples, rng) if exact is None else _computed(statistic, state, *exact)
-    size, impossible = (state.sums.n_samples, 2), state.sums.n_impossible
+    parts = statistic.for_sample(state).components
+    observed = values_of(parts, state, statistic)[:, 0]
+    exact = statistic.exact_distribution_of_sums(state)
+    if exact is None:
+        found = _simulated(parts, observed, state, n_resamples, rng)
+    else:
+        found = _computed(statistic, state, float(observed[0]), exact)
+    size, impossible = (state.n_samples, 2), state.sums.n_impossible
     findings = _findings(state, lens)
     return report(statistic, found, lens=lens, alpha=alpha, size=size, n_impossible=impossible, findings=findings)
+
+
+POSSIBLE = (
+    "a state has no observations, so that `statistic` may be ECE, MCE, SquaredL2 and HosmerLemeshow with EqualWidth or "
+    "Edges cells, KS, Kuiper, Spiegelhalter, TemperatureScore and its sides, and in tests TCal(n)"
+)
+
+
+def values_of(
+    parts: Sequence[Statistic], sums: KeptSums, asked: Statistic, possible: str = POSSIBLE
+) -> NDArray[np.float64]:
+    """Return the values of statistics ``(n_statistics, n_data_sets)``; refuse what needs the observations."""
+    refusal = ValueError(f"{possible}; got {describe(asked)}{asked.hint_of_sums}.")
+    if any(part.n_outcomes not in {None, sums.n_outcomes} for part in parts):
+        raise refusal
+    try:
+        found = [part.evaluate_sums(sums) for part in parts]
+    except ValueError:  # cells cannot be made of those of the state
+        if len(parts) == 1:
+            raise
+        raise refusal from None
+    values = [value for value in found if value is not None]
+    if len(values) < len(found):
+        raise refusal
+    return np.stack(values)
 
 
 def report(
@@ -81,6 +110,7 @@ def report(
         null=found.null,
         lens=lens,
         lens_name=lens_name(lens),
+        lens_short_name=lens_short_name(lens),
         n_samples=size[0],
         n_outcomes=size[1],
         components=found.parts,
@@ -95,17 +125,6 @@ def report(
     )
 
 
-def _exact(statistic: Statistic, state: Streamed) -> tuple[float, Distribution] | None:
-    """Return the observed value and the exact null distribution; None where it is not known."""
-    if isinstance(statistic, HosmerLemeshow):
-        return hosmer_lemeshow(statistic, CoarseCells(state.sums, statistic.partition))
-    if type(statistic) in (ECE, MCE):
-        cells = CoarseCells(state.sums, statistic.partition)
-        law = statistic.distribution(StreamedCells(cells, statistic.distance))  # type: ignore[attr-defined]
-        return float(statistic.reduce(cells.sums)), law  # type: ignore[attr-defined]
-    return None
-
-
 def _computed(statistic: Statistic, state: Streamed, value: float, law: Distribution) -> Finding:
     """Return what the exact null distribution tells."""
     tail = law.tail(value)
@@ -118,17 +137,21 @@ def _computed(statistic: Statistic, state: Streamed, value: float, law: Distribu
     return Finding(parts, value, pvalue, law, "upper-bound" if bound else "exact", error, origin)
 
 
-def _simulated(statistic: Statistic, state: Streamed, n_resamples: int, rng: np.random.Generator) -> Finding:
+def _simulated(
+    parts: tuple[Statistic, ...],
+    observed: NDArray[np.float64],
+    state: Streamed,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> Finding:
     """Return what simulated numbers of events tell."""
-    parts = _components(statistic, state)
-    nodes = whole_nodes(state.sums.nodes)
-    observed = np.array([value_of(part, state) for part in parts])
-    drawn = simulate(nodes, [evaluator(part, state, nodes) for part in parts], n_resamples, rng)
+    drawn = [observed[:, None]]
+    drawn += [values_of(parts, sums, parts[0]) for sums in Simulation(state).data_sets(n_resamples, rng)]
     origin = (
         f"{n_resamples} Monte Carlo draws of the numbers of events in micro-cells, predictions fixed; predictions "
         "within a micro-cell are replaced by two with the same mean and variance"
     )
-    return drawn_finding(parts, np.column_stack([observed, drawn]), state.sums.n_impossible, origin)
+    return drawn_finding(parts, np.concatenate(drawn, axis=1), state.sums.n_impossible, origin)
 
 
 def drawn_finding(parts: tuple[Statistic, ...], values: NDArray[np.float64], n_impossible: int, origin: str) -> Finding:
@@ -145,23 +168,12 @@ def drawn_finding(parts: tuple[Statistic, ...], values: NDArray[np.float64], n_i
     )
     if len(parts) == 1:
         value, pvalue = float(observed[0]), float(ranked[0, 0])
-        law: Distribution = components[0].null  # type: ignore[assignment]
+        law: Distribution = components[0].null
     else:
         smallest = 0.0 - np.log10(ranked.min(axis=0))
         value, pvalue, law = float(smallest[0]), float(combine_pvalues(ranked)[0]), MonteCarloDistribution(smallest[1:])
     error = monte_carlo_error(pvalue, drawn.shape[1])
     return Finding(components, value, pvalue, law, "monte-carlo", error, origin, 1 / values.shape[1])
-
-
-def _components(statistic: Statistic, state: Streamed) -> tuple[Statistic, ...]:
-    """Return the statistics that are drawn together; refuse what needs the observations."""
-    if not isinstance(statistic, TCal):
-        return (statistic,)
-    micro = 2**state.sums.cells.power
-    finest = max(state.sums.n_samples.bit_length() - 1, 1)
-    if min(statistic.n_scales, finest) > micro.bit_length() - 1:
-        raise refusal(statistic)
-    return TCal(min(statistic.n_scales, finest)).components
 
 
 def _impossible(number: int) -> tuple[Note, ...]:
@@ -182,11 +194,11 @@ def _findings(state: Streamed, lens: LensLike) -> tuple[FoundError, ...]:
     expected = float(state.sums.prob.sum())
     if not (nodes.prob * (1 - nodes.prob)).any():
         return ()
-    pvalue = two_sided(PoissonBinomial.of_weighted(nodes.prob, nodes.weight), nodes, events)
+    pvalue = nodes.two_sided(events)
     if not rejects(pvalue, _DIRECTION_LEVEL):
         return ()
     kinds: tuple[FindingKind, FindingKind] = ("over-confident", "under-confident")
-    if isinstance(lens, Canonical | ClassWise | ClassGroups):
+    if names_event(lens):
         kinds = ("too high", "too low")
     finding = FoundError(
         kind=kinds[int(events > expected)],
@@ -195,6 +207,6 @@ def _findings(state: Streamed, lens: LensLike) -> tuple[FoundError, ...]:
         pvalue=max(pvalue, _SMALLEST_SHOWN),
         bound=pvalue < _SMALLEST_SHOWN,
         source="number of events",
-        quantities=OF_CONFIDENCE if isinstance(lens, Confidence) else OF_EVENT,
+        quantities=OF_CONFIDENCE if isinstance(lens, Lens) and lens.of_confidence else OF_EVENT,
     )
     return (finding,)

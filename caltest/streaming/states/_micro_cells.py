@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._micro_cells import DEEPEST, PARTS
 from caltest.predictions.cells._partitions import Edges, EqualWidth, Intervals, resolve_n_cells
+from caltest.resampling.distributions._poisson_binomial import Events
 from caltest.results._naming import describe
 
 SMALLEST, LARGEST = 2**11, 2**15
@@ -187,7 +188,7 @@ class Sums:
 
 
 @dataclass(frozen=True, eq=False)
-class Nodes:
+class Nodes(Events):
     r"""Gauss quadrature of the predictions: in every micro-cell two probabilities with weights.
 
     Weights and probabilities have the same sums of 1, p, :math:`p^2` and :math:`p^3` as the predictions; where a
@@ -202,8 +203,6 @@ class Nodes:
         Their micro-cells.
     """
 
-    prob: NDArray[np.float64]
-    weight: NDArray[np.float64]
     cell: NDArray[np.int64]
 
     @classmethod
@@ -235,10 +234,6 @@ class Nodes:
         ends = np.searchsorted(self.cell, np.append(starts[1:], np.iinfo(np.int64).max))
         begins = np.append(0, ends[:-1])
         return [Nodes(self.prob[a:b], self.weight[a:b], self.cell[a:b]) for a, b in zip(begins, ends, strict=True)]
-
-    def log_moment(self, t: float) -> float:
-        """Return log E exp(t K) of the number of events K."""
-        return float(self.weight @ np.log1p(self.prob * np.expm1(t)))
 
 
 def _roots(skew: NDArray[np.float64], variance: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:

@@ -208,6 +208,7 @@ class OutcomeTable:
         logs = (found["logs"][0] * 2.0**_LOG_BITS + found["logs"][1]) * _LOG_UNIT
         return ManyOutcomes(
             OutcomeSums(
+                redrawn=self._cells,
                 label=found["label"],
                 count=sums[:, 0].astype(np.float64),
                 predicted=_number(sums[:, 3 : 3 + k], sums[:, 3 + k :]),
@@ -218,7 +219,6 @@ class OutcomeTable:
                 expected_loss=float(logs[-1]),
                 n_impossible=self._n_impossible,
             ),
-            self._cells,
             lens,
         )
 

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from caltest.predictions._lens import Lens, lens_name
+from caltest.predictions._lens import Lens, lens_name, lens_short_name
 from caltest.predictions._lenses import Canonical, ClassGroups, ClassWise, Confidence, TopK, TopRank, WithinTop
 from caltest.predictions.inputs._validation import validate_count
 from caltest.streaming.states._micro_cells import LARGEST, SMALLEST, USUAL, MicroCells
@@ -23,7 +23,7 @@ Answer = TypeVar("Answer", bound=Any)
 
 def agreed_classes(lens: Lens, known: list[str] | None, given: Sequence[Any] | None) -> list[str] | None:
     """Return the names of the classes ``known`` and ``given``, either of which may be missing; refuse other classes."""
-    if given is None or not isinstance(lens, Canonical | ClassWise | ClassGroups):
+    if given is None or not lens.names_event:
         return known
     names = [str(label) for label in given]
     if known not in (None, names):
@@ -46,7 +46,10 @@ def read_classes(written: Any, n_classes: int) -> list[str] | None:
 
 def with_class_names(answer: Answer, classes: Sequence[str] | None) -> Answer:
     """Return a result of a state whose lens is called by the labels of the classes, where these are known."""
-    return replace(answer, lens_name=lens_name(answer.lens, classes))
+    names = {"lens_name": lens_name(answer.lens, classes)}
+    if hasattr(answer, "lens_short_name"):
+        names["lens_short_name"] = lens_short_name(answer.lens, classes)
+    return replace(answer, **names)
 
 
 _LENSES: dict[str, type[Lens]] = {

@@ -33,7 +33,7 @@ def data(seed, n, places, power=1.0):
 )  # fmt: skip
 def test_it_equals_its_loops(seed, n, places, power, level):
     y, score = data(seed, n, places, power)
-    band = ct.calibration_band(y, score, confidence_level=level, n_resamples=19, rng=0)
+    band = ct.calibration_band(y, score, confidence_level=level, alpha=1 - level, n_resamples=19, rng=0)
     lower, upper = naive.calibration_band(score.tolist(), y.tolist(), level)
     np.testing.assert_array_equal(band.score, np.unique(score))
     np.testing.assert_allclose(band.lower, lower, **CLOSE)
@@ -113,6 +113,18 @@ def test_the_smallest_level_that_excludes_the_diagonal_is_the_pvalue():
             if 0 < alpha < 1:
                 band = ct.calibration_band(y, score, alpha=alpha, n_resamples=199, rng=0)
                 assert band.contains_diagonal == contains, (seed, found)
+
+
+def test_the_test_has_its_own_level():
+    y, score = data(1, 300, 2, 1.3)
+    one = ct.calibration_band(y, score, n_resamples=99, rng=0)
+    two = ct.calibration_band(y, score, confidence_level=0.8, n_resamples=99, rng=0)
+    three = ct.calibration_band(y, score, alpha=0.3, n_resamples=99, rng=0)
+    np.testing.assert_array_equal([one.test_lower, one.test_upper], [two.test_lower, two.test_upper])
+    np.testing.assert_array_equal([one.lower, one.upper], [three.lower, three.upper])
+    assert two.tube < one.tube
+    assert np.all(one.test_lower <= three.test_lower)
+    assert np.any(one.test_lower < three.test_lower)
 
 
 @pytest.mark.parametrize("event", [0, 1])

@@ -61,6 +61,8 @@ def test_the_path_leaves_its_band_exactly_where_the_test_rejects():
         for method in ("monte-carlo", "asymptotic"):
             options = {"n_resamples": 99, "rng": seed, "method": method, "alpha": 0.4}
             (graph,) = ct.cumulative_graphs(y_true, y_prob, **options)
+            outside = (graph.observed < graph.lower - 1e-12) | (graph.observed > graph.upper + 1e-12)
+            assert outside.any() == graph.rejected, (seed, method)
             leaves = np.abs(graph.observed - graph.predicted).max() > graph.critical_value * (1 + 1e-9)
             assert leaves == graph.rejected == (graph.pvalue <= 0.4 + 1e-9), (seed, method)
             decisions.add((method, graph.rejected))

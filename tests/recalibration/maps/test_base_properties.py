@@ -28,6 +28,7 @@ def test_the_methods_are_found():
     assert all(isinstance(kind.keeps_ranking, bool) for kind in KINDS)
 
 
+@pytest.mark.filterwarnings("ignore::caltest.results.CalibrationWarning")  # few observations may be separated
 @pytest.mark.parametrize("kind", KINDS)
 @PROFILE
 @given(n_classes=st.integers(2, 5), n_samples=st.integers(60, 100), seed=st.integers(0, 2**16), ties=st.booleans())

@@ -14,7 +14,6 @@ from caltest.resampling.distributions._base import (
     MonteCarloDistribution,
     PointMassAtZero,
     Tail,
-    alpha_of,
     chi_squared,
 )
 
@@ -89,12 +88,6 @@ def test_tails_in_words():
     assert str(Tail(0.1, 1e-12, "convolved")) == "exact: convolved, relative error about 1e-12"
     assert str(Tail(0.1, math.inf, "Chernoff")) == "upper bound: Chernoff"
     assert str(Tail(0.1, math.nan, "normal")) == "asymptotic: normal"
-
-
-def test_a_pvalue_that_ties_with_the_level_is_not_above_it():
-    assert alpha_of(0.95) == pytest.approx(0.05, rel=1e-9)
-    assert alpha_of(0.95) >= 0.05
-    assert alpha_of(0.9) >= 0.1
 
 
 def test_contributions_of_cells():

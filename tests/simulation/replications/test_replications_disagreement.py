@@ -231,7 +231,7 @@ def test_temperatures_print():
     assert frame.loc["all", "temperature"] == pytest.approx(best.temperature.mean())
     assert frame.loc["thresholded", "judged"] == best.judged[3]
     assert best.to_frame()["name"].tolist() == ["SCE", "", "ECE", ""]
-    with pytest.raises(NotImplementedError, match="there is no picture of BestTemperatures"):
+    with pytest.raises(AttributeError, match="'BestTemperatures' object has no attribute 'plot'"):
         best.plot()
 
 

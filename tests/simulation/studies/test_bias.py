@@ -1,6 +1,7 @@
 """Studies of bias: their data sets, the truth, and the standard errors of the summary."""
 
 import json
+from dataclasses import replace
 from functools import partial
 
 import joblib
@@ -12,7 +13,6 @@ import caltest
 from caltest import ECE, KS, ConvexECE, EqualMass, EqualWidth, SquaredL2, VarianceTree
 from caltest.simulation import (
     BentPosterior,
-    BiasStudy,
     DirichletModel,
     GaussianMixture,
     GaussianMixture1D,
@@ -279,7 +279,7 @@ def test_bad_arguments_are_named():
     ]
     wrong_types = [
         ({"progress": "yes"}, "`progress` must be True, False or a function of (done, total), got 'yes'."),
-        ({"workers": None}, "`workers` must be an integer >= 1, or -1 for all processors, got None."),
+        ({"workers": "2"}, "`workers` must be an integer >= 1, or -1 for all processors, got '2'."),
         ({"intervals": {"a": 3}}, "`intervals` must hold functions that return two numbers, got 3."),
         ({"intervals": max}, '`intervals` must be a mapping such as {"l2": l2_interval}, got max.'),
         ({"intervals": {"a": lambda y_true, y_prob: 3}}, "'a' whose ends are two numbers, low and high, got 3"),
@@ -370,7 +370,7 @@ def test_the_error_of_a_simulated_truth_is_in_every_error():
     rows = {}
     for shift, error in ((0.0, 0.0), (0.0, 0.01), (-0.01, 0.0), (0.01, 0.0)):
         truth = study.truth.assign(truth=study.truth["truth"] + shift, truth_se=error)
-        rows[shift, error] = BiasStudy(replicates=study.replicates, truth=truth).to_frame().iloc[0]
+        rows[shift, error] = replace(study, truth=truth).to_frame().iloc[0]
     plain, row = rows[0.0, 0.0], rows[0.0, 0.01]
     for name in ("rmse", "own coverage"):
         half = (rows[0.01, 0.0][name] - rows[-0.01, 0.0][name]) / 2

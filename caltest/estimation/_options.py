@@ -1,0 +1,91 @@
+"""Options that estimates share, and what they look at."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from caltest.predictions._lens import LensLike, lens_name
+from caltest.predictions._lenses import Canonical
+from caltest.predictions._sample import Sample, induce, make_event_sample
+from caltest.predictions.inputs._options import AlphaOption, DataOptions, DesignOptions, LensOption, Option, WorkOptions
+from caltest.predictions.inputs._validation import validate_design, validate_given_problem, validate_problem
+from caltest.resampling.engine._options import NullOption
+from caltest.statistics import ECE, Statistic
+from caltest.statistics._base import default_lens, validate_estimate
+
+_LOOKING = ("classes", "lens", "region", "sample_weight", "groups")
+
+
+class EventOptions(DataOptions, total=False):
+    """What is looked at where there are two outcomes."""
+
+    lens: Annotated[
+        LensLike | None,
+        Option(
+            "lens, optional",
+            "A lens with two outcomes; by default `Confidence()`, or the event itself for two classes.",
+        ),
+    ]
+
+
+class TestedEventOptions(EventOptions, AlphaOption, WorkOptions, total=False):
+    """What curves take that show a test."""
+
+
+class DesignedEventOptions(EventOptions, DesignOptions, NullOption, total=False):
+    """What curves take that know weights, groups and other hypotheses."""
+
+
+class LookOptions(LensOption, DataOptions, total=False):
+    """What is looked at."""
+
+
+class DesignedOptions(LookOptions, DesignOptions, total=False):
+    """What estimates take that know weights and groups."""
+
+
+class DiagramOptions(DesignedOptions, AlphaOption, total=False):
+    """What diagrams take that show tests."""
+
+
+class EstimateOptions(DesignedOptions, WorkOptions, total=False):
+    """What estimates take that draw observations."""
+
+
+class FloorOptions(LensOption, NullOption, WorkOptions, total=False):
+    """What noise floors take, which need no labels."""
+
+
+def event_of(y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any]) -> tuple[Sample, dict[str, Any]]:
+    """Return the sample of one probability, and what its result says of the lens."""
+    looking = {name: options[name] for name in _LOOKING if name in options}
+    sample, look = make_event_sample(y_true, y_prob, **looking)
+    return sample, {"lens": look, "lens_name": lens_name(look, options["classes"])}
+
+
+def look_at(y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any]) -> tuple[Sample, dict[str, Any]]:
+    """Return the sample behind a lens, by default of the whole prediction, and what its result says of the lens."""
+    look = Canonical() if options["lens"] is None else options["lens"]
+    prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
+    return looked_at(prob, outcome, look, options)
+
+
+def look_for(
+    statistic: Statistic | None, y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any]
+) -> tuple[Statistic, Sample, dict[str, Any]]:
+    """Return an estimate, by default the ECE, the sample behind its lens, and what its result says of the lens."""
+    chosen = validate_estimate(ECE() if statistic is None else statistic)
+    prob, outcome = validate_problem(y_true, y_prob, options["classes"])
+    look = default_lens(chosen, prob.shape[1]) if options["lens"] is None else options["lens"]
+    return chosen, *looked_at(prob, outcome, look, options)
+
+
+def looked_at(
+    prob: NDArray[Any], outcome: NDArray[np.int64], look: LensLike, options: Mapping[str, Any]
+) -> tuple[Sample, dict[str, Any]]:
+    """Return the sample of validated predictions behind a lens, and what its result says of the lens."""
+    design = validate_design(options.get("sample_weight"), options.get("groups"), len(prob))
+    sample = induce(prob, outcome, lens=look, region=options["region"], **design)
+    return sample, {"lens": look, "lens_name": lens_name(look, options["classes"])}
