@@ -230,7 +230,6 @@ def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool =
         numerical_error=min(len(own) * smallest.numerical_error, 1.0),
         hypothesis=f"{first.hypothesis}, for the model of each fold",
         of_calibration=first.of_calibration,
-        of_calibration=first.of_calibration,
         origin=combined.origin,
         conditions=tuple(condition_of_folds(note, is_grouped=first.n_groups is not None) for note in first.conditions),
         alpha=first.alpha,
