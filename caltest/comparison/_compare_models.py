@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from inspect import unwrap
-from typing import Any
+from typing import Any, Unpack
 
 from numpy.typing import ArrayLike
 
@@ -18,30 +18,25 @@ from caltest.comparison._model_comparison import (
     few_draws_note,
     smallest_adjusted,
 )
-from caltest.comparison._pair import VARIANCES, adjust_pairs, compare_pairs
+from caltest.comparison._options import DesignedPairOptions
+from caltest.comparison._pair import adjust_pairs, compare_pairs
 from caltest.hypothesis_tests._by_fold import each_fold, labels_of
 from caltest.hypothesis_tests._diagnostics import warn_before
-from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
-from caltest.predictions.cells._partitions import Partition
-from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import named_models, validate_models
 from caltest.predictions.inputs._parts import validate_folds
 from caltest.predictions.inputs._validation import (
-    SeedLike,
     validate_choice,
-    validate_count,
     validate_design,
     validate_given_problem,
-    validate_level,
     validate_rng,
 )
 from caltest.resampling import Consistency
 from caltest.resampling.engine._run import exact_distribution, settle
 from caltest.results import TestResult
 from caltest.results._decision import rejects
-from caltest.results._progress import Progress, part_of, reporting
+from caltest.results._progress import part_of, reporting
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
 from caltest.statistics._omnibus import default_parts
@@ -52,20 +47,10 @@ def compare_models(
     y_true: ArrayLike | None,
     models: Mapping[str, Any] | Sequence[tuple[str, Any]],
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     statistic: Statistic | None = None,
-    partition: Partition | Any = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
     correction: str = "holm",
-    alpha: float = 0.05,
-    variance: str = "asymptotic",
     folds: Any = None,
-    n_resamples: int = 999,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[DesignedPairOptions],
 ) -> ModelComparison:
     r"""Compare the calibration of several models, with a test and an interval for each pair.
 
@@ -90,15 +75,11 @@ def compare_models(
         Predicted probabilities of each model, ``(n_samples, n_classes)`` or ``(n_samples,)``, for the observations of
         ``y_true``. If ``y_true`` is None, a pair ``(y_true, y_prob)`` for each model: its own data set, independent of
         the others. Pairs of models are then compared by `unpaired_test`.
-    classes : sequence, optional
-        The label of each column of the predictions.
     lens : lens, optional
         What to look at; by default the whole prediction, or the confidence if the statistic needs two outcomes.
     statistic : Statistic, optional
         Statistic of the test of calibration; by default ``Omnibus()`` with the cells of ``partition``. Its first
         component, `ECE` by default, is the plain estimate.
-    partition : Partition or callable, optional
-        Cells (bins), fitted to the predictions of each model; ``VarianceTree()`` by default.
     sample_weight : array-like of shape (n_samples,), optional
         Weight of each observation of ``y_true``: how much it counts.
     groups : array-like of shape (n_samples,), optional
@@ -109,22 +90,10 @@ def compare_models(
         "sidak", "simes-hochberg", "hommel", "fdr_bh" or "fdr_by", by ``statsmodels.stats.multitest``. "holm",
         "bonferroni" and "fdr_by" hold under any dependence. The two "fdr" methods bound the expected share of false
         rejections, the others the probability of any.
-    alpha : float
-        Level of the decisions; intervals have the level 1 - ``alpha``.
-    variance : {"asymptotic", "bootstrap"}
-        How the variance of the difference of a single pair is found: see `paired_test`.
     folds : array-like of shape (n_samples,), optional
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
         combined. It needs ``y_true``.
-    n_resamples : int
-        Number of draws of each test, and number of bootstrap samples.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -171,55 +140,49 @@ def compare_models(
     logistic_regression is better calibrated than random_forest (adjusted p = 0.043).
     """
     validate_choice(correction, "correction", CORRECTIONS)
-    validate_choice(variance, "variance", VARIANCES)
-    alpha = validate_level(alpha, "alpha")
-    n_resamples = validate_count(n_resamples, "n_resamples")
-    cells = VarianceTree() if partition is None else partition
+    cells, classes, n_resamples = options["partition"], options["classes"], options["n_resamples"]
     chosen = validate_statistic(Omnibus(default_parts(cells)) if statistic is None else statistic)
     problems = _validated(models, y_true, classes)
-    n_classes = next(iter(problems.values()))[0].shape[1]
-    look = default_lens(chosen, n_classes) if lens is None else lens
-    if y_true is None and any(given is not None for given in (folds, sample_weight, groups)):
+    design = {name: options.pop(name) for name in ("sample_weight", "groups")}  # type: ignore[misc]
+    if y_true is None and any(given is not None for given in (folds, *design.values())):
         msg = "`folds`, `sample_weight` and `groups` need `y_true`, the labels that all models share, got y_true=None."
         raise ValueError(msg)
     if folds is not None:
-        options: dict[str, Any] = {"classes": classes, "lens": lens, "statistic": statistic, "variance": variance}
-        options |= {"partition": partition, "correction": correction, "alpha": alpha}
-        options |= {"n_resamples": n_resamples, "workers": workers}
-        each = {"sample_weight": sample_weight, "groups": groups}
-        return _by_fold(problems, folds, each, rng=rng, progress=progress, **options)
+        return _by_fold(problems, folds, design, statistic=statistic, correction=correction, **options)
+    probs, outcomes = zip(*problems.values(), strict=True)
+    look = default_lens(chosen, probs[0].shape[1]) if options["lens"] is None else options["lens"]
     judge = Judge(
         questions=[(chosen, look)],
         lens=look,
         score_lens=look,
         partition=cells,
         classes=classes,
-        alpha=alpha,
-        confidence_level=1 - alpha,
+        alpha=options["alpha"],
+        confidence_level=1 - options["alpha"],
         n_resamples=n_resamples,
-        workers=workers,
+        workers=options["workers"],
     )
-    design = validate_design(sample_weight, groups, len(next(iter(problems.values()))[1]))
-    observed = {name: Observed(prob, outcome, design) for name, (prob, outcome) in problems.items()}
-    samples = [one.behind(look) for one in observed.values()]
+    beside = validate_design(design["sample_weight"], design["groups"], len(outcomes[0]))
+    observed = [Observed(prob, outcome, beside) for prob, outcome in problems.values()]
+    samples = [one.behind(look) for one in observed]
     smallest = smallest_adjusted(len(problems), n_resamples, correction)
-    if not rejects(smallest, alpha) and any(_is_drawn(chosen, sample) for sample in samples):
-        warn_before([few_draws_note(len(problems), n_resamples, smallest, alpha)])
-    generator = validate_rng(rng)
+    if not rejects(smallest, judge.alpha) and any(_is_drawn(chosen, sample) for sample in samples):
+        warn_before([few_draws_note(len(problems), n_resamples, smallest, judge.alpha)])
+    generator = validate_rng(options["rng"])
     same_draws = deepcopy(generator)
     Consistency().draws(n_resamples, generator)  # what follows is drawn after those of the tests
-    with reporting(progress, "comparing models") as report:
+    with reporting(options["progress"], "comparing models") as report:
         judged = [
             judge.judge(name, one, same_draws, part_of(report, number, len(observed) + 1))
-            for number, (name, one) in enumerate(observed.items())
+            for number, (name, one) in enumerate(zip(problems, observed, strict=True))
         ]
         rows = adjusted_models(judged, correction)
         tested = compare_pairs(
-            [prob for prob, _ in problems.values()],
+            probs,
             samples,
             **judge.of_differences,
             paired=y_true is not None,
-            variance=variance,
+            variance=options["variance"],
             joint=True,
             rng=generator,
             progress=part_of(report, len(samples), len(samples) + 1),
@@ -230,7 +193,7 @@ def compare_models(
         lens=look,
         lens_name=judge.lens_name,
         correction=correction,
-        alpha=alpha,
+        alpha=judge.alpha,
         n_resamples=n_resamples,
         paired=y_true is not None,
     )

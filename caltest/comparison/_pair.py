@@ -35,8 +35,6 @@ from caltest.results._plain import to_plain
 from caltest.results._progress import Progress, part_of
 from caltest.statistics._segments import FEWEST_GROUPS
 
-VARIANCES = ("asymptotic", "bootstrap")
-"""How the variance of a difference is found."""
 _NORMAL = "normal, variance from Hoeffding's decomposition (asymptotic, conservative near calibration)"
 _BOOTSTRAP = "bootstrap samples of the observations (asymptotic, conservative near calibration)"
 _SHARED = " with a shared effect of each group"

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.comparison._difference import DifferenceResult, combine_differences
-from caltest.comparison._pair import VARIANCES, compare_pairs
+from caltest.comparison._options import DesignedPairOptions, PairOptions
+from caltest.comparison._pair import compare_pairs
 from caltest.hypothesis_tests._by_fold import each_fold, labels_of
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample, induce, make_sample
 from caltest.predictions.cells._cells import few_cells_notes
-from caltest.predictions.cells._partitions import Partition
-from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import naming, validate_models
 from caltest.predictions.inputs._parts import validate_folds
-from caltest.predictions.inputs._validation import (
-    SeedLike,
-    validate_choice,
-    validate_count,
-    validate_design,
-    validate_level,
-    validate_rng,
-)
+from caltest.predictions.inputs._validation import SeedLike, validate_design, validate_rng
 from caltest.results._progress import Progress, reporting
 
 
@@ -36,18 +28,8 @@ def paired_test(
     prob_a: ArrayLike,
     prob_b: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    partition: Partition | Any = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    alpha: float = 0.05,
-    variance: str = "asymptotic",
     folds: Any = None,
-    n_resamples: int = 999,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[DesignedPairOptions],
 ) -> DifferenceResult:
     r"""Test whether two models are equally miscalibrated, on the same observations.
 
@@ -89,14 +71,8 @@ def paired_test(
         Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
     prob_a, prob_b : array-like of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities of each model for these observations.
-    classes : sequence, optional
-        The label of each column of the predictions.
     lens : lens, optional
         What to look at in the predictions of each model; the whole prediction by default.
-    partition : Partition or callable, optional
-        Cells (bins), fitted to the predictions of each model; ``VarianceTree()`` by default.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weight of each observation: how much it counts.
     groups : array-like of shape (n_samples,), optional
         The group of each observation, such as its patient, if observations of a group may depend on each other. Then T
         is a sum over pairs of observations of different groups, all sums over observations are sums over groups, and
@@ -115,12 +91,8 @@ def paired_test(
     n_resamples : int
         Number of bootstrap samples, and of simulated data sets where there are groups or weights; fewer of the latter,
         but at least 199, with more than 200 million labels.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
         Source of randomness of the bootstrap and of the simulation; with None every call draws anew.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -164,31 +136,17 @@ def paired_test(
     >>> caltest.paired_test(y_true, y_prob["random_forest"], y_prob["random_forest"]).pvalue
     1.0
     """
-    outcome, probs = validate_models(y_true, {"prob_a": prob_a, "prob_b": prob_b}, classes)
+    outcome, probs = validate_models(y_true, {"prob_a": prob_a, "prob_b": prob_b}, options["classes"])
+    sample_weight, groups = options.pop("sample_weight"), options.pop("groups")
     if folds is not None:
         parts = validate_folds(folds, len(outcome))
-        arguments = labels_of(outcome, classes), *probs
-        options: dict[str, Any] = {"classes": classes, "lens": lens, "partition": partition, "workers": workers}
-        options |= {"alpha": alpha, "variance": variance, "n_resamples": n_resamples, "rng": rng, "progress": progress}
+        arguments = labels_of(outcome, options["classes"]), *probs
         each = {"sample_weight": sample_weight, "groups": groups}
         tests = each_fold(paired_test, parts, arguments, each, **options)
-        return combine_differences(parts.names, tests, tests[0].alpha)
+        return combine_differences(parts.names, tests, options["alpha"])
     design = validate_design(sample_weight, groups, len(outcome))
-    samples = [induce(prob, outcome, lens=lens, **design) for prob in probs]
-    return _compare(
-        probs,
-        samples,
-        paired=True,
-        partition=partition,
-        alpha=alpha,
-        variance=variance,
-        n_resamples=n_resamples,
-        workers=workers,
-        rng=rng,
-        progress=progress,
-        lens=lens,
-        classes=classes,
-    )
+    samples = [induce(prob, outcome, lens=options["lens"], **design) for prob in probs]
+    return _compare(probs, samples, paired=True, **options)
 
 
 @reads_arguments
@@ -198,17 +156,9 @@ def unpaired_test(
     y_true_b: ArrayLike,
     prob_b: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    partition: Partition | Any = None,
     groups_a: ArrayLike | None = None,
     groups_b: ArrayLike | None = None,
-    alpha: float = 0.05,
-    variance: str = "asymptotic",
-    n_resamples: int = 999,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[PairOptions],
 ) -> DifferenceResult:
     r"""Test whether two models are equally miscalibrated, on independent data sets.
 
@@ -225,26 +175,14 @@ def unpaired_test(
     ----------
     y_true_a, prob_a, y_true_b, prob_b : array-like
         Labels and predicted probabilities of each model for its own data set, as in `paired_test`.
-    classes : sequence, optional
-        The label of each column of the predictions.
-    lens : lens, optional
-        What to look at in the predictions of each model; the whole prediction by default.
-    partition : Partition or callable, optional
-        Cells (bins), fitted to the predictions of each model; ``VarianceTree()`` by default.
     groups_a, groups_b : array-like of shape (n_samples,), optional
         The group of each observation of a data set, as in `paired_test`; both or none.
     alpha : float
         Level of the decision; the interval has the level 1 - ``alpha``.
-    variance : {"asymptotic", "bootstrap"}
-        As in `paired_test`; observations are drawn from each data set separately.
     n_resamples : int
         Number of bootstrap samples, and of simulated data sets where there are groups.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
         Source of randomness of the bootstrap and of the simulation; with None every call draws anew.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -278,26 +216,14 @@ def unpaired_test(
         raise ValueError(msg)
     problems = (y_true_a, prob_a, groups_a), (y_true_b, prob_b, groups_b)
     samples = [
-        _named_sample(problem, name, classes=classes, lens=lens) for problem, name in zip(problems, "ab", strict=True)
+        _named_sample(problem, name, classes=options["classes"], lens=options["lens"])
+        for problem, name in zip(problems, "ab", strict=True)
     ]
     outcomes = [sample.n_outcomes for sample in samples]
     if outcomes[0] != outcomes[1]:
         msg = f"both models must predict the same classes, got {outcomes[0]} and {outcomes[1]}."
         raise ValueError(msg)
-    return _compare(
-        (),
-        samples,
-        paired=False,
-        partition=partition,
-        alpha=alpha,
-        variance=variance,
-        n_resamples=n_resamples,
-        workers=workers,
-        rng=rng,
-        progress=progress,
-        lens=lens,
-        classes=classes,
-    )
+    return _compare((), samples, paired=False, **options)
 
 
 def _named_sample(problem: tuple[ArrayLike, ArrayLike, ArrayLike | None], name: str, **options: Any) -> Sample:
@@ -312,34 +238,24 @@ def _compare(
     samples: Sequence[Sample],
     *,
     paired: bool,
-    partition: Any,
-    alpha: float,
-    variance: str,
-    n_resamples: int,
-    workers: int,
-    rng: SeedLike,
-    progress: bool | Progress,
     lens: LensLike | None,
     classes: Sequence[Any] | None,
+    rng: SeedLike,
+    progress: bool | Progress,
+    **options: Any,
 ) -> DifferenceResult:
-    cells, look = VarianceTree() if partition is None else partition, Canonical() if lens is None else lens
-    level = validate_level(alpha, "alpha")
-    validate_choice(variance, "variance", VARIANCES)
+    look, cells = Canonical() if lens is None else lens, options["partition"]
     with reporting(progress, "comparing two models") as report:
         tested = compare_pairs(
             probs,
             samples,
-            partition=cells,
+            paired=paired,
             lens=look,
             lens_name=lens_name(look, classes),
-            paired=paired,
-            alpha=level,
-            confidence_level=1 - level,
-            variance=variance,
-            n_resamples=validate_count(n_resamples, "n_resamples"),
-            workers=workers,
+            confidence_level=1 - options["alpha"],
             rng=validate_rng(rng),
             notes=tuple(dict.fromkeys(note for sample in samples for note in few_cells_notes(sample, cells))),
             progress=report,
+            **options,
         )
     return tested.single[0, 1]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.comparison._options import TrackOptions
 from caltest.estimation.scores._score_decomposition import accuracy_of, log_of, mean_of
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.predictions._lens import LensLike, lens_name
@@ -16,21 +17,14 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import induce
 from caltest.predictions.inputs._arguments import read_problem, reads_arguments, warn_of_repeated_index
 from caltest.predictions.inputs._frames import refuse_other_indexes
-from caltest.predictions.inputs._validation import (
-    SeedLike,
-    validate_count,
-    validate_design,
-    validate_level,
-    validate_problem,
-    validate_rng,
-)
+from caltest.predictions.inputs._validation import validate_design, validate_problem, validate_rng
 from caltest.resampling import Consistency
 from caltest.results import Note, Result
 from caltest.results._decision import rejects
 from caltest.results._description import Description, Table, percent
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
-from caltest.results._progress import Progress, part_of, reporting
+from caltest.results._progress import part_of, reporting
 from caltest.statistics import ECE, Statistic
 from caltest.statistics._base import default_lens, validate_estimate, validate_statistic
 
@@ -182,17 +176,9 @@ def training_track(
     y_true: ArrayLike | None,
     epochs: Epochs | Mapping[str, Epochs],
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     statistic: Statistic | None = None,
     test_statistic: Statistic | None = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    n_resamples: int = 999,
-    alpha: float = 0.05,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[TrackOptions],
 ) -> TrainingTrack:
     r"""Track calibration during training (figure 3 of Vaicenavicius et al. 2019).
 
@@ -211,8 +197,6 @@ def training_track(
         ``y_true``; if that is None, pairs ``(y_true, y_prob)``. They are read one by one and not kept, so that a
         generator may train the model meanwhile. A mapping holds several runs, for instance with different
         initialisations, which are read one after the other.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
     lens : lens, optional
         What the estimate and the test look at; by default the whole prediction, or the confidence if a statistic needs
         two outcomes. Accuracy and log-likelihood are always those of the whole prediction.
@@ -227,12 +211,6 @@ def training_track(
         The group of each observation, the same in all epochs, if observations of a group may depend on each other.
     n_resamples : int
         Number of draws in each test.
-    alpha : float
-        Level of the conclusion in words.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
     progress : bool or callable
         True shows a bar with the time left; a function is called with ``(done, total)``. If the number of epochs is
         not known beforehand, because they come from a generator, this is the progress of each epoch.
@@ -277,14 +255,15 @@ def training_track(
     """
     chosen = validate_estimate(ECE() if statistic is None else statistic)
     tested = chosen if test_statistic is None else validate_statistic(test_statistic)
-    level, generator = validate_level(alpha, "alpha"), validate_rng(rng)
-    n_draws, n_epochs = validate_count(n_resamples, "n_resamples"), _count(epochs)
+    sample_weight, groups, classes = options["sample_weight"], options["groups"], options["classes"]
+    n_epochs, lens = _count(epochs), options["lens"]
     statistics = [chosen] if tested is chosen else [chosen, tested]
-    options: dict[str, Any] = {"n_resamples": n_draws, "workers": workers, "rng": generator, "method": "auto"}
+    drawn: dict[str, Any] = {"n_resamples": options["n_resamples"], "workers": options["workers"], "method": "auto"}
+    drawn["rng"] = validate_rng(options["rng"])
     runs: list[str] = []
     rows: list[tuple[float, ...]] = []
     look: LensLike = Canonical() if lens is None else lens
-    with reporting(progress, "testing epochs") as report:
+    with reporting(options["progress"], "testing epochs") as report:
         for run, number, (labels, y_prob) in _read(y_true, epochs):
             done = len(rows) if n_epochs else 0
             whole = part_of(report, done, n_epochs or 1)
@@ -303,7 +282,7 @@ def training_track(
                         Consistency(),
                         lens=look,
                         progress=part_of(whole, part, len(statistics)),
-                        **options,
+                        **drawn,
                     )
                     for part, statistic in enumerate(statistics)
                 ]
@@ -334,8 +313,8 @@ def training_track(
         test_statistic=tested,
         lens=look,
         lens_name=lens_name(look, read.classes),
-        n_resamples=n_draws,
-        alpha=level,
+        n_resamples=options["n_resamples"],
+        alpha=options["alpha"],
     )
     return read.describe(track_of_epochs)
 

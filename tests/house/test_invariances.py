@@ -177,7 +177,7 @@ EXAMPLES: dict[str, Callable[[Data], Any]] = {
     "caltest.simplex_diagram": call_of_three(ct.simplex_diagram, **FIXED),
     "caltest.subgroup_tests": lambda d: ct.subgroup_tests(d.y, d.p, subgroup=d.part, **d.design, **FIXED),
     "caltest.temperature_curve": call(ct.temperature_curve, temperatures=[0.5, 1, 2], **FIXED),
-    "caltest.track": lambda d: ct.training_track(None, [(d.y, d.p), (d.y, d.q)], **d.design, **FIXED),
+    "caltest.training_track": lambda d: ct.training_track(None, [(d.y, d.p), (d.y, d.q)], **d.design, **FIXED),
     "caltest.unpaired_test": compare_two_samples,
 }
 SCORES = (
@@ -188,6 +188,9 @@ SCORES = (
     "overconfidence_score",
     "spherical_score",
     "underconfidence_score",
+)
+EXAMPLES["caltest.hypothesis_tests.by_fold"] = lambda d: hypothesis_tests.by_fold(
+    ct.calibration_test, d.y, d.p, np.arange(N) % 2 if d.group is None else d.group % 2, **d.design, **FIXED
 )
 EXAMPLES |= {f"caltest.estimation.{name}": call(getattr(estimation, name)) for name in SCORES}
 MAPS = {
@@ -221,7 +224,7 @@ ESTIMATES = {
     "caltest.simplex_diagram": r"\.(observed|predicted|share)\.",
     "caltest.subgroup_tests": r"\.tests\.\d\.components\.0\.statistic$",
     "caltest.temperature_curve": r"\.(value|log_score)\.",
-    "caltest.track": r"\.(accuracy|log_score|error)\.",
+    "caltest.training_track": r"\.(accuracy|log_score|error)\.",
 } | {f"caltest.estimation.{name}": "" for name in SCORES}
 r"""What observations that are doubled with half of their weight leave as it is: plug-in estimates, by their paths.
 

@@ -6,61 +6,47 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import combinations, count
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest.comparison._difference import DifferenceResult, combine_differences
 from caltest.comparison._judged import Judge, Observed
+from caltest.comparison._options import StudyOptions
 from caltest.comparison._pair import PairDifferences, compare_pairs
-from caltest.hypothesis_tests._diagnostics import warn_before
+from caltest.hypothesis_tests._diagnostics import enough_draws, warn_before
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
-from caltest.predictions.cells._partitions import Partition
-from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import named_models, validate_models
 from caltest.predictions.inputs._parts import Folds
-from caltest.predictions.inputs._validation import (
-    SeedLike,
-    validate_count,
-    validate_design,
-    validate_level,
-    validate_rng,
-)
+from caltest.predictions.inputs._validation import validate_count, validate_design, validate_rng
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.recalibration.maps._methods import fit_quietly, named_methods
 from caltest.recalibration.study._splits import validate_splits
 from caltest.recalibration.study._study_entries import BEFORE, RepairedModel, RepairedPair
-from caltest.recalibration.study._study_notes import draws_note, study_notes
 from caltest.recalibration.study._study_result import RecalibrationStudy
 from caltest.resampling import correct_pvalues
 from caltest.results import Note
+from caltest.results._decision import rejects
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
 
 
 @reads_arguments
-def recalibration_study(
+def recalibration_study(  # type: ignore[misc]  # its progress is shown by default
     y_true: ArrayLike,
     models: Mapping[str, Any] | Sequence[tuple[str, Any]],
     recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator] | None,
     *,
     folds: int | ArrayLike = 5,
     held_out: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     statistics: Sequence[Statistic] | None = None,
-    partition: Partition | Any = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    alpha: float = 0.05,
     n_resamples: int = 9999,
-    workers: int = 1,
-    rng: SeedLike = None,
     progress: bool | Progress | None = None,
+    **options: Unpack[StudyOptions],
 ) -> RecalibrationStudy:
     r"""Fit recalibration methods to a part of the observations, and judge them by the others.
 
@@ -92,8 +78,6 @@ def recalibration_study(
         observation, integers or strings.
     held_out : array-like of bool of shape (n_samples,), optional
         A single split instead of folds: methods are fitted where it is False and judged where it is True.
-    classes : sequence, optional
-        The label of each column of the predictions.
     lens : lens, optional
         What tests, l2 errors and differences look at. By default the whole prediction, and for statistics that need two
         outcomes the confidence. Methods are fitted to the whole prediction in any case.
@@ -104,14 +88,10 @@ def recalibration_study(
         Cells (bins) of the l2 error, fitted to the predictions of each model; ``VarianceTree()`` by default.
     sample_weight : array-like of shape (n_samples,), optional
         Weight of each observation, in the fit and in the judgement.
-    groups : array-like of shape (n_samples,), optional
-        The group of each observation, such as its patient, if observations of a group may depend on each other.
     alpha : float
         Level of the decisions; intervals have the level 1 - ``alpha``.
     n_resamples : int
         Number of draws of each test.
-    workers : int
-        Threads of the tests; -1 for all processors. The answer does not depend on it.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
         Source of randomness of the folds and of the draws.
     progress : bool or callable, optional
@@ -172,25 +152,26 @@ def recalibration_study(
     >>> scaled.found
     'T = 1.68 to 1.69'
     """
-    alpha, n_resamples = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
+    alpha, lens, classes = options["alpha"], options["lens"], options["classes"]
+    n_resamples = validate_count(n_resamples, "n_resamples")
     named = named_models(models)
     outcome, probs = validate_models(y_true, named, classes)
     methods = named_methods(recalibrators)
-    design = validate_design(sample_weight, groups, len(outcome))
-    generator = validate_rng(rng)
+    design = validate_design(options["sample_weight"], options["groups"], len(outcome))
+    generator = validate_rng(options["rng"])
     splits = validate_splits(folds, held_out, len(outcome), design["group"], generator)
     judge = Judge(
         questions=_questions(statistics, lens, probs[0].shape[1]),
         lens=Canonical() if lens is None else lens,
         score_lens=Canonical(),
-        partition=VarianceTree() if partition is None else partition,
+        partition=options["partition"],
         classes=classes,
         alpha=alpha,
         confidence_level=1 - alpha / len(splits),
         n_resamples=n_resamples,
-        workers=workers,
+        workers=options["workers"],
     )
-    few = draws_note(n_resamples, len(splits) * len(judge.questions), len(named) * (1 + len(methods)), alpha)
+    few = _draws_note(n_resamples, len(splits) * len(judge.questions), len(named) * (1 + len(methods)), alpha)
     warn_before(few)
     streams = generator.spawn(len(splits))
     rows: list[RepairedModel] = []
@@ -247,7 +228,7 @@ def recalibration_study(
         lens_name=judge.lens_name,
         alpha=alpha,
         n_resamples=n_resamples,
-        notes=(*few, *of_groups, *study_notes(rows, cautions, len(splits))),
+        notes=(*few, *of_groups, *_study_notes(rows, cautions, len(splits))),
     )
 
 
@@ -335,3 +316,42 @@ def _adjusted(
         return found, []
     adjusted = correct_pvalues([pair.test.pvalue for pair in pairs])
     return found, [replace(pair, pvalue_adjusted=float(p)) for pair, p in zip(pairs, adjusted, strict=True)]
+
+
+def _draws_note(n_resamples: int, n_tests: int, n_rows: int, alpha: float) -> list[Note]:
+    """Return a caution if no adjusted p-value of calibration can reject with so many draws.
+
+    ``n_tests`` are combined to each of ``n_rows`` p-values.
+    """
+    if rejects(n_tests * n_rows / (n_resamples + 1), alpha):
+        return []
+    text = (
+        f"With {n_resamples} draws for each of {n_tests} tests of {n_rows} models no adjusted p-value of calibration "
+        f"can be below {min(n_tests * n_rows / (n_resamples + 1), 1):.2g}, unless tests are exact. Take "
+        f"{enough_draws(n_tests * n_rows, alpha)} draws or more."
+    )
+    return [Note("C205", text)]
+
+
+def _study_notes(
+    rows: Sequence[RepairedModel], cautions: Sequence[tuple[str, str, str, str]], n_folds: int
+) -> list[Note]:
+    """Return the cautions of all fits, one for each model and method, and those on labels of probability 0."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for code, model, method, text in cautions:
+        found.setdefault((code, model, method), []).append(text)
+    several = len({row.model for row in rows}) > 1
+    notes = []
+    for (code, model, method), texts in found.items():
+        where = f"{method} on {model}" if several else method
+        if code == "C703":
+            notes.append(Note(code, f"{where} is left out, because it refuses the data. {texts[0]}"))
+        else:
+            often = f" (one of {len(texts)} cautions in {n_folds} folds)" if len(texts) > 1 else ""
+            notes.append(Note(code, f"{where}: {texts[0]}{often}"))
+    for row in rows:
+        if row.n_impossible:
+            where = f"{row.recalibrator}{f' on {row.model}' if several else ''}"
+            what = "1 held-out label has" if row.n_impossible == 1 else f"{row.n_impossible} held-out labels have"
+            notes.append(Note("C705", f"{where}: {what} probability 0, so that the log score is infinite."))
+    return notes
