@@ -108,7 +108,17 @@ class CalibrationTable(Result):
         return tuple(test.lens_short_name or test.lens_name for test in self.tests)
 
     @property
-    def rejected(self) -> NDArray[np.bool_]:
+    def n_samples(self) -> int:
+        """Number of observations of the largest test, with folds of all of them."""
+        return sum(self.fold_sizes) or max(test.n_samples for test in self.tests)
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the global p-value rejects at the level ``alpha``."""
+        return self.decision == "rejected"
+
+    @property
+    def rejected_tests(self) -> NDArray[np.bool_]:
         """Whether each test rejects after the correction, ``(n_tests,)``."""
         return rejects(self.pvalue_adjusted, self.alpha)
 
@@ -116,7 +126,7 @@ class CalibrationTable(Result):
     def directions(self) -> tuple[str | None, ...]:
         """Direction of each test that rejects after the correction, such as "over-confident"; None of the others."""
         return tuple(
-            test.direction if rejected else None for test, rejected in zip(self.tests, self.rejected, strict=True)
+            test.direction if rejected else None for test, rejected in zip(self.tests, self.rejected_tests, strict=True)
         )
 
     @property
@@ -179,7 +189,7 @@ class CalibrationTable(Result):
                 "the model is calibrated."
             ]
         decision = f"Calibration is rejected at the {percent(self.alpha)} level (global p = {self.pvalue:.4g})."
-        findings = self.tests[self._spoken].findings if self.rejected[self._spoken] else ()
+        findings = self.tests[self._spoken].findings if self.rejected_tests[self._spoken] else ()
         return [decision, *(f"{self._through(self._spoken)} {finding.clause}" for finding in findings[:1])]
 
     def _undecidable(self) -> str:
@@ -197,7 +207,7 @@ class CalibrationTable(Result):
     @cached_property
     def _spoken(self) -> int:
         """The test whose numbers are given in sentences: the clearest one that rejects, else the first."""
-        return int(np.argmin(self.pvalue_adjusted)) if self.rejected.any() else 0
+        return int(np.argmin(self.pvalue_adjusted)) if self.rejected_tests.any() else 0
 
     def _through(self, number: int) -> str:
         """Name a test at the beginning of a sentence."""
@@ -230,7 +240,7 @@ class CalibrationTable(Result):
         adjusted, labels = content.pop("pvalue_adjusted"), self.labels
         content["tests"] = [
             {"label": label, "pvalue_adjusted": p, **test} | ({} if rejected else _NO_DIRECTION)
-            for label, p, test, rejected in zip(labels, adjusted, content["tests"], self.rejected, strict=True)
+            for label, p, test, rejected in zip(labels, adjusted, content["tests"], self.rejected_tests, strict=True)
         ]
         content["notes"] = content.pop("all_notes")
         return content | (self._numbers_of_folds() if self.folds else {})
@@ -284,7 +294,7 @@ class CalibrationTable(Result):
 
     def _count(self) -> str:
         """Say how many single tests reject, and which."""
-        found = [label for label, rejects in zip(self.labels, self.rejected, strict=True) if rejects]
+        found = [label for label, rejects in zip(self.labels, self.rejected_tests, strict=True) if rejects]
         total, after = len(self.tests), f"after {self.correction.title()}'s correction"
         if not found and set(self.decisions) == {"undecidable"}:
             return f"None of the {total} single tests can reject {after}."
@@ -367,7 +377,7 @@ class CalibrationTable(Result):
 
     def _averages(self) -> list[str]:
         """Explain why a test rejects although the estimated l2 error is 0."""
-        rejected = (test for test, rejects in zip(self.tests, self.rejected, strict=True) if rejects)
+        rejected = (test for test, rejects in zip(self.tests, self.rejected_tests, strict=True) if rejects)
         if all(test.l2_error.root > 0 for test in rejected):
             return []
         return [
@@ -406,7 +416,7 @@ class CalibrationTable(Result):
         )
 
     def _answer_by_fold(self) -> list[str]:
-        n_samples = sum(self.fold_sizes)
+        n_samples = self.n_samples
         what, p = f"Calibration of the models of {len(self.folds)} folds", f"global p = {self.pvalue:.4g}"
         if self.decision == "undecidable":
             numbers = f"{p}, {n_samples} observations"

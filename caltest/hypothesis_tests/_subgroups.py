@@ -106,7 +106,7 @@ class SubgroupTests(CalibrationTable):
         """Say how many subgroups are rejected, and which cannot be."""
         if self.folds:
             return super()._count()
-        found = [label for label, rejects in zip(self.subgroups, self.rejected, strict=True) if rejects]
+        found = [label for label, rejects in zip(self.subgroups, self.rejected_tests, strict=True) if rejects]
         after = f"after {self.correction.title()}'s correction"
         single = f"No single subgroup is rejected {after} for {self._number}."
         if found:

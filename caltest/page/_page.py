@@ -248,7 +248,7 @@ def _worst(table: CalibrationTable, model: _Model) -> Iterator[Part]:
     """Yield the classes with the largest errors: those that are shown to be miscalibrated come first."""
     rows = [
         (test.l2_error, test, adjusted, rejected)
-        for test, adjusted, rejected in zip(table.tests, table.pvalue_adjusted, table.rejected, strict=True)
+        for test, adjusted, rejected in zip(table.tests, table.pvalue_adjusted, table.rejected_tests, strict=True)
         if isinstance(test.lens, ClassWise)
     ]
     if not rows:

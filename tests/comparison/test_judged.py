@@ -65,7 +65,8 @@ def test_numbers_of_folds_are_means_and_p_values_are_combined():
         wanted = np.average([getattr(one.brier, name) for one in alone], weights=sizes)
         assert getattr(found.brier, name) == pytest.approx(wanted), name
     size = found.miscalibration
-    ends = [np.average(one, weights=sizes) for one in zip(*(a.miscalibration.confidence_interval for a in alone))]
+    intervals = [one.miscalibration.confidence_interval for one in alone]
+    ends = [np.average(one, weights=sizes) for one in np.transpose(intervals)]
     assert size.confidence_interval == pytest.approx(ConfidenceInterval(*ends))
     assert size.confidence_level == pytest.approx(0.94)
     assert (size.n_samples, found.n_samples) == (300, 300)

@@ -157,6 +157,9 @@ EXAMPLES: dict[str, Callable[[Data], Any]] = {
     "caltest.paired_test with folds": lambda d: ct.paired_test(
         d.y, d.p, d.q, partition=CELLS, folds=d.part, **d.design, **FIXED
     ),
+    "caltest.hypothesis_tests.by_fold": lambda d: ct.hypothesis_tests.by_fold(
+        ct.calibration_test, d.y, d.p, d.part, **d.design, **FIXED
+    ),
     "caltest.cross_val_calibration": lambda d: ct.cross_val_calibration(
         GaussianNB(), d.x, d.y, cv=d.splits, statistic=ECE, **d.design, **FIXED
     ),
@@ -188,9 +191,6 @@ SCORES = (
     "overconfidence_score",
     "spherical_score",
     "underconfidence_score",
-)
-EXAMPLES["caltest.hypothesis_tests.by_fold"] = lambda d: hypothesis_tests.by_fold(
-    ct.calibration_test, d.y, d.p, np.arange(N) % 2 if d.group is None else d.group % 2, **d.design, **FIXED
 )
 EXAMPLES |= {f"caltest.estimation.{name}": call(getattr(estimation, name)) for name in SCORES}
 MAPS = {

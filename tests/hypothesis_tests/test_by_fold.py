@@ -149,6 +149,9 @@ def test_one_class_for_each_function_holds_its_folds():
         assert (plain.folds, len(found.folds)) == ((), 3), function
         assert {type(fold) for fold in found.folds} == {type(plain)}, function
         assert "fold_names" not in plain.to_dict(), function
+        for result in (plain, found):
+            assert result.rejected == (result.decision == "rejected") == (result.pvalue <= result.alpha), function
+            assert result.n_samples == 300, function
         again = pickle.loads(pickle.dumps(found))
         assert str(again) == str(found), function
         assert json.dumps(found.to_dict(), allow_nan=False) == json.dumps(again.to_dict()), function
@@ -350,6 +353,6 @@ def test_the_direction_in_a_table_of_folds_names_its_row():
     y_true = (np.cumsum(true, axis=1)[:, :-1] < rng.random((3000, 1))).sum(axis=1)
     lenses = [caltest.ClassWise(0), caltest.ClassWise(1), caltest.Confidence()]
     table = caltest.calibration_table(y_true, y_prob, folds=np.arange(3000) % 2, lenses=lenses, n_resamples=199, rng=0)
-    assert table.rejected.tolist() == [False, True, True]
+    assert table.rejected_tests.tolist() == [False, True, True]
     assert [test.direction for test in table.tests] == [None, "over-confident", "over-confident"]
     assert 'Through the lens "class 1 against the rest" they are over-confident. ' in table.conclusion

@@ -4,7 +4,6 @@ import inspect
 import pickle
 import re
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -104,8 +103,7 @@ def test_functions_read_columns_by_their_names():
         if not {"y_true", "y_prob"} <= set(parameters):
             continue
         if name == "by_fold":
-            function = partial(function, caltest.calibration_test, folds=np.arange(N) % 2)
-            parameters = {key: value for key, value in parameters.items() if key != "subgroup"}
+            continue
         tried.add(name)
         n_resamples = 699 if name == "gce_table" else 199  # enough for its 32 tests
         options = {key: value for key, value in {"n_resamples": n_resamples, "rng": 0}.items() if key in parameters}
@@ -125,6 +123,13 @@ def test_functions_read_columns_by_their_names():
             assert "class_columns" not in expected.to_dict(), name
             assert pickle.loads(pickle.dumps(found)).class_columns == found.class_columns, name
     assert len(tried) > 25
+
+
+def test_a_test_by_fold_reads_columns_by_their_names():
+    arguments = {"folds": np.arange(N) % 2, **DRAWS}
+    found = hypothesis_tests.by_fold(caltest.calibration_test, NAMED, FRAME[OTHER], **arguments)
+    assert found.pvalue == hypothesis_tests.by_fold(caltest.calibration_test, LABEL, PROB, **arguments).pvalue
+    assert found.class_columns == {label: label for label in NAMES}
 
 
 def test_comparisons_read_columns_by_their_names():
