@@ -17,6 +17,7 @@ from caltest.results._naming import describe
 from tests.reference.examples import (
     ALL_PARTITIONS,
     LENSES,
+    NOT_DISTRIBUTED,
     PARTITIONS,
     PROBLEMS,
     SHARED,
@@ -63,5 +64,5 @@ def any_partition(request: pytest.FixtureRequest) -> Any:
 def shared_data() -> Path:
     """The folder of real predictions beside the repository."""
     if not SHARED.is_dir():
-        pytest.skip(f"real predictions that are not bundled: {SHARED} is absent")
+        pytest.skip(NOT_DISTRIBUTED)
     return SHARED

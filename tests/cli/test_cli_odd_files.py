@@ -340,7 +340,6 @@ def test_standard_input(monkeypatch, tmp_path, run):
 
 
 def test_excel(tmp_path, run):
-    pytest.importorskip("openpyxl")
     FRAME.to_excel(tmp_path / "a.xlsx", index=False)
     code, out, err = run("guess", tmp_path / "a.xlsx")
     assert code == 0, err

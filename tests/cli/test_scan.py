@@ -6,6 +6,8 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from caltest import Canonical
@@ -13,9 +15,6 @@ from caltest.cli import main
 from caltest.streaming import CalibrationState
 from caltest.streaming.scans._output_lock import locked
 from tests.house.processes import ROOT
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 
 
 def test_scan_merge_and_test(tmp_path, capsys):

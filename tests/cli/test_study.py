@@ -216,7 +216,7 @@ def test_stopping_by_hand_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("caltest.simulation.studies._size.run_study", stopped)
+    monkeypatch.setattr("caltest.simulation.studies._run.run_study", stopped)
     assert run(tmp_path, "size", SIZE) == 130
     out = tmp_path / "out"
     assert capsys.readouterr().err == (f"caltest: stopped: the same command continues with what is finished in {out}\n")

@@ -14,7 +14,7 @@ from caltest.predictions._sample import induce
 from caltest.predictions.cells._cells import cells_of
 from caltest.results import CalibrationWarning
 from tests.reference import naive
-from tests.reference.examples import SHARED, draw_labels
+from tests.reference.examples import NOT_DISTRIBUTED, SHARED, draw_labels
 
 Y_TRUE, MODELS = ct.datasets.load_digits_predictions()
 NAMES = list(MODELS)
@@ -300,7 +300,7 @@ BETTER = {
 @pytest.fixture(scope="module")
 def networks():
     if not SHARED.is_dir():
-        pytest.skip(f"real predictions that are not bundled: {SHARED} is absent")
+        pytest.skip(NOT_DISTRIBUTED)
     loaded = {name: np.load(SHARED / f"cifar10_{name}.npz") for name in SQUARED}
     return loaded["googlenet"]["labels"], {name: data["probs"] for name, data in loaded.items()}
 

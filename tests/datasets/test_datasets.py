@@ -4,6 +4,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 import caltest
 from caltest.datasets._make_digits import main, predict_digits
@@ -89,8 +90,9 @@ def test_source_and_licence_lie_beside_the_data(file, said):
 
 @pytest.mark.slow
 def test_digits_script_makes_the_stored_predictions_again(digits):
-    sklearn = pytest.importorskip("sklearn")
-    with pytest.importorskip("threadpoolctl").threadpool_limits(1):  # 2 s; up to 30 s where BLAS threads compete
+    import sklearn
+
+    with threadpoolctl.threadpool_limits(1):  # 2 s; up to 30 s where BLAS threads compete
         y_true, y_prob = predict_digits()
     np.testing.assert_array_equal(y_true, digits.y_true)
     assert tuple(y_prob) == tuple(digits.y_prob)
@@ -103,7 +105,6 @@ def test_digits_script_makes_the_stored_predictions_again(digits):
 
 
 def test_digits_script_writes_what_is_loaded(digits, tmp_path, monkeypatch):
-    pytest.importorskip("sklearn")
     monkeypatch.setattr("caltest.datasets._make_digits.predict_digits", lambda: (digits.y_true, digits.y_prob))
     main(tmp_path / "digits.npz")
     with (

@@ -151,7 +151,7 @@ def test_absent_software_is_skipped_with_its_reason(monkeypatch):
 def test_released_software_can_be_called(name):
     module = {"uncertainty-calibration": "calibration"}.get(name, name)
     if importlib.util.find_spec(module) is None:
-        pytest.skip(f"{name} is not installed")
+        pytest.skip(f"{name}, which is compared with, is not installed: pip install '.[bench]'")
     y_true, y_prob = problems.images()
     for found in software.PACKAGES[name](y_true[:300], y_prob[:300], 9):
         assert np.isfinite(found.theirs(9))
@@ -197,6 +197,7 @@ def test_pages_have_the_tables_of_the_data():
     assert (DOCS / "power.md").read_text() == alternatives.page(power), "python benchmarks/power.py --page"
 
 
+@pytest.mark.slow  # the loops compile for some seconds, and the studies have tests of their own
 @pytest.mark.parametrize("n_samples", [100, 777, 3000])
 def test_studies_and_loops_have_the_same_estimates(n_samples):
     y, p = loops_of_studies.draw((1, 1), n_samples, np.random.default_rng(0))
@@ -387,7 +388,7 @@ def test_the_page_on_training_is_made_from_its_data():
 @pytest.mark.slow
 def test_a_network_is_trained_and_judged():
     if importlib.util.find_spec("torch") is None:
-        pytest.skip("PyTorch is not installed")
+        pytest.skip("PyTorch is not installed: pip install 'caltest[torch]'")
     unscaled, scaled = training.measure("UCE, 10", 0, epochs=3)
     assert unscaled["accuracy"] == scaled["accuracy"] > 0.3
     assert unscaled["temperature"] == 1 != scaled["temperature"]

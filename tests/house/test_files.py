@@ -78,8 +78,8 @@ def written_by_name(tree):
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         modes = [str(one.value) for one in given if isinstance(one, ast.Constant)]
         opened = name in {"open", "ZipFile"} and any(re.fullmatch("[wax][bt+]*", mode) for mode in modes)
-        in_stream = bool(call.args) and ast.unparse(call.args[0]) in STREAMS
-        if (name in WRITES or opened or ast.unparse(call.func) == "np.save") and not in_stream:
+        saved = name == "save" and ast.unparse(call.func) == "np.save"
+        if (name in WRITES or opened or saved) and not (call.args and ast.unparse(call.args[0]) in STREAMS):
             yield call.lineno
 
 

@@ -28,7 +28,7 @@ THROUGH = {
     "recalibration/study/_study_result.py": "recalibration/study/test_study.py",
     "resampling/draws/_kept_sums.py": "streaming/states/test_values.py",
     "resampling/engine/_statistic.py": "statistics/test_base.py",
-    "simulation/models/_level_sets.py": "simulation/models/test_feature_model.py",
+    "simulation/models/_level_sets.py": "simulation/models/test_gaussian_mixture_feature_models.py",
     "simulation/studies/_truth.py": "simulation/studies/test_bias.py",
     "streaming/monitors/_bets.py": "streaming/monitors/test_monitor.py",
     "streaming/states/_answers.py": "streaming/states/test_state.py",

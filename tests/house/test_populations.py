@@ -25,11 +25,12 @@ def test_populations_have_what_they_are_named_for():
     prob = {kind: Population(kind).draw(20_000, 0).y_prob for kind in KINDS}
     assert len(np.unique(prob["ties, 2 classes"][:, 1])) == 101
     assert np.allclose(prob["ties, 10 classes"] * 1e4, np.rint(prob["ties, 10 classes"] * 1e4), atol=1e-9)
-    assert np.mean(prob["zeros, 2 classes"][:, 1] == 0) == pytest.approx(0.55, abs=0.02)
+    assert np.mean(prob["zeros, 2 classes"][:, 1] == 0) == pytest.approx(0.55, abs=4 * np.sqrt(0.55 * 0.45 / 20_000))
     assert ((prob["zeros, 10 classes"] == 0).sum(axis=1) == 5).all()
-    assert prob["events of 1 %"][:, 1].mean() == pytest.approx(0.01, rel=0.1)
-    assert prob["events of 0.1 %"][:, 1].mean() == pytest.approx(0.001, rel=0.1)
-    assert np.mean(prob["one-hot mixture"].max(axis=1) == 1) == pytest.approx(0.5, abs=0.02)
+    for kind, rate in (("events of 1 %", 0.01), ("events of 0.1 %", 0.001)):
+        event = prob[kind][:, 1]
+        assert abs(event.mean() - rate) < 4 * event.std() / np.sqrt(20_000)
+    assert np.mean(prob["one-hot mixture"].max(axis=1) == 1) == pytest.approx(0.5, abs=4 * np.sqrt(0.25 / 20_000))
     assert len(np.unique(prob["lattice"], axis=0)) <= 36
     largest = prob["sharp and flat"].max(axis=1)
     assert np.mean(largest > 0.9) > 0.25

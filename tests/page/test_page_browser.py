@@ -16,7 +16,7 @@ from caltest.page import write_page
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium"),
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to open the page in"),
 ]
 
 MEASURE = """
@@ -107,7 +107,7 @@ def test_the_page_is_readable(page, width, scheme, tmp_path):
         assert contrast(colour, body) >= 4.5
 
 
-@pytest.mark.skipif("AXE" not in os.environ, reason="AXE does not name axe.min.js of axe-core")
+@pytest.mark.skipif("AXE" not in os.environ, reason="AXE does not name axe.min.js of axe-core, a checker")
 @pytest.mark.parametrize("width", [400, 1600])
 def test_axe_finds_nothing(page, width, tmp_path):
     axe = Path(os.environ["AXE"]).read_text(encoding="utf-8").replace("</script>", "<\\/script>")

@@ -217,7 +217,8 @@ def test_axes_must_fit(diagram, solid):
 
 
 def test_interactive_pictures_show_counts_and_pvalues(diagram, solid):
-    go = pytest.importorskip("plotly.graph_objects")
+    import plotly.graph_objects as go
+
     for result, place, axes in ((diagram, TRIANGLE, "xy"), (solid, TETRAHEDRON, "xyz")):
         figure = result.plot_interactive(width=400)
         assert isinstance(figure, go.Figure)
@@ -251,10 +252,9 @@ SOFTWARE = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swifts
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium")
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to open the file in")
 def test_the_tetrahedron_opens_in_a_browser_without_errors(solid, tmp_path):
     """One file without a network: nothing on the console but the browser's advice, and the arrows are drawn."""
-    pytest.importorskip("plotly")
     path, picture = tmp_path / "diagram.html", tmp_path / "diagram.png"
     ct.plotting.plot_simplex_interactive(solid).write_html(path)
     assert "<script src=" not in path.read_text(encoding="utf-8")

@@ -10,9 +10,9 @@ from tests.reference.cases import check_refused, failures
 from tests.reference.examples import PROBLEMS, reverse
 
 N = 60
-RNG = np.random.default_rng(3)
-PROB = (RNG.multinomial(61, RNG.dirichlet(np.ones(3), size=N)) + 1) / 64
-LABEL = (RNG.random(N)[:, None] > np.cumsum(PROB, axis=1)).sum(axis=1)
+PROB = np.random.default_rng(3).dirichlet(np.ones(3), size=N)
+PROB = (np.random.default_rng(4).multinomial(61, PROB) + 1) / 64
+LABEL = (np.random.default_rng(5).random(N)[:, None] > np.cumsum(PROB, axis=1)).sum(axis=1)
 
 
 # Read-only views.

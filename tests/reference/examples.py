@@ -19,7 +19,11 @@ from caltest import statistics
 from caltest.results._naming import describe
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
-"""Real predictions that may not be bundled."""
+NOT_DISTRIBUTED = (
+    "needs predictions of Widmann et al. (2019) or Lee et al. (2022), which were published without a licence: they may "
+    "not be part of this repository, and the maintainers run this test"
+)
+"""Why a test of real predictions that may not be bundled is skipped."""
 
 
 # Problems.

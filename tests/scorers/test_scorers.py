@@ -93,7 +93,8 @@ def test_classes_may_be_dates(iris):
 
 
 def test_weights_have_the_index_of_the_labels(iris):
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     features, labels = iris
     weight = pd.Series(np.ones(len(labels)), index=range(1, len(labels) + 1))
     with pytest.raises(ValueError, match="`y` and `sample_weight` must have the same index"):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions.files._source import Named
 from caltest.predictions.files._table import Table, is_number, shortened
 from caltest.predictions.files._values import holds_vectors
 from caltest.predictions.inputs._class_columns import PREFIXES, match_event, match_labels, normal, without_prefix
@@ -30,32 +32,25 @@ def guess_label(table: Table, prob: Sequence[str] | None) -> str:
     """
     frame = table.frame
     free = [name for name in frame.columns if name not in (prob or ()) and not normal(name).startswith(PREFIXES)]
-    by_name = [name for known in LABEL_NAMES for name in free if normal(name) == known]
-    if len(by_name) == 1:
-        return by_name[0]
-    candidates = by_name
-    if not by_name:
+    candidates = [name for known in LABEL_NAMES for name in free if normal(name) == known]
+    if not candidates:
         whole = [name for name in free if frame[name].dtype.kind != "f" and not holds_vectors(table, name)]
         whole = [name for name in whole if not _mostly_numbers(table, name) and not name.startswith("Unnamed: ")]
-        by_type = [name for name in whole if not _is_aside(table, name)] or whole
-        if len(by_type) == 1:
-            return by_type[0]
-        candidates = by_type
-        one_hot = len(by_type) > 1 and all(set(frame[name].unique()) <= {0, 1} for name in by_type)
-        if one_hot and not frame[by_type].sum(axis=1).ne(1).any():
-            msg = (
-                f"{table.name}: the labels seem to be one-hot, in the columns {shortened(by_type)}; write one column "
-                "with the class of each row"
+        candidates = [name for name in whole if not _is_aside(table, name)] or whole
+        one_hot = len(candidates) > 1 and all(set(frame[name].unique()) <= {0, 1} for name in candidates)
+        if one_hot and not frame[candidates].sum(axis=1).ne(1).any():
+            table.refuse(
+                f"the labels seem to be one-hot, in the columns {shortened(candidates)}; write one column with the "
+                "class of each row"
             )
-            raise ValueError(msg)
-    if candidates:
-        msg = f"{table.name}: any of the columns {shortened(candidates)} could hold the labels; name it with `label`"
-    else:
-        msg = (
-            f"{table.name}: no column looks like labels, which are texts or whole numbers, among "
+    if not candidates:
+        table.refuse(
+            "no column looks like labels, which are texts or whole numbers, among "
             f"{shortened(list(frame.columns))}; name it with `label`"
         )
-    raise ValueError(msg)
+    if len(candidates) > 1:
+        table.refuse(f"any of the columns {shortened(candidates)} could hold the labels; name it with `label`")
+    return candidates[0]
 
 
 def guess_prob(table: Table, label: str, classes: set[str]) -> tuple[str, ...]:
@@ -79,8 +74,7 @@ def guess_prob(table: Table, label: str, classes: set[str]) -> tuple[str, ...]:
     elif vectors and not floats:
         chosen = [name for name in vectors if normal(name) in PROB_NAMES] or vectors
         if len(chosen) > 1:
-            msg = f"{table.name}: several columns hold vectors: {shortened(chosen)}; name one with `prob`"
-            raise ValueError(msg)
+            table.refuse(f"several columns hold vectors: {shortened(chosen)}; name one with `prob`")
         return tuple(chosen)
     else:
         named = set(floats) | {name for name in numeric if _belongs(table, name, floats, classes)}
@@ -90,10 +84,7 @@ def guess_prob(table: Table, label: str, classes: set[str]) -> tuple[str, ...]:
     if not chosen:
         whole = [name for name in numeric if not _is_aside(table, name)]
         hint = f"; {shortened(whole)} holds whole numbers" if len(whole) == 1 else ""
-        msg = (
-            f"{table.name}: no column of probabilities (floats) beside the label {label!r}{hint}; name them with `prob`"
-        )
-        raise ValueError(msg)
+        table.refuse(f"no column of probabilities (floats) beside the label {label!r}{hint}; name them with `prob`")
     return tuple(chosen)
 
 
@@ -174,10 +165,11 @@ class Match(NamedTuple):
     by: str
 
 
-class Columns(NamedTuple):
-    """Probability columns: where they stand, and their names if these are known."""
+@dataclass(frozen=True)
+class Columns(Named):
+    """Probability columns: the name of their file, where they stand, and their names if these are known."""
 
-    file: str
+    name: str
     names: tuple[str, ...]
     n_columns: int
     named: bool
@@ -236,11 +228,10 @@ def _by_class_names(y_true: NDArray[Any], columns: Columns, names: list[str]) ->
         raise ValueError(msg)
     if y_true.dtype.kind not in "iub" or y_true.min() < 0 or y_true.max() >= n_classes:
         wrong = next(value for value in y_true.tolist() if not isinstance(value, int) or not 0 <= value < n_classes)
-        msg = (
-            f"{columns.file}: `class_names` are the names of the labels 0 to {n_classes - 1}, got the label {wrong!r}; "
+        columns.refuse(
+            f"`class_names` are the names of the labels 0 to {n_classes - 1}, got the label {wrong!r}; "
             "other labels are named by `classes`, the label of each column"
         )
-        raise ValueError(msg)
     renamed = np.array(names, dtype=object)[y_true.astype(np.int64)]
     known = [name for name in (columns.bare, list(columns.names)) if columns.named and set(name) & set(names)]
     if not known:
@@ -251,8 +242,7 @@ def _by_class_names(y_true: NDArray[Any], columns: Columns, names: list[str]) ->
             renamed, [name for name in names if name != event] + [event], "`class_names` and the column's name"
         )
     if set(known[0]) != set(names):
-        msg = f"{columns.file}: `class_names` are {shortened(names)}, and the columns are {columns.shown}; correct one"
-        raise ValueError(msg)
+        columns.refuse(f"`class_names` are {shortened(names)}, and the columns are {columns.shown}; correct one")
     return Match(renamed, known[0], "`class_names` and the names of the columns")
 
 
@@ -262,21 +252,19 @@ def _given(y_true: NDArray[Any], columns: Columns, classes: list[Any], seen: lis
     wanted = [of_text.get(str(value), _like(value, y_true)) for value in classes]
     if columns.n_columns == 1:
         if len(wanted) > 1:  # whose probability it is would be a guess
-            msg = (
-                f"{columns.file}: `classes` names {len(wanted)} labels, and the only probability column is "
+            columns.refuse(
+                f"`classes` names {len(wanted)} labels, and the only probability column is "
                 f"{columns.names[0]!r}; name the label whose probability it is alone, such as {classes[-1]}"
             )
-            raise ValueError(msg)
         return Match(y_true, _with_event(columns, wanted[0], seen), "`classes`")
     texts = list(map(str, classes))
     if columns.named and (_are_reordered(texts, columns.names) or _are_reordered(texts, columns.bare)):
         own = list(columns.names) if sorted(texts) == sorted(columns.names) else columns.bare
         order = ",".join(columns.names[own.index(text)] for text in texts)
-        msg = (
-            f"{columns.file}: the probability columns are {columns.shown}, and `classes` names them in another order; "
+        columns.refuse(
+            f"the probability columns are {columns.shown}, and `classes` names them in another order; "
             f"`prob` {order} takes them in that order"
         )
-        raise ValueError(msg)
     return Match(y_true, wanted, "`classes`")
 
 
@@ -294,14 +282,11 @@ def _like(value: Any, y_true: NDArray[Any]) -> Any:
 def _with_event(columns: Columns, event: Any, seen: list[Any]) -> list[Any]:
     others = [value for value in seen if str(value) != str(event)]
     if len(others) == len(seen) >= 2:
-        msg = f"{columns.file}: `classes` names the event {event!r}, and the labels are {shortened(seen)}"
-        raise ValueError(msg)
+        columns.refuse(f"`classes` names the event {event!r}, and the labels are {shortened(seen)}")
     if len(others) > 1:
-        msg = (
-            f"{columns.file}: one probability column needs labels of two values, the event and its opposite; got "
-            f"{shortened(seen)}"
+        columns.refuse(
+            f"one probability column needs labels of two values, the event and its opposite; got {shortened(seen)}"
         )
-        raise ValueError(msg)
     return [others[0] if others else _opposite(event), event]
 
 
@@ -316,30 +301,27 @@ def _event(y_true: NDArray[Any], columns: Columns, seen: list[Any]) -> Match:
     """Match the labels to one column, which is the probability of the event."""
     name = columns.names[0]
     if len(seen) > 2:
-        msg = (
-            f"{columns.file}: the labels are {shortened(seen)}, and there is one probability column, {name!r}; labels "
+        columns.refuse(
+            f"the labels are {shortened(seen)}, and there is one probability column, {name!r}; labels "
             "of more than two classes need one for each class: correct the labels, or name the columns with `prob`"
         )
-        raise ValueError(msg)
     is_binary = y_true.dtype.kind in "iub" and set(seen) <= {0, 1}
     if not columns.named and is_binary:
         return Match(y_true, None, "convention: the event is 1 or True")
     try:
         found = match_event(name, seen, None)
     except ValueError:
-        msg = (
-            f"{columns.file}: the labels are {shortened(seen)}, and the only probability column is {name!r}: is it "
+        columns.refuse(
+            f"the labels are {shortened(seen)}, and the only probability column is {name!r}: is it "
             f"the probability of {seen[-1]}? Name the label whose probability it is with `classes`, such as {seen[0]}"
         )
-        raise ValueError(msg) from None
     if is_binary:
         return Match(y_true, None, "convention: the event is 1 or True")
     if not columns.named or not found.names:
-        msg = (
-            f"{columns.file}: the labels are {shortened(seen)}, and nothing says whose probability the column {name!r} "
+        columns.refuse(
+            f"the labels are {shortened(seen)}, and nothing says whose probability the column {name!r} "
             f"is; name the event with `classes`: {' or '.join(map(str, seen))}"
         )
-        raise ValueError(msg)
     return Match(y_true, _with_event(columns, next(iter(found.names)), seen), "the name of the column")
 
 
@@ -348,23 +330,20 @@ def _several(y_true: NDArray[Any], columns: Columns, seen: list[Any]) -> Match:
     are_texts = y_true.dtype.kind not in "iub"
     if not columns.named:
         if are_texts:
-            msg = (
-                f"{columns.file}: the labels are {shortened(seen)}, and the columns have no names: name the label of "
+            columns.refuse(
+                f"the labels are {shortened(seen)}, and the columns have no names: name the label of "
                 "each column with `classes`, in their order"
             )
-            raise ValueError(msg)
         return Match(y_true, None, "the order of the columns")
     if y_true.dtype.kind == "b" and columns.n_columns > 2:
-        msg = (
-            f"{columns.file}: the labels are True and False, and there are {columns.n_columns} probability columns, "
+        columns.refuse(
+            f"the labels are True and False, and there are {columns.n_columns} probability columns, "
             f"{columns.shown}; name the two of these labels with `prob`"
         )
-        raise ValueError(msg)
     try:
         found = match_labels(columns.names, seen, "the probability columns", "the label column holds")
     except ValueError as error:
-        msg = f"{columns.file}: {error}"
-        raise ValueError(msg) from None
+        columns.refuse(str(error))
     if found.positional:
         return Match(y_true, None, "the order of the columns (guessed)")
     label_of = {name: label for label, name in found.names.items()}

@@ -29,17 +29,14 @@ def read_table(source: Source, header: Any) -> Table:
         frame, reading = _READERS[source.file_format](source, header)
     except ImportError as error:
         library = _LIBRARIES.get(source.file_format, error.name)
-        msg = f"{source.name}: reading {NAMES[source.file_format]} needs {library}: pip install {library}"
-        raise ValueError(msg) from None
+        source.refuse(f"reading {NAMES[source.file_format]} needs {library}: pip install {library}")
     except _RefusedError as error:
         raise ValueError(str(error)) from None
     except Exception as error:  # what a broken file raises is up to libraries
-        msg = f"{source.name}: cannot be read as {NAMES[source.file_format]}: {said_by(error)}"
-        raise ValueError(msg) from None
+        source.refuse(f"cannot be read as {NAMES[source.file_format]}: {said_by(error)}")
     frame = frame.set_axis(differing_names(source.name, [str(name) for name in frame.columns]), axis=1)
     if not len(frame):
-        msg = f"{source.name}: there are no observations in it"
-        raise ValueError(msg)
+        source.refuse("there are no observations in it")
     first = reading.pop("first line", "0")
     place = (lambda row: f"in line {row + int(first)}") if first != "0" else "in row {}".format
     named = reading.pop("names", "file") == "file"
@@ -221,8 +218,7 @@ def read_arrays(source: Source) -> dict[str, NDArray[Any]]:
     except _RefusedError as error:
         raise ValueError(str(error)) from None
     except Exception as error:  # what a broken file raises is up to libraries
-        msg = f"{source.name}: cannot be read as NPZ: {said_by(error)}"
-        raise ValueError(msg) from None
+        source.refuse(f"cannot be read as NPZ: {said_by(error)}")
 
 
 _READERS: dict[str, Callable[[Source, Any], tuple[Any, dict[str, str]]]] = {

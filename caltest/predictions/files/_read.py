@@ -20,7 +20,7 @@ from caltest.predictions.files._columns import (
     notice,
 )
 from caltest.predictions.files._formats import read_arrays, read_table
-from caltest.predictions.files._source import Source, find_source
+from caltest.predictions.files._source import Source, find_source, refuse
 from caltest.predictions.files._table import Table, shortened
 from caltest.predictions.files._text import read_text
 from caltest.predictions.files._values import labels, normalised, probabilities, refuse_outside
@@ -245,8 +245,7 @@ def _check_options(source: Source, sep: str | None, decimal: str, header: Any, e
     }
     wrong = next((name for name, value in given.items() if value), None)
     if wrong is not None:
-        msg = f"{source.name}: `{wrong}` is for CSV and TSV files, and the format is {source.reading['format']}"
-        raise ValueError(msg)
+        source.refuse(f"`{wrong}` is for CSV and TSV files, and the format is {source.reading['format']}")
 
 
 def from_table(
@@ -261,13 +260,11 @@ def from_table(
     asked = [("label", label), *(("prob", name) for name in prob or []), *others.items()]
     missing = next(((argument, name) for argument, name in asked if name and name not in names), None)
     if missing:
-        msg = f"{table.name}: there is no column {missing[1]!r} for `{missing[0]}`; the columns are {shortened(names)}"
-        raise ValueError(msg)
+        table.refuse(f"there is no column {missing[1]!r} for `{missing[0]}`; the columns are {shortened(names)}")
     used = [*([label] if label else []), *(prob or []), *named]
     double = next((name for name in used if used.count(name) > 1), None)
     if double is not None:
-        msg = f"{table.name}: the column {double!r} is named for two things; every column has one meaning"
-        raise ValueError(msg)
+        table.refuse(f"the column {double!r} is named for two things; every column has one meaning")
     rest = replace(table, frame=frame.drop(columns=named))
     chosen = label or guess_label(rest, prob)
     y_true = labels(table, chosen)
@@ -279,7 +276,7 @@ def from_table(
     match = match_classes(
         y_true, Columns(table.name, columns, n_columns, _have_names(table, columns, values)), **matched
     )
-    taken = {argument: frame[name].to_numpy() if name else None for argument, name in others.items()}
+    taken: dict[str, Any] = {argument: frame[name].to_numpy() if name else None for argument, name in others.items()}
     noticed = _notice(table, [chosen, *columns], others)
     return PredictionFile(
         match.y_true,
@@ -288,9 +285,7 @@ def from_table(
         chosen,
         label is None,
         columns,
-        folds=taken["folds"],
-        groups=taken["groups"],
-        sample_weight=taken["sample_weight"],
+        **taken,
         matched_by=match.by,
         reading={**table.reading, "probability columns": "given" if prob else "guessed"},
         noticed=noticed,
@@ -321,8 +316,7 @@ def _from_arrays(
     named = [name for name in others.values() if name]
     free = {name: array for name, array in arrays.items() if name not in named}
     if prob is not None and len(prob) != 1:
-        msg = f"{source.name}: `prob` must name one array of an NPZ file, got {', '.join(prob)}"
-        raise ValueError(msg)
+        source.refuse(f"`prob` must name one array of an NPZ file, got {', '.join(prob)}")
     key = label or _guess_key(
         source.name, {k: v for k, v in free.items() if k not in (prob or ())}, LABEL_NAMES, "label"
     )
@@ -330,10 +324,7 @@ def _from_arrays(
     prob_key = prob[0] if prob else _guess_key(source.name, rest, PROB_NAMES, "prob")
     for argument, name in {"label": key, "prob": prob_key, **others}.items():
         if name and name not in arrays:
-            msg = (
-                f"{source.name}: there is no array {name!r} for `{argument}`; the arrays are {shortened(list(arrays))}"
-            )
-            raise ValueError(msg)
+            source.refuse(f"there is no array {name!r} for `{argument}`; the arrays are {shortened(list(arrays))}")
     y_true, y_prob = arrays[key], arrays[prob_key]
     if y_true.ndim != 1 or y_prob.ndim not in {1, 2} or len(y_true) == 0:
         msg = (
@@ -344,16 +335,15 @@ def _from_arrays(
             msg += "; the labels seem to be one-hot: save their argmax(axis=1)"
         raise ValueError(msg)
     if len(y_true) != len(y_prob):
-        msg = (
-            f"{source.name}: labels and probabilities must have the same length, got {key!r} of "
+        source.refuse(
+            f"labels and probabilities must have the same length, got {key!r} of "
             f"shape {y_true.shape} and {prob_key!r} of shape {y_prob.shape}"
         )
-        raise ValueError(msg)
     table = Table(source.name, pd.DataFrame({key: y_true}))
     y_true = labels(table, key)
     if y_prob.dtype.kind == "f" and y_prob.size:  # other types are refused with the arguments of the tests
         refuse_outside(y_prob, table, (prob_key,))
-    taken = {argument: arrays[name] if name else None for argument, name in others.items()}
+    taken: dict[str, Any] = {argument: arrays[name] if name else None for argument, name in others.items()}
     aside = {name: array for name, array in arrays.items() if array.ndim == 1 and len(array) == len(y_true)}
     noticed = _notice(Table(source.name, pd.DataFrame(aside)), [key, prob_key], others)
     n_columns = y_prob.shape[1] if y_prob.ndim == 2 else 1
@@ -365,9 +355,7 @@ def _from_arrays(
         key,
         label is None,
         (prob_key,),
-        folds=taken["folds"],
-        groups=taken["groups"],
-        sample_weight=taken["sample_weight"],
+        **taken,
         matched_by=match.by,
         reading={**source.reading, "probability columns": "given" if prob else "guessed"},
         noticed=noticed,
@@ -385,9 +373,8 @@ def _notice(table: Table, used: Sequence[str], others: dict[str, str | None]) ->
 def _guess_key(name: str, arrays: dict[str, NDArray[Any]], known: Sequence[str], argument: str) -> str:
     by_name = [key for word in known for key in arrays if key.lower() == word]
     by_shape = [key for key, array in arrays.items() if array.ndim == (1 if argument == "label" else 2)]
-    if by_name:
-        return by_name[0]
-    if len(by_shape) == 1:
-        return by_shape[0]
-    msg = f"{name}: cannot choose among the arrays {shortened(list(arrays)) or '(none)'}; name one with `{argument}`"
-    raise ValueError(msg)
+    if not by_name and len(by_shape) != 1:
+        refuse(
+            name, f"cannot choose among the arrays {shortened(list(arrays)) or '(none)'}; name one with `{argument}`"
+        )
+    return (by_name or by_shape)[0]

@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 FORMATS = {
     "csv": (".csv", ".txt", ".dat"),
@@ -54,8 +54,24 @@ _JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:(\[\s*[\[{])|\{\s*")')
 _HEAD = 1 << 16  # bytes
 
 
+def refuse(name: str, text: str) -> NoReturn:
+    """Raise a ValueError that says what is wrong with a file, which messages call by its name."""
+    msg = f"{name}: {text}"
+    raise ValueError(msg) from None
+
+
+class Named:
+    """What messages call by a name."""
+
+    name: str
+
+    def refuse(self, text: str) -> NoReturn:
+        """Raise a ValueError that says what is wrong with it."""
+        refuse(self.name, text)
+
+
 @dataclass(frozen=True)
-class Source:
+class Source(Named):
     """A file or a stream, without its compression.
 
     Attributes
@@ -110,8 +126,7 @@ def find_source(given: Any, file_format: str | None) -> Source:
         suffixes = [suffix.lower() for suffix in Path(inner).suffixes] if inner else suffixes[:-1]
         found = _magic(where)
     if not (where if isinstance(where, bytes) else where.stat().st_size):
-        msg = f"{name}: cannot be read: it is empty (0 bytes)"
-        raise ValueError(msg)
+        refuse(name, "cannot be read: it is empty (0 bytes)")
     by_name = next((word for word, endings in FORMATS.items() if suffixes and suffixes[-1] in endings), None)
     chosen = _choose(name, file_format, by_name, found, suffixes, is_stream=content is not None)
     origin = "given" if file_format else "by its name" if by_name == chosen else "guessed from its content"
@@ -179,20 +194,18 @@ def _unpacked(name: str, where: Path | bytes, compression: str, found: str | Non
     """Return the content without its compression, and the name of the file in an archive."""
     if found != compression and not (compression == "zip" and found in {"npz", "excel"}):
         what = f"{NAMES[found]}" if found else "not compressed"
-        msg = (
-            f"{name}: the name says {NAMES[compression]}, but the content is not ({what}); give the file the ending of "
-            "its content"
+        refuse(
+            name,
+            f"the name says {NAMES[compression]}, but the content is not ({what}); give the file the ending of "
+            "its content",
         )
-        raise ValueError(msg)
     try:
         with _stream(where) as stream:
             return _UNPACK[compression](stream)
     except ImportError:
-        msg = f"{name}: reading Zstandard needs pyarrow: pip install pyarrow"
-        raise ValueError(msg) from None
+        refuse(name, "reading Zstandard needs pyarrow: pip install pyarrow")
     except Exception as error:  # what a broken file raises is up to libraries
-        msg = f"{name}: cannot be read: the {NAMES[compression]} compression is broken: {said_by(error)}"
-        raise ValueError(msg) from None
+        refuse(name, f"cannot be read: the {NAMES[compression]} compression is broken: {said_by(error)}")
 
 
 def _unzip(stream: BinaryIO) -> tuple[bytes, str]:
@@ -226,8 +239,7 @@ def _choose(
 ) -> str:
     """Return the format, unless what was given, the name and the content contradict each other."""
     if found == "xls" or suffixes[-1:] == [".xls"]:
-        msg = f"{name}: old Excel files (.xls) are not read; save it as .xlsx or CSV"
-        raise ValueError(msg)
+        refuse(name, "old Excel files (.xls) are not read; save it as .xlsx or CSV")
     if given is not None and given not in FORMATS:
         msg = f"`file_format` must be one of {', '.join(map(repr, FORMATS))}, got {given!r}."
         raise ValueError(msg)
@@ -238,18 +250,17 @@ def _choose(
         if is_stream and found is None:
             return "csv"
         endings = ", ".join(ending for all_of in FORMATS.values() for ending in all_of)
-        msg = (
-            f"{name}: expected a file ending in {endings}, also compressed ({', '.join(_COMPRESSIONS)}), got "
-            f"{suffixes[-1] if suffixes else 'no ending'!r}; other names need `file_format`"
+        refuse(
+            name,
+            f"expected a file ending in {endings}, also compressed ({', '.join(_COMPRESSIONS)}), got "
+            f"{suffixes[-1] if suffixes else 'no ending'!r}; other names need `file_format`",
         )
-        raise ValueError(msg)
     content = None if found is None else NAMES.get(found)
     contradicts = found is not None and found != said and not ({found, said} <= {"json", "jsonl"})
     if contradicts:
         who = "`file_format`" if given else "the name"
         remedy = f"; say so with `file_format` {found!r}" if found in FORMATS else ""
-        msg = f"{name}: {who} says {NAMES[said]}, but the content is {content}{remedy}"
-        raise ValueError(msg)
+        refuse(name, f"{who} says {NAMES[said]}, but the content is {content}{remedy}")
     return said
 
 

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from caltest.predictions.files._source import Named, refuse
+
 if TYPE_CHECKING:
     import pandas as pd
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Named):
     """Columns of a file.
 
     Attributes
@@ -55,11 +57,11 @@ def settle_header(name: str, rows: list[list[str]], header: Any, decimal: str = 
     first = [cell.strip() for cell in rows[0]]
     reason = _looks_like_data(first, rows[1:], decimal)
     if reason:
-        msg = (
-            f"{name}: the first line looks like data, not like names ({shortened(first)}): {reason}; say `header=None` "
-            "if there are no names, `header=0` if these are names"
+        refuse(
+            name,
+            f"the first line looks like data, not like names ({shortened(first)}): {reason}; say `header=None` "
+            "if there are no names, `header=0` if these are names",
         )
-        raise ValueError(msg)
     return True
 
 

@@ -10,7 +10,7 @@ import re
 import warnings
 from typing import Any, TextIO
 
-from caltest.predictions.files._source import Source, said_by
+from caltest.predictions.files._source import Source, refuse, said_by
 from caltest.predictions.files._table import Table, differing_names, settle_header
 
 _SHOWN_ROWS = 50  # rows that guesses look at
@@ -65,8 +65,7 @@ def read_text(
     except Exception as error:  # what a broken file raises is up to pandas
         raise _broken(source, error) from None
     if not len(frame):
-        msg = f"{source.name}: there are no observations: the file is empty but for its first line"
-        raise ValueError(msg)
+        source.refuse("there are no observations: the file is empty but for its first line")
     marks = {"separator": _SEPARATORS.get(sep, sep), "decimal mark": "point" if decimal == "." else "comma"}
     header_said = f"{'the first line' if named else 'none'}{' (guessed)' if header == 'infer' else ''}"
     return Table(
@@ -113,8 +112,7 @@ def _encoding(source: Source, given: str | None) -> tuple[str, str]:
         if odd > half > even or even > half > odd:
             encoding = "utf-16-le" if odd > even else "utf-16-be"
             return encoding, f"{encoding.upper()} (guessed)"
-        msg = f"{source.name}: holds NUL bytes (byte {head.index(0)}), so it is not a text; is it in another format?"
-        raise ValueError(msg)
+        source.refuse(f"holds NUL bytes (byte {head.index(0)}), so it is not a text; is it in another format?")
     return "utf-8", "UTF-8"
 
 
@@ -137,8 +135,7 @@ def _first_rows(source: Source, sep: str, encoding: str) -> list[list[str]]:
     except csv.Error as error:
         raise _broken(source, error) from None
     if not rows:
-        msg = f"{source.name}: cannot be read: there is nothing but blanks in it"
-        raise ValueError(msg)
+        source.refuse("cannot be read: there is nothing but blanks in it")
     return rows
 
 
@@ -162,8 +159,7 @@ def _broken(source: Source, error: Exception) -> ValueError:
 def check_separator(name: str, rows: list[list[str]], sep: str, decimal: str) -> None:
     """Raise ValueError if a table has one column that another separator would divide, or begins with a comment."""
     if rows[0][0].startswith("#"):
-        msg = f"{name}: the first line is a comment ({rows[0][0][:60]!r}); delete lines that begin with '#'"
-        raise ValueError(msg)
+        refuse(name, f"the first line is a comment ({rows[0][0][:60]!r}); delete lines that begin with '#'")
     first = rows[0][0]
     if sep == "," and len(rows[0]) > 1 and decimal == "." and all(";" in "".join(row) for row in rows[:3]):
         first = ",".join(rows[0])
@@ -171,15 +167,13 @@ def check_separator(name: str, rows: list[list[str]], sep: str, decimal: str) ->
         return
     others = [other for other in (";", "\t", ",", "|", " ") if other != sep and other in first]
     if not others:
-        msg = f"{name}: has the single column {first!r}; labels and probabilities are two columns or more"
-        raise ValueError(msg)
+        refuse(name, f"has the single column {first!r}; labels and probabilities are two columns or more")
     other = others[0]
     below = [cell for row in rows[1:3] for cell in sep.join(row).split(other)]
     comma = other != "," and any(re.fullmatch(r"\s*[-+]?\d*,\d+\s*", cell) for cell in below)
     shown = "tab" if other == "\t" else other
     hint = f'`sep="{shown}"`' + (' and `decimal=","`' if comma and decimal == "." else "")
-    msg = f"{name}: there seems to be another separator than {_SEPARATORS.get(sep, sep)!r}: try {hint}"
-    raise ValueError(msg)
+    refuse(name, f"there seems to be another separator than {_SEPARATORS.get(sep, sep)!r}: try {hint}")
 
 
 def _names(source: Source, rows: list[list[str]], *, named: bool) -> list[str]:
@@ -187,16 +181,14 @@ def _names(source: Source, rows: list[list[str]], *, named: bool) -> list[str]:
     if not named:
         if n_values > n_names:
             line = next(k for k, row in enumerate(rows, 1) if len(row) > n_names)
-            msg = f"{source.name}: line {line} has {len(rows[line - 1])} values, the first line {n_names}"
-            raise ValueError(msg)
+            source.refuse(f"line {line} has {len(rows[line - 1])} values, the first line {n_names}")
         return [str(k) for k in range(n_names)]
     too_long = [row for row in rows[1:] if len(row) > n_names and any(cell.strip() for cell in row[n_names:])]
     if too_long and len(too_long) == len(rows) - 1:
-        msg = (
-            f"{source.name}: the header has {n_names} names, the lines below have {len(too_long[0])} values; "
+        source.refuse(
+            f"the header has {n_names} names, the lines below have {len(too_long[0])} values; "
             "give every column a name (R writes none for row names: use row.names = FALSE)"
         )
-        raise ValueError(msg)
     return differing_names(source.name, rows[0])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions.files._source import refuse
 from caltest.predictions.files._table import Table, is_number
 from caltest.results._note import warn_user
 
@@ -43,10 +44,8 @@ def refuse_outside(prob: NDArray[Any], table: Table, columns: tuple[str, ...]) -
     is_one = len(columns) == 1 and (not element or prob.shape[1] == 1)
     name = columns[0] if is_one else columns[element[0]] if len(columns) > 1 else f"{columns[0]}[{element[0]}]"
     if np.isnan(value):
-        msg = f"{table.name}: the value {table.place(row)}, column {name!r}, is missing; {_REMEDY}"
-    else:
-        msg = f"{table.name}: {value:.12g} {table.place(row)}, column {name!r}, is no probability{_hint(prob)}"
-    raise ValueError(msg)
+        table.refuse(f"the value {table.place(row)}, column {name!r}, is missing; {_REMEDY}")
+    table.refuse(f"{value:.12g} {table.place(row)}, column {name!r}, is no probability{_hint(prob)}")
 
 
 _REMEDY = "correct it, remove the row, or name other columns with `prob`"
@@ -72,8 +71,7 @@ def _numbers(table: Table, name: str) -> NDArray[Any]:
     if kind in "iub" and isinstance(column.dtype, np.dtype):
         return column.to_numpy().astype(np.float64)
     if kind in "Mm":
-        msg = f"{table.name}: column {name!r} holds dates or times, not probabilities; {_REMEDY}"
-        raise ValueError(msg)
+        table.refuse(f"column {name!r} holds dates or times, not probabilities; {_REMEDY}")
     cells = column.astype(object).where(column.notna(), np.nan).tolist()
     for row, cell in enumerate(cells):
         if isinstance(cell, str) or not _is_real(cell):
@@ -119,14 +117,12 @@ def _vectors(table: Table, name: str) -> NDArray[Any]:
         length = len(cell) if isinstance(cell, list | tuple | np.ndarray) else None
         if length != n_classes or n_classes == 0:
             got = "nothing" if length is None else f"{length} of them"
-            msg = (
-                f"{table.name}: column {name!r} must hold {n_classes or 'several'} probabilities in every row, got "
+            table.refuse(
+                f"column {name!r} must hold {n_classes or 'several'} probabilities in every row, got "
                 f"{got} {table.place(row)}"
             )
-            raise ValueError(msg)
         if not all(isinstance(value, int | float | np.number) for value in cell):
-            msg = f"{table.name}: column {name!r} must hold lists of numbers, got {cell!r:.60} {table.place(row)}"
-            raise ValueError(msg)
+            table.refuse(f"column {name!r} must hold lists of numbers, got {cell!r:.60} {table.place(row)}")
     return np.array([np.asarray(cell, dtype=np.float64) for cell in cells])
 
 
@@ -141,11 +137,9 @@ def labels(table: Table, name: str) -> NDArray[Any]:
     column = table.frame[name]
     gaps = np.flatnonzero(column.isna().to_numpy())
     if gaps.size:
-        msg = f"{table.name}: the label {table.place(int(gaps[0]))}, column {name!r}, is missing; remove the row"
-        raise ValueError(msg)
+        table.refuse(f"the label {table.place(int(gaps[0]))}, column {name!r}, is missing; remove the row")
     if column.dtype.kind in "Mm":
-        msg = f"{table.name}: column {name!r} holds dates or times, not labels; name the label column with `label`"
-        raise ValueError(msg)
+        table.refuse(f"column {name!r} holds dates or times, not labels; name the label column with `label`")
     values = column.to_numpy()
     if values.dtype.kind == "O":
         values = _of_objects(table, name, values.tolist())
@@ -153,11 +147,10 @@ def labels(table: Table, name: str) -> NDArray[Any]:
         broken = np.flatnonzero(~(np.isfinite(values) & (values == np.rint(values)) & (np.abs(values) < 2**53)))
         if broken.size:
             row = int(broken[0])
-            msg = (
-                f"{table.name}: {values[row]:.12g} {table.place(row)}, column {name!r}, is no label; labels are texts "
+            table.refuse(
+                f"{values[row]:.12g} {table.place(row)}, column {name!r}, is no label; labels are texts "
                 "or whole numbers: name their column with `label`"
             )
-            raise ValueError(msg)
         values = values.astype(np.int64)
     return values
 
@@ -166,10 +159,7 @@ def _of_objects(table: Table, name: str, cells: list[Any]) -> NDArray[Any]:
     """Return labels in an array of one kind; a column of texts and numbers becomes one of texts."""
     odd = next((row for row, cell in enumerate(cells) if isinstance(cell, list | dict | tuple | np.ndarray)), None)
     if odd is not None:
-        msg = (
-            f"{table.name}: column {name!r} holds lists or records {table.place(odd)}, not labels; name another column"
-        )
-        raise ValueError(msg)
+        table.refuse(f"column {name!r} holds lists or records {table.place(odd)}, not labels; name another column")
     if all(isinstance(cell, bool | np.bool_) for cell in cells):
         return np.array(cells, dtype=bool)
     if not any(isinstance(cell, str | bytes) for cell in cells) and all(_is_real(cell) for cell in cells):
@@ -195,11 +185,11 @@ def normalised(name: str, prob: NDArray[Any], place: Callable[[int], str]) -> ND
     total = prob.sum(axis=1, dtype=np.float64)
     row = int(np.argmax(np.abs(total - 1)))
     if not abs(total[row] - 1) <= MOST_NORMALISED:
-        msg = (
-            f"{name}: `normalise` is for rounding, and the probabilities {place(row)} sum to "
-            f"{total[row]:.6g}; are all probability columns named, and no others?"
+        refuse(
+            name,
+            f"`normalise` is for rounding, and the probabilities {place(row)} sum to "
+            f"{total[row]:.6g}; are all probability columns named, and no others?",
         )
-        raise ValueError(msg)
     divided = prob / total[:, None]
     change = np.abs(divided - prob)
     n_off = int(np.count_nonzero(np.abs(total - 1) > 1e-9))

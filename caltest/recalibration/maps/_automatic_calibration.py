@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from caltest.recalibration.maps._temperature import TemperatureScaling
 _KEPT = 1e-9  # accuracies that differ by rounding
 
 
+@dataclass(eq=False, repr=False)
 class AutomaticCalibration(Recalibrator):
     r"""Choice of a recalibration method by cross-validation: the smallest log score among those that keep the accuracy.
 
@@ -47,12 +49,12 @@ class AutomaticCalibration(Recalibrator):
     candidates : sequence of Recalibrator, optional
         Methods to choose from; by default `TemperatureScaling`, `VectorScaling`, `PlattScaling`, `BetaCalibration`,
         `SplineCalibration` with constraints and `IsotonicCalibration`.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness of the folds; 0 by default, so that a fit can be repeated. Candidates have their own.
     input : {"probabilities", "logits"}
         What X holds; candidates get probabilities.
     classes : sequence, optional
         The label of each column of X.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness of the folds; 0 by default, so that a fit can be repeated. Candidates have their own.
 
     Attributes
     ----------
@@ -108,18 +110,9 @@ class AutomaticCalibration(Recalibrator):
         "scores_",
     )
 
-    def __init__(
-        self,
-        candidates: Sequence[Recalibrator] | None = None,
-        *,
-        rng: SeedLike = 0,
-        input: str = "probabilities",  # noqa: A002
-        classes: Sequence[Any] | None = None,
-    ) -> None:
-        self.candidates = candidates
-        self.rng = rng
-        self.input = input
-        self.classes = classes
+    candidates: Sequence[Recalibrator] | None = None
+    _: KW_ONLY
+    rng: SeedLike = 0
 
     def _validate(self) -> None:
         validate_rng(self.rng)

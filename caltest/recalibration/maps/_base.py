@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -20,6 +22,7 @@ from caltest.recalibration.maps._saved_map import read_map, write_map
 from caltest.results._note import warn_user
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
     r"""Base of the recalibration methods: a map of predictions, fitted to labels, from the simplex to the simplex.
 
@@ -38,8 +41,9 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
     predictions as they are: a search that ends so leaves them unchanged, with a `CalibrationWarning`. This compares
     values of the observations of the fit; on others a map may still be worse than none.
 
-    A subclass is made of ``__init__`` with the parameters ``input`` and ``classes`` among its own, of ``_fit``, of
-    ``_map``, and where its maps include one that changes nothing, of ``_leave_unchanged``.
+    A subclass is a dataclass whose fields are its parameters, with ``input`` and ``classes`` of this class among them,
+    or has an ``__init__`` with all of them. It defines ``_fit``, ``_map``, and where its maps include one that changes
+    nothing, ``_leave_unchanged``.
 
     Attributes
     ----------
@@ -69,8 +73,8 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
     _fitted: ClassVar[tuple[str, ...]] = ("classes_", "columns_", "feature_names_in_", "n_features_in_", "unchanged_")
     """The attributes that `fit` of this class sets, in addition to those of the classes above it."""
 
-    input: str
-    classes: Any
+    input: str = "probabilities"
+    classes: Sequence[Any] | None = None
 
     @abstractmethod
     def _fit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -24,6 +25,7 @@ _DIRECTIONS = {
 """The free parameters as rows: what each adds to a, b and c."""
 
 
+@dataclass(eq=False, repr=False)
 class BetaCalibration(Recalibrator):
     r"""Recalibration by beta calibration of each class against the rest (Kull, Silva Filho and Flach 2017).
 
@@ -90,10 +92,7 @@ class BetaCalibration(Recalibrator):
 
     _fitted: ClassVar[tuple[str, ...]] = ("a_", "b_", "c_")
 
-    def __init__(self, parameters: str = "abm", *, input: str = "probabilities", classes: Any = None) -> None:  # noqa: A002
-        self.parameters = parameters
-        self.input = input
-        self.classes = classes
+    parameters: str = "abm"
 
     def _validate(self) -> None:
         validate_choice(self.parameters, "parameters", ("abm", "am", "ab"))

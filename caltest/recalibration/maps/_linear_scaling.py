@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -93,28 +94,18 @@ RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 _EXTREME = 10.0  # times the factor of temperature scaling, and units of the logit (odds of 20,000 to 1)
 
 
+@dataclass(eq=False, repr=False)
 class LinearScaling(Recalibrator):
     """Base of the methods that fit softmax(Wz + b); they differ in W and in the scale of z."""
 
     _scale: ClassVar[str] = "logits"
     _diagonal: ClassVar[bool] = False
 
-    ridge: float | Sequence[float]
-    rng: SeedLike
-    _fitted: ClassVar[tuple[str, ...]] = ("intercept_", "ridge_", "ridge_scores_", "weights_")
+    ridge: float | Sequence[float] = RIDGES
+    _: KW_ONLY
+    rng: SeedLike = 0
 
-    def __init__(
-        self,
-        ridge: float | Sequence[float] = RIDGES,
-        *,
-        rng: SeedLike = 0,
-        input: str = "probabilities",  # noqa: A002
-        classes: Sequence[Any] | None = None,
-    ) -> None:
-        self.ridge = ridge
-        self.rng = rng
-        self.input = input
-        self.classes = classes
+    _fitted: ClassVar[tuple[str, ...]] = ("intercept_", "ridge_", "ridge_scores_", "weights_")
 
     def _validate(self) -> None:
         validate_ridge(self.ridge)
@@ -192,6 +183,7 @@ class LinearScaling(Recalibrator):
         return [float(ridge) for ridge in np.atleast_1d(np.asarray(self.ridge))]
 
 
+@dataclass(eq=False, repr=False)
 class VectorScaling(LinearScaling):
     r"""Vector scaling: a factor and an intercept for the logit of each class (Guo et al. 2017).
 
@@ -217,12 +209,12 @@ class VectorScaling(LinearScaling):
     ----------
     ridge : float or sequence of float
         The ridge :math:`\lambda` of the intercepts; several to choose from by cross-validation.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness of the folds that compare ridges; 0 by default, so that a fit can be repeated.
     input : {"probabilities", "logits"}
         What X holds.
     classes : sequence, optional
         The label of each column of X.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness of the folds that compare ridges; 0 by default, so that a fit can be repeated.
 
     Attributes
     ----------
@@ -264,18 +256,7 @@ class VectorScaling(LinearScaling):
 
     _diagonal: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        ridge: float | Sequence[float] = 0.0,
-        *,
-        rng: SeedLike = 0,
-        input: str = "probabilities",  # noqa: A002
-        classes: Sequence[Any] | None = None,
-    ) -> None:
-        self.ridge = ridge
-        self.rng = rng
-        self.input = input
-        self.classes = classes
+    ridge: float | Sequence[float] = 0.0
 
 
 class MatrixScaling(LinearScaling):
@@ -301,12 +282,12 @@ class MatrixScaling(LinearScaling):
     ----------
     ridge : float or sequence of float
         The ridge :math:`\lambda`; several to choose from by cross-validation, 0.1 to 1000 by default.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness of the folds that compare ridges; 0 by default, so that a fit can be repeated.
     input : {"probabilities", "logits"}
         What X holds.
     classes : sequence, optional
         The label of each column of X.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness of the folds that compare ridges; 0 by default, so that a fit can be repeated.
 
     Attributes
     ----------
@@ -362,12 +343,12 @@ class DirichletCalibration(LinearScaling):
     ----------
     ridge : float or sequence of float
         The ridge :math:`\lambda`; several to choose from by cross-validation, 0.1 to 1000 by default.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness of the folds that compare ridges; 0 by default, so that a fit can be repeated.
     input : {"probabilities", "logits"}
         What X holds.
     classes : sequence, optional
         The label of each column of X.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness of the folds that compare ridges; 0 by default, so that a fit can be repeated.
 
     Attributes
     ----------

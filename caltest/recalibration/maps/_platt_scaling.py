@@ -72,10 +72,6 @@ class PlattScaling(Recalibrator):
 
     _fitted: ClassVar[tuple[str, ...]] = ("intercept_", "slope_")
 
-    def __init__(self, *, input: str = "probabilities", classes: Any = None) -> None:  # noqa: A002
-        self.input = input
-        self.classes = classes
-
     def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> Objective:
         each = np.ones(len(outcome)) if weight is None else weight
         found, losses = [], np.zeros(2)

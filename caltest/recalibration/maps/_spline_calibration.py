@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -170,6 +170,7 @@ _ON_LINE = 1e-4
 _ENOUGH = 20  # observations of a score, on average, of which its frequency is used
 
 
+@dataclass(eq=False, repr=False)
 class SplineCalibration(OneVsRest):
     r"""Recalibration by the slope of a least-squares spline through cumulative labels (Gupta et al. 2020).
 
@@ -202,16 +203,16 @@ class SplineCalibration(OneVsRest):
         probability only: ``Confidence()`` and ``TopRank(r)`` that of the r-th most probable class ("top-r"),
         ``WithinTop(r)`` that of the r most probable ones together, ``ClassWise(k)`` that of a class. `predict_event`
         returns it; in `predict_proba` classes inside and outside the event share what is left in their old proportions.
+    input : {"probabilities", "logits"}
+        What X holds.
+    classes : sequence, optional
+        The label of each column of X.
     curve : {"residuals", "labels"}
         What the spline fits: cumulative residuals :math:`y_j - s_j`, whose slope is added to the score, or cumulative
         labels, as in the formula above.
     constrained : bool
         Whether the slope is constrained so that :math:`0 \le \gamma(s_i) \le 1` at all scores, by a quadratic
         programme (end of section 4.1), before values are cut off.
-    input : {"probabilities", "logits"}
-        What X holds.
-    classes : sequence, optional
-        The label of each column of X.
 
     Attributes
     ----------
@@ -277,22 +278,11 @@ class SplineCalibration(OneVsRest):
 
     _fitted: ClassVar[tuple[str, ...]] = ("least_",)
 
-    def __init__(
-        self,
-        n_knots: int = 6,
-        target: Lens | None = None,
-        *,
-        curve: str = "residuals",
-        constrained: bool = False,
-        input: str = "probabilities",  # noqa: A002
-        classes: Any = None,
-    ) -> None:
-        self.n_knots = n_knots
-        self.target = target
-        self.curve = curve
-        self.constrained = constrained
-        self.input = input
-        self.classes = classes
+    n_knots: int = 6
+    target: Lens | None = None
+    _: KW_ONLY
+    curve: str = "residuals"
+    constrained: bool = False
 
     def predict_event(self, X: ArrayLike) -> Floats:  # noqa: N803
         """Return recalibrated probabilities of the event of ``target``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -66,6 +67,7 @@ def mean_steps(each: list[Steps]) -> Steps:
 KINDS = ("per_class", "shared", "bootstrap")
 
 
+@dataclass(eq=False, repr=False)
 class HistogramBinning(OneVsRest):
     r"""Recalibration by frequencies in cells (bins): histogram binning (Zadrozny and Elkan 2001).
 
@@ -82,15 +84,15 @@ class HistogramBinning(OneVsRest):
         The three methods of Nixon et al. (2019, section 4 and table 5): a function for each class ("class-conditional
         histogram binning"), one for all, fitted to the scores of all classes together ("histogram binning"), or the
         mean of the functions of a class over bootstrap samples, each with its cells ("bootstrap").
+    input : {"probabilities", "logits"}
+        What X holds.
+    classes : sequence, optional
+        The label of each column of X.
     n_resamples : int
         Number of bootstrap samples; used by ``kind="bootstrap"`` only.
     rng : int, numpy.random.Generator or None
         Seed of the bootstrap samples. They are drawn among the sorted scores, alike for all classes, so that the map
         does not depend on the order of observations or classes.
-    input : {"probabilities", "logits"}
-        What X holds.
-    classes : sequence, optional
-        The label of each column of X.
 
     Attributes
     ----------
@@ -139,22 +141,11 @@ class HistogramBinning(OneVsRest):
            [0.   , 1.   ]])
     """
 
-    def __init__(
-        self,
-        partition: Partition | None = None,
-        kind: str = "per_class",
-        *,
-        n_resamples: int = 100,
-        rng: SeedLike = None,
-        input: str = "probabilities",  # noqa: A002
-        classes: Any = None,
-    ) -> None:
-        self.partition = partition
-        self.kind = kind
-        self.n_resamples = n_resamples
-        self.rng = rng
-        self.input = input
-        self.classes = classes
+    partition: Partition | None = None
+    kind: str = "per_class"
+    _: KW_ONLY
+    n_resamples: int = 100
+    rng: SeedLike = None
 
     def _validate(self) -> None:
         validate_cells(self.partition)
@@ -202,6 +193,7 @@ class HistogramBinning(OneVsRest):
         return evaluate_steps(fitted, score)
 
 
+@dataclass(eq=False, repr=False)
 class ScalingBinning(OneVsRest):
     r"""Recalibration by a fitted map whose values are averaged in cells (Kumar, Liang and Ma 2019).
 
@@ -266,18 +258,8 @@ class ScalingBinning(OneVsRest):
 
     _fitted: ClassVar[tuple[str, ...]] = ("recalibrator_",)
 
-    def __init__(
-        self,
-        recalibrator: Recalibrator | None = None,
-        partition: Partition | None = None,
-        *,
-        input: str = "probabilities",  # noqa: A002
-        classes: Any = None,
-    ) -> None:
-        self.recalibrator = recalibrator
-        self.partition = partition
-        self.input = input
-        self.classes = classes
+    recalibrator: Recalibrator | None = None
+    partition: Partition | None = None
 
     def _validate(self) -> None:
         validate_cells(self.partition)
@@ -353,10 +335,6 @@ class IsotonicCalibration(OneVsRest):
     """
 
     _mirrors = True
-
-    def __init__(self, *, input: str = "probabilities", classes: Any = None) -> None:  # noqa: A002
-        self.input = input
-        self.classes = classes
 
     def _fit_map(
         self, score: NDArray[Any], event: NDArray[np.bool_], weight: NDArray[np.float64] | None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +24,7 @@ _RATIO, _N_GRID, _TOLERANCE = 10.0, 61, 1e-4  # of the search for the smallest e
 _EXACT, _MAX_STEPS = 1e-13, 200
 
 
+@dataclass(eq=False, repr=False)
 class TemperatureScaling(Recalibrator):
     r"""Temperature scaling: divide all logits by one number T (Guo et al. 2017).
 
@@ -50,12 +50,12 @@ class TemperatureScaling(Recalibrator):
     ----------
     objective : "log" or Statistic
         What is optimised: the likelihood, or an error such as ``ECE()``, ``KS()``, ``SquaredL2()`` or ``GCE(...)``.
-    lens : lens, optional
-        What the error looks at; by default the whole prediction, or the confidence if the statistic needs two outcomes.
     input : {"probabilities", "logits"}
         What X holds.
     classes : sequence, optional
         The label of each column of X.
+    lens : lens, optional
+        What the error looks at; by default the whole prediction, or the confidence if the statistic needs two outcomes.
 
     Attributes
     ----------
@@ -100,18 +100,9 @@ class TemperatureScaling(Recalibrator):
     _scale: ClassVar[str] = "logits"
     _fitted: ClassVar[tuple[str, ...]] = ("temperature_",)
 
-    def __init__(
-        self,
-        objective: str | Statistic = "log",
-        *,
-        lens: LensLike | None = None,
-        input: str = "probabilities",  # noqa: A002
-        classes: Sequence[Any] | None = None,
-    ) -> None:
-        self.objective = objective
-        self.lens = lens
-        self.input = input
-        self.classes = classes
+    objective: str | Statistic = "log"
+    _: KW_ONLY
+    lens: LensLike | None = None
 
     def _validate(self) -> None:
         if not isinstance(self.objective, str):

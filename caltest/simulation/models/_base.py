@@ -205,6 +205,12 @@ class Model(Specification, ABC):
             yield self.draw_unlabelled(min(left, _BLOCK_SIZE), rng)
             left -= min(left, _BLOCK_SIZE)
 
+    def draw_many(self, n_samples: int, rng: np.random.Generator) -> tuple[NDArray[Any], ...]:
+        """Return predictions, true probabilities and labels of many observations, which are drawn in blocks."""
+        blocks = self.draw_blocks(n_samples, rng)
+        parts = [(rows.y_prob, rows.class_prob, draw_classes(rows.class_prob, rng)) for rows in blocks]
+        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
     def _validated(self, y_prob: ArrayLike) -> NDArray[np.float64]:
         prob = validate_prob(y_prob)
         if prob.shape[1] != self.n_classes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,9 +14,8 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import apply_calibration_function, apply_distance, outcomes_of_classes
 from caltest.simulation.models._base import Unlabelled
 from caltest.simulation.models._exact import integrate, look
-from caltest.simulation.models._feature_model import FeatureModel, line_of, require_mixture
-from caltest.simulation.models._gaussian_mixture import Components, Mixture
-from caltest.simulation.models._level_sets import level_set_miscalibration
+from caltest.simulation.models._gaussian_mixture import Components, FeatureModel, Mixture, require_mixture
+from caltest.simulation.models._level_sets import level_set_miscalibration, line_of
 from caltest.simulation.models._maps import Identity, Map, inverse
 
 _REACH = 8.0  # standard deviations of a component: 2e-15 of its mass lies beyond
@@ -146,14 +145,12 @@ class BentPosterior(FeatureModel):
 
     distribution: Mixture
     bend: Map
-    n_classes: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
         require_mixture(self.distribution)
         if not callable(self.bend) or isinstance(self.bend, type):
             msg = f"`bend` must be a map such as Temperature(1.2) or a function of probabilities, got {self.bend!r}."
             raise TypeError(msg)
-        object.__setattr__(self, "n_classes", self.distribution.n_classes)
 
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return the predictions ``(n_samples, n_classes)`` at features ``(n_samples, n_features)``."""
@@ -219,15 +216,7 @@ class BentPosterior(FeatureModel):
         one_to_one = inverse(self.bend) is not None and self._shows_all(lens)
         if n_features == 1 and not one_to_one:
             line = line_of(self.distribution)
-            return level_set_miscalibration(
-                lens,
-                distance,
-                y_prob=lambda t: self._bent(line.class_prob(t)),
-                class_prob=line.class_prob,
-                density=line.density,
-                edges=line.edges,
-                scale=line.scale,
-            )
+            return level_set_miscalibration(lens, distance, lambda t: self._bent(line.class_prob(t)), line)
         if n_features > 2 or not one_to_one:
             return super().expected_miscalibration(lens, distance)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -307,11 +307,6 @@ def in_words(distance: Distance) -> str:
     'mean total variation between predicted and true probabilities'
     """
     return f"mean {describe(distance).strip('_').replace('_', ' ')} between predicted and true probabilities"
-
-
-def one_hot(outcome: NDArray[Any], n_outcomes: int) -> NDArray[np.float64]:
-    """Return outcomes ``(n_samples,)`` as probabilities 0 and 1, ``(n_samples, n_outcomes)``."""
-    return np.eye(n_outcomes)[outcome]
 
 
 def mean_distance_estimate(

@@ -1,4 +1,4 @@
-"""Mixtures of Gaussian components, each of which belongs to a class, with exact posteriors."""
+"""Mixtures of Gaussian components, each of which belongs to a class, and the base of models of their features."""
 
 from __future__ import annotations
 
@@ -228,6 +228,33 @@ class Mixture(Model):
         return log_joint
 
 
+class FeatureModel(Model):
+    """A model whose field ``distribution`` is a mixture, and whose predictions are a function of its features."""
+
+    distribution: Mixture
+
+    @property
+    def n_classes(self) -> int:  # type: ignore[override]
+        """Number of classes: that of the distribution."""
+        return self.distribution.n_classes
+
+    @abstractmethod
+    def predict(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return the predictions ``(n_samples, n_classes)`` at features ``(n_samples, n_features)``."""
+
+    def draw_unlabelled(self, n_samples: int, rng: np.random.Generator) -> Unlabelled:
+        """Return features, predictions and posteriors."""
+        x = self.distribution.draw_features(n_samples, rng)
+        return Unlabelled(x, self.predict(x), self.distribution.posterior(x))
+
+
+def require_mixture(distribution: Any) -> None:
+    """Refuse what is no mixture."""
+    if not isinstance(distribution, Mixture):
+        msg = f"`distribution` must be a GaussianMixture or a RandomMixture, got {distribution!r}."
+        raise TypeError(msg)
+
+
 @dataclass(frozen=True, repr=False)
 class GaussianMixture(Mixture):
     r"""Gaussian mixture with any number of classes, components and features; predicts its exact posterior.
@@ -299,7 +326,7 @@ class GaussianMixture(Mixture):
     n_features: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
-        weights, means = _numbers(self.weights, "weights"), _numbers(self.means, "means")
+        weights, means = read_numbers(self.weights, "weights"), read_numbers(self.means, "means")
         classes = _read_classes(self.classes)
         _refuse_weights(weights)
         means = means[:, None] if means.ndim == 1 else means
@@ -316,7 +343,7 @@ class GaussianMixture(Mixture):
             ("means", means[:, 0] if means.shape[1] == 1 else means),
             ("covariances", covariances[:, 0, 0] if spherical else covariances),
         ):
-            object.__setattr__(self, name, _nested(value.tolist()))
+            object.__setattr__(self, name, nested(value.tolist()))
         object.__setattr__(self, "classes", classes)
         object.__setattr__(self, "n_classes", max(classes) + 1)
         object.__setattr__(self, "n_features", means.shape[1])
@@ -370,11 +397,12 @@ class GaussianMixture(Mixture):
         )
 
 
-def _numbers(given: Any, name: str) -> NDArray[np.float64]:
+def read_numbers(given: Any, name: str) -> NDArray[np.float64]:
+    """Return finite numbers as an array."""
     try:
         values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        msg = f"`{name}` must be an array of numbers whose rows are of one length, got {given!r}."
+        msg = f"`{name}` must hold numbers in rows of one length, got {given!r}."
         raise ValueError(msg) from None
     if not np.isfinite(values).all():
         msg = f"`{name}` must hold finite numbers, got {values[~np.isfinite(values)][0]}."
@@ -408,7 +436,7 @@ def _read_classes(given: Any) -> tuple[int, ...]:
 
 
 def _read_covariances(given: Any, n_components: int, n_features: int) -> NDArray[np.float64]:
-    values = _numbers(given, "covariances")
+    values = read_numbers(given, "covariances")
     matrices = values[:, None, None] * np.eye(n_features) if values.ndim == 1 else values
     if matrices.shape != (n_components, n_features, n_features):
         msg = (
@@ -432,5 +460,6 @@ def _read_covariances(given: Any, n_components: int, n_features: int) -> NDArray
     return matrices
 
 
-def _nested(values: Any) -> Any:
-    return tuple(_nested(value) for value in values) if isinstance(values, list) else values
+def nested(values: Any) -> Any:
+    """Return nested lists as tuples, which are hashable."""
+    return tuple(nested(value) for value in values) if isinstance(values, list) else values

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from caltest.predictions._distances import Distance
 from caltest.predictions._lens import LensLike
 from caltest.predictions._user_functions import apply_distance, outcomes_of_classes
 from caltest.simulation.models._exact import Path, integrate, look
+from caltest.simulation.models._gaussian_mixture import Mixture
 
 _GRID = 2**13
 _TOLERANCE = 1e-10  # of a panel of the quadrature
@@ -30,6 +31,36 @@ _SECANTS = 8
 _OFFSETS = np.arange(-2, 3)
 _DERIVATIVES = np.linalg.inv(np.vander(_OFFSETS, increasing=True))[1:] * np.arange(1, 5)[:, None]
 """Row j: factors of the values at the offsets in the coefficient of u ** j of the derivative of their polynomial."""
+
+
+_REACHES = (0.0, 1.5, 4.0, 9.5)  # standard deviations of a component: less than 1e-20 of its mass lies beyond
+
+
+class Line(NamedTuple):
+    """A feature: what quadrature needs.
+
+    ``class_prob`` and ``density`` map features ``(n,)`` to true probabilities ``(n, n_classes)`` and the density.
+    ``edges`` increase; the first and the last are the limits, those between mark where the density changes. ``scale``
+    is the length on which it changes.
+    """
+
+    class_prob: Path
+    density: Path
+    edges: list[float]
+    scale: float
+
+
+def line_of(mixture: Mixture) -> Line:
+    """Return posterior, density, edges of panels and the narrowest standard deviation of a mixture of one feature."""
+    _, means, factors, _ = mixture.components
+    spread = np.abs(factors[:, 0, 0])
+    reach = np.array(_REACHES + tuple(-one for one in _REACHES[1:]))
+    return Line(
+        lambda t: mixture.posterior(t[:, None]),
+        lambda t: mixture.density(t[:, None]),
+        np.unique(means[:, 0] + spread * reach[:, None]).tolist(),
+        float(spread.min()),
+    )
 
 
 @dataclass(frozen=True)
@@ -42,16 +73,7 @@ class _Branch:
     ratio: NDArray[np.float64]
 
 
-def level_set_miscalibration(
-    lens: LensLike | None,
-    distance: Distance,
-    *,
-    y_prob: Path,
-    class_prob: Path,
-    density: Path,
-    edges: Sequence[float],
-    scale: float,
-) -> float:
+def level_set_miscalibration(lens: LensLike | None, distance: Distance, y_prob: Path, line: Line) -> float:
     """Return the expected miscalibration of a model of one feature, through any lens, to about 1e-9.
 
     Parameters
@@ -60,23 +82,23 @@ def level_set_miscalibration(
         What is looked at.
     distance : callable
         The distance.
-    y_prob, class_prob : callables
-        Map features ``(n,)`` to predictions and true probabilities ``(n, n_classes)``; smooth.
-    density : callable
-        Density of the feature.
-    edges : sequence of float
-        Increasing; the first and the last are the limits, those between mark where the density changes.
-    scale : float
-        Length on which predictions and density change.
+    y_prob : callable
+        Maps features ``(n,)`` to predictions ``(n, n_classes)``; smooth.
+    line : Line
+        The feature.
 
     Raises
     ------
     ValueError
         If the predictions or the distance are too rough.
     """
+    _, density, edges, scale = line
+
+    def seen(t: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return look(lens, y_prob(t), line.class_prob(t))
 
     def ratio_at(t: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _log_ratio(look(lens, y_prob(t), class_prob(t))[0])
+        return _log_ratio(seen(t)[0])
 
     def kinds(t: NDArray[np.float64]) -> NDArray[Any]:
         prob = y_prob(t)
@@ -101,7 +123,7 @@ def level_set_miscalibration(
     inner = np.array([branch.high for branch in branches[:-1]])
 
     def contribution(t: NDArray[np.float64]) -> NDArray[np.float64]:
-        predicted, true = look(lens, y_prob(t), class_prob(t))
+        predicted, true = seen(t)
         mass = density(t)
         own = np.searchsorted(inner, t)
         low, high = (np.array([getattr(branch, end) for branch in branches])[own] for end in ("low", "high"))
@@ -114,7 +136,7 @@ def level_set_miscalibration(
                 continue
             rows = np.flatnonzero(there)
             root = _root(ratio_at, branch, level[rows])
-            other, other_true = look(lens, y_prob(root), class_prob(root))
+            other, other_true = seen(root)
             same = np.abs(other - predicted[rows]).max(axis=1) <= _SAME
             rows, root, other_true = rows[same], root[same], other_true[same]
             if not len(rows):
@@ -127,13 +149,10 @@ def level_set_miscalibration(
         mean = np.where(known[:, None], summed / np.where(known, total, 1.0)[:, None], true)
         return mass * apply_distance(distance, predicted, mean)
 
-    if np.ptp(look(lens, y_prob(grid), class_prob(grid))[0], axis=0).max() <= 1e-12:  # one level set
-        predicted, _ = look(lens, y_prob(grid[:1]), class_prob(grid[:1]))
+    if np.ptp(seen(grid)[0], axis=0).max() <= 1e-12:  # one level set
+        predicted, _ = seen(grid[:1])
         columns = range(predicted.shape[1])
-        mean = [
-            integrate(lambda t, k=k: density(t) * look(lens, y_prob(t), class_prob(t))[1][:, k], edges)  # type: ignore[misc]
-            for k in columns
-        ]
+        mean = [integrate(lambda t, k=k: density(t) * seen(t)[1][:, k], edges) for k in columns]  # type: ignore[misc]
         return float(apply_distance(distance, predicted, np.array([mean]) / np.sum(mean))[0])
     return integrate(contribution, _edges(ratio_at, branches, edges), _TOLERANCE, panels=4)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,9 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.simulation.models._exact import finite_miscalibration, two_classes
-from caltest.simulation.models._feature_model import FeatureModel, line_of, require_mixture
-from caltest.simulation.models._gaussian_mixture import GaussianMixture, Mixture
-from caltest.simulation.models._level_sets import level_set_miscalibration
+from caltest.simulation.models._gaussian_mixture import (
+    FeatureModel,
+    GaussianMixture,
+    Mixture,
+    nested,
+    read_numbers,
+    require_mixture,
+)
+from caltest.simulation.models._level_sets import level_set_miscalibration, line_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,13 +78,11 @@ class LogisticModel(FeatureModel):
     distribution: Mixture
     intercept: float | tuple[float, ...]
     slope: float | tuple[Any, ...]
-    n_classes: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
         require_mixture(self.distribution)
         n_classes, n_features = self.distribution.n_classes, self.distribution.n_features
-        object.__setattr__(self, "n_classes", n_classes)
-        intercept, slope = (_numbers(getattr(self, name), name) for name in ("intercept", "slope"))
+        intercept, slope = (read_numbers(getattr(self, name), name) for name in ("intercept", "slope"))
         shape = (n_features,) if intercept.ndim == 0 else (n_classes, n_features)
         fits = slope.shape == shape or (n_features == 1 and slope.shape == shape[:-1])
         if not fits or intercept.shape != shape[:-1] or (intercept.ndim == 0 and n_classes > 2):
@@ -88,9 +92,9 @@ class LogisticModel(FeatureModel):
                 f"shapes {intercept.shape} and {slope.shape}."
             )
             raise ValueError(msg)
-        object.__setattr__(self, "intercept", _nested(intercept.tolist()))
+        object.__setattr__(self, "intercept", nested(intercept.tolist()))
         flat = slope.reshape(shape[:-1]) if n_features == 1 else slope
-        object.__setattr__(self, "slope", _nested(flat.tolist()))
+        object.__setattr__(self, "slope", nested(flat.tolist()))
 
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return the predictions ``(n_samples, n_classes)`` at features ``(n_samples, n_features)``."""
@@ -156,29 +160,13 @@ class LogisticModel(FeatureModel):
             return finite_miscalibration(self.predict(origin), self._shares[None], lens, distance)
         if self.n_classes == 2:
             start, direction = self._logit
-            line = line_of(self._projected)
             length = float(np.linalg.norm(direction))
-            return level_set_miscalibration(
-                lens,
-                distance,
-                y_prob=lambda t: two_classes(-(start + length * t)),
-                class_prob=line.class_prob,
-                density=line.density,
-                edges=line.edges,
-                scale=line.scale,
-            )
+            line = line_of(self._projected)
+            return level_set_miscalibration(lens, distance, lambda t: two_classes(-(start + length * t)), line)
         if self.distribution.n_features > 1:
             return super().expected_miscalibration(lens, distance)
         line = line_of(self.distribution)
-        return level_set_miscalibration(
-            lens,
-            distance,
-            y_prob=lambda t: self.predict(t[:, None]),
-            class_prob=line.class_prob,
-            density=line.density,
-            edges=line.edges,
-            scale=line.scale,
-        )
+        return level_set_miscalibration(lens, distance, lambda t: self.predict(t[:, None]), line)
 
     @property
     def _coefficients(self) -> NDArray[np.float64]:
@@ -207,19 +195,3 @@ class LogisticModel(FeatureModel):
     def _shares(self) -> NDArray[np.float64]:
         weights, _, _, classes = self.distribution.components
         return np.bincount(classes, weights=weights).astype(np.float64)
-
-
-def _numbers(given: Any, name: str) -> NDArray[np.float64]:
-    try:
-        values = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        msg = f"`{name}` must hold numbers, got {given!r}."
-        raise ValueError(msg) from None
-    if not np.isfinite(values).all():
-        msg = f"`{name}` must hold finite numbers, got {values[~np.isfinite(values)][0]}."
-        raise ValueError(msg)
-    return values
-
-
-def _nested(values: Any) -> Any:
-    return tuple(_nested(value) for value in values) if isinstance(values, list) else values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -390,54 +391,45 @@ def _require_class(k: int, name: str, prob: Probabilities) -> None:
 def inverse(bend: Any) -> Map | None:
     """Return the inverse of a map of the package, None where there is none or it is not known."""
     find = _INVERSES.get(type(bend))
-    return None if find is None else find(bend)
+    return None if find is None or getattr(bend, "share", 0.0) == 1 else find(bend)
 
 
-def _of_temperature(bend: Temperature) -> Map:
-    t = tuple(1 / one for one in bend.t) if isinstance(bend.t, tuple) else 1 / bend.t
+def _of_temperature(bend: Temperature) -> Map | None:
+    if not isinstance(bend.t, tuple):
+        return Temperature(1 / bend.t)
     # With one temperature for each class, weights mu ** t are known up to one factor, which the classes raise to
     # different powers: there is no closed form.
-    return Temperature(t) if not isinstance(bend.t, tuple) or len(set(bend.t)) == 1 else None  # type: ignore[return-value]
+    return Temperature(tuple(1 / one for one in bend.t)) if len(set(bend.t)) == 1 else None
 
 
-def _of_move(bend: Move) -> Map | None:
-    def back(prob: Probabilities) -> Probabilities:
-        before = prob.copy()
-        moved = prob[:, bend.source] * bend.share / (1 - bend.share)
-        before[:, bend.source] += moved
-        before[:, bend.target] -= moved
-        return _clipped(before)
-
-    return back if bend.share < 1 else None
+def _before_move(bend: Move, prob: Probabilities) -> Probabilities:
+    before = prob.copy()
+    moved = prob[:, bend.source] * bend.share / (1 - bend.share)
+    before[:, bend.source] += moved
+    before[:, bend.target] -= moved
+    return _clipped(before)
 
 
-def _of_label_noise(bend: LabelNoise) -> Map | None:
-    def back(prob: Probabilities) -> Probabilities:
-        return _clipped((prob - bend.share / prob.shape[1]) / (1 - bend.share))
-
-    return back if bend.share < 1 else None
+def _before_label_noise(bend: LabelNoise, prob: Probabilities) -> Probabilities:
+    return _clipped((prob - bend.share / prob.shape[1]) / (1 - bend.share))
 
 
-def _of_favour(bend: Favour) -> Map | None:
-    def back(prob: Probabilities) -> Probabilities:
-        before = prob.copy()
-        before[:, bend.k] -= bend.share
-        return _clipped(before / (1 - bend.share))
-
-    return back if bend.share < 1 else None
+def _before_favour(bend: Favour, prob: Probabilities) -> Probabilities:
+    before = prob.copy()
+    before[:, bend.k] -= bend.share
+    return _clipped(before / (1 - bend.share))
 
 
 def _clipped(prob: Probabilities) -> Probabilities:
     """Return probabilities: a prediction that no true probability leads to stands for the nearest that one does."""
-    inside = np.clip(prob, 0.0, None)
-    return inside / inside.sum(axis=1, keepdims=True)
+    return _normalised(np.clip(prob, 0.0, None))
 
 
 _INVERSES: dict[type, Callable[[Any], Map | None]] = {
     Identity: lambda bend: bend,
     Temperature: _of_temperature,
     Shift: lambda bend: Shift(bend.k, -bend.logits),
-    Move: _of_move,
-    LabelNoise: _of_label_noise,
-    Favour: _of_favour,
+    Move: lambda bend: partial(_before_move, bend),
+    LabelNoise: lambda bend: partial(_before_label_noise, bend),
+    Favour: lambda bend: partial(_before_favour, bend),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.predictions._user_functions import apply_calibration_function
 from caltest.predictions.inputs._validation import validate_count
 from caltest.simulation.models._base import draw_classes
-from caltest.simulation.models._feature_model import FeatureModel
-from caltest.simulation.models._gaussian_mixture import Mixture
+from caltest.simulation.models._gaussian_mixture import FeatureModel, Mixture
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,7 +60,6 @@ class RecalibratedModel(FeatureModel):
     recalibrator: Any
     n_train: int = 1000
     seed: int = 0
-    n_classes: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, FeatureModel):
@@ -78,7 +76,6 @@ class RecalibratedModel(FeatureModel):
             raise TypeError(msg)
         validate_count(self.n_train, "n_train")
         validate_count(self.seed, "seed", minimum=0)
-        object.__setattr__(self, "n_classes", self.base.n_classes)
 
     @property
     def distribution(self) -> Mixture:  # type: ignore[override]

@@ -28,10 +28,8 @@ from caltest.simulation.models._exact import (
     level_set_estimate,
     look,
     mean_estimate,
-    one_hot,
 )
-from caltest.simulation.models._feature_model import FeatureModel, require_mixture
-from caltest.simulation.models._gaussian_mixture import Mixture
+from caltest.simulation.models._gaussian_mixture import FeatureModel, Mixture, require_mixture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +90,6 @@ class TrainedClassifier(FeatureModel):
     kind: Any = field(compare=False)
     n_train: int = 300
     seed: int = 0
-    n_classes: int = field(init=False, repr=False, compare=False, default=0)
     _kind: str = field(init=False, repr=False, default="")  # estimators of equal parameters are not equal themselves
 
     def __post_init__(self) -> None:
@@ -106,7 +103,6 @@ class TrainedClassifier(FeatureModel):
         object.__setattr__(self, "_kind", self.kind if isinstance(self.kind, str) else repr(self.kind))
         validate_count(self.n_train, "n_train")
         validate_count(self.seed, "seed", minimum=0)
-        object.__setattr__(self, "n_classes", self.distribution.n_classes)
 
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return the predictions ``(n_samples, n_classes)`` at features ``(n_samples, n_features)``."""
@@ -155,12 +151,7 @@ class TrainedClassifier(FeatureModel):
         """
         classes = [ClassWise(k) for k in range(self.n_classes)]
         views: list[LensLike] = [Confidence(), *classes] if lenses is None else list(lenses)
-        generator = validate_rng(rng)
-        drawn = [
-            (rows.y_prob, rows.class_prob, draw_classes(rows.class_prob, generator))
-            for rows in self.draw_blocks(n_samples, generator)
-        ]
-        y_prob, class_prob, y_true = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+        y_prob, class_prob, y_true = self.draw_many(n_samples, validate_rng(rng))
         pairs = [both_truths(y_prob, class_prob, y_true, lens, distance) for lens in views]
         names = [describe(lens) for lens in views]
         if lenses is None:
@@ -268,7 +259,7 @@ def both_truths(
     label = EqualWidth(_PAPER_CELLS).fit(predicted)(predicted)
     target = f"{in_words(distance)} through {describe(lens)}, the frequencies in {_PAPER_CELLS} equal-width cells"
     return (
-        cell_estimate(predicted, one_hot(outcome, 2), label, distance, target),
+        cell_estimate(predicted, np.eye(2)[outcome], label, distance, target),
         level_set_estimate(predicted, true, lens, distance),
     )
 

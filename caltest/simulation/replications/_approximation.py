@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,11 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng
 from caltest.results._description import Description
 from caltest.results._picture import Picture
-from caltest.results._progress import Progress
-from caltest.simulation.models._base import Model, draw_classes
+from caltest.simulation.models._base import Model
 from caltest.simulation.models._exact import mean_estimate
 from caltest.simulation.models._trained import both_truths
-from caltest.simulation.studies._run import Part, PathLike, identify, named, replicate_rng, run_study, sizes
+from caltest.simulation.studies._options import RunOptions
+from caltest.simulation.studies._run import Part, identify, named, replicate_rng, run_study, sizes
 from caltest.simulation.studies._study import CLEAR, Study, frame_table
 from caltest.statistics import ConvexECE, KDEError, Statistic
 from caltest.statistics._binned import ECE
@@ -148,10 +148,7 @@ def approximation_study(
     n_replicates: int = 200,
     *,
     n_holdout: int = 100_000,
-    out: PathLike | None = None,
-    workers: int = 1,
-    progress: bool | Progress = False,
-    rng: SeedLike = None,
+    **options: Unpack[RunOptions],
 ) -> ApproximationStudy:
     r"""Compare calibration errors by how well few observations approximate the truth.
 
@@ -194,10 +191,6 @@ def approximation_study(
         Folder in which every finished model is kept; with the same folder an interrupted study continues.
     workers : int
         Processes, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
 
     Returns
     -------
@@ -248,7 +241,7 @@ def approximation_study(
             for name, model in chosen.items()
         ]
 
-    run = run_study("approximation", parts, out=out, workers=workers, progress=progress, rng=rng, prefer="processes")
+    run = run_study("approximation", parts, prefer="processes", **options)
     return ApproximationStudy(models=run)
 
 
@@ -276,11 +269,7 @@ def _approximate(
 
     name, drawn_from = model
     rng = replicate_rng(seed, name, 0)
-    parts = [
-        (rows.y_prob, rows.class_prob, draw_classes(rows.class_prob, rng))
-        for rows in drawn_from.draw_blocks(n_holdout, rng)
-    ]
-    y_prob, class_prob, y_true = (np.concatenate(part) for part in zip(*parts, strict=True))
+    y_prob, class_prob, y_true = drawn_from.draw_many(n_holdout, rng)
     counts, n_replicates = design
     sets = [rng.integers(n_holdout, size=(n_replicates, count)) for count in counts]
     rows = []

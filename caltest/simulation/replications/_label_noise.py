@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.estimation.scores._scores import accuracy, mean_confidence
 from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.predictions.inputs._arguments import read_problem, reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_number, validate_problem
+from caltest.predictions.inputs._validation import validate_count, validate_number, validate_problem
 from caltest.results._decision import rejects
 from caltest.results._description import Description, percent
 from caltest.results._picture import Picture
-from caltest.results._progress import Progress
-from caltest.simulation.studies._run import Part, PathLike, identify, named, replicate_rng, run_study
+from caltest.simulation.studies._options import RunOptions
+from caltest.simulation.studies._run import Part, identify, named, replicate_rng, run_study
 from caltest.simulation.studies._study import Study, frame_table
 from caltest.statistics import ACE, GCE, SCE, Statistic
 
@@ -108,10 +108,7 @@ def label_noise_study(
     threshold: float = 0.1,
     n_replicates: int = 1,
     n_resamples: int = 999,
-    out: PathLike | None = None,
-    workers: int = 1,
-    progress: bool | Progress = False,
-    rng: SeedLike = None,
+    **options: Unpack[RunOptions],
 ) -> LabelNoiseStudy:
     """Train models on labels of which a share is random, and compute calibration errors and p-values.
 
@@ -144,14 +141,8 @@ def label_noise_study(
         Number of repetitions with other random labels.
     n_resamples : int
         Number of draws of each test.
-    out : path, optional
-        Folder in which every finished part is kept; with the same folder an interrupted study continues.
     workers : int
         Processes, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
 
     Returns
     -------
@@ -215,7 +206,7 @@ def label_noise_study(
             for share in levels
         ]
 
-    run = run_study("label-noise", parts, out=out, workers=workers, progress=progress, rng=rng, prefer="processes")
+    run = run_study("label-noise", parts, prefer="processes", **options)
     return LabelNoiseStudy(replicates=run)
 
 

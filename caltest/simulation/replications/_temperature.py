@@ -17,6 +17,7 @@ from caltest.predictions.inputs._validation import validate_count, validate_posi
 from caltest.results import Result
 from caltest.results._description import Description
 from caltest.simulation.replications._agreement import mean_by_property, metric_values, metrics_frame, validate_metrics
+from caltest.simulation.studies._run import increasing_pair
 from caltest.simulation.studies._study import frame_table
 from caltest.statistics import GCE
 
@@ -191,7 +192,8 @@ def best_temperatures(
     0  equal-width        0.376  0.007   0.021
     1   equal-mass        0.514  0.004   0.015
     """
-    chosen, counted, (low, high) = validate_metrics(metrics), validate_count(n_grid, "n_grid", 3), _ends(bounds)
+    chosen, counted = validate_metrics(metrics), validate_count(n_grid, "n_grid", 3)
+    low, high = increasing_pair(bounds, "bounds", "be two increasing positive numbers", validate_positive)
     if not isinstance(judge, GCE):
         msg = f"`judge` must be a GCE(...), got {judge!r}."
         raise TypeError(msg)
@@ -243,16 +245,6 @@ class _Tempered:
         sample = self.sample(log_t)
         with np.errstate(divide="ignore"):
             return float(-np.log(sample.prob[np.arange(sample.n_samples), sample.outcome]).mean())
-
-
-def _ends(bounds: Any) -> tuple[float, float]:
-    msg = f"`bounds` must be two increasing positive numbers, got {bounds!r}."
-    if not isinstance(bounds, Sequence):
-        raise TypeError(msg)
-    ends = [validate_positive(end, "bounds") for end in bounds]
-    if len(ends) != 2 or ends[0] >= ends[1]:
-        raise ValueError(msg)
-    return ends[0], ends[1]
 
 
 def _held_out(held_out: Any, classes: Sequence[Any] | None, n_classes: int) -> _Tempered:

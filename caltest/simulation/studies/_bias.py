@@ -4,35 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_count
+from caltest.predictions.inputs._validation import validate_count
 from caltest.results._description import Description
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
-from caltest.results._progress import Progress
 from caltest.simulation.models._base import Model
 from caltest.simulation.studies._data_sets import draw_data_sets
 from caltest.simulation.studies._estimates import Estimates
+from caltest.simulation.studies._options import StudyOptions
 from caltest.simulation.studies._run import (
-    Part,
-    PathLike,
+    Block,
+    Design,
     accepted,
     by_lens,
-    identify,
     named,
     numbers,
-    replicate_ranges,
-    run_study,
-    sizes,
+    read_lenses,
 )
-from caltest.simulation.studies._study import CLEAR, Study, frame_table, rank, subject, varying
+from caltest.simulation.studies._study import CLEAR, Study, frame_table, rank, share_error, varying
 from caltest.simulation.studies._truth import Truth, truths
 from caltest.statistics import Statistic
 from caltest.statistics._base import validate_estimate
@@ -40,7 +36,6 @@ from caltest.statistics._base import validate_estimate
 if TYPE_CHECKING:
     import pandas as pd
 
-_REPLICATES = 100  # of a part: some seconds of work, so that little is lost when a study is stopped
 _DESIGN = ["model", "lens", "n_samples", "test_statistic"]
 _UNKNOWN = (
     "Where truth and bias are empty, it is not known what the statistic estimates: name it with `truth`, or, if the "
@@ -96,8 +91,7 @@ class BiasStudy(Study):
         """
         import pandas as pd
 
-        joined = self.replicates.merge(self.truth, on=["model", "lens", "test_statistic"], how="left", sort=False)
-        groups = joined.groupby(_DESIGN, sort=False)
+        groups = self._with_truth().groupby(_DESIGN, sort=False)
         rows = [
             dict(zip(_DESIGN, key, strict=True)) | _summary(group, quantiles, self.intervals) for key, group in groups
         ]
@@ -121,7 +115,10 @@ class BiasStudy(Study):
             squared error minus the smallest one, ``excess_se`` its standard error, and ``target`` what the statistics
             estimate that are compared.
         """
-        return rank(self.replicates.merge(self.truth, on=["model", "lens", "test_statistic"], how="left", sort=False))
+        return rank(self._with_truth())
+
+    def _with_truth(self) -> pd.DataFrame:
+        return self.replicates.merge(self.truth, on=["model", "lens", "test_statistic"], how="left", sort=False)
 
     @property
     def conclusion(self) -> str:
@@ -141,14 +138,11 @@ class BiasStudy(Study):
     def _describe(self) -> Description:
         frame = self.to_frame(quantiles=())
         coverage = [f"{name} coverage" for name in self.intervals]
-        names = {name: name for name in varying(frame, ("model", "lens"))} | {"n_samples": "observations"}
-        names |= {"test_statistic": "statistic"}
-        names |= {name: name for name in ("truth", "mean", "bias", "std", "rmse", *coverage)}
-        sets = frame["n_replicates"].iloc[0]
+        names = [*varying(frame, ("model", "lens")), "n_samples", "test_statistic"]
         return Description(
-            f"Bias study ({', '.join(filter(None, [subject(frame, ('model', 'lens')), f'{sets:,} data sets each']))})",
+            self._title("Bias study", frame),
             [self.conclusion],
-            [frame_table(frame, names)],
+            [frame_table(frame, [*names, "truth", "mean", "bias", "std", "rmse", *coverage])],
             [_UNKNOWN] if frame["truth"].isna().any() else [],
         )
 
@@ -160,14 +154,10 @@ def bias_study(
     n_samples: int | Sequence[int],
     n_replicates: int = 1000,
     *,
-    lenses: LensLike | Sequence[LensLike] | Mapping[str, LensLike] | None = None,
     intervals: Mapping[str, Callable[..., Any]] | None = None,
     truth: Truth | None = None,
     n_truth: int = 100_000,
-    out: PathLike | None = None,
-    workers: int = 1,
-    progress: bool | Progress = False,
-    rng: SeedLike = None,
+    **options: Unpack[StudyOptions],
 ) -> BiasStudy:
     r"""Simulate the sampling distribution, bias and mean squared error of calibration errors.
 
@@ -201,14 +191,8 @@ def bias_study(
         Number of simulated observations behind a truth that the model does not know exactly, at least 20; the same in
         every study, whatever its seed. Its standard error is ``truth_se``; what is averaged, with which bias, see
         `Model.estimate_miscalibration`. With 0 such a truth is NaN.
-    out : path, optional
-        Folder in which every finished part is kept; with the same folder an interrupted study continues.
     workers : int
         Threads, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
 
     Returns
     -------
@@ -242,8 +226,7 @@ def bias_study(
     0        5    0.0  0.06
     1       50    0.0  0.17
     """
-    drawn = named(models, "models", Model, "models of caltest.simulation")
-    looks = None if lenses is None else named(lenses, "lenses")
+    design, looks = Design.of(models, n_samples, n_replicates, least=2), read_lenses(options.pop("lenses"))
     estimators = named(statistics, "statistics", Statistic, "statistics such as ECE()")
     if not isinstance(intervals, Mapping | None):
         msg = f'`intervals` must be a mapping such as {{"l2": l2_interval}}, got {describe(intervals)}.'
@@ -255,63 +238,30 @@ def bias_study(
     if wrong:
         msg = f"`intervals` must hold functions that return two numbers, got {wrong[0]!r}."
         raise TypeError(msg)
-    counts, total = sizes(n_samples, "n_samples"), validate_count(n_replicates, "n_replicates", 2)
-    known = truths(drawn, looks, estimators, truth, validate_count(n_truth, "n_truth", 0))
-
-    def parts(seed: int) -> list[Part]:
-        return [
-            Part(
-                identify((name, model, n, looks, estimators, built, replicates)),
-                partial(
-                    _estimate, seed, name, model, n, replicates, lenses=looks, statistics=estimators, intervals=built
-                ),
-                cost=n * len(replicates),
-            )
-            for name, model in drawn.items()
-            for n in counts
-            for replicates in replicate_ranges(total, _REPLICATES)
-        ]
-
-    replicates = run_study("bias", parts, out=out, workers=workers, progress=progress, rng=rng)
+    known = truths(design.models, looks, estimators, truth, validate_count(n_truth, "n_truth", 0))
+    replicates = design.run("bias", _estimate, looks, estimators, built, **options)
     return BiasStudy(replicates=replicates, truth=known, intervals=tuple(built))
 
 
 def _estimate(
-    seed: int,
-    name: str,
-    model: Model,
-    n_samples: int,
-    replicates: range,
-    *,
+    block: Block,
     lenses: dict[str, LensLike] | None,
     statistics: dict[str, Statistic],
     intervals: dict[str, Callable[..., Any]],
 ) -> pd.DataFrame:
     """Return the estimates of some replicates, one row for each replicate, lens and statistic."""
-    import pandas as pd
-
-    views = by_lens(lenses, statistics, model.n_classes)
-    estimates = {view: Estimates(lens, estimators) for view, (lens, estimators) in views.items()}
-    columns = [(view, estimator) for view, (_, estimators) in views.items() for estimator in estimators]
+    views = by_lens(lenses, statistics, block.model.n_classes)
+    estimates = [Estimates(lens, estimators) for lens, estimators in views.values()]
     values, ends = [], []
-    for sets in draw_data_sets(model, n_samples, seed, f"{name}/{n_samples}", replicates):
-        values.append(np.concatenate([each.of_many(sets.y_true, sets.y_prob) for each in estimates.values()], axis=1))
+    for sets in draw_data_sets(block):
+        values.append(np.concatenate([each.of_many(sets.y_true, sets.y_prob) for each in estimates], axis=1))
         if intervals:
             ends += [_ends(one.y_true, one.y_prob, one.rng, views, intervals) for one in sets.one_by_one()]
-    frame = pd.DataFrame(
-        {
-            "model": pd.Series([name]).repeat(len(columns) * len(replicates)).array,
-            "lens": _tiled([view for view, _ in columns], len(replicates)),
-            "n_samples": n_samples,
-            "test_statistic": _tiled([estimator for _, estimator in columns], len(replicates)),
-            "replicate": np.repeat(np.arange(replicates.start, replicates.stop), len(columns)),
-            "value": np.concatenate(values).ravel(),
-        }
-    )
     names = [f"{interval} {end}" for interval in intervals for end in ("low", "high")]
-    for column, end in zip(names, np.concatenate(ends).T if intervals else [], strict=True):
-        frame[column] = end
-    return frame
+    of_intervals = dict(zip(names, np.concatenate(ends).T if intervals else [], strict=True))
+    pairs = [(view, estimator) for view, (_, estimators) in views.items() for estimator in estimators]
+    found = {"value": np.concatenate(values).ravel(), **of_intervals}
+    return block.frame(pairs, "test_statistic", **found)
 
 
 def _ends(
@@ -331,13 +281,6 @@ def _ends(
                 ends += numbers(found, 2, name)
             rows.append(ends)
     return np.array(rows, dtype=np.float64)
-
-
-def _tiled(names: list[str], times: int) -> Any:
-    """Return names again and again, as a column of a frame whose texts are converted once."""
-    import pandas as pd
-
-    return pd.Series(names).array.take(np.tile(np.arange(len(names)), times))
 
 
 def _summary(group: pd.DataFrame, quantiles: Sequence[float], intervals: Sequence[str]) -> dict[str, Any]:
@@ -372,7 +315,7 @@ def _summary(group: pd.DataFrame, quantiles: Sequence[float], intervals: Sequenc
             ((lows <= at) & (at <= highs)).mean() if np.isfinite(truth) else np.nan
             for at in (truth, truth - truth_se, truth + truth_se)
         )
-        error = np.hypot(np.sqrt(held * (1 - held) / count), (above - below) / 2)
+        error = np.hypot(share_error(held, count), (above - below) / 2)
         row |= {f"{name} coverage": held, f"{name} coverage_se": error}
     return row
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,30 +12,18 @@ from numpy.typing import NDArray
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_count
 from caltest.results._description import Description
-from caltest.results._progress import Progress
 from caltest.simulation.models._base import Model
 from caltest.simulation.studies._data_sets import draw_data_sets
-from caltest.simulation.studies._run import (
-    Part,
-    PathLike,
-    accepted,
-    identify,
-    named,
-    numbers,
-    replicate_ranges,
-    run_study,
-    sizes,
-)
-from caltest.simulation.studies._study import CLEAR, Study, frame_table, subject, varying
+from caltest.simulation.studies._options import StudyOptions
+from caltest.simulation.studies._run import Block, Design, accepted, named, numbers
+from caltest.simulation.studies._study import CLEAR, Study, frame_table, share_error, varying
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Build = Callable[..., Any]
 Target = Callable[..., float]
-_REPLICATES = 100  # of a part
 _DESIGN = ["model", "lens", "n_samples", "interval"]
 
 
@@ -84,10 +71,10 @@ class CoverageStudy(Study):
                 dict(zip(_DESIGN, key, strict=True))
                 | {"n_replicates": count, "target": target.mean(), "target_se": _mean_se(target)}
                 | {"width": (high - low).mean(), "width_se": _mean_se(high - low)}
-                | {"coverage": held / count, "coverage_se": _share_se(held / count, count)}
+                | {"coverage": held / count, "coverage_se": share_error(held / count, count)}
                 | {"coverage_low": limits[0], "coverage_high": limits[1]}
-                | {"above": above.mean(), "above_se": _share_se(above.mean(), count)}
-                | {"below": below.mean(), "below_se": _share_se(below.mean(), count)}
+                | {"above": above.mean(), "above_se": share_error(above.mean(), count)}
+                | {"below": below.mean(), "below_se": share_error(below.mean(), count)}
             )
         return pd.DataFrame(rows)
 
@@ -108,13 +95,11 @@ class CoverageStudy(Study):
 
     def _describe(self) -> Description:
         frame = self.to_frame()
-        names = {name: name for name in varying(frame, ("model", "lens"))} | {"n_samples": "observations"}
-        names |= {name: name for name in ("interval", "target", "width", "coverage", "above", "below")}
-        sets = f"{frame['n_replicates'].iloc[0]:,} data sets each"
+        names = [*varying(frame, ("model", "lens")), "n_samples", "interval", "target", "width"]
         return Description(
-            f"Coverage study ({', '.join(filter(None, [subject(frame, ('model', 'lens')), sets]))})",
+            self._title("Coverage study", frame),
             [self.conclusion],
-            [frame_table(frame, names)],
+            [frame_table(frame, [*names, "coverage", "above", "below"])],
             ["above, below: shares of data sets whose target is above the upper end, or below the lower end."],
         )
 
@@ -123,22 +108,13 @@ def _mean_se(values: NDArray[np.float64]) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
 
 
-def _share_se(share: float, count: int) -> float:
-    return float(np.sqrt(share * (1 - share) / count))
-
-
 @reads_arguments
 def coverage_study(
     models: Model | Sequence[Model] | Mapping[str, Model],
     intervals: Mapping[str, tuple[Build, Target]],
     n_samples: int | Sequence[int],
     n_replicates: int = 1000,
-    *,
-    lenses: LensLike | Sequence[LensLike] | Mapping[str, LensLike] | None = None,
-    out: PathLike | None = None,
-    workers: int = 1,
-    progress: bool | Progress = False,
-    rng: SeedLike = None,
+    **options: Unpack[StudyOptions],
 ) -> CoverageStudy:
     r"""Simulate the coverage of intervals: how often they contain their targets.
 
@@ -161,14 +137,8 @@ def coverage_study(
         Number of data sets for each model and number of observations.
     lenses : lens, sequence or mapping, optional
         What to look at; the whole prediction by default.
-    out : path, optional
-        Folder in which every finished part is kept; with the same folder an interrupted study continues.
     workers : int
         Threads, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
 
     Returns
     -------
@@ -200,37 +170,20 @@ def coverage_study(
     >>> float(study.to_frame()["coverage"].round(2).item())
     1.0
     """
-    drawn = named(models, "models", Model, "models of caltest.simulation")
+    design = Design.of(models, n_samples, n_replicates)
+    lenses = options.pop("lenses")
     looks = named(Canonical() if lenses is None else lenses, "lenses")
-    counts, total = sizes(n_samples, "n_samples"), validate_count(n_replicates, "n_replicates")
     built = named(intervals, "intervals", tuple, "pairs (build, target)")
     wrong = [pair for pair in built.values() if len(pair) != 2 or not all(map(callable, pair))]
     if wrong:
         msg = f"`intervals` must hold pairs (build, target) of functions, got {wrong[0]!r}."
         raise TypeError(msg)
 
-    def parts(seed: int) -> list[Part]:
-        return [
-            Part(
-                identify((name, model, n, looks, built, replicates)),
-                partial(_cover, seed, name, model, n, replicates, lenses=looks, intervals=built),
-                cost=n * len(replicates),
-            )
-            for name, model in drawn.items()
-            for n in counts
-            for replicates in replicate_ranges(total, _REPLICATES)
-        ]
-
-    return CoverageStudy(replicates=run_study("coverage", parts, out=out, workers=workers, progress=progress, rng=rng))
+    return CoverageStudy(replicates=design.run("coverage", _cover, looks, built, **options))
 
 
 def _cover(
-    seed: int,
-    name: str,
-    model: Model,
-    n_samples: int,
-    replicates: range,
-    *,
+    block: Block,
     lenses: dict[str, LensLike],
     intervals: dict[str, tuple[Build, Target]],
 ) -> pd.DataFrame:
@@ -238,8 +191,8 @@ def _cover(
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
-    sets = draw_data_sets(model, n_samples, seed, f"{name}/{n_samples}", replicates)
-    for replicate, y_true, y_prob, true_prob, rng in (one for some in sets for one in some.one_by_one()):
+    sets = (one for some in draw_data_sets(block) for one in some.one_by_one())
+    for replicate, y_true, y_prob, true_prob, rng in sets:
         class_prob = true_prob()
         for view, lens in lenses.items():
             for interval, (build, target) in intervals.items():
@@ -247,6 +200,6 @@ def _cover(
                 low, high = numbers(ends, 2, interval)
                 theta = target(y_prob, class_prob, **accepted(target, {"lens": lens, "rng": rng}))
                 (held,) = numbers([theta], 1, interval)
-                design = dict(zip(_DESIGN, (name, view, n_samples, interval), strict=True))
+                design = dict(zip(_DESIGN, (block.name, view, block.n_samples, interval), strict=True))
                 rows.append(design | {"replicate": replicate, "low": low, "high": high, "target": held})
     return pd.DataFrame(rows)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from caltest._compiled._draws import random_words
 from caltest._compiled._gaussian_events import gaussian_events, layers
-from caltest.simulation.models._base import Model, draw_classes
+from caltest.simulation.models._base import draw_classes
 from caltest.simulation.models._mixtures import GaussianMixture1D
 from caltest.simulation.studies._estimates import validated
-from caltest.simulation.studies._run import replicate_rng
+from caltest.simulation.studies._run import Block, replicate_rng
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,18 +66,18 @@ class DataSet(NamedTuple):
     rng: np.random.Generator
 
 
-def draw_data_sets(model: Model, n_samples: int, seed: int, name: str, replicates: range) -> Iterator[DataSets]:
-    """Yield the data sets of some replicates, each of which depends on model, seed, name and its number only."""
-    if type(model) is GaussianMixture1D:
-        yield from _compiled(model, n_samples, seed, name, replicates)
+def draw_data_sets(block: Block) -> Iterator[DataSets]:
+    """Yield the data sets of a block, each of which depends on model, seed, stream and its number only."""
+    if type(block.model) is GaussianMixture1D:
+        yield from _compiled(block.model, block)
         return
     drawn: list[tuple[Any, ...]] = []
-    for replicate in replicates:
-        rng = replicate_rng(seed, name, replicate)
-        _, y_prob, class_prob = model.draw_unlabelled(n_samples, rng)
+    for replicate in block.replicates:
+        rng = replicate_rng(block.seed, block.stream, replicate)
+        _, y_prob, class_prob = block.model.draw_unlabelled(block.n_samples, rng)
         prob, y_true = validated(draw_classes(class_prob, rng), y_prob)
         drawn.append((y_true, prob, class_prob, rng))
-        if len(drawn) * prob.size >= 2 * _OBSERVATIONS or replicate == replicates[-1]:
+        if len(drawn) * prob.size >= 2 * _OBSERVATIONS or replicate == block.replicates[-1]:
             labels, probs, given, rngs = zip(*drawn, strict=True)
             some = range(replicate + 1 - len(drawn), replicate + 1)
             arrays = np.stack(labels), np.stack(probs).astype(np.float64, copy=False)
@@ -85,8 +85,9 @@ def draw_data_sets(model: Model, n_samples: int, seed: int, name: str, replicate
             drawn.clear()
 
 
-def _compiled(model: GaussianMixture1D, n_samples: int, seed: int, name: str, replicates: range) -> Iterator[DataSets]:
-    key = np.uint64(int.from_bytes(sha256(f"{seed}/{name}".encode()).digest()[:8], "little") >> 1)
+def _compiled(model: GaussianMixture1D, block: Block) -> Iterator[DataSets]:
+    n_samples, replicates = block.n_samples, block.replicates
+    key = np.uint64(int.from_bytes(sha256(f"{block.seed}/{block.stream}".encode()).digest()[:8], "little") >> 1)
     size = max(1, _OBSERVATIONS // n_samples)
     shape = min(size, len(replicates)), n_samples
     words = np.empty((shape[0], -(-n_samples // _LANES) * _LANES), dtype=np.uint64)
@@ -98,7 +99,7 @@ def _compiled(model: GaussianMixture1D, n_samples: int, seed: int, name: str, re
         arrays = x[drawn], y_true[drawn], y_prob[drawn]
         gaussian_events(words[drawn], model.beta0, model.beta1, *_layers(), *arrays)
         class_prob = partial(_posterior, model, x[drawn].copy())
-        yield DataSets(some, *arrays[1:], class_prob, partial(replicate_rng, seed, name))
+        yield DataSets(some, *arrays[1:], class_prob, partial(replicate_rng, block.seed, block.stream))
 
 
 def _posterior(model: GaussianMixture1D, x: NDArray[np.float64], place: int) -> NDArray[np.float64]:

@@ -119,7 +119,7 @@ def _starts(partition: Any, rows: Rows) -> NDArray[np.int64]:
     for values in rows.values:
         fitted = partition.fit(np.broadcast_to(values[:, None], (n_entries, 2)))  # it reads the second column alone
         found.append(np.concatenate([[0], np.searchsorted(values, _open_below(fitted)), [n_entries]]))
-    width = max(map(len, found))
+    width = max(n_entries + 1, *map(len, found))  # as many for all data sets: rounding must not depend on the others
     return np.stack([np.pad(one, (0, width - len(one)), constant_values=n_entries) for one in found])
 
 

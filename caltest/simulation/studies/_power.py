@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike
-from caltest.resampling.draws._schemes import Consistency
 from caltest.results._description import Description, percent
 from caltest.results._picture import Picture
-from caltest.results._progress import Progress
 from caltest.simulation.models._base import Model
-from caltest.simulation.studies._run import PathLike, named, run_study
-from caltest.simulation.studies._size import LEVELS, Battery, Cell, RejectionStudy, Test, cells_of, validate_levels
-from caltest.simulation.studies._study import subject
-from caltest.simulation.studies._truth import ROUNDING
+from caltest.simulation.studies._options import TestStudyOptions
+from caltest.simulation.studies._run import Design, by_lens, distinct_numbers, named, read_lenses
+from caltest.simulation.studies._size import Battery, RejectionStudy, Test, run_tests, validate_levels
+from caltest.simulation.studies._study import CLEAR
+from caltest.simulation.studies._truth import ROUNDING, exact_miscalibration
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,8 +26,6 @@ Family = Callable[[float], Model]
 """Models by their amount of miscalibration."""
 
 _SAMPLES = 100_000  # that decide the direction of a model
-_CLEAR = 4.0  # standard errors
-_ROUNDING = 1e-12  # of a quadrature
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -80,7 +76,7 @@ class PowerStudy(RejectionStudy):
         frame = self.to_frame()
         frame = frame[frame["level"] == level]
         unknown = frame["miscalibration"].isna() & (frame["direction"] == "neither")
-        wrong = frame[~unknown & ~(frame["miscalibration"] <= _ROUNDING)]
+        wrong = frame[~unknown & ~(frame["miscalibration"] <= ROUNDING)]
         power = (frame if wrong.empty else wrong).groupby("test", sort=False)["rate"].mean()
         models = "calibrated" if wrong.empty else "miscalibrated"
         at = f"at the {percent(level)} level, averaged over all {models} models and numbers of observations"
@@ -95,7 +91,7 @@ class PowerStudy(RejectionStudy):
         frame = self.to_frame()
         always = ["amount", "miscalibration", "direction", "n_samples", "test"]
         return Description(
-            f"Rejection rates by level ({', '.join(filter(None, [subject(frame, ('family', 'lens')), self._sets]))})",
+            self._title("Rejection rates by level", frame, ("family", "lens")),
             [self.conclusion],
             [self._rates(frame, ["family", "lens"], always)],
             ["miscalibration: expected total variation distance through the lens; empty where it is not known."],
@@ -120,16 +116,7 @@ def power_study(
     tests: Test | Sequence[Test] | Mapping[str, Test],
     n_samples: int | Sequence[int],
     n_replicates: int = 1000,
-    *,
-    lenses: LensLike | Sequence[LensLike] | Mapping[str, LensLike] | None = None,
-    levels: Sequence[float] = LEVELS,
-    n_resamples: int = 999,
-    resampling: Consistency | None = None,
-    method: str = "auto",
-    out: PathLike | None = None,
-    workers: int = 1,
-    progress: bool | Progress = False,
-    rng: SeedLike = None,
+    **options: Unpack[TestStudyOptions],
 ) -> PowerStudy:
     r"""Simulate the power of tests against models of increasing miscalibration.
 
@@ -151,22 +138,8 @@ def power_study(
         Number of data sets for each model and number of observations.
     lenses : lens, sequence or mapping, optional
         What to look at; default lenses as in `size_study`.
-    levels : sequence of float
-        Levels at which rejections are counted.
-    n_resamples : int
-        Number of draws of each test that is named by a statistic.
-    resampling : Consistency, optional
-        The null hypothesis of these tests; ``Consistency()`` by default, with predictions fixed.
-    method : {"auto", "exact", "monte-carlo", "asymptotic"}
-        How these tests find their null distribution, as in `caltest.calibration_test`.
-    out : path, optional
-        Folder in which every finished part is kept; with the same folder an interrupted study continues.
     workers : int
         Threads, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
 
     Returns
     -------
@@ -194,41 +167,33 @@ def power_study(
     0    -2.0         neither           0.000  0.04
     1    -3.0  over-confident           0.049  0.78
     """
-    battery, chosen = Battery.of(tests, n_resamples, resampling, method), validate_levels(levels)
-    families, steps = named(family, "family"), _amounts(amounts)
+    battery, levels = Battery.taken(tests, options), validate_levels(options.pop("levels"))
+    families = named(family, "family")
+    steps = distinct_numbers(amounts, "amounts", "finite numbers", np.isfinite)
     members = {
         f"{name}, {amount:.17g}": (name, amount, make(amount)) for name, make in families.items() for amount in steps
     }
     models = named({name: member[2] for name, member in members.items()}, "family", Model, "functions that make models")
-    cells = cells_of(models, lenses, battery, n_samples, n_replicates)
-    pvalues = run_study(
-        "power", lambda seed: [cell.part(seed) for cell in cells], out=out, workers=workers, progress=progress, rng=rng
-    )
+    design, looks = Design.of(models, n_samples, n_replicates), read_lenses(options.pop("lenses"))
+    pvalues = run_tests("power", design, looks, battery, **options)
     model = pvalues.pop("model")
     pvalues.insert(0, "family", model.map({name: member[0] for name, member in members.items()}))
     pvalues.insert(1, "amount", model.map({name: member[1] for name, member in members.items()}))
-    return PowerStudy(pvalues=pvalues, levels=chosen, truth=_truth(members, cells))
+    return PowerStudy(pvalues=pvalues, levels=levels, truth=_truth(members.values(), looks, battery))
 
 
-def _truth(members: Mapping[str, tuple[str, float, Model]], cells: Sequence[Cell]) -> pd.DataFrame:
+def _truth(
+    members: Iterable[tuple[str, float, Model]], lenses: dict[str, LensLike] | None, battery: Battery
+) -> pd.DataFrame:
     import pandas as pd
 
-    views = {cell.model_name: cell.views for cell in cells}
     rows = []
-    for name, (family, amount, model) in members.items():
+    for family, amount, model in members:
         direction = _direction(model)
-        for view, (lens, _) in views[name].items():
-            known = {"miscalibration": _miscalibration(model, lens), "direction": direction}
+        for view, (lens, _) in by_lens(lenses, battery.tests, model.n_classes).items():
+            known = {"miscalibration": exact_miscalibration(model, lens), "direction": direction}
             rows.append({"family": family, "amount": amount, "lens": view} | known)
     return pd.DataFrame(rows)
-
-
-def _miscalibration(model: Model, lens: LensLike) -> float:
-    try:
-        found = model.expected_miscalibration(lens)
-    except NotImplementedError:
-        return float("nan")
-    return found if abs(found) > ROUNDING else 0.0
 
 
 def _direction(model: Model) -> str:
@@ -237,13 +202,5 @@ def _direction(model: Model) -> str:
     row = np.arange(len(y_prob))
     top = y_prob.argmax(axis=1)
     gap = y_prob[row, top] - class_prob[row, top]
-    clear = _CLEAR * gap.std() / np.sqrt(len(gap)) + 1e-12  # posteriors of equal predictions may differ
+    clear = CLEAR * gap.std() / np.sqrt(len(gap)) + 1e-12  # posteriors of equal predictions may differ
     return "over-confident" if gap.mean() > clear else "under-confident" if gap.mean() < -clear else "neither"
-
-
-def _amounts(amounts: Any) -> list[float]:
-    given = [float(amount) for amount in np.atleast_1d(np.asarray(amounts, dtype=np.float64))]
-    if not given or len(set(given)) < len(given) or not np.isfinite(given).all():
-        msg = f"`amounts` must hold one or more different finite numbers, got {amounts!r}."
-        raise ValueError(msg)
-    return given

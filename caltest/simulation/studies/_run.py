@@ -12,7 +12,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,11 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng, validate_workers
 from caltest.results._atomic_file import atomic_file, write_atomically
+from caltest.results._config import config_in_use
 from caltest.results._naming import describe
 from caltest.results._progress import Progress, reporting
+from caltest.simulation.models._base import Model
+from caltest.simulation.studies._options import PathLike
 from caltest.statistics import Statistic
 from caltest.statistics._base import default_lens
 
@@ -93,6 +96,7 @@ def _constant(value: Any) -> Any:
 
 
 _MANIFEST = "study.json"
+_REPLICATES = 100  # of a part: some seconds of work, so that little is lost when a study is stopped
 
 
 @dataclass(frozen=True)
@@ -167,9 +171,6 @@ def new_seed() -> int:
     return int(np.random.default_rng().integers(2**63))
 
 
-PathLike = str | os.PathLike[str]
-
-
 @dataclass(frozen=True)
 class Part:
     """A part of a study that is computed, and kept, as a whole.
@@ -195,10 +196,81 @@ def replicate_rng(seed: int, name: str, replicate: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence([seed, *words.tolist()], spawn_key=(replicate,)))
 
 
-def replicate_ranges(n_replicates: int, size: int) -> Iterator[range]:
-    """Yield consecutive ranges of at most ``size`` replicates."""
-    for start in range(0, n_replicates, size):
-        yield range(start, min(start + size, n_replicates))
+@dataclass(frozen=True)
+class Design:
+    """The data sets that a study draws from models, some replicates of a model and a number of observations at a time.
+
+    Attributes
+    ----------
+    models : dict of str to Model
+        What they are drawn from.
+    n_samples : list of int
+        Numbers of observations.
+    n_replicates : int
+        Data sets of each model and number of observations.
+    """
+
+    models: dict[str, Model]
+    n_samples: list[int]
+    n_replicates: int
+
+    @classmethod
+    def of(cls, models: Any, n_samples: int | Sequence[int], n_replicates: int, least: int = 1) -> Design:
+        """Check what the user passed."""
+        drawn = named(models, "models", Model, "models of caltest.simulation")
+        return cls(drawn, sizes(n_samples, "n_samples"), validate_count(n_replicates, "n_replicates", least))
+
+    def run(self, study: str, task: Callable[..., pd.DataFrame], *what: Any, overhead: int = 0, **running: Any) -> Any:
+        """Return all values of ``task(block, *what)``, as `run_study` does.
+
+        A data set costs as much as its observations and an ``overhead`` in observations.
+        """
+
+        def parts(seed: int) -> Iterator[Part]:
+            for name, model in self.models.items():
+                for n in self.n_samples:
+                    for start in range(0, self.n_replicates, _REPLICATES):
+                        some = range(start, min(start + _REPLICATES, self.n_replicates))
+                        block = Block(name, model, n, some, seed)
+                        yield Part(
+                            identify((*block[:-1], *what)), partial(task, block, *what), (n + overhead) * len(some)
+                        )
+
+        return run_study(study, parts, **running)
+
+
+class Block(NamedTuple):
+    """Data sets that are drawn and evaluated together: the name of their model, the model, their size and numbers."""
+
+    name: str
+    model: Model
+    n_samples: int
+    replicates: range
+    seed: int
+
+    @property
+    def stream(self) -> str:
+        """The name of their random numbers, which do not depend on how a study is divided."""
+        return f"{self.name}/{self.n_samples}"
+
+    def frame(self, pairs: Sequence[tuple[str, str]], kind: str, **values: Any) -> pd.DataFrame:
+        """Return one row for each replicate and pair of a lens and what is evaluated through it, the column ``kind``.
+
+        Texts are converted once, which takes long in a column.
+        """
+        import pandas as pd
+
+        def tiled(texts: Sequence[str]) -> Any:
+            return pd.Series(texts).array.take(np.tile(np.arange(len(texts)), len(self.replicates)))
+
+        columns = {
+            "model": tiled([self.name] * len(pairs)),
+            "lens": tiled([lens for lens, _ in pairs]),
+            "n_samples": self.n_samples,
+            kind: tiled([thing for _, thing in pairs]),
+            "replicate": np.repeat(np.array(self.replicates), len(pairs)),
+        }
+        return pd.DataFrame(columns | values)
 
 
 def run_study(
@@ -206,8 +278,8 @@ def run_study(
     parts_of: Callable[[int], Iterable[Part]],
     *,
     out: PathLike | None,
-    workers: int,
-    progress: bool | Progress,
+    workers: int | None,
+    progress: bool | Progress | None,
     rng: SeedLike,
     prefer: str = "threads",
 ) -> pd.DataFrame:
@@ -220,7 +292,8 @@ def run_study(
     from joblib import Parallel, delayed
 
     validate_workers(workers)
-    seed, n_jobs = _seed(rng), None if workers == 1 else workers  # None is one, or what the configuration names
+    asked = config_in_use().workers if workers is None else workers
+    seed, n_jobs = _seed(rng), None if asked == 1 else asked  # None is one, or what joblib's configuration names
     store = None if out is None else Store.open(out, study, seed)
     if store is not None:
         seed = store.seed
@@ -258,6 +331,11 @@ def _seed(rng: SeedLike) -> int | None:
     return int(rng) if isinstance(rng, int | np.integer) else int(generator.integers(2**63))
 
 
+def read_lenses(lenses: Any) -> dict[str, LensLike] | None:
+    """Return the lenses of a study by name; None where each statistic has its default lens."""
+    return None if lenses is None else named(lenses, "lenses")
+
+
 def by_lens(
     lenses: Mapping[str, LensLike] | None, things: dict[str, Any], n_classes: int
 ) -> dict[str, tuple[LensLike, dict[str, Any]]]:
@@ -290,6 +368,26 @@ def numbers(values: Any, count: int, interval: str) -> list[Any]:
         msg = f"`intervals` must hold an interval {interval!r} {wanted}, got {values if count == 2 else found[0]!r}."
         raise TypeError(msg)
     return found
+
+
+def distinct_numbers(values: Any, argument: str, what: str, allowed: Callable[[float], bool]) -> tuple[float, ...]:
+    """Return the numbers that a study varies, each once."""
+    given = tuple(float(value) for value in np.atleast_1d(np.asarray(values, dtype=np.float64)))
+    if not given or len(set(given)) < len(given) or not all(map(allowed, given)):
+        msg = f"`{argument}` must hold one or more different {what}, got {values!r}."
+        raise ValueError(msg)
+    return given
+
+
+def increasing_pair(values: Any, argument: str, what: str, validate: Callable[[Any, str], Any]) -> tuple[Any, Any]:
+    """Return two increasing numbers, each of which is validated."""
+    msg = f"`{argument}` must {what}, got {values!r}."
+    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str):
+        raise TypeError(msg)
+    found = [validate(value, argument) for value in values]
+    if len(found) != 2 or found[0] >= found[1]:
+        raise ValueError(msg)
+    return found[0], found[1]
 
 
 def sizes(values: int | Sequence[int], argument: str) -> list[int]:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_level, validate_rng
-from caltest.resampling.draws._schemes import Consistency
+from caltest.predictions.inputs._validation import validate_count, validate_level, validate_rng
 from caltest.results import ConfidenceInterval, Result
 from caltest.results._description import Description, percent
 from caltest.results._naming import describe
-from caltest.results._progress import Progress, reporting
+from caltest.results._progress import reporting
 from caltest.simulation.models._base import Model
+from caltest.simulation.studies._options import SampleSizeOptions
+from caltest.simulation.studies._run import increasing_pair
 from caltest.simulation.studies._size import Test, size_study
 from caltest.simulation.studies._study import frame_table
 
@@ -93,11 +94,7 @@ class SampleSize(Result):
         return Description(
             f"Sample size ({describe(self.test)}, {describe(self.model)}, {sets:,} data sets)",
             [self.conclusion],
-            [
-                frame_table(
-                    self.rates, dict(zip(("n_samples", "rejections", "n_replicates", "rate"), heads, strict=True))
-                )
-            ],
+            [frame_table(self.rates, dict(zip(self.rates.columns, heads, strict=True)))],
             ["The interval covers the Monte Carlo error of the simulation, given the model."],
         )
 
@@ -113,12 +110,7 @@ def sample_size(
     n_range: Sequence[int] = (20, 100_000),
     n_replicates: int = 2000,
     confidence_level: float = 0.95,
-    n_resamples: int = 999,
-    resampling: Consistency | None = None,
-    method: str = "auto",
-    workers: int = 1,
-    progress: bool | Progress = False,
-    rng: SeedLike = None,
+    **options: Unpack[SampleSizeOptions],
 ) -> SampleSize:
     r"""Estimate the number of labelled observations that a test needs for a given power.
 
@@ -150,12 +142,6 @@ def sample_size(
         Number of data sets near the answer; 2,000 give a standard error of about 2 % of the answer at a power of 0.9.
     confidence_level : float
         Probability with which the interval contains the number.
-    n_resamples : int
-        Number of draws of a test that is named by a statistic.
-    resampling : Consistency, optional
-        The null hypothesis of such a test; ``Consistency()`` by default, with predictions fixed.
-    method : {"auto", "exact", "monte-carlo", "asymptotic"}
-        How such a test finds its null distribution, as in `caltest.calibration_test`.
     workers : int
         Threads, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
     progress : bool or callable
@@ -198,9 +184,9 @@ def sample_size(
     if power <= alpha:
         msg = f"`power` must be larger than `alpha` {alpha:g}, got {power:g}."
         raise ValueError(msg)
-    limits = _limits(n_range)
+    limits = increasing_pair(n_range, "n_range", "hold two increasing sizes", validate_count)
     total = validate_count(n_replicates, "n_replicates", 2 * _ROUNDS * len(_AROUND))
-    generator = validate_rng(rng)
+    generator, progress = validate_rng(options.pop("rng")), options.pop("progress")
 
     def reject(sizes: Sequence[int], replicates: int) -> list[tuple[int, int, int]]:
         """Return sizes, rejections and numbers of data sets, from new data sets."""
@@ -211,11 +197,8 @@ def sample_size(
             replicates,
             lenses=lens,
             levels=[alpha],
-            n_resamples=n_resamples,
-            resampling=resampling,
-            method=method,
-            workers=workers,
             rng=generator,
+            **options,  # type: ignore[misc]
         )
         counted = study.to_frame()
         return [(int(row.n_samples), int(row.rejections), int(row.n_replicates)) for row in counted.itertuples()]
@@ -318,13 +301,3 @@ class _Fit:
         reach = math.sqrt(max(half**2 - square * constant, 0.0))
         low, high = (-half - reach) / square, (-half + reach) / square
         return max(low, 0.0) ** 2, max(high, 0.0) ** 2
-
-
-def _limits(n_range: Any) -> tuple[int, int]:
-    msg = f"`n_range` must hold two increasing sizes, got {n_range!r}."
-    if not isinstance(n_range, Sequence | np.ndarray) or isinstance(n_range, str):
-        raise TypeError(msg)
-    sizes = [validate_count(size, "n_range") for size in n_range]
-    if len(sizes) != 2 or sizes[0] >= sizes[1]:
-        raise ValueError(msg)
-    return sizes[0], sizes[1]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_count
+from caltest.predictions.inputs._validation import validate_choice, validate_count
 from caltest.resampling.draws._schemes import Consistency, validate_resampling
 from caltest.resampling.draws._summaries import CellCounts, EntryCounts
 from caltest.resampling.engine._evaluation import Question
@@ -22,21 +21,19 @@ from caltest.resampling.engine._run import METHODS, run, settle
 from caltest.results._decision import rejects
 from caltest.results._description import Description, Table, join, percent
 from caltest.results._picture import Picture
-from caltest.results._progress import Progress
 from caltest.simulation.models._base import Model
+from caltest.simulation.studies._options import TestStudyOptions
 from caltest.simulation.studies._run import (
-    Part,
-    PathLike,
+    Block,
+    Design,
     accepted,
     by_lens,
-    identify,
+    distinct_numbers,
     named,
-    replicate_ranges,
+    read_lenses,
     replicate_rng,
-    run_study,
-    sizes,
 )
-from caltest.simulation.studies._study import Study, frame_table, subject, varying
+from caltest.simulation.studies._study import Study, frame_table, share_error, varying
 from caltest.statistics import Statistic
 
 if TYPE_CHECKING:
@@ -69,6 +66,11 @@ class Battery:
             validate_resampling(Consistency() if resampling is None else resampling),
             validate_choice(method, "method", METHODS),
         )
+
+    @classmethod
+    def taken(cls, tests: Any, options: Any) -> Battery:
+        """Check what the user passed as `TestingOptions`, and take it out of the options."""
+        return cls.of(tests, *(options.pop(name) for name in ("n_resamples", "resampling", "method")))
 
     def pvalues(self, y_true: NDArray[np.int64], y_prob: NDArray[np.float64], lens: LensLike, seed: int) -> list[float]:
         """Return the p-value of every test through a lens; each is that of the public function with this seed."""
@@ -118,8 +120,6 @@ def _pvalue(found: Any, name: str) -> float:
     raise TypeError(msg)
 
 
-LEVELS = (0.01, 0.05, 0.1)
-_REPLICATES = 100  # of a part: some seconds of work, so that little is lost when a study is stopped
 _FIXED_COST = 1000  # of every data set, in observations
 _ERROR = 0.001
 
@@ -210,7 +210,7 @@ class RejectionStudy(Study):
     def _describe(self) -> Description:
         frame = self.to_frame()
         return Description(
-            f"Rejection rates by level ({', '.join(filter(None, [subject(frame, ('model', 'lens')), self._sets]))})",
+            self._title("Rejection rates by level", frame),
             [self.conclusion],
             [self._rates(frame, ["model", "lens"], ["n_samples", "test"])],
             ["A star marks rates above the binomial limit."] if frame["exceeds"].any() else [],
@@ -218,24 +218,13 @@ class RejectionStudy(Study):
 
     def _rates(self, frame: pd.DataFrame, design: Sequence[str], always: Sequence[str]) -> Table:
         """Return the rates of all levels side by side; those columns of the design are left out that do not vary."""
-        stars = np.where(frame["exceeds"], "*", " ") if "exceeds" in frame else ""
         shown = frame[frame["level"] == self.levels[0]]
         for level in self.levels:  # the rows of all levels have the same order
             rows = frame[frame["level"] == level]
             stars = np.where(rows["exceeds"], "*", " ") if "exceeds" in rows else ""
             shown = shown.assign(**{percent(level): (rows["rate"].map("{:.4f}".format) + stars).to_numpy()})
-        names = {name: _HEADS.get(name, name) for name in (*varying(frame, design), *always)}
-        rates = {percent(level): percent(level) for level in self.levels}
-        return frame_table(shown, names | rates, right=rates)
-
-    @property
-    def _sets(self) -> str:
-        total = self.to_frame()["n_replicates"]
-        sets = f"{total.min():,}" if total.min() == total.max() else f"{total.min():,} to {total.max():,}"
-        return f"{sets} data sets each"
-
-
-_HEADS = {"n_samples": "observations"}
+        rates = [percent(level) for level in self.levels]
+        return frame_table(shown, [*varying(frame, design), *always, *rates], right=rates)
 
 
 @reads_arguments
@@ -244,16 +233,7 @@ def size_study(
     tests: Test | Sequence[Test] | Mapping[str, Test],
     n_samples: int | Sequence[int],
     n_replicates: int = 10_000,
-    *,
-    lenses: LensLike | Sequence[LensLike] | Mapping[str, LensLike] | None = None,
-    levels: Sequence[float] = LEVELS,
-    n_resamples: int = 999,
-    resampling: Consistency | None = None,
-    method: str = "auto",
-    out: PathLike | None = None,
-    workers: int = 1,
-    progress: bool | Progress = False,
-    rng: SeedLike = None,
+    **options: Unpack[TestStudyOptions],
 ) -> RejectionStudy:
     r"""Simulate the size of tests: how often they reject models with known truth.
 
@@ -280,21 +260,11 @@ def size_study(
     levels : sequence of float
         Levels at which rejections are counted. A p-value of B draws can keep a level exactly only if (B + 1) times
         the level is an integer.
-    n_resamples : int
-        Number of draws B of each test that is named by a statistic.
-    resampling : Consistency, optional
-        The null hypothesis of these tests; ``Consistency()`` by default, with predictions fixed.
-    method : {"auto", "exact", "monte-carlo", "asymptotic"}
-        How these tests find their null distribution, as in `caltest.calibration_test`.
     out : path, optional
         Folder in which every finished part is kept; with the same folder an interrupted study continues. A function
         is identified by its own code, not by that of the functions that it calls: if these change, use another folder.
     workers : int
         Threads, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
 
     Returns
     -------
@@ -327,73 +297,30 @@ def size_study(
     0  chi-squared           8      6     True
     3        exact           0      6    False
     """
-    battery = Battery.of(tests, n_resamples, resampling, method)
-    cells = cells_of(
-        named(models, "models", Model, "models of caltest.simulation"), lenses, battery, n_samples, n_replicates
-    )
-    chosen = validate_levels(levels)
-    pvalues = run_study(
-        "size", lambda seed: [cell.part(seed) for cell in cells], out=out, workers=workers, progress=progress, rng=rng
-    )
-    return RejectionStudy(pvalues=pvalues, levels=chosen)
+    battery, levels = Battery.taken(tests, options), validate_levels(options.pop("levels"))
+    design, looks = Design.of(models, n_samples, n_replicates), read_lenses(options.pop("lenses"))
+    pvalues = run_tests("size", design, looks, battery, **options)
+    return RejectionStudy(pvalues=pvalues, levels=levels)
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A part of a study: some replicates of a model and a number of observations, tested through lenses."""
-
-    model_name: str
-    model: Model
-    n_samples: int
-    replicates: range
-    lenses: dict[str, LensLike] | None
-    battery: Battery
-
-    @property
-    def views(self) -> dict[str, tuple[LensLike, dict[str, Test]]]:
-        """What is tested through each lens, by the name of the lens."""
-        return by_lens(self.lenses, self.battery.tests, self.model.n_classes)
-
-    def part(self, seed: int) -> Part:
-        """Return what is run, and kept under a name that depends on everything but the seed."""
-        return Part(
-            identify(self), partial(self.pvalues, seed), cost=(self.n_samples + _FIXED_COST) * len(self.replicates)
-        )
-
-    def pvalues(self, seed: int) -> pd.DataFrame:
-        """Return one row for each replicate, lens and test."""
-        import pandas as pd
-
-        views = [(lens, replace(self.battery, tests=tests)) for lens, tests in self.views.values()]
-        pairs = [(lens, test) for lens, (_, tests) in self.views.items() for test in tests]
-        pvalues = np.empty((len(self.replicates), len(pairs)))
-        for found, replicate in zip(pvalues, self.replicates, strict=True):
-            rng = replicate_rng(seed, f"{self.model_name}/{self.n_samples}", replicate)
-            _, y_true, y_prob = self.model.draw(self.n_samples, rng)
-            test_seed = int(rng.integers(2**63))
-            found[:] = [p for lens, battery in views for p in battery.pvalues(y_true, y_prob, lens, test_seed)]
-        frame = pd.DataFrame(pairs * len(self.replicates), columns=["lens", "test"])
-        frame = frame.assign(
-            model=self.model_name,
-            n_samples=self.n_samples,
-            replicate=np.repeat(self.replicates, len(pairs)),
-            pvalue=pvalues.ravel(),
-        )
-        return frame[["model", "lens", "n_samples", "test", "replicate", "pvalue"]]
+def run_tests(study: str, design: Design, looks: dict[str, LensLike] | None, battery: Battery, **running: Any) -> Any:
+    """Return the p-values of all data sets of a design; see `RejectionStudy`."""
+    return design.run(study, _test, looks, battery, overhead=_FIXED_COST, **running)
 
 
-def cells_of(
-    models: dict[str, Model], lenses: Any, battery: Battery, n_samples: int | Sequence[int], n_replicates: int
-) -> list[Cell]:
-    """Return the cells of a study, in the order of its rows."""
-    looks = None if lenses is None else named(lenses, "lenses")
-    total = validate_count(n_replicates, "n_replicates")
-    return [
-        Cell(name, model, n, replicates, looks, battery)
-        for name, model in models.items()
-        for n in sizes(n_samples, "n_samples")
-        for replicates in replicate_ranges(total, _REPLICATES)
-    ]
+def _test(block: Block, lenses: dict[str, LensLike] | None, battery: Battery) -> pd.DataFrame:
+    """Return the p-values of some replicates, one row for each replicate, lens and test."""
+    views = by_lens(lenses, battery.tests, block.model.n_classes)
+    batteries = [(lens, replace(battery, tests=tests)) for lens, tests in views.values()]
+    pvalues: list[float] = []
+    for replicate in block.replicates:
+        rng = replicate_rng(block.seed, block.stream, replicate)
+        _, y_true, y_prob = block.model.draw(block.n_samples, rng)
+        test_seed = int(rng.integers(2**63))
+        for lens, some in batteries:
+            pvalues += some.pvalues(y_true, y_prob, lens, test_seed)
+    pairs = [(view, test) for view, (_, tests) in views.items() for test in tests]
+    return block.frame(pairs, "test", pvalue=pvalues)
 
 
 def _counted(pvalues: NDArray[np.float64], level: float) -> dict[str, Any]:
@@ -404,14 +331,10 @@ def _counted(pvalues: NDArray[np.float64], level: float) -> dict[str, Any]:
         "rejections": count,
         "n_replicates": total,
         "rate": rate,
-        "rate_se": np.sqrt(rate * (1 - rate) / total),
+        "rate_se": share_error(rate, total),
     }
 
 
 def validate_levels(levels: Any) -> tuple[float, ...]:
     """Return levels strictly between 0 and 1, each once."""
-    given = tuple(float(level) for level in np.atleast_1d(np.asarray(levels, dtype=np.float64)))
-    if not given or len(set(given)) < len(given) or not all(0 < level < 1 for level in given):
-        msg = f"`levels` must hold one or more different levels between 0 and 1, got {levels!r}."
-        raise ValueError(msg)
-    return given
+    return distinct_numbers(levels, "levels", "levels between 0 and 1", lambda level: 0 < level < 1)

@@ -64,8 +64,9 @@ class Study(Result):
     def __repr__(self) -> str:
         """Return a line about the frames, which are too large for the code that makes a study."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        frames = [f"{name} {len(value)} x {len(value.columns)}" for name, value in values.items() if _is_frame(value)]
-        return f"<{type(self).__name__}: {', '.join(frames)}>"
+        frames = {name: value for name, value in values.items() if hasattr(value, "columns")}
+        sizes = ", ".join(f"{name} {len(frame)} x {len(frame.columns)}" for name, frame in frames.items())
+        return f"<{type(self).__name__}: {sizes}>"
 
     @property
     @abstractmethod
@@ -77,16 +78,23 @@ class Study(Result):
         """The frame that `to_frame` returns by default."""
         return self.to_frame()
 
+    def _title(self, kind: str, frame: pd.DataFrame, design: Sequence[str] = ("model", "lens")) -> str:
+        """Return the title of a printed study: its kind, what all rows of its frame share, and how many data sets."""
+        same = [str(frame[column].iloc[0]) for column in design if column not in varying(frame, design)]
+        least, most = (f"{count:,}" for count in (frame["n_replicates"].min(), frame["n_replicates"].max()))
+        sets = least if least == most else f"{least} to {most}"
+        return f"{kind} ({', '.join([*filter(None, same), f'{sets} data sets each'])})"
 
-def _is_frame(value: Any) -> bool:
-    return hasattr(value, "columns")
+
+_HEADS = {"n_samples": "observations", "test_statistic": "statistic"}
 
 
-def frame_table(frame: pd.DataFrame, names: Mapping[str, str], right: Collection[str] = ()) -> Table:
-    """Return columns of a frame as a table of texts; ``names`` maps the columns to their heads.
+def frame_table(frame: pd.DataFrame, columns: Iterable[str] | Mapping[str, str], right: Collection[str] = ()) -> Table:
+    """Return columns of a frame as a table of texts; a mapping says how they are headed.
 
     Words are aligned to the left, except in the columns ``right``.
     """
+    names = columns if isinstance(columns, Mapping) else {name: _HEADS.get(name, name) for name in columns}
     values = {head: frame[column].tolist() for column, head in names.items()}
     words = {head for head, column in values.items() if any(isinstance(value, str) for value in column)}
     rows = zip(*(map(_text, column) for column in values.values()), strict=True)
@@ -105,7 +113,6 @@ def varying(frame: pd.DataFrame, columns: Iterable[str]) -> list[str]:
     return [column for column in columns if frame[column].nunique(dropna=False) > 1]
 
 
-def subject(frame: pd.DataFrame, columns: Sequence[str]) -> str:
-    """Return what is the same in all rows of a frame, for a title: the values of those columns that do not vary."""
-    changing = varying(frame, columns)
-    return ", ".join(str(frame[column].iloc[0]) for column in columns if column not in changing)
+def share_error(share: Any, count: Any) -> Any:
+    """Return the binomial standard error of a share of so many data sets."""
+    return np.sqrt(share * (1 - share) / count)

@@ -33,6 +33,9 @@ class Target(NamedTuple):
     words: str
 
 
+_UNKNOWN = Target(float("nan"), 0.0, "unknown")
+
+
 def truths(
     models: dict[str, Model],
     lenses: dict[str, LensLike] | None,
@@ -83,24 +86,27 @@ def _distance(statistic: Statistic) -> Distance | None:
 
 def _target(model: Model, lens: LensLike, distance: Distance | None, n_truth: int) -> Target:
     if distance is None:
-        return Target(float("nan"), 0.0, "unknown")
+        return _UNKNOWN
+    exact = exact_miscalibration(model, lens, distance)
+    if not np.isnan(exact):
+        return Target(exact, 0.0, f"{in_words(distance)} through {describe(lens)}, exact")
+    if not n_truth:
+        return _UNKNOWN
+    rng = replicate_rng(0, f"truth/{describe(model)}", 0)  # that of the model: no study has another
+    try:
+        found = model.estimate_miscalibration(lens, distance, n_samples=n_truth, rng=rng)
+    except NotImplementedError:
+        return _UNKNOWN
+    return Target(found.value, found.standard_error, found.target)
+
+
+def exact_miscalibration(model: Model, lens: LensLike, distance: Distance = total_variation) -> float:
+    """Return the expected miscalibration of a model through a lens; NaN where no quadrature knows it."""
     try:
         found = model.expected_miscalibration(lens, distance)
     except (NotImplementedError, ValueError):  # not known, or too rough for quadrature
-        return _simulated(model, lens, distance, n_truth)
-    words = f"{in_words(distance)} through {describe(lens)}, exact"
-    return Target(found if abs(found) > ROUNDING else 0.0, 0.0, words)
-
-
-def _simulated(model: Model, lens: LensLike, distance: Distance, n_truth: int) -> Target:
-    if n_truth:
-        rng = replicate_rng(0, f"truth/{describe(model)}", 0)  # that of the model: no study has another
-        try:
-            found = model.estimate_miscalibration(lens, distance, n_samples=n_truth, rng=rng)
-        except NotImplementedError:
-            return Target(float("nan"), 0.0, "unknown")
-        return Target(found.value, found.standard_error, found.target)
-    return Target(float("nan"), 0.0, "unknown")
+        return float("nan")
+    return found if abs(found) > ROUNDING else 0.0
 
 
 def _squared_l2(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -17,9 +17,9 @@ FOUR = ct.EqualWidth(4)
 def test_dependence_widens_bars_and_raises_pvalues():
     y_true, prob, group = clustered((50,) * 20, 0.3, np.random.default_rng(0))
     plain, grouped = (ct.reliability_curve(y_true, prob, partition=FOUR, groups=ids, rng=0) for ids in (None, group))
-    assert np.all(grouped.bar_upper - grouped.bar_lower >= plain.bar_upper - plain.bar_lower - 0.01)
+    assert np.all(grouped.bar_upper - grouped.bar_lower >= plain.bar_upper - plain.bar_lower)
     assert (grouped.bar_upper - grouped.bar_lower).sum() > 1.5 * (plain.bar_upper - plain.bar_lower).sum()
-    assert np.all(grouped.pvalue > plain.pvalue - 0.05)
+    assert np.all(grouped.pvalue > plain.pvalue)
     assert "20 groups" in str(grouped)
     assert "20 groups" in str(grouped.cell_tests())
 

@@ -306,4 +306,4 @@ def test_the_median_is_that_of_curves_of_resampled_observations():
     drawn = rng.integers(300, size=(2000, 300))
     found = (weight[drawn] * y[drawn]).sum(axis=1) / weight[drawn].sum(axis=1)
     error = 1.253 * found.std() * np.sqrt(1 / 2000 + 1 / 999)
-    assert abs(curve.bootstrap_median[at] - np.median(found)) < 4 * error + 0.005  # and the grid of the kernel
+    assert abs(curve.bootstrap_median[at] - np.median(found)) < 4 * error + 0.1 / 64  # a score is moved by that

@@ -89,7 +89,8 @@ def test_odd_data(y_true, y_prob):
 
 
 def test_logits_are_matched_to_labels_by_name_and_to_observations_by_index():
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(60, 3))
     label = np.array(["a", "b", "c"])[rng.integers(3, size=60)]

@@ -164,7 +164,9 @@ def test_covariance_is_that_of_simulated_frequencies():
         diagram = ct.simplex_diagram([0] * 30, prob, partition=ct.SimplexGrid(1), sample_weight=own, n_resamples=19)
         mass = np.ones(30) if own is None else own
         drawn = np.array([np.bincount(draw_labels(prob, rng), mass, 3) / mass.sum() for _ in range(4000)])
-        np.testing.assert_allclose(diagram.covariance[0], np.cov(drawn.T), atol=0.12 * diagram.covariance[0].max())
+        found = diagram.covariance[0]
+        error = np.sqrt((np.outer(np.diag(found), np.diag(found)) + found**2) / 4000)  # of nearly normal values
+        assert np.all(np.abs(np.cov(drawn.T) - found) < 4 * error)
 
 
 def test_odd_data():
@@ -189,7 +191,7 @@ def test_weights_and_groups():
     plain = ct.simplex_diagram(y, prob, **options)
     same = ct.simplex_diagram(y, prob, sample_weight=np.full(300, 2.0), **options)
     np.testing.assert_allclose(same.observed, plain.observed)
-    np.testing.assert_allclose(same.pvalue, plain.pvalue, atol=4 * 0.5 / np.sqrt(499))
+    np.testing.assert_allclose(same.pvalue, plain.pvalue)
     without = ct.simplex_diagram(y, prob, sample_weight=(prob[:, 0] < 0.5).astype(float), **options)
     assert without.n_cells == 3, "a cell without weight shows nothing"
     copies = ct.simplex_diagram(
@@ -197,8 +199,8 @@ def test_weights_and_groups():
     )
     naively = ct.simplex_diagram(np.repeat(y, 4), np.repeat(prob, 4, axis=0), **options)
     assert copies.n_groups == 300
-    assert (copies.pvalue >= naively.pvalue - 0.05).all()
-    np.testing.assert_allclose(copies.pvalue, plain.pvalue, atol=0.12)
+    assert (copies.pvalue >= naively.pvalue).all()
+    assert np.all(np.abs(copies.pvalue - plain.pvalue) < 4 * np.sqrt(plain.pvalue * (1 - plain.pvalue) / 499))
     assert "random signs of 300 groups" in copies.origin
     check_refused(
         ct.simplex_diagram, ValueError, "`correction` must be one of 'holm', 'bonferroni', got 'sidak'",

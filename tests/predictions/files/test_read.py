@@ -11,9 +11,8 @@ from caltest.predictions import read_predictions
 from caltest.results import CalibrationWarning
 from tests.reference.cases import check_refused, failures
 
-RNG = np.random.default_rng(0)
-PROB = RNG.dirichlet(np.ones(3), size=8)
-LABEL = RNG.integers(3, size=8)
+PROB = np.random.default_rng(0).dirichlet(np.ones(3), size=8)
+LABEL = np.random.default_rng(1).integers(3, size=8)
 NAMES = np.array(["cat", "dog", "eel"])
 
 

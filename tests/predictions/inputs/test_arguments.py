@@ -23,11 +23,11 @@ from caltest.statistics import Statistic
 from tests.reference.cases import check_refused, failures
 
 N = 240
-RNG = np.random.default_rng(8)
-PROB = RNG.dirichlet(np.ones(3), size=N)
-LABEL = (RNG.random(N)[:, None] > np.cumsum(PROB, axis=1)).sum(axis=1)
-EVENT = RNG.uniform(0.05, 0.6, N)
-HAPPENED = RNG.random(N) < EVENT
+PROB = np.random.default_rng(8).dirichlet(np.ones(3), size=N)
+_CHANCE = np.random.default_rng(9).random((3, N))
+LABEL = (_CHANCE[0][:, None] > np.cumsum(PROB, axis=1)).sum(axis=1)
+EVENT = 0.05 + 0.55 * _CHANCE[1]
+HAPPENED = _CHANCE[2] < EVENT
 NAMES = ["bird", "cat", "dog"]
 NAMED = np.array(NAMES)[LABEL]
 OTHER = ["dog", "bird", "cat"]

@@ -28,10 +28,10 @@ from caltest.results import CalibrationWarning
 from tests.reference.cases import check_refused, failures
 
 N = 60
-RNG = np.random.default_rng(3)
 # Multiples of 1 / 64, none of them 0: float16, float32 and float64 hold the same numbers.
-PROB = (RNG.multinomial(61, RNG.dirichlet(np.ones(3), size=N)) + 1) / 64
-LABEL = (RNG.random(N)[:, None] > np.cumsum(PROB, axis=1)).sum(axis=1)
+PROB = np.random.default_rng(3).dirichlet(np.ones(3), size=N)
+PROB = (np.random.default_rng(4).multinomial(61, PROB) + 1) / 64
+LABEL = (np.random.default_rng(5).random(N)[:, None] > np.cumsum(PROB, axis=1)).sum(axis=1)
 EVENT = PROB[:, 2]
 HAPPENED = LABEL == 2
 NAMES = ["bird", "cat", "dog"]
@@ -64,8 +64,11 @@ class Tensor:
         return self.array if dtype is None else self.array.astype(dtype)
 
 
+NO_TORCH = "PyTorch is not installed: pip install 'caltest[torch]'"
+
+
 def tensor(array, **options):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason=NO_TORCH)
     return torch.tensor(np.ascontiguousarray(array), **options)
 
 
@@ -237,7 +240,7 @@ def test_sample_weights():
 
 
 def test_torch_tensors():
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason=NO_TORCH)
     assert failures(TENSORS, lambda make: check_same(validate_problem(*make()), (PROB, LABEL))) == {}
     message = "`y_prob` must be convertible to an array of one shape: Got unsupported ScalarType BFloat16"
     import torch
@@ -391,7 +394,10 @@ REFUSED_PROBABILITIES = {
         {"a": [0.5]},
         "`y_prob` must hold real numbers: float() argument must be a string or a real number",
     ),
-    "masked": (np.ma.masked_array(PROB, PROB > 0.9), "`y_prob` must not hold masked values; drop those rows first."),
+    "masked": (
+        np.ma.masked_array(PROB, PROB.max() == PROB),
+        "`y_prob` must not hold masked values; drop those rows first.",
+    ),
 }
 INDEX_WANTED = "`y_true` must hold class indices 0 to 2, one for each column of `y_prob`, "
 REFUSED_LABELS = {

@@ -22,8 +22,6 @@ from tests.reference import signed
 from tests.reference.cases import check_refused
 from tests.reference.examples import default_statistics, draw_labels
 
-RNG = np.random.default_rng(0)
-
 
 def half(prob):
     return np.full_like(prob, 0.5)

@@ -164,7 +164,7 @@ def test_bad_mixtures_are_refused_in_one_sentence():
         ({"weights": []}, "`weights` must be a sequence of positive numbers"),
         ({"weights": [np.nan, 0.5]}, "`weights` must hold finite numbers, got nan."),
         ({"weights": [0.2, 0.3, 0.5]}, "must have one entry for each component"),
-        ({"means": [[-1.0], [1.0, 2.0]]}, "`means` must be an array of numbers whose rows are of one length"),
+        ({"means": [[-1.0], [1.0, 2.0]]}, "`means` must hold numbers in rows of one length"),
         ({"means": [1.0]}, "must have one entry for each component"),
         ({"covariances": [1.0, -1.0]}, "positive definite, the smallest eigenvalue of component 1 is -1"),
         ({"covariances": [1.0, 0.0]}, "`covariances` must be positive definite"),

@@ -192,7 +192,8 @@ def test_the_temperature_of_the_log_score_is_where_its_derivative_vanishes():
     slope = (log[np.arange(2000), y_true] - (tempered * log).sum(axis=1)).mean()
     curvature = ((tempered * log**2).sum(axis=1) - (tempered * log).sum(axis=1) ** 2).mean()
     assert abs(slope / curvature) < 2e-3  # in 1 / T; the tolerance of log T is 1e-3
-    assert best.log_temperature == pytest.approx(2.5, abs=0.3)  # made with 1 / 2.5
+    error = 1 / np.sqrt(2000 * curvature)  # of 1 / T, whose information the curvature is; made with 1 / 2.5
+    assert abs(1 / best.log_temperature - 1 / 2.5) < 4 * error
 
 
 def test_held_out_observations_judge_but_do_not_choose():
@@ -231,8 +232,7 @@ def test_temperatures_print():
     assert frame.loc["all", "temperature"] == pytest.approx(best.temperature.mean())
     assert frame.loc["thresholded", "judged"] == best.judged[3]
     assert best.to_frame()["name"].tolist() == ["SCE", "", "ECE", ""]
-    with pytest.raises(AttributeError, match="'BestTemperatures' object has no attribute 'plot'"):
-        best.plot()
+    assert not hasattr(best, "plot")
 
 
 def test_temperatures_refuse():

@@ -23,7 +23,7 @@ from caltest.simulation import (
 )
 from caltest.simulation.studies import _bias
 from caltest.simulation.studies._data_sets import draw_data_sets
-from caltest.simulation.studies._run import replicate_rng
+from caltest.simulation.studies._run import Block, replicate_rng
 from caltest.simulation.studies._study import _differences
 from caltest.statistics import MonotonicSweepECE
 from tests.reference import naive
@@ -36,7 +36,7 @@ TARGET = "mean {} between predicted and true probabilities through Canonical(), 
 
 def data_set(model, n_samples, seed, name, replicate):
     """Return labels, predictions and generator of one replicate of a study."""
-    (drawn,) = draw_data_sets(model, n_samples, seed, name, range(replicate, replicate + 1))
+    (drawn,) = draw_data_sets(Block(name, model, n_samples, range(replicate, replicate + 1), seed))
     one = next(drawn.one_by_one())
     return one.y_true, one.y_prob, one.rng
 
@@ -99,7 +99,7 @@ def test_the_truth_lies_where_the_model_says(study):
 
 def test_estimates_of_a_replicate_are_those_of_the_public_function(study):
     values = study.replicates.query("model == 'wrong' and n_samples == 200 and replicate == 3")["value"].to_numpy()
-    y_true, y_prob, _ = data_set(WRONG, 200, 1, "wrong/200", 3)
+    y_true, y_prob, _ = data_set(WRONG, 200, 1, "wrong", 3)
     expected = [caltest.calibration_error(y_true, y_prob, statistic=statistic) for statistic in CELLS.values()]
     np.testing.assert_allclose(values, expected, rtol=1e-12)
 
@@ -228,7 +228,7 @@ def test_intervals_are_counted_against_the_truth():
     assert row["fixed coverage_se"] == pytest.approx(np.sqrt(held.mean() * (1 - held.mean()) / 50))
     assert row["all coverage"] == 1
     ends = study.replicates.query("replicate == 0")[["l2 low", "l2 high"]].iloc[0]
-    y_true, y_prob, _ = data_set(WRONG, 100, 0, f"{WRONG}/100", 0)
+    y_true, y_prob, _ = data_set(WRONG, 100, 0, str(WRONG), 0)
     assert tuple(ends) == caltest.l2_interval(y_true, y_prob, partition=EqualWidth(5)).confidence_interval
 
 

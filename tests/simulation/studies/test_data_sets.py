@@ -8,12 +8,13 @@ from scipy import stats
 
 from caltest.simulation import GaussianMixture1D
 from caltest.simulation.studies._data_sets import draw_data_sets
-from caltest.simulation.studies._run import replicate_rng
+from caltest.simulation.studies._run import Block, replicate_rng
 
 
 def drawn(model, n_samples, replicates, seed=0, name="a"):
     """Return labels and predictions of all replicates."""
-    sets = [each for one in draw_data_sets(model, n_samples, seed, name, replicates) for each in one.one_by_one()]
+    block = Block(name, model, n_samples, replicates, seed)
+    sets = [each for one in draw_data_sets(block) for each in one.one_by_one()]
     return np.stack([one.y_true for one in sets]), np.stack([one.y_prob for one in sets])
 
 
@@ -65,7 +66,9 @@ def test_predictions_are_those_of_the_model():
         label, x = features(2000, range(2))
         np.testing.assert_array_equal(y, label)
         np.testing.assert_allclose(prob, model.predict(x), rtol=1e-13)
-        for one, feature in zip(next(draw_data_sets(model, 2000, 0, "a", range(2))).one_by_one(), x, strict=True):
+        for one, feature in zip(
+            next(draw_data_sets(Block("a", model, 2000, range(2), 0))).one_by_one(), x, strict=True
+        ):
             np.testing.assert_allclose(one.class_prob(), model.posterior(feature), rtol=1e-12)
     extreme = drawn(GaussianMixture1D(0, 1e12), 2000, range(2))[1]
     np.testing.assert_array_equal(np.sort(extreme.reshape(-1, 2), axis=1), np.tile([0.0, 1.0], (4000, 1)))
@@ -90,6 +93,6 @@ class Own(GaussianMixture1D):
 def test_other_models_draw_themselves():
     y, prob = drawn(Own(1, 1), 50, range(4, 6), seed=3)
     for number in (4, 5):
-        _, label, predicted = Own(1, 1).draw(50, replicate_rng(3, "a", number))
+        _, label, predicted = Own(1, 1).draw(50, replicate_rng(3, "a/50", number))
         np.testing.assert_array_equal(y[number - 4], label)
         np.testing.assert_array_equal(prob[number - 4], predicted)

@@ -11,6 +11,7 @@ from caltest.simulation import DirichletModel, GaussianMixture1D
 from caltest.simulation.models._base import Unlabelled
 from caltest.simulation.studies._data_sets import draw_data_sets
 from caltest.simulation.studies._estimates import CommonEstimates, Estimates, is_common
+from caltest.simulation.studies._run import Block
 from caltest.statistics import ACE, GCE, RMSCE, SCE, TACE, ClassConditionalECE, Kuiper
 from tests.reference import naive
 
@@ -140,7 +141,7 @@ def test_many_data_sets_agree_with_the_statistics_on_the_same_draws():
     estimates = Estimates(caltest.Canonical(), statistics)
     for beta in ((0, -2), (0, 0), (1, 1), (0, -300)):
         for n_samples in (1, 2, 70, 9000) if beta == (1, 1) else (1, 2, 70):
-            (drawn,) = draw_data_sets(GaussianMixture1D(*beta), n_samples, 1, "a", range(3))
+            (drawn,) = draw_data_sets(Block("a", GaussianMixture1D(*beta), n_samples, range(3), 1))
             found = estimates.of_many(drawn.y_true, drawn.y_prob)
             for one in drawn.one_by_one():
                 sample = make_sample(one.y_true, one.y_prob)
@@ -156,7 +157,7 @@ def test_data_sets_of_several_classes_agree_with_the_statistics_behind_every_len
     chosen = {repr(s): s for s in (*OF_EVENT, *OF_ALL) if is_common(s, n_outcomes)}
     estimates, model = Estimates(lens, chosen), RoundedModel(4, 0.2)
     for n_samples in (1, 7, 300):
-        (drawn,) = draw_data_sets(model, n_samples, 1, "a", range(5))
+        (drawn,) = draw_data_sets(Block("a", model, n_samples, range(5), 1))
         found = estimates.of_many(drawn.y_true, drawn.y_prob)
         for one in drawn.one_by_one():
             sample = make_sample(one.y_true, one.y_prob, lens=lens)
@@ -166,10 +167,10 @@ def test_data_sets_of_several_classes_agree_with_the_statistics_behind_every_len
 
 def test_a_data_set_does_not_depend_on_those_that_are_drawn_with_it():
     model = DirichletModel(3, 0.5)
-    together = [one for some in draw_data_sets(model, 6000, 1, "a", range(7)) for one in some.one_by_one()]
+    together = [one for some in draw_data_sets(Block("a", model, 6000, range(7), 1)) for one in some.one_by_one()]
     assert [one.replicate for one in together] == list(range(7))
     for one in together:
-        (some,) = draw_data_sets(model, 6000, 1, "a", range(one.replicate, one.replicate + 1))
+        (some,) = draw_data_sets(Block("a", model, 6000, range(one.replicate, one.replicate + 1), 1))
         (alone,) = some.one_by_one()
         np.testing.assert_array_equal(alone.y_true, one.y_true)
         np.testing.assert_array_equal(alone.y_prob, one.y_prob)
@@ -181,8 +182,8 @@ def test_an_estimate_does_not_depend_on_the_others_and_other_data_sets():
     """To the last bit: with cells of equal mass data sets are sorted, without them they are not."""
     every = (*OF_EVENT, *OF_ALL)
     among = Estimates(caltest.Canonical(), {repr(s): s for s in every})
-    for n_samples in (3, 500, 5000):
-        (drawn,) = draw_data_sets(GaussianMixture1D(1, 1), n_samples, 1, "a", range(4))
+    for n_samples, seed in ((3, 0), (500, 0), (5000, 0), (5000, 1)):
+        (drawn,) = draw_data_sets(Block("a", GaussianMixture1D(1, 1), n_samples, range(4), seed))
         found = among.of_many(drawn.y_true, drawn.y_prob)[2]
         for place, statistic in enumerate(every):
             alone = Estimates(caltest.Canonical(), {"alone": statistic})

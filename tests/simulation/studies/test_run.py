@@ -19,7 +19,7 @@ import pytest
 from caltest.results import _progress
 from caltest.simulation import DirichletModel, size_study
 from caltest.simulation.studies import _run as _store
-from caltest.simulation.studies._run import Part, identify, replicate_ranges, replicate_rng, run_study
+from caltest.simulation.studies._run import Design, Part, identify, replicate_rng, run_study
 
 QUIET = {"workers": 1, "progress": False}
 
@@ -76,7 +76,8 @@ def test_one_worker_is_what_joblib_is_configured_for():
 
 
 def test_a_cluster_changes_nothing(whole):
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0")
     with cluster, distributed.Client(cluster), joblib.parallel_config(backend="dask"):
         assert run_study("test", parts, out=None, rng=5, **QUIET).equals(whole)
@@ -188,8 +189,14 @@ def test_the_bar_shows_the_time_left(monkeypatch, capsys):
     assert ":" in shown
 
 
-def test_ranges_of_replicates_cover_each_once():
-    assert [list(r) for r in replicate_ranges(7, 3)] == [[0, 1, 2], [3, 4, 5], [6]]
+def test_the_blocks_of_a_design_hold_each_replicate_once(monkeypatch):
+    def numbers(block):
+        return pd.DataFrame({"replicate": block.replicates, "first": block.replicates.start})
+
+    monkeypatch.setattr(_store, "_REPLICATES", 3)
+    found = Design({"m": DirichletModel(2)}, [5], 7).run("test", numbers, out=None, rng=0, **QUIET)
+    assert found["replicate"].tolist() == list(range(7))
+    assert found["first"].tolist() == [0, 0, 0, 3, 3, 3, 6]
 
 
 def test_replicates_have_their_own_random_numbers():

@@ -325,7 +325,8 @@ def test_the_backend_changes_nothing(whole):
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_parts")
 def test_a_cluster_changes_nothing(whole):
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0")
     with cluster, distributed.Client(cluster), joblib.parallel_config(backend="dask"):
         assert size_study(**STUDY).pvalues.equals(whole.pvalues)

@@ -6,6 +6,8 @@ import pickle
 import signal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from caltest.predictions import Canonical, ClassWise, EqualWidth
@@ -13,12 +15,8 @@ from caltest.streaming import CalibrationState, RedrawnCells, arrow_states, scan
 from caltest.streaming.scans._engines import _gather, _join, _piece_of
 from caltest.streaming.scans._fragments import CsvFormat, Reading, fragments_of
 
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-
-rng = np.random.default_rng(0)
-P = rng.random(4000)
-Y = (rng.random(4000) < P).astype(np.int64)
+P, _CHANCE = np.random.default_rng(0).random((2, 4000))
+Y = (_CHANCE < P).astype(np.int64)
 READING = Reading("label", ("prob",), None, 2)
 
 
@@ -90,6 +88,7 @@ def test_arrow_batches_become_one_state():
 
 
 def test_arrow_batches_of_several_classes():
+    rng = np.random.default_rng(1)
     prob = rng.dirichlet(np.ones(3), 100)
     label = rng.integers(3, size=100)
     names = np.array(["ant", "bee", "cat"])
@@ -111,7 +110,6 @@ def test_refusals(tmp_path):
     with pytest.raises(ValueError, match="q"):
         list(arrow_states("y", ["q"])([bad]))
     files = write(tmp_path, 1, 100)
-    pytest.importorskip("distributed")
     with pytest.raises(TypeError, match="scheduler"):
         scan(files, scheduler=3)
     with pytest.raises(ValueError, match="scheduler"):
@@ -122,7 +120,8 @@ def test_refusals(tmp_path):
 @pytest.mark.filterwarnings("ignore")
 def test_a_worker_of_dask_is_killed(tmp_path):
     """What it had done is done again by the other ones, and counted once."""
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     n_files, n_rows = 40, 300_000
     generator = np.random.default_rng(5)
     whole = CalibrationState()
@@ -158,7 +157,8 @@ def test_a_worker_of_dask_is_killed(tmp_path):
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_draws_the_same_outcomes(tmp_path):
     """States of more than two outcomes do not depend on who reads which file, nor on a worker that is killed."""
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     generator = np.random.default_rng(6)
     for k in range(24):
         prob = generator.dirichlet([1.0, 2.0, 3.0], 20_000)

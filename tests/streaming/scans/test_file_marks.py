@@ -4,17 +4,15 @@ import os
 import shutil
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from caltest.predictions import Canonical
 from caltest.streaming import CalibrationState, scan
 
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-
-rng = np.random.default_rng(0)
-P = rng.random(200)
-Y = (rng.random(200) < P).astype(np.int64)
+P, _CHANCE = np.random.default_rng(0).random((2, 200))
+Y = (_CHANCE < P).astype(np.int64)
 ALL = CalibrationState().update(Y, P)
 
 

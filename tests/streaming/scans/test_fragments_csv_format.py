@@ -5,8 +5,6 @@ import pytest
 from caltest.streaming import CalibrationState, scan
 from caltest.streaming.scans._fragments import CsvFormat
 
-pytest.importorskip("pyarrow")
-
 WHOLE = CalibrationState().update([1, 0, 1], [0.5, 0.25, 0.625])
 
 

@@ -1,17 +1,15 @@
 """Scans: files, tables and batches give the state of all observations, whatever they are cut into."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from caltest.streaming import CalibrationState, scan
 from caltest.streaming.scans._fragments import Reading
 
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-
-rng = np.random.default_rng(0)
-P = rng.random(3000)
-Y = (rng.random(3000) < P).astype(np.int64)
+P, _CHANCE = np.random.default_rng(0).random((2, 3000))
+Y = (_CHANCE < P).astype(np.int64)
 
 
 @pytest.fixture
@@ -43,6 +41,7 @@ def test_every_source_gives_the_same_state(folder, tmp_path):
 
 
 def test_many_classes_with_names(folder):
+    rng = np.random.default_rng(1)
     prob = rng.dirichlet(np.ones(3), 500)
     names = np.array(["ant", "bee", "cat"])
     y = names[rng.integers(3, size=500)]

@@ -4,12 +4,11 @@ import shutil
 import sys
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from caltest.streaming import CalibrationState, arrow_states
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 
 SCHEMA = pa.schema([("state", pa.binary())])
 FUNCTION = arrow_states("label", ["prob"])
@@ -34,7 +33,7 @@ def sum_of(states):
 @pytest.mark.filterwarnings("ignore")
 def test_ray(rows):
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'caltest[ray]'")
-    pytest.importorskip("ray.data")
+    pytest.importorskip("ray.data", reason="Ray is installed without ray.data: pip install 'caltest[ray]'")
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         found = (
@@ -57,7 +56,7 @@ def test_ray(rows):
 def test_spark(rows, monkeypatch):
     sql = pytest.importorskip("pyspark.sql", reason="Spark is not installed: pip install pyspark, and Java")
     if shutil.which("java") is None:
-        pytest.skip("Spark needs Java")
+        pytest.skip("Spark needs Java, which is not installed")
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     session = sql.SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()

@@ -208,7 +208,8 @@ def test_results_name_the_confidence_and_the_classes():
 
 
 def test_frames_with_permuted_columns():
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     y = np.array(["cat", "dog", "dog", "cat"])
     frame = pd.DataFrame({"dog": [0.25, 0.5, 0.75, 0.125], "cat": [0.75, 0.5, 0.25, 0.875]})
     one = CalibrationState().update(y, frame, classes=["cat", "dog"])
@@ -302,7 +303,8 @@ def test_ten_million_observations(kind):
 
 
 def test_batches_of_other_classes_are_refused():
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     first = ["a", "b"], pd.DataFrame({"a": [0.3, 0.4], "b": [0.7, 0.6]})
     other = ["b", "c"], pd.DataFrame({"b": [0.3, 0.4], "c": [0.7, 0.6]})
     state = CalibrationState().update(*first).update(["b", "b"], first[1][["b", "a"]])

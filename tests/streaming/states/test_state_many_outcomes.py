@@ -207,8 +207,9 @@ def test_many_classes():
 
 
 def test_a_scan_gives_the_same_draws_for_any_workers(tmp_path):
-    pa = pytest.importorskip("pyarrow")
-    pq = pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     y, p = problem("vague", 3000)
     columns = {"label": y, **{f"p_{k}": p[:, k] for k in range(4)}}
     table = pa.table(columns)
@@ -238,8 +239,9 @@ def test_a_scan_gives_the_same_draws_for_any_workers(tmp_path):
 
 
 def test_a_file_is_the_same_by_every_path(tmp_path, monkeypatch):
-    pa = pytest.importorskip("pyarrow")
-    pq = pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     y, p = problem("vague", 100)
     (tmp_path / "a").mkdir()
     pq.write_table(pa.table({"label": y, **{f"p_{k}": p[:, k] for k in range(4)}}), tmp_path / "a" / "0.parquet")
@@ -255,7 +257,8 @@ def test_a_file_is_the_same_by_every_path(tmp_path, monkeypatch):
 
 
 def test_a_partition_without_a_name_is_told_apart_by_its_rows():
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
+
     y, p = problem("vague", 400)
     table = pa.table({"label": y, **{f"p_{k}": p[:, k] for k in range(4)}})
     function = arrow_states("label", [f"p_{k}" for k in range(4)], lens=Canonical(), micro_cells=CELLS)

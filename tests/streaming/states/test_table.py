@@ -27,7 +27,7 @@ for n in (3, 40):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="names of x86 processors")
+@pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="older processors of the kind x86 are tried")
 @pytest.mark.parametrize("processor", ["nehalem", "haswell"])
 def test_an_older_processor_has_the_same_bits(processor, tmp_path):
     older = {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}

@@ -192,7 +192,11 @@ def test_odd_parameters_are_refused_in_one_sentence():
         (ValueError, lambda: LogisticModel(PAPER, 0, [1, 2]), "`intercept` must be a number and `slope` shape (1,),"),
         (ValueError, lambda: LogisticModel(THREE, 0, 1), "`intercept` must be 3 numbers and `slope` shape (3, 1), got"),
         (ValueError, lambda: LogisticModel(PAPER, np.inf, 1), "`intercept` must hold finite numbers, got inf."),
-        (ValueError, lambda: LogisticModel(PAPER, "a", 1), "`intercept` must hold numbers, got 'a'."),
+        (
+            ValueError,
+            lambda: LogisticModel(PAPER, "a", 1),
+            "`intercept` must hold numbers in rows of one length, got",
+        ),
         (TypeError, lambda: RecalibratedModel(GaussianMixture1D(), Identity()), "`base` must be"),
         (TypeError, lambda: RecalibratedModel(PAPER, Identity()), "the exact posterior is BentPosterior"),
         (TypeError, lambda: RecalibratedModel(BentPosterior(PAPER, Identity()), 3), "`recalibrator` must be"),
