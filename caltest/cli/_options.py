@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from caltest.cli._expressions import PublicNames, read_object
+from caltest import predictions, statistics, streaming
 from caltest.cli._messages import MEANING, WORDS, refuse_if, translate
+from caltest.results._expressions import PublicNames, read_object
 
 if TYPE_CHECKING:
     from caltest.predictions import Lens, Partition, PredictionFile
@@ -105,7 +106,7 @@ def _ask_for_labels(label: str) -> int:
 
 def _read(text: str, kind: type, example: str, label: Any = None) -> Any:
     try:
-        found = read_object(text, PublicNames("predictions", "statistics", "streaming"), label, example)
+        found = read_object(text, PublicNames(predictions, statistics, streaming), label, example)
     except ValueError as error:
         msg = translate(str(error), {}).removesuffix(".")
         raise argparse.ArgumentTypeError(msg) from None
@@ -117,7 +118,7 @@ def _read(text: str, kind: type, example: str, label: Any = None) -> Any:
 
 def _known(kind: type) -> str:
     """Return the public names of a kind of object."""
-    things = dict(PublicNames("predictions", "statistics"))
+    things = dict(PublicNames(predictions, statistics))
     return ", ".join(sorted(n for n, t in things.items() if isinstance(t, type) and issubclass(t, kind) and t != kind))
 
 
@@ -315,7 +316,7 @@ def lens_for(given: Lens | str | None, data: PredictionFile) -> Lens | None:
         return labels.index(label)
 
     try:
-        found = read_object(given, PublicNames("predictions"), index) if isinstance(given, str) else given
+        found = read_object(given, PublicNames(predictions), index) if isinstance(given, str) else given
         if found is not None:
             found.induced(np.full((1, n_classes), 1 / n_classes))
     except ValueError as error:

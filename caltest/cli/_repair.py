@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from caltest.cli._expressions import PublicNames, read_object
+from caltest import predictions, recalibration, statistics
 from caltest.cli._messages import MEANING, WORDS, as_json, code_of, refuse_if, say, say_written, wrapped
 from caltest.cli._options import (
     FILES,
@@ -30,6 +30,7 @@ from caltest.cli._options import (
     standard_input,
 )
 from caltest.results._atomic_file import atomic_file, require_writable
+from caltest.results._expressions import PublicNames, read_object
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -307,7 +308,7 @@ def _method(text: str) -> Recalibrator:
     if text == _AUTO:
         return AutomaticCalibration()
     try:
-        known = PublicNames("recalibration", "predictions", "statistics")
+        known = PublicNames(recalibration, predictions, statistics)
         found = read_object(text, known, None, "TemperatureScaling()")
     except (ValueError, TypeError) as error:
         msg = f"--method: {error}"

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from caltest.cli._expressions import PublicNames, read_object
+from caltest import estimation, hypothesis_tests, predictions, recalibration, resampling, simulation, statistics
 from caltest.cli._messages import SHARED, refuse_if
 from caltest.cli._options import HelpFormatter, add_draws, computing
 from caltest.results._atomic_file import atomic_file
+from caltest.results._expressions import PublicNames, read_object
 
 _AMOUNT = "amount"
 _BUNDLED = "cifar10_vgg16"
-_ROOMS = ("predictions", "resampling", "statistics", "estimation", "hypothesis_tests", "recalibration", "simulation")
+_ROOMS = (predictions, resampling, statistics, estimation, hypothesis_tests, recalibration, simulation)
 _OBJECTS = {
     "bias": ("models", "statistics", "lenses", "intervals"),
     "size": ("models", "tests", "lenses", "resampling"),

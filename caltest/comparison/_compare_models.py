@@ -47,7 +47,7 @@ def compare_models(
     y_true: ArrayLike | None,
     models: Mapping[str, Any] | Sequence[tuple[str, Any]],
     *,
-    statistic: Statistic | None = None,
+    statistic: Statistic | str | None = None,
     correction: str = "holm",
     folds: Any = None,
     **options: Unpack[DesignedPairOptions],

@@ -241,7 +241,7 @@ def _compare(
     lens: LensLike | None,
     classes: Sequence[Any] | None,
     rng: SeedLike,
-    progress: bool | Progress,
+    progress: bool | Progress | None,
     **options: Any,
 ) -> DifferenceResult:
     look, cells = Canonical() if lens is None else lens, options["partition"]

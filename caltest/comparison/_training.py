@@ -176,8 +176,8 @@ def training_track(
     y_true: ArrayLike | None,
     epochs: Epochs | Mapping[str, Epochs],
     *,
-    statistic: Statistic | None = None,
-    test_statistic: Statistic | None = None,
+    statistic: Statistic | str | None = None,
+    test_statistic: Statistic | str | None = None,
     **options: Unpack[TrackOptions],
 ) -> TrainingTrack:
     r"""Track calibration during training (figure 3 of Vaicenavicius et al. 2019).

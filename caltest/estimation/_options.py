@@ -73,7 +73,7 @@ def look_at(y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any]) ->
 
 
 def look_for(
-    statistic: Statistic | None, y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any]
+    statistic: Statistic | str | None, y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any]
 ) -> tuple[Statistic, Sample, dict[str, Any]]:
     """Return an estimate, by default the ECE, the sample behind its lens, and what its result says of the lens."""
     chosen = validate_estimate(ECE() if statistic is None else statistic)

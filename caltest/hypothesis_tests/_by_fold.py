@@ -40,7 +40,7 @@ def by_fold(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     rng: SeedLike = None,
-    progress: bool | Progress = False,
+    progress: bool | Progress | None = None,
     **options: Any,
 ) -> Tested:
     r"""Test cross-validated predictions fold by fold, by any test of calibration.
@@ -115,7 +115,7 @@ def run_by_fold(
     *,
     classes: Sequence[Any] | None,
     rng: SeedLike,
-    progress: bool | Progress,
+    progress: bool | Progress | None,
     **options: Any,
 ) -> Tested:
     """Return what a public function of labels and predictions finds in each fold, as one result.
@@ -141,7 +141,7 @@ def each_fold(
     each: Mapping[str, Any] | None = None,
     *,
     rng: SeedLike,
-    progress: bool | Progress,
+    progress: bool | Progress | None,
     tests_in: Callable[[Any], Sequence[TestResult]] | None = None,
     **options: Any,
 ) -> list[Any]:

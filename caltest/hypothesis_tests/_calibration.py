@@ -35,7 +35,7 @@ def calibration_test(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    statistic: Statistic | None = None,
+    statistic: Statistic | str | None = None,
     folds: Any = None,
     method: str = "auto",
     **options: Unpack[DesignedTestOptions],
@@ -75,7 +75,7 @@ def calibration_test(
         The label of each column of ``y_prob``; not needed where columns are named after the labels.
     lens : lens, optional
         What to look at. By default the whole prediction if the statistic can judge it, and the confidence otherwise.
-    statistic : Statistic, optional
+    statistic : Statistic or str, optional
         ``Omnibus()`` by default: an exact min-p over five statistics: the tree ECE, the temperature score
         on either side, the class-wise KS, and the ECE of the confidence (for two outcomes, of the event).
     folds : array-like of shape (n_samples,), optional

@@ -86,8 +86,8 @@ class CalibrationReport(CalibrationTable):
         return [meaning, *self._sources(), *self._conditions()]
 
     def _sources(self) -> list[str]:
-        kernel = [test.n_resamples for test in self.tests if isinstance(test.test_statistic, SKCE)]
-        others = [test for test in self.tests if not isinstance(test.test_statistic, SKCE)]
+        kernel = [test.n_resamples for test in self.tests if test.test_statistic.is_slow]
+        others = [test for test in self.tests if not test.test_statistic.is_slow]
         if not kernel:
             return super()._sources()
         fewer = "" if kernel[0] == others[0].n_resamples else f", {kernel[0]} for SKCE"
@@ -195,14 +195,14 @@ def calibration_report(
         (TCal(), top),
     ]
     notes = few_draws_notes(len(asked), n_draws, level)
-    if all(not isinstance(statistic, SKCE) for statistic, _ in asked):
+    if not any(statistic.is_slow for statistic, _ in asked):
         notes.append(_without_kernel(n_samples))
         n_kernel = 0
     warn_before(notes)
     base = induce(prob, outcome, **validate_design(options["sample_weight"], options["groups"], len(prob)))
     views = {look: within(LensView.of(look, prob, outcome, base), inside) for look in dict.fromkeys((whole, top))}
     questions = [Question(statistic, views[look]) for statistic, look in asked]
-    slow = [question for question in questions if isinstance(question.statistic, SKCE)]
+    slow = [question for question in questions if question.statistic.is_slow]
     fast = [question for question in questions if question not in slow]
     generator = validate_rng(options["rng"])
     again = deepcopy(generator)  # SKCE is evaluated on the first of the same draws

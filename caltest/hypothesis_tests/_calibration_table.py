@@ -45,7 +45,7 @@ def calibration_table(
     y_prob: ArrayLike,
     *,
     lenses: Sequence[LensLike] | None = None,
-    statistic: Statistic | None = None,
+    statistic: Statistic | str | None = None,
     folds: Any = None,
     **options: Unpack[SharedDrawOptions],
 ) -> CalibrationTable:
@@ -64,7 +64,7 @@ def calibration_table(
         100 classes, and Holm's correction would leave no test a chance to reject with this number of draws, only the 20
         classes (or fewer) with the most expected events are tested, and a note says so. Predictions choose them, not
         labels.
-    statistic : Statistic, optional
+    statistic : Statistic or str, optional
         ``Omnibus()`` by default.
     region : callable, optional
         From predictions ``(n_samples, n_classes)`` to booleans ``(n_samples,)``; observations outside are left out.

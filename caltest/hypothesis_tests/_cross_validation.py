@@ -59,7 +59,7 @@ def cross_val_calibration(
     cv: Any = None,
     groups: ArrayLike | None = None,
     lens: LensLike | None = None,
-    statistic: Statistic | None = None,
+    statistic: Statistic | str | None = None,
     region: Region | None = None,
     n_resamples: int = 9999,
     method: str = "auto",
@@ -95,7 +95,7 @@ def cross_val_calibration(
         passed to the tests and to the splitter, by default ``StratifiedGroupKFold(5)``, which keeps groups in one fold.
     lens : lens, optional
         What to look at. By default the whole prediction if the statistic can judge it, and the confidence otherwise.
-    statistic : Statistic, optional
+    statistic : Statistic or str, optional
         ``Omnibus()`` by default.
     region : callable, optional
         From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are

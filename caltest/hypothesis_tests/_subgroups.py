@@ -171,7 +171,7 @@ def subgroup_tests(
     *,
     subgroup: Any,
     lens: LensLike | None = None,
-    statistic: Statistic | None = None,
+    statistic: Statistic | str | None = None,
     folds: Any = None,
     correction: str = "holm",
     **options: Unpack[SharedDrawOptions],
@@ -192,7 +192,7 @@ def subgroup_tests(
         subgroups. They must depend on predictions or covariates, never on outcomes.
     lens : lens, optional
         What to look at. By default the whole prediction if the statistic can judge it, and the confidence otherwise.
-    statistic : Statistic, optional
+    statistic : Statistic or str, optional
         ``Omnibus()`` by default.
     region : callable, optional
         From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are

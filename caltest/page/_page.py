@@ -247,33 +247,25 @@ def _about_model(table: CalibrationTable, report: CalibrationReport, model: _Mod
 def _worst(table: CalibrationTable, model: _Model) -> Iterator[Part]:
     """Yield the classes with the largest errors: those that are shown to be miscalibrated come first."""
     rows = [
-        (test.l2_error, test, adjusted, rejected)
+        (str(test.lens_short_name), test, adjusted, rejected)
         for test, adjusted, rejected in zip(table.tests, table.pvalue_adjusted, table.rejected_tests, strict=True)
         if isinstance(test.lens, ClassWise)
     ]
     if not rows:
         return
-    rows.sort(key=lambda row: (not row[3], -row[0].root))
-    name_of = {id(test): test.lens_name.removesuffix(" against the rest") for _, test, _, _ in rows}
-    found = [name_of[id(test)] for _, test, _, rejected in rows[:_SHOWN] if rejected]
-    said = (
-        f"The largest errors among the classes that are rejected after Holm's correction: {join(found)}."
-        if found
-        else "No single class is rejected after Holm's correction."
-    )
+    rows.sort(key=lambda row: (not row[3], -row[1].l2_error.root))
+    found = [name for name, _, _, rejected in rows[:_SHOWN] if rejected]
+    said = "No single class is rejected after Holm's correction."
+    if found:
+        said = f"The largest errors among the classes that are rejected after Holm's correction: {join(found)}."
     cells = [
-        (
-            name_of[id(test)],
-            error.root_text,
-            f"{adjusted:.4g}",
-            short_direction(test.direction if rejected else None),
-        )
-        for error, test, adjusted, rejected in rows[:_MOST_ROWS]
+        (name, test.l2_error.root_text, f"{adjusted:.4g}", short_direction(test.direction if rejected else None))
+        for name, test, adjusted, rejected in rows[:_MOST_ROWS]
     ]
     errors = Table(("class", "l2 error (95 % interval)", "p (Holm)", "direction"), cells, left=("direction",))
     curves = {
-        name_of[id(test)]: reliability_curve(model.y_true, model.y_prob, lens=test.lens, rng=0, **model.design)
-        for _, test, _, _ in rows[:_SHOWN]
+        name: reliability_curve(model.y_true, model.y_prob, lens=test.lens, rng=0, **model.design)
+        for name, test, _, _ in rows[:_SHOWN]
     }
     picture = diagrams(curves, "Reliability diagrams of these classes against the rest.")
     yield Part("Which classes are worst?", [said], [("Classes by their error", errors)], [picture])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions.inputs._models import validate_names
 from caltest.results._atomic_file import atomic_file
@@ -90,6 +90,8 @@ STAR: dict[str, Any] = {
 NAME_WIDTH = 44
 """Characters of a line of a name in a legend."""
 
+_INTERVAL = "#7d93b0"
+_POINT: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 6, "color": POINT, "zorder": 3}
 _BELOW = 4.6  # heights of a letter between axes and legend: those of tick labels and axis label
 
 
@@ -184,3 +186,43 @@ def label_first(ax: Axes, text: str) -> None:
     place = ax.get_subplotspec()
     if place is None or place.is_first_col():
         ax.set_ylabel(text)
+
+
+def draw_forest(
+    ax: Axes,
+    at: ArrayLike,
+    filled: ArrayLike,
+    names: Sequence[str],
+    *,
+    xlabel: str,
+    title: str,
+    intervals: ArrayLike | None = None,
+) -> None:
+    """Draw a forest plot: a row for each name, the first one on top.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        What to draw into.
+    at : array of shape (n_rows,)
+        Places of the points; NaN for none.
+    filled : array of bool, shape (n_rows,)
+        Which points are filled.
+    names : sequence of str
+        Names of the rows, which may be empty.
+    xlabel, title : str
+        Texts of the axes.
+    intervals : array of shape (n_rows, 2), optional
+        Lower and upper ends.
+    """
+    place, rows, chosen = np.asarray(at), np.arange(len(names)), np.asarray(filled)
+    if intervals is not None:
+        ax.hlines(rows, *np.asarray(intervals).T, color=_INTERVAL, linewidth=2.5, zorder=2)
+    for which, face in ((chosen, POINT), (~chosen, "white")):
+        ax.plot(place[which], rows[which], markerfacecolor=face, **_POINT)
+    ax.set_yticks(rows, [literal(name) for name in names])
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlabel(xlabel)
+    ax.set_title(title, fontsize="medium")
+    ax.locator_params(axis="x", nbins=4)
+    ax.spines[["top", "right"]].set_visible(False)

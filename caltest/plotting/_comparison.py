@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.comparison import ModelComparison
-from caltest.plotting._axes import BAR, DASHED, LINE, require, save_drawn, several
-from caltest.plotting._forest import draw_forest
+from caltest.plotting._axes import BAR, DASHED, LINE, draw_forest, require, save_drawn, several
 from caltest.results._description import percent
 from caltest.results._naming import describe
 

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation import reliability_curve
-from caltest.plotting._axes import BAR, DASHED, LINE, literal, require, save_drawn, several
-from caltest.plotting._forest import draw_forest
+from caltest.plotting._axes import BAR, DASHED, LINE, draw_forest, literal, require, save_drawn, several
 from caltest.plotting._reliability import plot_reliability
 from caltest.recalibration import RecalibrationStudy
 from caltest.results._decision import rejects

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats
 from caltest.results._naming import Specification, describe
 
-Problem = tuple[NDArray[np.float64], NDArray[Any]]
+Problem = tuple[Floats, NDArray[Any]]
 
 
 class Lens(Specification, ABC):
@@ -27,11 +28,11 @@ class Lens(Specification, ABC):
     """Whether the probability of the event is the confidence, and its frequency the accuracy."""
 
     @abstractmethod
-    def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    def induced(self, prob: Floats) -> Floats:
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
 
     @abstractmethod
-    def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+    def outcomes(self, prob: Floats) -> NDArray[np.integer[Any]]:
         """Return the outcome of each class, ``(n_samples, n_classes)``, unsigned integers.
 
         The shape is ``(1, n_classes)`` where it is the same for every observation.
@@ -45,14 +46,14 @@ class Lens(Specification, ABC):
         """Return the name in a table of similar lenses."""
         return self.name(classes)
 
-    def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> Problem:
+    def __call__(self, prob: Floats, outcome: NDArray[Any]) -> Problem:
         """Return the induced problem."""
         table = self.outcomes(prob)
         row = np.arange(len(prob)) if len(table) > 1 else 0
         return self.induced(prob), table[row, np.asarray(outcome)].astype(np.int64)
 
 
-LensLike = Lens | Callable[[NDArray[np.float64], NDArray[Any]], Problem]
+LensLike = Lens | Callable[[Floats, NDArray[Any]], Problem]
 """A lens of the package, or a user's function of ``(prob, outcome)``."""
 
 

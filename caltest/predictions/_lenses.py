@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import Lens, Problem, outcome_dtype
 from caltest.predictions.cells._order import ranking, top_and_rest
 from caltest.predictions.inputs._validation import validate_count
@@ -48,15 +49,15 @@ class Canonical(Lens):
         """Return the name of the lens in words."""
         return "whole prediction"
 
-    def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    def induced(self, prob: Floats) -> Floats:
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
         return prob
 
-    def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+    def outcomes(self, prob: Floats) -> NDArray[np.integer[Any]]:
         """Return the outcome of each class, ``(1, n_classes)``."""
         return np.arange(prob.shape[1], dtype=outcome_dtype(prob.shape[1]))[None]
 
-    def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> Problem:
+    def __call__(self, prob: Floats, outcome: NDArray[Any]) -> Problem:
         """Return the problem as it is."""
         return prob, outcome
 
@@ -100,15 +101,15 @@ class TopRank(Lens):
         """Return the name of the lens in words."""
         return f"is the class of rank {self.rank} right"
 
-    def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    def induced(self, prob: Floats) -> Floats:
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
         return _event(np.take_along_axis(prob, self._chosen(prob), axis=1)[:, 0])
 
-    def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+    def outcomes(self, prob: Floats) -> NDArray[np.integer[Any]]:
         """Return the outcome of each class, ``(n_samples, n_classes)``."""
         return (np.arange(prob.shape[1]) == self._chosen(prob)).view(np.uint8)
 
-    def _chosen(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _chosen(self, prob: Floats) -> Integers:
         return ranking(prob, self.rank, "rank")[:, self.rank - 1 :]
 
 
@@ -137,15 +138,15 @@ class Confidence(Lens):
         """Return the name of the lens in words."""
         return "confidence"
 
-    def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    def induced(self, prob: Floats) -> Floats:
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
         return _event(prob.max(axis=1))
 
-    def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+    def outcomes(self, prob: Floats) -> NDArray[np.integer[Any]]:
         """Return the outcome of each class, ``(n_samples, n_classes)``."""
         return (np.arange(prob.shape[1]) == prob.argmax(axis=1)[:, None]).view(np.uint8)
 
-    def __call__(self, prob: NDArray[np.float64], outcome: NDArray[Any]) -> Problem:
+    def __call__(self, prob: Floats, outcome: NDArray[Any]) -> Problem:
         """Return the induced problem, without the table of all classes."""
         top = prob.argmax(axis=1)
         return _event(prob[np.arange(len(prob)), top]), (top == outcome).astype(np.int64)
@@ -187,14 +188,14 @@ class TopK(Lens):
         """Return the name of the lens in words."""
         return f"top {self.k} and the rest"
 
-    def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    def induced(self, prob: Floats) -> Floats:
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
         if self.k == 1:
             return Confidence().induced(prob)
         top, rest = top_and_rest(prob, self._top(prob))
         return np.column_stack([top, rest])
 
-    def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+    def outcomes(self, prob: Floats) -> NDArray[np.integer[Any]]:
         """Return the outcome of each class, ``(n_samples, n_classes)``."""
         if self.k == 1:
             return Confidence().outcomes(prob)
@@ -202,7 +203,7 @@ class TopK(Lens):
         np.put_along_axis(table, self._top(prob), np.arange(self.k, dtype=table.dtype)[None], axis=1)
         return table
 
-    def _top(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _top(self, prob: Floats) -> Integers:
         if self.k >= prob.shape[1]:
             msg = f"`k` must be less than the number of classes, {prob.shape[1]}, got {self.k}."
             raise ValueError(msg)
@@ -248,18 +249,18 @@ class WithinTop(Lens):
         """Return the name of the lens in words."""
         return f"is the class within the top {self.rank}"
 
-    def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    def induced(self, prob: Floats) -> Floats:
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
         top, rest = top_and_rest(prob, self._top(prob))
         return np.column_stack([rest, top.sum(axis=1)])
 
-    def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+    def outcomes(self, prob: Floats) -> NDArray[np.integer[Any]]:
         """Return the outcome of each class, ``(n_samples, n_classes)``."""
         table = np.zeros(prob.shape, dtype=np.uint8)
         np.put_along_axis(table, self._top(prob), 1, axis=1)
         return table
 
-    def _top(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _top(self, prob: Floats) -> Integers:
         if self.rank >= prob.shape[1]:
             msg = f"`rank` must be less than the number of classes, {prob.shape[1]}, got {self.rank}."
             raise ValueError(msg)
@@ -309,12 +310,12 @@ class ClassWise(Lens):
         """Return the name of the class."""
         return f"class {self.k if classes is None else list(classes)[self.k]}"
 
-    def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    def induced(self, prob: Floats) -> Floats:
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
         self._require_class(prob.shape[1])
         return _event(prob[:, self.k])
 
-    def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+    def outcomes(self, prob: Floats) -> NDArray[np.integer[Any]]:
         """Return the outcome of each class, ``(1, n_classes)``."""
         self._require_class(prob.shape[1])
         return (np.arange(prob.shape[1]) == self.k).astype(np.uint8)[None]
@@ -381,16 +382,16 @@ class ClassGroups(Lens):
             ", ".join(str(k if classes is None else list(classes)[k]) for k in g) for g in self.groups
         )
 
-    def induced(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    def induced(self, prob: Floats) -> Floats:
         """Return the probabilities of the outcomes, ``(n_samples, n_outcomes)``."""
         self._group_of_class(prob.shape[1])
         return np.column_stack([prob[:, list(group)].astype(np.float64).sum(axis=1) for group in self.groups])
 
-    def outcomes(self, prob: NDArray[np.float64]) -> NDArray[np.integer[Any]]:
+    def outcomes(self, prob: Floats) -> NDArray[np.integer[Any]]:
         """Return the outcome of each class, ``(1, n_classes)``."""
         return self._group_of_class(prob.shape[1]).astype(outcome_dtype(len(self.groups)))[None]
 
-    def _group_of_class(self, n_classes: int) -> NDArray[np.int64]:
+    def _group_of_class(self, n_classes: int) -> Integers:
         group_of = np.full(n_classes, -1)
         for i, group in enumerate(self.groups):
             if max(group) >= n_classes:
@@ -403,7 +404,7 @@ class ClassGroups(Lens):
         return group_of
 
 
-def _event(prob: NDArray[np.float64]) -> NDArray[np.float64]:
+def _event(prob: Floats) -> Floats:
     """Return the columns of a two-outcome problem, the event in column 1."""
     event = prob.astype(np.float64, copy=False)
     return np.column_stack([1.0 - event, event])

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike, outcome_dtype
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._user_functions import (
@@ -53,9 +54,9 @@ class Sample:
     given: NDArray[Any]
     outcome: NDArray[Any]
     given_null: NDArray[Any]
-    row: NDArray[np.int64]
-    weight: NDArray[np.float64] | None = None
-    group: NDArray[np.int64] | None = None
+    row: Integers
+    weight: Floats | None = None
+    group: Integers | None = None
     _derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     _lock: RLock = field(default_factory=RLock, init=False, repr=False)
 
@@ -80,17 +81,17 @@ class Sample:
         return is_large(self.given)
 
     @cached_property
-    def prob(self) -> NDArray[np.float64]:
+    def prob(self) -> Floats:
         """Predictions, ``(n_samples, n_outcomes)``; cells, scores and orders are made from them."""
         return self.given.astype(np.float64, copy=False)
 
     @cached_property
-    def null_prob(self) -> NDArray[np.float64]:
+    def null_prob(self) -> Floats:
         """Probabilities of the outcomes under the null hypothesis, ``(n_samples, n_outcomes)``."""
         return self.prob if self.given_null is self.given else self.given_null.astype(np.float64, copy=False)
 
     @property
-    def event(self) -> NDArray[np.float64]:
+    def event(self) -> Floats:
         """Probability of the event of a two-outcome problem, ``(n_samples,)``, increasing."""
         return self.prob[:, 1]
 
@@ -100,7 +101,7 @@ class Sample:
         return outcome_thresholds(self.null_prob)
 
     @cached_property
-    def expected(self) -> NDArray[np.float64]:
+    def expected(self) -> Floats:
         """Probabilities with which labels are simulated, ``(n_samples, n_outcomes)``.
 
         They are ``null_prob``, clipped at 0 and divided by its sum.
@@ -109,7 +110,7 @@ class Sample:
         return clipped / clipped.sum(axis=1, keepdims=True)
 
     @cached_property
-    def impossible(self) -> NDArray[np.int64]:
+    def impossible(self) -> Integers:
         """Rows of the caller whose outcome has probability 0 under the null hypothesis, and that count, increasing."""
         found = []
         for start in range(0, self.n_samples, _BLOCK_ROWS):
@@ -131,12 +132,12 @@ class Sample:
         """Return the sample without what was computed from it."""
         return replace(self)
 
-    def residual(self, k: int) -> NDArray[np.float64]:
+    def residual(self, k: int) -> Floats:
         """Return the indicator of outcome k minus its null probability, times the weight, ``(n_samples,)``."""
         residual = (self.outcome == k) - self.given_null[:, k].astype(np.float64)
         return residual if self.weight is None else residual * self.weight
 
-    def take(self, row: NDArray[np.int64]) -> Sample:
+    def take(self, row: Integers) -> Sample:
         """Return the sample of the observations at the given positions (increasing, repeats allowed)."""
         given = np.take(self.given, row, axis=0)  # several times as fast as an index
         return Sample(
@@ -149,7 +150,7 @@ class Sample:
         )
 
 
-def outcome_thresholds(prob: NDArray[np.float64]) -> NDArray[np.uint32]:
+def outcome_thresholds(prob: Floats) -> NDArray[np.uint32]:
     """Return cumulative probabilities times 2**32, ``(n_outcomes - 1, n_samples)``, from which labels are simulated.
 
     Sums that miss 1 are normalised and a slightly negative rest is clipped at 0 here, and nowhere else.
@@ -205,8 +206,8 @@ def induce(
     *,
     lens: LensLike | None = None,
     region: Region | None = None,
-    weight: NDArray[np.float64] | None = None,
-    group: NDArray[np.int64] | None = None,
+    weight: Floats | None = None,
+    group: Integers | None = None,
 ) -> Sample:
     """Return the sample behind the lens, restricted to the region; two outcomes are sorted by the event.
 
@@ -234,9 +235,7 @@ def induce(
     )
 
 
-def _rows_that_count(
-    prob: NDArray[Any], region: Region | None, weight: NDArray[np.float64] | None
-) -> NDArray[np.int64] | None:
+def _rows_that_count(prob: NDArray[Any], region: Region | None, weight: Floats | None) -> Integers | None:
     """Return the rows inside the region that have a positive weight, increasing; None for all."""
     counts = None if region is None else apply_region(region, prob)
     if weight is not None and not weight.all():
@@ -250,12 +249,12 @@ def _rows_that_count(
     return row
 
 
-def _relative(weight: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _relative(weight: Floats) -> Floats | None:
     """Return the weights divided by their mean, or None if they are all equal."""
     return None if weight.min() == weight.max() else weight / weight.mean()
 
 
-def _shared(group: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def _shared(group: Integers) -> Integers | None:
     """Return the groups, numbered without gaps, which left out observations leave; None if all are of one each."""
     count = np.bincount(group)
     if count.max() <= 1:
@@ -264,8 +263,8 @@ def _shared(group: NDArray[np.int64]) -> NDArray[np.int64] | None:
 
 
 def observations_that_count(
-    weight: NDArray[np.float64] | None, group: NDArray[np.int64] | None
-) -> tuple[NDArray[np.int64] | slice, NDArray[np.float64] | None, NDArray[np.int64] | None]:
+    weight: Floats | None, group: Integers | None
+) -> tuple[Integers | slice, Floats | None, Integers | None]:
     """Return the rows of positive weight, with their weights and groups as `induce` makes them."""
     row = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
     return row, None if weight is None else _relative(weight[row]), None if group is None else _shared(group[row])

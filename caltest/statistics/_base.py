@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from importlib import import_module
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from caltest import predictions
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import Sample
 from caltest.resampling.engine._statistic import Statistic
+from caltest.results._expressions import PublicNames, read_object
 
 __all__ = ["Combination", "Statistic"]
 
@@ -24,7 +27,7 @@ class Combination(Statistic):
     def components(self) -> tuple[Statistic, ...]:
         """The statistics that are combined."""
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Raise ValueError: the engine evaluates the components."""
         raise _no_estimate(self)
 
@@ -34,11 +37,32 @@ def counts_events(sample: Sample) -> bool:
     return sample.n_outcomes == 2 and sample.weight is None
 
 
+_ELSEWHERE = {
+    "brier": "brier_score for its value, and Spiegelhalter() for a test of it",
+    "log_loss": "log_score for its value, and TemperatureScore() for a test of it",
+    "nll": "log_score for its value, and TemperatureScore() for a test of it",
+    "ici": "KDEError() or SmoothECE()",
+    "ks_error": "KS()",
+}
+"""Names of other packages, and what has this purpose here."""
+
+
 def validate_statistic(statistic: Any) -> Statistic:
-    """Return ``statistic`` if it is one."""
-    if isinstance(statistic, Statistic):
-        return statistic
-    msg = f"`statistic` must be a statistic such as ECE() or Omnibus(), got {statistic!r}."
+    """Return ``statistic`` if it is one, or the one that a text names, such as "ECE(EqualWidth(15))"."""
+    found = statistic
+    if isinstance(statistic, str):
+        other = _ELSEWHERE.get(statistic.strip().lower())
+        if other is not None:
+            msg = f"`statistic` {statistic!r} is a name of other packages; use {other}."
+            raise ValueError(msg)
+        try:
+            found = read_object(statistic, PublicNames(import_module("caltest.statistics"), predictions))
+        except ValueError as error:
+            msg = f"`statistic` {error}"
+            raise ValueError(msg) from None
+    if isinstance(found, Statistic):
+        return found
+    msg = f"`statistic` must be a statistic such as ECE() or Omnibus(), or its name, got {statistic!r}."
     raise TypeError(msg)
 
 

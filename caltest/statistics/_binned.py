@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._sweep import sweep
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._distances import OF_DIFFERENCES, Distance, total_variation, validate_distance
 from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import apply_distance
@@ -52,14 +53,14 @@ class Binned(Statistic):
         validate_distance(self.distance)
 
     @abstractmethod
-    def reduce(self, sums: CellSums) -> NDArray[np.float64]:
+    def reduce(self, sums: CellSums) -> Floats:
         """Return the statistic ``(...)`` of cell sums with leading axes ``(...)``."""
 
     @abstractmethod
     def distribution(self, cells: ExactCells) -> Distribution:
         """Return the exact null distribution, for two outcomes."""
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``, of some replicates at a time."""
         cells = cells_of(sample, self.partition)
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
@@ -72,11 +73,11 @@ class Binned(Statistic):
         """Return what suffices: the counts of the cells."""
         return CellCounts(self.partition)
 
-    def evaluate_summary(self, sample: Sample, counted: CellSums) -> NDArray[np.float64]:
+    def evaluate_summary(self, sample: Sample, counted: CellSums) -> Floats:
         """Return the statistic of drawn cell sums."""
         return self.reduce(counted)
 
-    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64] | None:
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats | None:
         """Return the statistic of signed residuals; None if the distance is not one of differences."""
         if self.distance not in OF_DIFFERENCES:
             return None
@@ -84,7 +85,7 @@ class Binned(Statistic):
         residual = residual_sums(sample, signs, cells)
         return self.reduce(CellSums(cells.count, cells.null_sum, cells.null_sum + residual))
 
-    def evaluate_sums(self, sums: KeptSums) -> NDArray[np.float64]:
+    def evaluate_sums(self, sums: KeptSums) -> Floats:
         """Return the statistic of kept cell sums."""
         return self.reduce(sums.cells(self.partition))
 
@@ -148,7 +149,12 @@ class ECE(Binned):
     0.003
     """
 
-    def reduce(self, sums: CellSums) -> NDArray[np.float64]:
+    @property
+    def target(self) -> Distance:
+        """The distance that is averaged."""
+        return self.distance
+
+    def reduce(self, sums: CellSums) -> Floats:
         """Return the average distance, weighted by the shares of the cells."""
         if self.distance is total_variation:  # the same without dividing counts, which is several times faster
             gap = np.abs(sums.observed_count - sums.predicted_sum)
@@ -203,7 +209,7 @@ class MCE(Binned):
     0.25
     """
 
-    def reduce(self, sums: CellSums) -> NDArray[np.float64]:
+    def reduce(self, sums: CellSums) -> Floats:
         """Return the largest distance of an occupied cell."""
         return cell_distances(sums, self.distance).max(axis=-1)
 
@@ -212,7 +218,7 @@ class MCE(Binned):
         return MaximumDistribution(cells.distributions(np.ones(len(cells.sums.count))), cells.bound_of_largest)
 
 
-def cell_distances(sums: CellSums, distance: Distance) -> NDArray[np.float64]:
+def cell_distances(sums: CellSums, distance: Distance) -> Floats:
     """Return the distance ``(..., n_cells)`` in each cell, 0 where it is empty."""
     predicted, observed = sums.predicted, sums.observed
     empty = (sums.count <= 0)[..., None]
@@ -241,7 +247,7 @@ class ExactCells:
             farthest = float(np.max(self._distance(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))))
         return farthest / self._n if 0 < farthest < np.inf else np.nan
 
-    def distributions(self, scale: NDArray[np.float64]) -> list[CellDistribution]:
+    def distributions(self, scale: Floats) -> list[CellDistribution]:
         """Return the distribution of ``scale[b] * distance`` in each cell b."""
         found = []
         for b, count in enumerate(self._counts):
@@ -272,7 +278,7 @@ class ExactCells:
             total += count_bound(self._prob[b], int(below[-1]), upper=False) if below.size else 0.0
         return total
 
-    def _distances(self, b: int, events: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _distances(self, b: int, events: Integers) -> Floats:
         """Return the distance in a cell for several numbers of events."""
         n = self.sums.count[b]
         return apply_distance(self._distance, self.sums.predicted[b], np.column_stack([(n - events) / n, events / n]))
@@ -328,7 +334,7 @@ class CellsOfSums(ExactCells):
         return total
 
 
-def _common_denominator(p: NDArray[np.float64]) -> int | None:
+def _common_denominator(p: Floats) -> int | None:
     """Return the smallest q up to 1000 such that all of increasing p are multiples of 1 / q, if there is one."""
     distinct = p[np.append(True, np.diff(p) > 0)]
     if len(distinct) > _LARGEST_DENOMINATOR + 1:
@@ -395,20 +401,25 @@ class MonotonicSweepECE(Statistic):
     def __post_init__(self) -> None:
         validate_choice(self.norm, "norm", ("l1", "l2"))
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    @property
+    def target(self) -> Distance:
+        """The distance that is averaged."""
+        return total_variation
+
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         return self._sweep(sample, outcomes)[1].reshape(outcomes.shape[:-1])
 
-    def n_cells(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.int64]:
+    def n_cells(self, sample: Sample, outcomes: NDArray[Any]) -> Integers:
         """Return the chosen number of cells :math:`B^*`, ``(...)``; ties may leave fewer occupied cells."""
         return self._sweep(sample, outcomes)[0].reshape(outcomes.shape[:-1])
 
-    def _sweep(self, sample: Sample, outcomes: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _sweep(self, sample: Sample, outcomes: NDArray[Any]) -> tuple[Integers, Floats]:
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         return sweep(flat, *sample.once(_sorted_sums), sample.weight is not None, self.norm == "l2")
 
 
-def _sorted_sums(sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+def _sorted_sums(sample: Sample) -> tuple[Floats, Floats, Integers]:
     """Return cumulative probabilities, cumulative weights and starts of blocks of ties, ``(n_samples + 1,)`` each."""
     weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
     expected, mass = (np.append(0.0, np.cumsum(value)) for value in (weight * sample.null_prob[:, 1], weight))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._cells import count_entries, weigh_entries
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cell_dtype
 from caltest.predictions.cells._partitions import Intervals
@@ -40,16 +41,16 @@ class EntryCells:
     """
 
     cell: NDArray[Any]
-    count: NDArray[np.float64]
-    expected: NDArray[np.float64]
-    importance: NDArray[np.float64]
+    count: Floats
+    expected: Floats
+    importance: Floats
 
     @property
     def n_cells(self) -> int:
         """Number of cells, including empty ones."""
         return len(self.count)
 
-    def happened(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def happened(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the number (weight) of entries ``(..., n_cells)`` that outcomes ``(..., n_samples)`` select."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         if sample.weight is None:
@@ -58,7 +59,7 @@ class EntryCells:
             counted = weigh_entries(flat, self.cell, sample.weight, self.n_cells + 1)
         return counted[:, :-1].reshape(*outcomes.shape[:-1], self.n_cells).astype(np.float64)
 
-    def error(self, happened: NDArray[np.float64], power: int) -> NDArray[np.float64]:
+    def error(self, happened: Floats, power: int) -> Floats:
         r"""Return :math:`(\sum_b \text{importance}_b |\text{gap}_b|^\text{power})^{1/\text{power}}`, ``(...)``."""
         count = np.where(self.count > 0, self.count, 1.0)
         total = np.abs(happened - self.expected)
@@ -77,7 +78,7 @@ class EntryStatistic(Statistic):
     def entry_cells(self, sample: Sample) -> EntryCells:
         """Return the cells of the entries of a sample, computed once."""
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         cells = self.entry_cells(sample)
         return cells.error(cells.happened(sample, outcomes), self.power)
@@ -86,11 +87,11 @@ class EntryStatistic(Statistic):
         """Return what suffices: the counts of the entries that outcomes select."""
         return sample.once(_entry_counts, self)
 
-    def evaluate_summary(self, sample: Sample, counted: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate_summary(self, sample: Sample, counted: NDArray[Any]) -> Floats:
         """Return the statistic of counted entries."""
         return self.entry_cells(sample).error(counted[:, :-1].astype(np.float64), self.power)
 
-    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64] | None:
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats | None:
         """Return the statistic of signed residuals."""
         cells = self.entry_cells(sample)
         happened = np.zeros((len(signs), cells.n_cells + 1))
@@ -151,17 +152,17 @@ class Layout:
         importance = self.importance(count.reshape(n_groups, size)).ravel()
         return EntryCells(labels.astype(cell_dtype(n_cells)), count, expected, importance)
 
-    def _kept(self, prob: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _kept(self, prob: Floats) -> Booleans:
         kept = np.ones(prob.shape, dtype=bool) if self.threshold is None else prob > self.threshold
         return kept & (prob.argmax(axis=1)[:, None] == np.arange(prob.shape[1])) if self.max_prob else kept
 
-    def _cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _cells(self, values: Floats) -> Integers:
         if not values.size:
             return np.empty(0, dtype=np.int64)
         event = np.broadcast_to(values[:, None], (len(values), 2))  # a partition reads the second column alone
         return np.asarray(self.partition.fit(event)(event))
 
-    def importance(self, count: NDArray[np.float64]) -> NDArray[np.float64]:
+    def importance(self, count: Floats) -> Floats:
         """Return the weight of each cell in the average, ``(..., n_groups, n_cells)`` as the counts of the cells."""
         total = count.sum(axis=-1, keepdims=True)
         occupied = np.count_nonzero(count, axis=-1, keepdims=True)
@@ -204,7 +205,7 @@ class AuthorsCells:
     scheme: str
     n_cells: int
 
-    def fit(self, prob: NDArray[np.float64]) -> Intervals:
+    def fit(self, prob: Floats) -> Intervals:
         """Return the intervals of column 1 of probabilities ``(n, 2)``."""
         if self.scheme == "equal-width":
             return Intervals(np.arange(1, self.n_cells + 1) / self.n_cells)
@@ -213,6 +214,6 @@ class AuthorsCells:
         return Intervals(np.sort(np.append(edges, 1.0)))  # sums behind a lens may exceed 1 by rounding
 
 
-def sum_in_cells(cell: NDArray[np.int64], values: NDArray[np.float64], n_cells: int) -> NDArray[np.float64]:
+def sum_in_cells(cell: Integers, values: Floats, n_cells: int) -> Floats:
     """Return the sum of values in each cell, ``(n_cells,)``."""
     return np.bincount(cell, weights=values, minlength=n_cells).astype(np.float64)

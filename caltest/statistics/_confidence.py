@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._cells import count_events, count_outcomes, weigh_outcomes
+from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import Cells, CellSums, cell_dtype, cells_of
@@ -80,7 +81,7 @@ class ConfidenceECE(Statistic):
     def _partition(self) -> EqualWidth:
         return EqualWidth(self.n_cells, closed="outer")
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         if sample.n_outcomes == 2:
@@ -96,14 +97,14 @@ class ConfidenceECE(Statistic):
             return CellCounts(self._partition)
         return None if sample.is_large else sample.once(_predicted_entries, self._partition)
 
-    def evaluate_summary(self, sample: Sample, counted: Any) -> NDArray[np.float64]:
+    def evaluate_summary(self, sample: Sample, counted: Any) -> Floats:
         """Return the error of drawn counts."""
         if isinstance(counted, CellSums):
             return _error(counted.count, counted.predicted_sum, counted.observed_count[..., 1])
         cells = cells_of(sample.once(_top_sample)[1], self._partition)
         return _error(cells.count, cells.null_sum, counted[:, :-1])
 
-    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the error of signed residuals."""
         event = sample if sample.n_outcomes == 2 else sample.once(_top_sample)[1]
         cells = cells_of(event, self._partition)
@@ -115,14 +116,14 @@ class ConfidenceECE(Statistic):
         return ECE(self._partition).exact_distribution(sample)
 
 
-def _error(count: NDArray[np.float64], predicted_sum: NDArray[np.float64], events: NDArray[Any]) -> NDArray[np.float64]:
+def _error(count: Floats, predicted_sum: Floats, events: NDArray[Any]) -> Floats:
     """Return the error of the number (weight) of events in each cell, ``(..., n_cells)``."""
     # The rows of float32 predictions miss the sum 1; so neither outcome has precedence.
     expected = (predicted_sum[..., 1] + (count - predicted_sum[..., 0])) / 2
     return np.abs(events - expected).sum(axis=-1) / count.sum(axis=-1)
 
 
-def _count_of_event(outcomes: NDArray[Any], cells: Cells, weight: NDArray[np.float64] | None) -> NDArray[Any]:
+def _count_of_event(outcomes: NDArray[Any], cells: Cells, weight: Floats | None) -> NDArray[Any]:
     """Return the number (weight) of the events in each cell, ``(n_replicates, n_cells)``."""
     if weight is None and cells.start is not None:
         return count_events(outcomes, cells.start)
@@ -130,9 +131,7 @@ def _count_of_event(outcomes: NDArray[Any], cells: Cells, weight: NDArray[np.flo
     return _count_of_top(outcomes, one, cells, weight)
 
 
-def _count_of_top(
-    outcomes: NDArray[Any], top: NDArray[Any], cells: Cells, weight: NDArray[np.float64] | None
-) -> NDArray[Any]:
+def _count_of_top(outcomes: NDArray[Any], top: NDArray[Any], cells: Cells, weight: Floats | None) -> NDArray[Any]:
     """Return the number (weight) of the observations in each cell that fell to the predicted class."""
     hit = (outcomes == top).view(np.uint8)
     if weight is None:

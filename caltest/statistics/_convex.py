@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._cells import sum_over_events
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._distances import Distance, total_variation, validate_distance
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import CellSums
@@ -92,7 +93,12 @@ class ConvexECE(Statistic):
         validate_choice(self.share, "share", ("linear", "swapped"))
         validate_distance(self.distance)
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    @property
+    def target(self) -> Distance:
+        """The distance that is averaged."""
+        return self.distance
+
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         mapping = sample.once(self._map)
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
@@ -139,31 +145,31 @@ class _ConvexMapping:
         Sum of the null probabilities, times shares.
     """
 
-    start: NDArray[np.int64]
-    upper: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    count: NDArray[np.float64]
-    predicted_sum: NDArray[np.float64]
+    start: Integers
+    upper: Floats
+    lower: Floats
+    count: Floats
+    predicted_sum: Floats
 
     @classmethod
-    def of(cls, sample: Sample, gap: NDArray[np.int64], upper: NDArray[np.float64], n_cells: int) -> _ConvexMapping:
+    def of(cls, sample: Sample, gap: Integers, upper: Floats, n_cells: int) -> _ConvexMapping:
         """Compute the sums over cells that do not depend on outcomes."""
         weight = np.ones(len(gap)) if sample.weight is None else sample.weight
         upper, lower = weight * upper, weight * (1 - upper)
 
-        def add(value: NDArray[np.float64] | float) -> NDArray[np.float64]:
+        def add(value: Floats | float) -> Floats:
             sums = [np.bincount(gap, value * share, n_cells + 1).astype(np.float64) for share in (upper, lower)]
             return _join(*sums)
 
         predicted_sum = np.stack([add(column) for column in sample.null_prob.T], axis=-1)
         return cls(np.searchsorted(gap, np.arange(n_cells + 2)), upper, lower, add(1.0), predicted_sum)
 
-    def sum_events(self, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def sum_events(self, outcomes: NDArray[Any]) -> Floats:
         """Return the sum of the shares of the events, ``(n_replicates, n_cells)``."""
         return _join(*(sum_over_events(outcomes, share, self.start) for share in (self.upper, self.lower)))
 
 
-def _join(upper: NDArray[np.float64], lower: NDArray[np.float64]) -> NDArray[np.float64]:
+def _join(upper: Floats, lower: Floats) -> Floats:
     """Return sums over cells ``(..., n_cells)`` from sums over the gaps around their centres ``(..., n_cells + 1)``."""
     joined = upper[..., :-1] + lower[..., 1:]
     joined[..., 0] += lower[..., 0]

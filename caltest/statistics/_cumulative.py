@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._cumulative import CHUNK, path_ends_and_bridges, path_extremes, weighted_extremes
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import contiguous_columns
@@ -44,10 +45,10 @@ class Cumulative(Statistic):
 
     @staticmethod
     @abstractmethod
-    def read(high: NDArray[np.float64], low: NDArray[np.float64]) -> NDArray[np.float64]:
+    def read(high: Floats, low: Floats) -> Floats:
         """Return the statistic of paths from their largest and smallest values, ``high >= 0 >= low``."""
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         high, low, _ = _event_extremes(sample, outcomes)
         return self.read(high, low) / _total(sample)
@@ -56,16 +57,16 @@ class Cumulative(Statistic):
         """Return what suffices: the extremes of the path."""
         return None if sample.weight is not None else sample.once(_event_summary)
 
-    def evaluate_summary(self, sample: Sample, counted: NDArray[np.float64]) -> NDArray[np.float64]:
+    def evaluate_summary(self, sample: Sample, counted: Floats) -> Floats:
         """Return the error of drawn extremes."""
         return self.read(counted[:, 0], counted[:, 1]) / _total(sample)
 
-    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the error of signed residuals."""
         high, low, _ = _signed_extremes(sample, signs, 1).T
         return self.read(high, low) / _total(sample)
 
-    def evaluate_sums(self, sums: KeptSums) -> NDArray[np.float64] | None:
+    def evaluate_sums(self, sums: KeptSums) -> Floats | None:
         """Return the error of the path at the ends of narrow cells, which is at most that of all observations."""
         return None if sums.extremes is None else self.read(*sums.extremes) / sums.n_samples
 
@@ -117,7 +118,7 @@ class KS(Cumulative):
     brownian = ExcursionDistribution
 
     @staticmethod
-    def read(high: NDArray[np.float64], low: NDArray[np.float64]) -> NDArray[np.float64]:
+    def read(high: Floats, low: Floats) -> Floats:
         """Return the largest distance of the path from 0."""
         return np.maximum(high, 0.0 - low)
 
@@ -164,7 +165,7 @@ class Kuiper(Cumulative):
     brownian = RangeDistribution
 
     @staticmethod
-    def read(high: NDArray[np.float64], low: NDArray[np.float64]) -> NDArray[np.float64]:
+    def read(high: Floats, low: Floats) -> Floats:
         """Return the range of the path."""
         return high - low
 
@@ -197,7 +198,7 @@ class ClasswiseKS(Statistic):
 
     measures_scatter = True
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         if sample.n_outcomes == 2:
             return self._largest(sample, _from_either_end(*_event_extremes(sample, outcomes))[..., None])
@@ -215,18 +216,18 @@ class ClasswiseKS(Statistic):
             return None
         return sample.once(_either_end_summary) if sample.n_outcomes == 2 else sample.once(_class_summary)
 
-    def evaluate_summary(self, sample: Sample, counted: NDArray[np.float64]) -> NDArray[np.float64]:
+    def evaluate_summary(self, sample: Sample, counted: Floats) -> Floats:
         """Return the statistic of drawn excursions."""
         return counted if sample.n_outcomes > 2 else self._largest(sample, counted[:, None])
 
-    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the statistic of signed residuals."""
         if sample.n_outcomes == 2:
             return self._largest(sample, _from_either_end(*_signed_extremes(sample, signs, 1).T)[:, None])
         paths = [_signed_extremes(sample, signs, k) for k in range(sample.n_outcomes)]
         return self._largest(sample, np.stack([KS.read(path[:, 0], path[:, 1]) for path in paths], axis=-1))
 
-    def _largest(self, sample: Sample, excursion: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _largest(self, sample: Sample, excursion: Floats) -> Floats:
         """Return the largest standardised excursion ``(...)`` of the classes ``(..., n_paths)``."""
         variance = sample.once(_path_variances)
         scale = np.sqrt(np.where(variance > 0, variance, 1.0))
@@ -241,14 +242,12 @@ class ClasswiseKS(Statistic):
         return EitherEndDistribution(1.0 if sample.once(_path_variances)[0] > 0 else 0.0)
 
 
-def _from_either_end(
-    high: NDArray[np.float64], low: NDArray[np.float64], end: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _from_either_end(high: Floats, low: Floats, end: Floats) -> Floats:
     """Return the largest distance of a path from its start or from its end, which is the start of the complement."""
     return np.maximum(np.maximum(high, end - low), np.maximum(0.0 - low, high - end))
 
 
-def _path_variances(sample: Sample) -> NDArray[np.float64]:
+def _path_variances(sample: Sample) -> Floats:
     """Return the variance of the end of each path, ``(n_outcomes,)``, or that of the event alone, ``(1,)``."""
     variance = np.zeros(sample.n_outcomes)
     size = max(1, _BLOCK_VALUES // sample.n_outcomes)
@@ -261,12 +260,12 @@ def _path_variances(sample: Sample) -> NDArray[np.float64]:
     return variance[1:] if sample.n_outcomes == 2 else variance
 
 
-def _expected(sample: Sample, k: int) -> NDArray[np.float64]:
+def _expected(sample: Sample, k: int) -> Floats:
     """Return the null probabilities of a class, without rounding where all are 0 or 1."""
     return _without_rounding(sample.given_null[:, k].astype(np.float64))
 
 
-def _without_rounding(column: NDArray[Any]) -> NDArray[np.float64]:
+def _without_rounding(column: NDArray[Any]) -> Floats:
     """Return probabilities; where all are 0 or 1 they are exactly that, so that their path stays at 0."""
     return column if np.any((column > 0) & (column < 1)) else np.clip(column, 0.0, 1.0)
 
@@ -295,7 +294,7 @@ def _total(sample: Sample) -> float:
     return sample.n_samples if sample.weight is None else float(sample.weight.sum())
 
 
-def _event_extremes(sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+def _event_extremes(sample: Sample, outcomes: NDArray[Any]) -> Floats:
     """Return the largest, the smallest (0 at the start included) and the last value of the event's path, ``(3, ...)``.
 
     Without variance the path ends where it begins, unless an outcome of probability 0 happened.
@@ -306,13 +305,13 @@ def _event_extremes(sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float6
     return path_extremes(flat, *sample.once(_event_path)).T.reshape(3, *outcomes.shape[:-1])
 
 
-def _signed_extremes(sample: Sample, signs: NDArray[np.int8], k: int) -> NDArray[np.float64]:
+def _signed_extremes(sample: Sample, signs: NDArray[np.int8], k: int) -> Floats:
     """Return largest and smallest value and end of the path of an outcome, ``(n_replicates, 3)``."""
     order = slice(None) if sample.n_outcomes == 2 else stable_order(sample.given[:, k])  # sorted by the event
     return signed_extremes(sample, signs, k, order)
 
 
-def _weighted_extremes(sample: Sample, k: int, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+def _weighted_extremes(sample: Sample, k: int, outcomes: NDArray[Any]) -> Floats:
     """Return the extremes of the weighted path of outcome k, ``(3, ...)``; see `_event_extremes`."""
     kept = sample.n_outcomes == 2 or not sample.is_large  # orders of many classes take three times as much as the data
     order, *path = sample.once(_weighted_steps, k) if kept else _weighted_steps(sample, k)
@@ -322,9 +321,7 @@ def _weighted_extremes(sample: Sample, k: int, outcomes: NDArray[Any]) -> NDArra
     return weighted_extremes(events, *path).T.reshape(3, *outcomes.shape[:-1])
 
 
-def _weighted_steps(
-    sample: Sample, k: int
-) -> tuple[NDArray[np.int64] | None, NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+def _weighted_steps(sample: Sample, k: int) -> tuple[Integers | None, Floats, Floats, Booleans]:
     """Return the order of the predictions of outcome k, weights, null probabilities and ends of tied blocks in it."""
     score, expected, weight = sample.given[:, k], _expected(sample, k), np.asarray(sample.weight)
     order = None if sample.n_outcomes == 2 else stable_order(sample.prob[:, k])  # sorted by the event
@@ -351,9 +348,7 @@ def _event_path(sample: Sample) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any
     return after, following, steps, levels
 
 
-def _predicted_sums(
-    score: NDArray[np.float64], expected: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _predicted_sums(score: Floats, expected: Floats) -> tuple[Floats, Floats]:
     """Return the predicted sums after the tied block of each observation, and before that of the next observation.
 
     Scores increase. Where none are equal both are the same array.
@@ -409,7 +404,7 @@ class Bridge(Statistic):
     n_outcomes = 2
     measures_scatter = True
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return T, ``(...)``, of outcomes ``(..., n_samples)``."""
         end, bridge = self.parts(sample, outcomes)
         return 0.0 - 2 * (log_normal_pvalue(np.abs(end)) + log_kolmogorov_pvalue(bridge))  # never -0
@@ -425,7 +420,7 @@ class Bridge(Statistic):
         mean_pvalue, shape_pvalue = (max(float(np.exp(log)), SMALLEST_PVALUE) for log in logs)
         return {"mean": float(mean), "mean_pvalue": mean_pvalue, "shape": float(shape), "shape_pvalue": shape_pvalue}
 
-    def parts(self, sample: Sample, outcomes: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def parts(self, sample: Sample, outcomes: NDArray[Any]) -> tuple[Floats, Floats]:
         """Return the signed mean :math:`S_n` and the shape :math:`D`, ``(...)`` each."""
         start, expected, time, variance = sample.once(_path)
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
@@ -440,7 +435,7 @@ class Bridge(Statistic):
         return ends[:, 0].reshape(outcomes.shape[:-1]), ends[:, 1].reshape(outcomes.shape[:-1])
 
 
-def _path(sample: Sample) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], float]:
+def _path(sample: Sample) -> tuple[Integers, Floats, Floats, float]:
     """Return the starts of tied blocks ``(n_blocks + 1,)``, expected events and times at their ends, and V."""
     start = np.append(np.flatnonzero(np.append(True, np.diff(sample.event) > 0)), sample.n_samples)
     weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
@@ -450,14 +445,14 @@ def _path(sample: Sample) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArr
     return start, expected, variance / total if total > 0 else np.zeros(len(variance)), total
 
 
-def log_normal_pvalue(z: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_normal_pvalue(z: Floats) -> Floats:
     """Return the logarithm of P(|N(0, 1)| >= z), accurate in the tail."""
     from scipy.special import log_ndtr
 
     return np.minimum(np.log(2.0) + log_ndtr(-z), 0.0)
 
 
-def log_kolmogorov_pvalue(d: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_kolmogorov_pvalue(d: Floats) -> Floats:
     r"""Return the logarithm of P(K >= d), K the supremum of \|Brownian bridge\|, accurate in the tail.
 
     Beyond 1, five terms of :math:`2 \sum_k (-1)^{k-1} e^{-2 k^2 d^2}` are exact to rounding; the first one is factored

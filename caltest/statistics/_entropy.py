@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cell_dtype
 from caltest.predictions.cells._partitions import EqualWidth
@@ -104,7 +105,7 @@ class EntropyCells:
         return EntryCells(cell, count, expected, count / count.sum())
 
 
-def normalised_entropy(prob: NDArray[np.float64]) -> NDArray[np.float64]:
+def normalised_entropy(prob: Floats) -> Floats:
     """Return the entropy divided by log n_outcomes, ``(n_samples,)``; 0 log 0 = 0, a rest below 0 counts as 0."""
     positive = np.clip(prob, 0.0, None)
     logarithm = np.log(np.where(positive > 0, positive, 1.0))

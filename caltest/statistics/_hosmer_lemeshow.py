@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._against_rest import AgainstRest
 from caltest.predictions.cells._cells import Cells, CellSums, cells_of
@@ -91,7 +92,7 @@ class HosmerLemeshow(Statistic):
         validate_partition(self.partition)
         validate_choice(self.covariance, "covariance", ("observations", "mean"))
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return C, ``(...)``, of outcomes ``(..., n_samples)``."""
         groups = sample.once(self.groups)
         residual = CellSums.of(sample, cells_of(sample, self.partition), outcomes).observed_count - groups.expected
@@ -129,7 +130,7 @@ class HosmerLemeshow(Statistic):
         """Return chi-squared with `degrees_of_freedom`."""
         return chi_squared(self.degrees_of_freedom(sample))
 
-    def evaluate_sums(self, sums: KeptSums) -> NDArray[np.float64] | None:
+    def evaluate_sums(self, sums: KeptSums) -> Floats | None:
         """Return C of kept cell sums, for two outcomes."""
         if sums.n_outcomes != 2:
             return None
@@ -152,7 +153,7 @@ class HosmerLemeshow(Statistic):
         expected = float(cells.spread @ np.square(whitening @ [-1.0, 1.0]).sum(axis=-1))
         return GroupsDistribution(made_of, len(cells.count), expected)
 
-    def _event_whitening(self, cells: KeptCells) -> NDArray[np.float64]:
+    def _event_whitening(self, cells: KeptCells) -> Floats:
         """Return the whitening matrices of groups of two outcomes, ``(n_groups, 2, 2)``."""
         mean = cells.predicted_sum[:, 1] / cells.count
         covariance = cells.spread if self.covariance == "observations" else cells.count * mean * (1 - mean)
@@ -178,8 +179,8 @@ class EventGroups:
     """What the null distribution of each group is made of, for two outcomes; without the rest of the sample."""
 
     counts: list[PoissonBinomial]
-    expected: NDArray[np.float64]
-    whitening: NDArray[np.float64]
+    expected: Floats
+    whitening: Floats
 
     def __call__(self, scale: float) -> SumDistribution:
         """Return the null distribution with the value of each group cut off at ``scale``."""
@@ -269,11 +270,11 @@ class Groups:
         The group of each part.
     """
 
-    count: NDArray[np.float64]
-    expected: NDArray[np.float64]
-    whitening: NDArray[np.float64]
-    closed: NDArray[np.float64]
-    closed_group: NDArray[np.int64]
+    count: Floats
+    expected: Floats
+    whitening: Floats
+    closed: Floats
+    closed_group: Integers
 
     @classmethod
     def of(cls, sample: Sample, cells: Cells, covariance: str) -> Groups:
@@ -297,7 +298,7 @@ class Groups:
         )
 
 
-def whiten(joint: NDArray[np.float64], expected: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[Any]]:
+def whiten(joint: Floats, expected: Floats) -> tuple[Floats, list[Any]]:
     """Return the whitening matrix of the Laplacian of a graph and the indicators of its connected parts.
 
     Parameters

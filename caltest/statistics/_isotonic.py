@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._cumulative import pool_adjacent_violators
 from caltest._compiled._lookup import sum_selected
+from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.statistics._base import Statistic
@@ -74,19 +75,19 @@ class IsotonicError(Statistic):
     def __post_init__(self) -> None:
         validate_choice(self.score, "score", tuple(SCORES))
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         return stated_score(sample, outcomes, self.score) - recalibrated_score(sample, outcomes, self.score)
 
 
-def stated_score(sample: Sample, outcomes: NDArray[Any], score: str) -> NDArray[np.float64]:
+def stated_score(sample: Sample, outcomes: NDArray[Any], score: str) -> Floats:
     """Return the mean score ``(...)`` of the predicted probabilities, for two outcomes."""
     of_rows, _ = SCORES[score]
     flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
     return sum_selected(flat, sample.once(of_rows)).reshape(outcomes.shape[:-1]) / _total(sample)
 
 
-def recalibrated_score(sample: Sample, outcomes: NDArray[Any], score: str) -> NDArray[np.float64]:
+def recalibrated_score(sample: Sample, outcomes: NDArray[Any], score: str) -> Floats:
     """Return the mean score ``(...)`` of the isotonic fit to the outcomes themselves, for two outcomes."""
     _, of_blocks = SCORES[score]
     flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
@@ -98,7 +99,7 @@ def recalibrated_score(sample: Sample, outcomes: NDArray[Any], score: str) -> ND
     return sums.reshape(outcomes.shape[:-1]) / _total(sample)
 
 
-def climatological_score(sample: Sample, outcomes: NDArray[Any], score: str) -> NDArray[np.float64]:
+def climatological_score(sample: Sample, outcomes: NDArray[Any], score: str) -> Floats:
     """Return the mean score ``(...)`` of the base rate of the outcomes, for two outcomes."""
     _, of_blocks = SCORES[score]
     total = _total(sample)
@@ -119,9 +120,7 @@ def tie_masks(sample: Sample) -> NDArray[np.uint64]:
     return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
 
 
-def _weighted_blocks(
-    sample: Sample, weights: NDArray[np.float64], outcome: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _weighted_blocks(sample: Sample, weights: Floats, outcome: NDArray[Any]) -> tuple[Floats, Floats]:
     """Return the weights, and those of the events, of the blocks of a weighted isotonic fit, ``(n_blocks,)`` each."""
     from scipy.optimize import isotonic_regression
 
@@ -134,18 +133,18 @@ def _weighted_blocks(
     return np.add.reduceat(size, blocks), np.add.reduceat(events, blocks)
 
 
-def _brier_of_rows(sample: Sample) -> NDArray[np.float64]:
+def _brier_of_rows(sample: Sample) -> Floats:
     """Return the score of each observation and outcome, ``(n_samples, 2)``."""
     p = sample.null_prob[:, 1]
     return _weigh(sample, np.square(np.column_stack([p, 1 - p])))
 
 
-def _log_of_rows(sample: Sample) -> NDArray[np.float64]:
+def _log_of_rows(sample: Sample) -> Floats:
     with np.errstate(divide="ignore"):
         return _weigh(sample, -np.log(np.clip(sample.null_prob, 0.0, None)))
 
 
-def _weigh(sample: Sample, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _weigh(sample: Sample, scores: Floats) -> Floats:
     return scores if sample.weight is None else scores * sample.weight[:, None]
 
 
@@ -161,7 +160,7 @@ def _log_of_blocks(size: Any, events: Any) -> Any:
     return -xlogy(events, events / size) - xlogy(others, others / size)
 
 
-SCORES: dict[str, tuple[Callable[[Sample], NDArray[np.float64]], Callable[[Any, Any], Any]]] = {
+SCORES: dict[str, tuple[Callable[[Sample], Floats], Callable[[Any, Any], Any]]] = {
     "brier": (_brier_of_rows, _brier_of_blocks),
     "log": (_log_of_rows, _log_of_blocks),
 }

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._validation import is_number, validate_choice
 from caltest.statistics._base import Statistic
@@ -110,7 +112,12 @@ class KDEError(Statistic):
     def _smallest(self) -> float:
         return STEPS_PER_BANDWIDTH * (self.support[1] - self.support[0]) / MOST_POINTS
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    @property
+    def target(self) -> Distance:
+        """The distance that is averaged."""
+        return total_variation
+
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         smoother, expected, total = sample.once(self._prepare)
         surprise = surprises(sample, outcomes)
@@ -130,14 +137,14 @@ class KDEError(Statistic):
             position, kernel=self.kernel, bandwidth=float(bandwidth), support=self.support, grid=self.grid
         )
 
-    def squared_kernels(self, sample: Sample, smoother: KernelSmoother, shown: NDArray[np.int64]) -> SquaredKernels:
+    def squared_kernels(self, sample: Sample, smoother: KernelSmoother, shown: Integers) -> SquaredKernels:
         """Return the sums of squared kernels at some points of the smoother of a sample."""
         position = into_support(sample.event, self.support)
         return SquaredKernels.of(
             smoother.point[shown], position, kernel=self.kernel, bandwidth=smoother.bandwidth, support=self.support
         )
 
-    def _prepare(self, sample: Sample) -> tuple[KernelSmoother, NDArray[np.float64], float]:
+    def _prepare(self, sample: Sample) -> tuple[KernelSmoother, Floats, float]:
         """Return what depends on predictions only: smoother of surprises, their expected sums, total density."""
         plain = self.smoother(sample)
         weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.statistics._base import Combination, Statistic
@@ -91,9 +92,9 @@ class Omnibus(Combination):
         """The statistics that are combined."""
         return self.parts
 
-    def evaluate_components(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate_components(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return every component ``(n_components, ...)``; the temperature score is evaluated once for all its sides."""
-        signed: NDArray[np.float64] | None = None
+        signed: Floats | None = None
         values = []
         for part in self.parts:
             if isinstance(part, TemperatureScore):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._cells import sum_over_events
 from caltest._compiled._lookup import largest_scores, sum_logarithms, sum_selected
+from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.resampling.distributions._base import Distribution, chi_squared
@@ -20,6 +21,8 @@ from caltest.resampling.draws._summaries import EntrySums
 from caltest.statistics._base import Statistic
 
 _BLOCK_VALUES = 2**15  # of which logarithms are made at a time, in the cache
+_ROUNDING = 1e-12
+_COX_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,15 +59,15 @@ class TemperatureScore(Statistic):
 
     words = "temperature score"
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         return self.read(self.signed(sample, outcomes))
 
-    def read(self, signed: NDArray[np.float64]) -> NDArray[np.float64]:
+    def read(self, signed: Floats) -> Floats:
         """Return the statistic of U."""
         return np.abs(signed)
 
-    def signed(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def signed(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return U, ``(...)``: negative if over-confident."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         if sample.n_outcomes == 2 and (event := sample.once(_event_terms)) is not None:
@@ -85,15 +88,15 @@ class TemperatureScore(Statistic):
         """Return what suffices: the sum of the terms, unless a table of all takes too much memory."""
         return None if sample.is_large or sample.weight is not None else sample.once(_sum_of_terms)
 
-    def evaluate_summary(self, sample: Sample, counted: NDArray[np.float64]) -> NDArray[np.float64]:
+    def evaluate_summary(self, sample: Sample, counted: Floats) -> Floats:
         """Return the statistic of drawn sums."""
         return self.read(counted)
 
-    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the statistic of signed residuals."""
         return self.read(sum_signed(signs, sample.once(_group_terms))[:, 0])
 
-    def evaluate_sums(self, sums: KeptSums) -> NDArray[np.float64]:
+    def evaluate_sums(self, sums: KeptSums) -> Floats:
         """Return the statistic of kept sums of logarithms."""
         return self.read(sums.log_excess)
 
@@ -126,7 +129,7 @@ class OverConfidence(TemperatureScore):
 
     one_sided = True
 
-    def read(self, signed: NDArray[np.float64]) -> NDArray[np.float64]:
+    def read(self, signed: Floats) -> Floats:
         """Return :math:`-U`."""
         return 0.0 - signed
 
@@ -153,17 +156,17 @@ class UnderConfidence(TemperatureScore):
 
     one_sided = True
 
-    def read(self, signed: NDArray[np.float64]) -> NDArray[np.float64]:
+    def read(self, signed: Floats) -> Floats:
         """Return :math:`U`."""
         return signed
 
 
-def _terms(sample: Sample) -> NDArray[np.float64]:
+def _terms(sample: Sample) -> Floats:
     """Return what each observation adds to U by its outcome, ``(n_samples, n_outcomes)``; -inf if impossible."""
     return _terms_of(sample, sample.prob, sample.null_prob, sample.once(_expected_log))
 
 
-def _group_terms(sample: Sample) -> NDArray[np.float64]:
+def _group_terms(sample: Sample) -> Floats:
     """Return what the labels of each group add to U, ``(n_groups, 1)``."""
     terms = np.empty(sample.n_samples)
     for start in range(0, sample.n_samples, _BLOCK_VALUES):
@@ -181,7 +184,7 @@ def _sum_of_terms(sample: Sample) -> EntrySums:
     return EntrySums(np.where(np.isfinite(terms), terms, 0.0))
 
 
-def _event_terms(sample: Sample) -> tuple[float, NDArray[np.float64]] | None:
+def _event_terms(sample: Sample) -> tuple[float, Floats] | None:
     """Return U without events, and what each event adds ``(n_samples,)``; None if an outcome is impossible."""
     added, without = np.empty(sample.n_samples), 0.0
     for start in range(0, sample.n_samples, _BLOCK_VALUES):  # a table of both outcomes is not needed
@@ -199,9 +202,9 @@ def _terms_of(
     sample: Sample,
     prob: NDArray[Any],
     null_prob: NDArray[Any],
-    expected_log: NDArray[np.float64],
+    expected_log: Floats,
     rows: slice = slice(None),
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return what the outcomes with some probabilities of some observations, ``(n_samples, n)``, add to U."""
     terms = _log(prob)
     terms -= expected_log[:, None]
@@ -211,7 +214,7 @@ def _terms_of(
     return terms
 
 
-def _expected_log(sample: Sample) -> NDArray[np.float64]:
+def _expected_log(sample: Sample) -> Floats:
     """Return the expectation of each observation's logarithm, ``(n_samples,)``, some observations at a time."""
     size = max(1, _BLOCK_VALUES // sample.n_outcomes)
     starts = range(0, sample.n_samples, size)
@@ -219,19 +222,17 @@ def _expected_log(sample: Sample) -> NDArray[np.float64]:
     return np.concatenate([_expected_log_of(prob, null_prob) for prob, null_prob in blocks])
 
 
-def _expected_log_of(prob: NDArray[Any], null_prob: NDArray[Any]) -> NDArray[np.float64]:
+def _expected_log_of(prob: NDArray[Any], null_prob: NDArray[Any]) -> Floats:
     return np.einsum("ik,ik->i", np.maximum(null_prob.astype(np.float64), 0.0), _log(prob))
 
 
-def _log(prob: NDArray[Any]) -> NDArray[np.float64]:
+def _log(prob: NDArray[Any]) -> Floats:
     # The floor matters only if a calibration function gives a positive probability where the model predicts 0.
     return np.log(np.maximum(prob.astype(np.float64), np.finfo(np.float64).smallest_subnormal))
 
 
 FLOOR = 2.0**-52
 """Smaller predictions count as this one in the logarithm."""
-
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, repr=False)
@@ -284,7 +285,7 @@ class MatrixScore(Statistic):
     1.632993
     """
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         scores = largest_scores(flat, *sample.once(_standardisation))
@@ -293,7 +294,7 @@ class MatrixScore(Statistic):
             scores = np.where(sum_selected(flat, impossible) > 0, np.inf, scores)
         return scores.reshape(outcomes.shape[:-1])
 
-    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the statistic of signed residuals."""
         values, centre, _, scale = sample.once(_standardisation)
         group, weight = group_of(sample), np.ones(sample.n_samples) if sample.weight is None else sample.weight
@@ -308,7 +309,7 @@ class MatrixScore(Statistic):
         return largest
 
 
-def _standardisation(sample: Sample) -> tuple[NDArray[np.float64], ...]:
+def _standardisation(sample: Sample) -> tuple[Floats, ...]:
     """Return what `largest_scores` takes: the table, the centres, the expected scores and the factors."""
     weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
     values = np.column_stack([np.ones(sample.n_samples), np.log(np.maximum(sample.prob, FLOOR))])
@@ -325,13 +326,10 @@ def _standardisation(sample: Sample) -> tuple[NDArray[np.float64], ...]:
     return weight[:, None] * values, centre, expected, scale
 
 
-def _impossible(sample: Sample) -> NDArray[np.float64] | None:
+def _impossible(sample: Sample) -> Floats | None:
     """Return a table of the outcomes of probability 0, ``(n_samples, n_outcomes)``; None if there are none."""
     impossible = sample.given_null <= 0
     return impossible.astype(np.float64) if impossible.any() else None
-
-
-_COX_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, repr=False)
@@ -394,11 +392,11 @@ class CoxScore(Statistic):
     def __post_init__(self) -> None:
         validate_choice(self.part, "part", tuple(_PARTS))
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
         return np.stack([np.square(_sum(sample, outcomes, terms)) for terms in _PARTS[self.part]]).sum(axis=0)
 
-    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the statistic of signed residuals."""
         chosen = [sum_signed(signs, sample.once(_cox_group_terms, terms))[:, 0] for terms in _PARTS[self.part]]
         return np.square(chosen).sum(axis=0)
@@ -420,25 +418,25 @@ class CoxScore(Statistic):
         return sum(bool(np.any(terms[np.isfinite(terms)])) for terms in several)
 
 
-def _cox_group_terms(sample: Sample, terms: Callable[[Sample], NDArray[np.float64]]) -> NDArray[np.float64]:
+def _cox_group_terms(sample: Sample, terms: Callable[[Sample], Floats]) -> Floats:
     """Return what the labels of each group add to Z_a or Z_b, ``(n_groups, 1)``."""
     return sums_of_groups(sample, sample.once(terms)[np.arange(sample.n_samples), sample.outcome])[:, None]
 
 
-def _sum(sample: Sample, outcomes: NDArray[Any], terms: Callable[[Sample], NDArray[np.float64]]) -> NDArray[np.float64]:
+def _sum(sample: Sample, outcomes: NDArray[Any], terms: Callable[[Sample], Floats]) -> Floats:
     """Return the sum ``(...)`` of the terms that outcomes ``(..., n_samples)`` select: Z_a or Z_b."""
     flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
     return sum_selected(flat, sample.once(terms)).reshape(outcomes.shape[:-1])
 
 
-def logits(sample: Sample) -> NDArray[np.float64]:
+def logits(sample: Sample) -> Floats:
     """Return the logit of the event, ``(n_samples,)``; infinite for predictions of 0 and 1."""
     with np.errstate(divide="ignore"):
         log_prob = np.log(np.clip(sample.prob, 0.0, None))
     return log_prob[:, 1] - log_prob[:, 0]
 
 
-def _residuals(sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _residuals(sample: Sample) -> tuple[Floats, Floats, Floats]:
     """Return residuals of both outcomes ``(n_samples, 2)``, variances and logits; 0 for predictions of 0 and 1."""
     logit = logits(sample)
     weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
@@ -448,7 +446,7 @@ def _residuals(sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64]
     return residual, variance, np.where(np.isfinite(logit), logit, 0.0)
 
 
-def _intercept(sample: Sample) -> NDArray[np.float64]:
+def _intercept(sample: Sample) -> Floats:
     """Return what each observation adds to Z_a by its outcome, ``(n_samples, 2)``; infinity if that is impossible."""
     residual, variance, _ = _residuals(sample)
     total = variance.sum()
@@ -456,7 +454,7 @@ def _intercept(sample: Sample) -> NDArray[np.float64]:
     return np.where(sample.expected <= 0, np.inf, terms)
 
 
-def _slope(sample: Sample) -> NDArray[np.float64]:
+def _slope(sample: Sample) -> Floats:
     """Return what each observation adds to Z_b by its outcome, ``(n_samples, 2)``."""
     residual, variance, logit = _residuals(sample)
     centre = np.average(logit, weights=variance) if variance.any() else 0.0

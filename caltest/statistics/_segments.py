@@ -11,11 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._signs import Layout
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._parts import effective_numbers, sums_in_parts
 from caltest.statistics._squared_l2_distribution import squared_norms
+
+_FEW_SHARE = 0.05  # of the weight, that may lie in cells of few groups
+_EQUAL = 1e-12  # residuals that differ less from the mean of their cell are equal to it
+_TOGETHER = 2**20  # sums of draws
+_NOISE = 2**22  # random numbers of draws
+_TABLE = 2**22  # entries of groups and cells
 
 
 def usual(sample: Sample) -> NDArray[np.uint8]:
@@ -36,7 +43,7 @@ def surprises(sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.uint8]:
     return np.atleast_2d(outcomes).reshape(-1, sample.n_samples) ^ sample.once(usual)
 
 
-def rare_outcomes(outcome: NDArray[np.integer], prob: NDArray[np.float64], cell: NDArray[np.integer]) -> int:
+def rare_outcomes(outcome: NDArray[np.integer], prob: Floats, cell: NDArray[np.integer]) -> int:
     """Return how many labels show that labels vary: those that are not the usual one of their cell and prediction.
 
     The usual label is the most frequent one among the observations of a cell with the same most probable outcome, and
@@ -53,11 +60,6 @@ FEWEST_GROUPS = 5
 """Fewer effective groups show nothing of how much groups differ."""
 LARGEST_SHARE = 0.99
 """Most that the sum of squared shares of a cell counts where a variance is corrected for the mean."""
-_FEW_SHARE = 0.05  # of the weight, that may lie in cells of few groups
-_EQUAL = 1e-12  # residuals that differ less from the mean of their cell are equal to it
-_TOGETHER = 2**20  # sums of draws
-_NOISE = 2**22  # random numbers of draws
-_TABLE = 2**22  # entries of groups and cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,28 +82,28 @@ class Segments:
         One over the root of one minus the share of the segment in its cell.
     """
 
-    prob: NDArray[np.float64]
-    outcome: NDArray[np.int64]
-    weight: NDArray[np.float64]
-    cell: NDArray[np.int64]
-    start: NDArray[np.int64]
-    group: NDArray[np.int64]
-    place: NDArray[np.int64]
-    mass: NDArray[np.float64]
-    count: NDArray[np.float64]
-    factor: NDArray[np.float64]
-    square: NDArray[np.float64]
-    keep: NDArray[np.float64]
-    lever: NDArray[np.float64]
+    prob: Floats
+    outcome: Integers
+    weight: Floats
+    cell: Integers
+    start: Integers
+    group: Integers
+    place: Integers
+    mass: Floats
+    count: Floats
+    factor: Floats
+    square: Floats
+    keep: Floats
+    lever: Floats
 
     @classmethod
     def of(
         cls,
-        prob: NDArray[np.float64],
-        outcome: NDArray[np.int64],
-        weight: NDArray[np.float64],
-        group: NDArray[np.int64] | None,
-        cell: NDArray[np.int64],
+        prob: Floats,
+        outcome: Integers,
+        weight: Floats,
+        group: Integers | None,
+        cell: Integers,
     ) -> Segments:
         """Sort observations and sum over segments and cells; without groups each observation is one."""
         cell = np.unique(cell, return_inverse=True)[1]
@@ -151,12 +153,12 @@ class Segments:
         return 1 if self.prob.shape[1] == 2 else self.prob.shape[1]
 
     @cached_property
-    def columns(self) -> NDArray[np.float64]:
+    def columns(self) -> Floats:
         """Predictions of the outcomes that count, ``(n_samples, n_columns)``."""
         return np.ascontiguousarray(self.prob[:, : self.n_columns])
 
     @cached_property
-    def group_start(self) -> NDArray[np.int64]:
+    def group_start(self) -> Integers:
         """First segment of each group, ``(n_groups + 1,)``."""
         return np.append(np.flatnonzero(np.append(True, np.diff(self.group) > 0)), len(self.group))
 
@@ -208,18 +210,18 @@ class Segments:
         """Whether some group has several observations."""
         return self.n_groups < len(self.weight)
 
-    def by_cell(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def by_cell(self, values: Floats) -> Floats:
         """Return the weighted sums ``(n_cells, n)`` of values ``(n_samples, n)``."""
         found = np.empty((len(self.count), values.shape[1]))
         for k, column in enumerate(values.T):
             found[:, k] = np.bincount(self.cell, self.weight * column, len(self.count))
         return found
 
-    def by_segment(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def by_segment(self, values: Floats) -> Floats:
         """Return the sums ``(n_segments, n)`` of values ``(n_samples, n)``."""
         return np.add.reduceat(values, self.start[:-1], axis=0)
 
-    def squared_error(self, mean: NDArray[np.float64]) -> float:
+    def squared_error(self, mean: Floats) -> float:
         """Return the squared l2 error of mean residuals ``(n_cells, n_outcomes)``."""
         return float(self.count @ np.square(mean[:, : self.n_columns]).sum(axis=1)) / self.total
 
@@ -246,9 +248,9 @@ class ResidualSums:
     value: float
     inflation: float
     varies: bool
-    mean: NDArray[np.float64]
-    sums: NDArray[np.float64]
-    centred: NDArray[np.float64]
+    mean: Floats
+    sums: Floats
+    centred: Floats
 
     @classmethod
     def of(cls, segments: Segments) -> ResidualSums:
@@ -321,7 +323,7 @@ def cells_of_groups(sample: Sample) -> VarianceTree:
         partition = VarianceTree(max_cells=wanted)
 
 
-def worth_of_cells(sample: Sample, partition: Any) -> NDArray[np.float64]:
+def worth_of_cells(sample: Sample, partition: Any) -> Floats:
     """Return how many groups (observations) of equal weight each cell of a partition is worth, ``(n_cells,)``."""
     cells = cells_of(sample, partition)
     group = np.arange(sample.n_samples) if sample.group is None else sample.group
@@ -338,7 +340,7 @@ class Spread:
     linear: float
 
     @classmethod
-    def of(cls, segments: Segments, margin: NDArray[np.float64]) -> Spread:
+    def of(cls, segments: Segments, margin: Floats) -> Spread:
         """Return that of labels with given probabilities."""
         p, w2 = margin[:, : segments.n_columns], np.square(segments.weight)
         shift = segments.by_cell(p - segments.columns) / segments.count[:, None]

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._pairwise import collect_distances, distances_of, fill_block, sum_pairs
+from caltest.predictions._arrays import Floats
 from caltest.predictions._distances import euclidean, squared_euclidean, total_variation
 from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import call
 
-Kernel = Callable[[NDArray[np.float64], NDArray[np.float64], float], NDArray[np.float64]]
+Kernel = Callable[[Floats, Floats, float], Floats]
 
 LARGEST_MEDIAN = 20_000
 """Largest number of observations whose median distance is that of all pairs; of more, so many are chosen."""
@@ -30,7 +31,7 @@ _SMALLEST_BANDWIDTH = 1e-150  # for the median of equal predictions; its square 
 _SAMPLED_PAIRS = 2**17
 
 
-def total_variation_kernel(p: NDArray[np.float64], q: NDArray[np.float64], bandwidth: float) -> NDArray[np.float64]:
+def total_variation_kernel(p: Floats, q: Floats, bandwidth: float) -> Floats:
     r"""Exponential kernel of the total variation distance, :math:`k(p, q) = \exp(-d_{TV}(p, q) / \gamma)`.
 
     The values that Widmann et al. (2019) published use it. By default `SKCE` takes the median total variation distance
@@ -57,7 +58,7 @@ def total_variation_kernel(p: NDArray[np.float64], q: NDArray[np.float64], bandw
     return np.exp(-total_variation(p, q) / bandwidth)
 
 
-def euclidean_kernel(p: NDArray[np.float64], q: NDArray[np.float64], bandwidth: float) -> NDArray[np.float64]:
+def euclidean_kernel(p: Floats, q: Floats, bandwidth: float) -> Floats:
     r"""Exponential kernel of the Euclidean distance, :math:`k(p, q) = \exp(-\lVert p - q \rVert_2 / \gamma)`.
 
     By default `SKCE` takes the median Euclidean distance as its bandwidth.
@@ -83,7 +84,7 @@ def euclidean_kernel(p: NDArray[np.float64], q: NDArray[np.float64], bandwidth: 
     return np.exp(-euclidean(p, q) / bandwidth)
 
 
-def gaussian_kernel(p: NDArray[np.float64], q: NDArray[np.float64], bandwidth: float) -> NDArray[np.float64]:
+def gaussian_kernel(p: Floats, q: Floats, bandwidth: float) -> Floats:
     r"""Gaussian kernel, :math:`k(p, q) = \exp(-\lVert p - q \rVert_2^2 / (2 \gamma^2))`.
 
     By default `SKCE` takes the median Euclidean distance as its bandwidth.
@@ -127,7 +128,7 @@ class Similarity:
     kernel: Kernel
     bandwidth: float
 
-    def between(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
+    def between(self, p: Floats, q: Floats) -> Floats:
         """Return the kernel of arrays that broadcast; checks what a user's function returns."""
         found = call("kernel", lambda p, q: self.kernel(p, q, self.bandwidth), p, q)
         values = np.asarray(found, dtype=np.float64)
@@ -143,7 +144,7 @@ class Similarity:
             raise ValueError(msg)
         return values
 
-    def block(self, rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+    def block(self, rows: Floats, others: Floats) -> Floats:
         """Return the kernel between all pairs of two sets of predictions, ``(n_rows, n_others)``."""
         if self.kernel not in _SHAPES:
             parts = range(0, len(rows), _USER_ROWS)
@@ -152,14 +153,14 @@ class Similarity:
         fill_block(even_columns(rows), even_columns(others), _SHAPES[self.kernel], self._rate, out)
         return out
 
-    def blocks(self, prob: NDArray[np.float64]) -> Iterator[tuple[slice, slice, NDArray[np.float64]]]:
+    def blocks(self, prob: Floats) -> Iterator[tuple[slice, slice, Floats]]:
         """Yield the upper half of the kernel matrix of predictions ``(n_samples, n_classes)``, block by block."""
         tiles = tiles_of(len(prob))
         for i, rows in enumerate(tiles):
             for others in tiles[i:]:
                 yield rows, others, self.block(prob[rows], prob[others])
 
-    def sum_products(self, prob: NDArray[np.float64], vectors: NDArray[np.float64]) -> float:
+    def sum_products(self, prob: Floats, vectors: Floats) -> float:
         r"""Return :math:`\sum_{i < j} k(p_i, p_j) \, v_i \cdot v_j` for arrays ``(n_samples, n_classes)``."""
         if self.kernel in _SHAPES:
             shape = _SHAPES[self.kernel]
@@ -187,7 +188,7 @@ class MedianBandwidth:
         return Similarity(self.kernel, max(median_distance(sample.prob, squared), _SMALLEST_BANDWIDTH))
 
 
-def median_distance(prob: NDArray[np.float64], squared: bool) -> float:
+def median_distance(prob: Floats, squared: bool) -> float:
     """Return the median distance over all n^2 pairs, including n distances of 0; total variation, or Euclidean.
 
     It takes one pass over the pairs: a sample of them gives an interval around the median, and the pass counts the
@@ -206,7 +207,7 @@ def median_distance(prob: NDArray[np.float64], squared: bool) -> float:
     return (first + last) / 2 if ranks[0] >= 0 else last / 2
 
 
-def _select(prob: NDArray[np.float64], squared: bool, first: int, last: int) -> tuple[float, float]:
+def _select(prob: Floats, squared: bool, first: int, last: int) -> tuple[float, float]:
     """Return the distances of two adjacent ranks among those of all pairs i < j."""
     n_pairs = len(prob) * (len(prob) - 1) // 2
     low, high, room = -1.0, np.inf, n_pairs
@@ -229,7 +230,7 @@ def _select(prob: NDArray[np.float64], squared: bool, first: int, last: int) -> 
     return one, other
 
 
-def _bracket(prob: NDArray[np.float64], squared: bool, share: float) -> tuple[float, float]:
+def _bracket(prob: Floats, squared: bool, share: float) -> tuple[float, float]:
     """Return an interval for a quantile of the distances of all pairs: that of a sample, plus and minus 5 errors."""
     rng = np.random.default_rng(0)
     i, step = rng.integers(len(prob), size=_SAMPLED_PAIRS), rng.integers(1, len(prob), size=_SAMPLED_PAIRS)
@@ -244,7 +245,7 @@ def tiles_of(n_samples: int) -> list[slice]:
     return [slice(first, min(first + BLOCK, n_samples)) for first in range(0, n_samples, BLOCK)]
 
 
-def even_columns(rows: NDArray[Any]) -> NDArray[np.float64]:
+def even_columns(rows: NDArray[Any]) -> Floats:
     """Return rows with a further column of zeros if their number is odd: compiled loops take two columns at a time."""
     return np.ascontiguousarray(np.pad(rows, ((0, 0), (0, 1))) if rows.shape[1] % 2 else rows)
 

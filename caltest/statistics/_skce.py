@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from caltest._compiled._lookup import sum_selected
 from caltest._compiled._pairwise import add_changes, laplace_forms, list_changes
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._validation import validate_choice, validate_positive
 from caltest.resampling.draws._signs import group_of
@@ -22,6 +23,8 @@ from caltest.statistics._similarity import (
     total_variation_kernel,
     validate_kernel,
 )
+
+_LEAST = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -89,20 +92,20 @@ class Expansion:
     """
 
     similarity: Similarity
-    order: NDArray[np.int64]
-    prob: NDArray[np.float64]
-    base: NDArray[np.int64]
+    order: Integers
+    prob: Floats
+    base: Integers
     constant: float
-    change: NDArray[np.float64]
-    own: NDArray[np.float64]
+    change: Floats
+    own: Floats
 
-    def sums(self, outcomes: NDArray[Any], *, with_own: bool) -> NDArray[np.float64]:
+    def sums(self, outcomes: NDArray[Any], *, with_own: bool) -> Floats:
         """Return the sums over all pairs, or over pairs of different observations, of ``(n_replicates, n_samples)``."""
         drawn = np.ascontiguousarray(outcomes[:, self.order])
         table = self.change if with_own else self.change - self.own
         return self.constant + sum_selected(drawn, table) + self._sum_changes(drawn)
 
-    def _sum_changes(self, drawn: NDArray[Any]) -> NDArray[np.float64]:
+    def _sum_changes(self, drawn: NDArray[Any]) -> Floats:
         """Return the third sum of the expansion, ``(n_replicates,)``."""
         sums = np.zeros(len(drawn))
         changed = (drawn != self.base).any(axis=0)
@@ -181,6 +184,8 @@ class SKCE(Statistic):
     bandwidth: float | str = "median"
     estimator: str = "unbiased"
 
+    is_slow = True
+
     def __post_init__(self) -> None:
         validate_kernel(self.kernel)
         validate_choice(self.estimator, "estimator", ("unbiased", "biased", "block"))
@@ -190,7 +195,7 @@ class SKCE(Statistic):
             msg = f'`bandwidth` must be a positive, finite number or "median", got {self.bandwidth!r}.'
             raise ValueError(msg)
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the estimate ``(...)`` of outcomes ``(..., n_samples)``."""
         if self.estimator == "block":
             terms, weight = self.pair_terms(sample, outcomes)
@@ -204,7 +209,7 @@ class SKCE(Statistic):
             sums = np.array([self._sum(sample, outcome) for outcome in outcomes.reshape(-1, sample.n_samples)])
         return np.reshape(sums / self._n_pairs(sample), outcomes.shape[:-1])
 
-    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the estimate of signed residuals: one pass over all pairs, then sums over pairs of groups."""
         if self.estimator == "block":
             order = np.argsort(sample.row, kind="stable")[: sample.n_samples // 2 * 2]
@@ -218,7 +223,7 @@ class SKCE(Statistic):
         total = self._sum(sample, sample.outcome) + (products - observed)
         return total / self._n_pairs(sample)
 
-    def pair_terms(self, sample: Sample, outcomes: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def pair_terms(self, sample: Sample, outcomes: NDArray[Any]) -> tuple[Floats, Floats]:
         """Return h of pairs (1, 2), (3, 4), ... of the caller's observations, ``(..., n // 2)``, and their weights."""
         order = np.argsort(sample.row, kind="stable")[: sample.n_samples // 2 * 2]
         one, two = order[::2], order[1::2]
@@ -251,10 +256,7 @@ class SKCE(Statistic):
         return float(pairs) if pairs > 0 else np.inf  # a single observation has no pairs: 0, not rounding over 0
 
 
-_LEAST = float(np.finfo(np.float64).tiny)
-
-
-def residuals(sample: Sample, outcome: NDArray[Any]) -> NDArray[np.float64]:
+def residuals(sample: Sample, outcome: NDArray[Any]) -> Floats:
     """Return the unit vector of the outcome minus its expectation, times the weight, ``(n_samples, n_outcomes)``."""
     residual = -sample.null_prob
     residual[np.arange(sample.n_samples), outcome] += 1.0
@@ -267,7 +269,7 @@ class PairsOfGroups:
 
     similarity: Similarity
 
-    def __call__(self, sample: Sample) -> NDArray[np.float64]:
+    def __call__(self, sample: Sample) -> Floats:
         """Return the sums over all pairs of observations of two groups, ``(n_groups, n_groups)``."""
         group, residual = group_of(sample), residuals(sample, sample.outcome)
         n_groups = int(group.max()) + 1
@@ -337,19 +339,17 @@ class MMCE(Statistic):
     def __post_init__(self) -> None:
         object.__setattr__(self, "bandwidth", validate_positive(self.bandwidth, "bandwidth"))
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
         return self._norm(sample, outcomes, weight, -weight * sample.null_prob[:, 1])
 
-    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the error of signed residuals."""
         residual = sample.residual(1)
         return self._norm(sample, signs[:, group_of(sample)] > 0, 2 * residual, -residual)
 
-    def _norm(
-        self, sample: Sample, chosen: NDArray[Any], step: NDArray[np.float64], offset: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _norm(self, sample: Sample, chosen: NDArray[Any], step: Floats, offset: Floats) -> Floats:
         """Return the error of residuals ``offset``, plus ``step`` where chosen, for ``chosen (..., n_samples)``."""
         total = sample.n_samples if sample.weight is None else sample.weight.sum()
         gap = np.diff(sample.event, prepend=-np.inf) / self.bandwidth

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._smoothing import spread_counts
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._validation import is_number, validate_count
 from caltest.statistics._base import Statistic
@@ -28,7 +29,7 @@ _SOLVED = 1e-13  # relative difference of bandwidth and error
 _MOST_STEPS = 60
 
 
-Tile = tuple[int, NDArray[np.int64], NDArray[np.float64]]
+Tile = tuple[int, Integers, Floats]
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,7 +101,7 @@ class SmoothECE(Statistic):
     def _smallest(self) -> float:
         return _STEPS / self.n_points
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         from scipy import fft
 
@@ -131,7 +132,7 @@ class SmoothECE(Statistic):
             distance = np.arange(1.0 - _HALF, 1.0 + _HALF) - (node - below)[:, None]
             yield start, below.astype(np.int64) + 1, share[row, None] * np.exp(-np.square(distance / _TAU) / 2)
 
-    def _expected(self, sample: Sample) -> NDArray[np.float64]:
+    def _expected(self, sample: Sample) -> Floats:
         """Return the expected sums ``(n_points + 28,)`` under the null hypothesis."""
         spread = np.zeros(self.n_points + 2 * _HALF)
         event = sample.null_prob[:, 1]
@@ -141,7 +142,7 @@ class SmoothECE(Statistic):
                 spread += np.bincount(first + j, column, len(spread))
         return spread
 
-    def _errors(self, spectrum: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _errors(self, spectrum: Floats) -> Floats:
         """Return the errors ``(n_replicates,)`` from the cosine coefficients of the residuals."""
         if self.bandwidth is not None:
             return self._smoothed(spectrum, np.array([float(self.bandwidth)]))
@@ -151,7 +152,7 @@ class SmoothECE(Statistic):
         error[larger] = self._fixed_points(spectrum[larger], error[larger])
         return error
 
-    def _smoothed(self, spectrum: NDArray[np.float64], bandwidth: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _smoothed(self, spectrum: Floats, bandwidth: Floats) -> Floats:
         """Return the error ``(n_replicates,)`` at one bandwidth for each replicate, or one for all."""
         from scipy import fft
 
@@ -166,7 +167,7 @@ class SmoothECE(Statistic):
         np.multiply(damping, spectrum[:, :kept], out=damped[:, :kept])
         return np.asarray(np.abs(fft.idct(damped, axis=-1, overwrite_x=True)).sum(axis=-1))
 
-    def _fixed_points(self, spectrum: NDArray[np.float64], largest: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _fixed_points(self, spectrum: Floats, largest: Floats) -> Floats:
         """Return the bandwidth that equals its own error for each replicate.
 
         It lies between the smallest bandwidth and the error there, ``largest``, because the error decreases. Regula
@@ -174,7 +175,7 @@ class SmoothECE(Statistic):
         log(bandwidth).
         """
 
-        def excess(i: NDArray[np.int64], bandwidth: NDArray[np.float64]) -> NDArray[np.float64]:
+        def excess(i: Integers, bandwidth: Floats) -> Floats:
             error = self._smoothed(spectrum[i], bandwidth)
             return np.log(np.maximum(error, _TINY) / bandwidth)
 
@@ -193,7 +194,7 @@ class SmoothECE(Statistic):
         return np.exp(near)
 
 
-def _fold(spread: NDArray[np.float64]) -> NDArray[np.float64]:
+def _fold(spread: Floats) -> Floats:
     """Return the sums ``(n_replicates, n_points)``, those beyond the ends reflected."""
     inner = spread[:, _HALF:-_HALF]
     inner[:, :_HALF] += spread[:, _HALF - 1 :: -1]

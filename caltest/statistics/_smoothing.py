@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._smoothing import spread_counts
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._parts import effective_of_sums
 from caltest.predictions.inputs._validation import SUM_TOLERANCE
 
@@ -23,9 +24,10 @@ KERNELS: dict[str, tuple[float, Callable[[NDArray[Any]], NDArray[Any]]]] = {
     "gaussian": (8.5, lambda z: np.exp(-np.square(z) / 2) / math.sqrt(2 * math.pi)),
 }
 """End of each kernel and its density at z standard deviations; beyond 8.5 the Gaussian is lost in rounding."""
+_NODES_PER_BANDWIDTH = 32  # where observations are moved to for sums of squares: 1.6 % of a bandwidth at most
 
 
-def silverman_bandwidth(x: NDArray[np.float64]) -> float:
+def silverman_bandwidth(x: Floats) -> float:
     r"""Return Silverman's bandwidth of ``x (n_samples,)``; 0 if nearly all values are equal.
 
     .. math:: h = \Bigl(\frac{4}{3 n}\Bigr)^{1/5} \min\Bigl(s, \frac{q_{.75} - q_{.25}}{1.349}\Bigr)
@@ -48,7 +50,7 @@ def silverman_bandwidth(x: NDArray[np.float64]) -> float:
 
 def lattice(
     support: tuple[float, float], bandwidth: float, grid: tuple[float, float, int] | None
-) -> tuple[NDArray[np.float64], float]:
+) -> tuple[Floats, float]:
     """Return the points ``(n_points,)`` of the grid and the distance between them.
 
     By default the midpoints of 2 ** b >= 256 equal parts of the support, each at most an eighth of the bandwidth.
@@ -67,8 +69,8 @@ class Image(NamedTuple):
     """Observations from ``start`` on, or their mirror image: lower nodes ``(n,)``, shares of two nodes ``(n, 2)``."""
 
     start: int
-    first: NDArray[np.int64]
-    share: NDArray[np.float64]
+    first: Integers
+    share: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +88,7 @@ class KernelSmoother:
         Distance between the points; standard deviation of the kernel.
     """
 
-    point: NDArray[np.float64]
+    point: Floats
     step: float
     bandwidth: float
     _images: list[Image]
@@ -95,7 +97,7 @@ class KernelSmoother:
     @classmethod
     def fit(
         cls,
-        position: NDArray[np.float64],
+        position: Floats,
         *,
         kernel: str,
         bandwidth: float,
@@ -126,7 +128,7 @@ class KernelSmoother:
         taps = density(np.arange(-half, half + 1) * step / bandwidth) / bandwidth
         return cls(points[inside], step, bandwidth, images, taps)
 
-    def weighted(self, weight: NDArray[np.float64]) -> KernelSmoother:
+    def weighted(self, weight: Floats) -> KernelSmoother:
         """Return the smoother with weights ``(n_samples,)`` of the observations, which may be negative."""
         images = [
             Image(start, first, share * weight[start : start + len(first), None])
@@ -134,14 +136,14 @@ class KernelSmoother:
         ]
         return KernelSmoother(self.point, self.step, self.bandwidth, images, self._taps)
 
-    def sums(self, counts: NDArray[np.uint8]) -> NDArray[np.float64]:
+    def sums(self, counts: NDArray[np.uint8]) -> Floats:
         """Return the kernel sums ``(n_replicates, n_points)`` of counts ``(n_replicates, n_samples)``."""
         binned = np.zeros((len(counts), self._n_nodes))
         for image in self._images:
             spread_counts(counts, *image, binned)
         return self._convolve(binned)
 
-    def sum_of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sum_of(self, values: Floats) -> Floats:
         """Return the kernel sums ``(n_points,)`` of any numbers ``(n_samples,)``."""
         binned = np.zeros(self._n_nodes)
         for start, first, share in self._images:
@@ -164,16 +166,13 @@ class KernelSmoother:
         """Number of replicates to smooth at a time."""
         return max(_BATCH // self._n_nodes, 1)
 
-    def _convolve(self, binned: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _convolve(self, binned: Floats) -> Floats:
         from scipy import fft
 
         # A circular convolution as long as the nodes: what wraps around falls on nodes beyond the points.
         length = fft.next_fast_len(self._n_nodes, real=True)
         spectrum = fft.rfft(binned, length, axis=-1) * fft.rfft(self._taps, length)
         return fft.irfft(spectrum, length, axis=-1)[:, len(self._taps) - 1 : self._n_nodes]
-
-
-_NODES_PER_BANDWIDTH = 32  # where observations are moved to for sums of squares: 1.6 % of a bandwidth at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,14 +183,14 @@ class SquaredKernels:
     are moved to the middles of short pieces of the support, so that the sums are approximate.
     """
 
-    _node: NDArray[np.int64]
+    _node: Integers
     _kernels: Any
 
     @classmethod
     def of(
         cls,
-        point: NDArray[np.float64],
-        position: NDArray[np.float64],
+        point: Floats,
+        position: Floats,
         *,
         kernel: str,
         bandwidth: float,
@@ -221,19 +220,19 @@ class SquaredKernels:
         total = coo_array(entries, shape=(len(point), len(middle))).tocsr()  # adds the images
         return cls(node, total)
 
-    def effective_number(self) -> NDArray[np.float64]:
+    def effective_number(self) -> Floats:
         """Return the effective number of observations of equal weight that each point is worth, ``(n_points,)``."""
         count = np.bincount(self._node).astype(np.float64)
         return effective_of_sums(self._kernels @ count, self._kernels.power(2) @ count)
 
-    def variance(self, variance: NDArray[np.float64]) -> NDArray[np.float64]:
+    def variance(self, variance: Floats) -> Floats:
         """Return the variance ``(n_points,)`` of the average of independent numbers with variances ``(n_samples,)``."""
         total = self._kernels @ np.bincount(self._node).astype(np.float64)
         spread = self._kernels.power(2) @ np.bincount(self._node, variance)
         return spread / np.square(np.where(total > 0, total, 1.0))
 
 
-def into_support(position: NDArray[np.float64], support: tuple[float, float]) -> NDArray[np.float64]:
+def into_support(position: Floats, support: tuple[float, float]) -> Floats:
     """Return positions clipped to the support; positions beyond it by more than rounding are refused."""
     low, high = support
     outside = (position < low - SUM_TOLERANCE) | (position > high + SUM_TOLERANCE)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._lookup import sum_selected
+from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.resampling.distributions._base import Distribution, LimitDistribution
 from caltest.resampling.draws._kept_sums import KeptSums
@@ -59,20 +60,20 @@ class Spiegelhalter(Statistic):
     3.1623
     """
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return :math:`|Z|`, ``(...)``, of outcomes ``(..., n_samples)``."""
         return np.abs(self.signed(sample, outcomes))
 
-    def signed(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def signed(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return Z, ``(...)``: positive if over-confident."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         return sum_selected(flat, sample.once(_terms)).reshape(outcomes.shape[:-1])
 
-    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64]:
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return :math:`|Z|` of signed residuals."""
         return np.abs(sum_signed(signs, sample.once(_group_terms))[:, 0])
 
-    def evaluate_sums(self, sums: KeptSums) -> NDArray[np.float64] | None:
+    def evaluate_sums(self, sums: KeptSums) -> Floats | None:
         """Return :math:`|Z|` of kept sums."""
         return None if sums.brier_excess is None else np.abs(sums.brier_excess)
 
@@ -87,12 +88,12 @@ class Spiegelhalter(Statistic):
         return -float(self.signed(sample, outcomes))
 
 
-def _group_terms(sample: Sample) -> NDArray[np.float64]:
+def _group_terms(sample: Sample) -> Floats:
     """Return what the labels of each group add to Z, ``(n_groups, 1)``."""
     return sums_of_groups(sample, sample.once(_terms)[np.arange(sample.n_samples), sample.outcome])[:, None]
 
 
-def _terms(sample: Sample) -> NDArray[np.float64]:
+def _terms(sample: Sample) -> Floats:
     """Return what each observation adds to Z by its outcome, ``(n_samples, n_outcomes)``."""
     mean = (sample.expected * sample.prob).sum(axis=1, keepdims=True)
     excess = mean - sample.prob

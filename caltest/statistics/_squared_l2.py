@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from caltest._compiled._cells import dyadic_errors, sum_over_events
 from caltest._compiled._lookup import sum_selected
+from caltest.predictions._arrays import Booleans, Floats
+from caltest.predictions._distances import Distance
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import CellSums, cells_of
 from caltest.predictions.cells._partitions import EqualWidth, Partition, validate_partition
@@ -20,6 +22,8 @@ from caltest.resampling.distributions._base import Distribution
 from caltest.resampling.draws._kept_sums import KeptSums
 from caltest.resampling.draws._signs import residual_sums
 from caltest.statistics._base import Combination, Statistic
+
+_MOST_SCALES = 30
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,7 +101,12 @@ class SquaredL2(Statistic):
         """Return the root of the estimate, clipped at 0, and the standard deviation of the null distribution."""
         return {"root": math.sqrt(max(value, 0.0)), "null_std": null.std}
 
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    @property
+    def target(self) -> Distance:
+        """The distance that is averaged."""
+        return squared_l2
+
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the signed estimate ``(...)`` of outcomes ``(..., n_samples)``."""
         sums = CellSums.of(sample, cells_of(sample, self.partition), outcomes)
         scale, squares = sample.once(self._scale)
@@ -117,7 +126,7 @@ class SquaredL2(Statistic):
             total = sum_selected(flat, own)
         return (whole * scale).sum(axis=-1) - total.reshape(outcomes.shape[:-1])
 
-    def evaluate_sums(self, sums: KeptSums) -> NDArray[np.float64]:
+    def evaluate_sums(self, sums: KeptSums) -> Floats:
         """Return the estimate of kept sums of squared residuals."""
         cells = sums.cells(self.partition)
         scale = self._factor(cells.count, cells.count, cells.count > 1)
@@ -126,7 +135,7 @@ class SquaredL2(Statistic):
         gap = np.square(_free(cells.observed_count - cells.predicted_sum)).sum(axis=-1)
         return ((gap - cells.own) * scale).sum(axis=-1)
 
-    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64] | None:
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats | None:
         """Return the estimate of signed residuals, whose squares do not change; None for "kumar"."""
         if self.estimator == "kumar":
             return None
@@ -137,7 +146,7 @@ class SquaredL2(Statistic):
         )
         return self.evaluate(sample, sample.outcome) + (signed - observed)
 
-    def _scale(self, sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _scale(self, sample: Sample) -> tuple[Floats, Floats]:
         """Return the factor of squared residuals in each cell, 0 where there are no pairs, and sums of squared weights.
 
         Both ``(n_cells,)``.
@@ -148,18 +157,16 @@ class SquaredL2(Statistic):
         several = np.bincount(cells.index, minlength=cells.n_cells) > 1
         return self._factor(cells.count, squares, several), squares
 
-    def _factor(
-        self, count: NDArray[np.float64], squares: NDArray[np.float64], several: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
+    def _factor(self, count: Floats, squares: Floats, several: Booleans) -> Floats:
         """Return the share of each cell divided by its number of pairs, 0 where there are none."""
         pairs = np.square(count) - (0.0 if self.estimator == "t-cal" else squares)
         return np.divide(count / count.sum(), pairs, where=several, out=np.zeros(len(count)))
 
-    def _own_squares(self, sample: Sample) -> NDArray[np.float64]:
+    def _own_squares(self, sample: Sample) -> Floats:
         """Return the squared residual of each outcome times the factor of its cell, ``(n_samples, n_outcomes)``."""
         return self._own(sample, sample.null_prob)
 
-    def _own(self, sample: Sample, null_prob: NDArray[Any]) -> NDArray[np.float64]:
+    def _own(self, sample: Sample, null_prob: NDArray[Any]) -> Floats:
         """Return the same of the outcomes that have some probabilities, ``(n_samples, n)``."""
         p = null_prob.astype(np.float64, copy=False)
         if sample.n_outcomes == 2:
@@ -172,14 +179,20 @@ class SquaredL2(Statistic):
         return own
 
 
-def _lengths(sample: Sample) -> NDArray[np.float64]:
+def _lengths(sample: Sample) -> Floats:
     """Return the squared length of each null probability, ``(n_samples,)``."""
     if not sample.is_large:
         return np.square(sample.null_prob).sum(axis=1)
     return np.array([np.square(p.astype(np.float64)).sum() for p in sample.given_null])
 
 
-def _less_variance(sums: CellSums, scale: NDArray[np.float64], squares: NDArray[np.float64]) -> NDArray[np.float64]:
+def squared_l2(predicted: Floats, observed: Floats) -> Floats:
+    """Return the squared deviation of the event, or of all of more than two outcomes."""
+    square = np.square(observed - predicted)
+    return square[..., 1] if square.shape[-1] == 2 else square.sum(axis=-1)
+
+
+def _less_variance(sums: CellSums, scale: Floats, squares: Floats) -> Floats:
     """Return the estimate "kumar": the squared distances less the variance of the frequencies."""
     frequency = _free(sums.observed)
     gap = np.square(frequency - _free(sums.predicted)).sum(axis=-1)
@@ -187,12 +200,9 @@ def _less_variance(sums: CellSums, scale: NDArray[np.float64], squares: NDArray[
     return (np.where(scale > 0, sums.share * gap, 0.0) - scale * squares * variance).sum(axis=-1)
 
 
-def _free(outcomes: NDArray[np.float64]) -> NDArray[np.float64]:
+def _free(outcomes: Floats) -> Floats:
     """Return the last axis without the first of two outcomes, which the other determines."""
     return outcomes[..., 1:] if outcomes.shape[-1] == 2 else outcomes
-
-
-_MOST_SCALES = 30
 
 
 @dataclass(frozen=True, repr=False)
@@ -258,7 +268,7 @@ class TCal(Combination):
         finest = max(sample.n_samples.bit_length() - 1, 1)
         return replace(self, n_scales=min(self.n_scales, finest))
 
-    def evaluate_components(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate_components(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return every scale ``(n_scales, ...)``: one pass over the observations, then pairs of cells are merged."""
         if self != self.for_sample(sample):  # it would need memory for 2 ** n_scales cells
             msg = (

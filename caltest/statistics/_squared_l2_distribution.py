@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cells_of
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
@@ -55,7 +55,7 @@ class SquaredL2Distribution:
     noise: float
     unit: float
     spread: float | None
-    quiet: NDArray[np.float64]
+    quiet: Floats
     largest: float
     evidence: float
 
@@ -169,7 +169,7 @@ class CellMoments:
     """
 
     n_samples: int
-    mean: NDArray[np.float64]
+    mean: Floats
     traces: tuple[float, float, float]
     along: float
     predicted_variance: float
@@ -179,7 +179,7 @@ class CellMoments:
     null_pairs: float
 
     @classmethod
-    def of(cls, error: NDArray[np.float64], prob: NDArray[np.float64]) -> CellMoments:
+    def of(cls, error: Floats, prob: Floats) -> CellMoments:
         """Return the moments of residuals and predictions ``(n_samples, d)`` of at least two observations."""
         n = len(error)
         square = np.square(error).sum(axis=1)
@@ -203,7 +203,7 @@ class CellMoments:
         )
 
 
-def squared_norms(prob: NDArray[np.float64]) -> NDArray[np.float64]:
+def squared_norms(prob: Floats) -> Floats:
     r"""Return the squared norm of the covariance of each label, ``(n_samples,)``, for the first or all outcomes.
 
     :math:`|\operatorname{diag} p - p p^\top|^2 = \sum p^2 - 2 \sum p^3 + (\sum p^2)^2`.

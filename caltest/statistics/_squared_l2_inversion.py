@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest._compiled._signs import independent_sums, shocked_sums, signed_sums_of_groups
+from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.inputs._parts import effective_number, sums_in_parts
@@ -21,6 +21,17 @@ from caltest.statistics._segments import FEWEST_GROUPS, ResidualSums, Segments, 
 from caltest.statistics._squared_l2_distribution import greatest_l2
 
 _LEAST = 1e-12  # of the squares of the sums of groups, which counts as variation between them
+_WORTH = 2 - 1e-9  # effective groups of a cell; of the error of a cell of fewer nothing is known
+_SAME = 0.9999  # latent correlation at which all labels of a group follow its shock
+_ROUNDING = 1e-9
+_CLOSE = 1e-4  # of the squared error, relative
+_LOW = 0.16  # of the null distribution: a smaller quantile counts as this one, one standard deviation below the centre
+_STEPS = 40
+_MANY_LABELS = 2**14
+_DRAWS = ((2**12, 999), (_MANY_LABELS, 499), (math.inf, 199))  # for so many labels of a draw, at most
+_MANY_GROUPS = 400
+_NEARLY_NORMAL = 0.2  # third moments up to which sums of groups are symmetric enough for random signs alone
+_RESOLUTION = 0.005  # of an end, as a root
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,20 +54,20 @@ class GroupSigns:
         Variance of B and squared error of each pattern.
     """
 
-    value: NDArray[np.float64]
-    ratio: NDArray[np.float64]
-    along: NDArray[np.float64]
+    value: Floats
+    ratio: Floats
+    along: Floats
     quadratic: float
-    linear: NDArray[np.float64]
-    length: NDArray[np.float64]
+    linear: Floats
+    length: Floats
 
     @classmethod
     def of(
         cls,
         segments: Segments,
-        base: NDArray[np.float64],
-        centred: NDArray[np.float64],
-        patterns: Sequence[NDArray[np.float64]],
+        base: Floats,
+        centred: Floats,
+        patterns: Sequence[Floats],
         shocks: Shocks,
     ) -> GroupSigns:
         """Draw the signs of sums ``base (n_segments, n_columns)``, of which ``centred`` shows the variance."""
@@ -88,7 +99,7 @@ class GroupSigns:
             np.array([segments.squared_error(pattern) for pattern in patterns]),
         )
 
-    def pivots(self, theta: float) -> Iterator[tuple[NDArray[np.float64], float]]:
+    def pivots(self, theta: float) -> Iterator[tuple[Floats, float]]:
         """Yield T minus theta over its standard deviation of all draws, and the observed one, for each pattern."""
         tiny = np.finfo(float).tiny
         shifts: Iterable[tuple[Any, Any]] = [(0.0, 0.0)]  # of T, and their variances
@@ -102,16 +113,6 @@ class GroupSigns:
 
 CERTIFYING_GROUPS = 20
 """With fewer effective groups an upper limit must hold for groups whose labels are all equal, too."""
-_WORTH = 2 - 1e-9  # effective groups of a cell; of the error of a cell of fewer nothing is known
-_SAME = 0.9999  # latent correlation at which all labels of a group follow its shock
-_ROUNDING = 1e-9
-_CLOSE = 1e-4  # of the squared error, relative
-_LOW = 0.16  # of the null distribution: a smaller quantile counts as this one, one standard deviation below the centre
-_STEPS = 40
-_MANY_LABELS = 2**14
-_DRAWS = ((2**12, 999), (_MANY_LABELS, 499), (math.inf, 199))  # for so many labels of a draw, at most
-_MANY_GROUPS = 400
-_NEARLY_NORMAL = 0.2  # third moments up to which sums of groups are symmetric enough for random signs alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +266,7 @@ class SquaredL2Inversion:
         return Shocks(self.seed, self.n_draws, segments.n_groups, len(segments.weight), segments.draws_together)
 
     @cached_property
-    def _null_values(self) -> NDArray[np.float64]:
+    def _null_values(self) -> Floats:
         """T of a calibrated model, ``(n_draws,)``: of labels that follow the predictions, or of random signs."""
         if self.by_signs:
             return self._signs_at_zero.value
@@ -293,7 +294,7 @@ class SquaredL2Inversion:
         return segments.squared_error(_corner(segments)) * (1 + _CLOSE)
 
     @cached_property
-    def _patterns(self) -> list[NDArray[np.float64]]:
+    def _patterns(self) -> list[Floats]:
         return _patterns(*self._known)
 
     def _compute(self, theta: float) -> tuple[float, float]:
@@ -324,7 +325,7 @@ class SquaredL2Inversion:
                 found.append(_tails(value[2], seen.value, self._low))
         return found
 
-    def _simulate(self, margin: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _simulate(self, margin: Floats) -> tuple[Floats, Floats]:
         """Return T and the inflation of simulated labels, ``(n_correlations, n_draws)`` each.
 
         With groups, the first correlation has the observed inflation, the second one a standard error more, and a third
@@ -382,7 +383,7 @@ class SquaredL2Inversion:
         return [_tails(null, observed / unit, low / unit) for null, unit in signs.pivots(theta)]
 
 
-def _tails(null: NDArray[np.float64], observed: float, low: float | None = None) -> tuple[float, float]:
+def _tails(null: Floats, observed: float, low: float | None = None) -> tuple[float, float]:
     """Return the p-values of a value so small (``low`` if given) and of one so large; ties count on both sides."""
     small = observed if low is None else low
     slack = _ROUNDING * max(abs(observed), abs(small), float(np.abs(null).max()))
@@ -390,7 +391,7 @@ def _tails(null: NDArray[np.float64], observed: float, low: float | None = None)
     return (1 + below) / (len(null) + 1), (1 + above) / (len(null) + 1)
 
 
-def _patterns(segments: Segments, seen: ResidualSums) -> list[NDArray[np.float64]]:
+def _patterns(segments: Segments, seen: ResidualSums) -> list[Floats]:
     """Return patterns of mean residuals ``(n_cells, n_outcomes)``, whose sums over the outcomes are 0.
 
     The observed one and the opposite one, and two that are alike in all cells: for two outcomes up and down, else
@@ -408,9 +409,7 @@ def _patterns(segments: Segments, seen: ResidualSums) -> list[NDArray[np.float64
     return found + [mean, -mean] * bool(observed) or [_corner(segments)]
 
 
-def _boundary_margins(
-    segments: Segments, patterns: Sequence[NDArray[np.float64]], theta: float
-) -> list[NDArray[np.float64]]:
+def _boundary_margins(segments: Segments, patterns: Sequence[Floats], theta: float) -> list[Floats]:
     """Return probabilities ``(n_samples, n_outcomes)`` whose squared error is theta, shifted by each pattern.
 
     A pattern that cannot reach theta, because probabilities are at 0 or 1 first, is left out. If none can, every cell
@@ -424,13 +423,13 @@ def _boundary_margins(
     return [margin for margin in found if margin is not None]
 
 
-def _corner(segments: Segments) -> NDArray[np.float64]:
+def _corner(segments: Segments) -> Floats:
     """Return the mean residuals ``(n_cells, n_outcomes)`` if the least probable outcome of each cell always happens."""
     mean = segments.by_cell(segments.prob) / segments.count[:, None]
     return np.eye(segments.prob.shape[1])[mean.argmin(axis=1)] - mean
 
 
-def _shifted(segments: Segments, pattern: NDArray[np.float64], theta: float) -> NDArray[np.float64] | None:
+def _shifted(segments: Segments, pattern: Floats, theta: float) -> Floats | None:
     """Return shifted probabilities that have the squared error theta; None if the pattern cannot reach it."""
     shift = pattern * math.sqrt(theta / segments.squared_error(pattern))
     scale, last = 1.0, 0.0
@@ -467,6 +466,3 @@ def _end(inside: Callable[[float], float], centre: float, guess: float, limit: f
         middle = (near + far) / 2
         near, far = (middle, far) if inside(middle) > 0 else (near, middle)
     return far
-
-
-_RESOLUTION = 0.005  # of an end, as a root

@@ -358,7 +358,7 @@ REFUSED = [
     ("--lens ClassGroups([[0,1],[1,2]])", "groups must hold every class once"),
     ("--lens ECE", "--lens: 'ECE' is not a lens such as ClassWise(3); known are Canonical, ClassGroups, ClassWise"),
     # statistics
-    ("--statistic best", "--statistic: 'best': there is no best; see --help"),
+    ("--statistic best", "--statistic: 'best': there is no best"),
     (
         "--statistic Confidence",
         "--statistic: 'Confidence' is not a statistic such as ECE(EqualWidth(15)); known are ACE",

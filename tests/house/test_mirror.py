@@ -13,7 +13,6 @@ TESTS = ROOT / "tests"
 OF_ALL_ROOMS = {"benchmarks", "house", "reference"}
 
 THROUGH = {
-    "estimation/simplex/_simplex_cells.py": "estimation/simplex/test_simplex_diagram.py",
     "plotting/_error_curves.py": "plotting/test_plotting_curves.py",
     "plotting/_prediction_axis.py": "plotting/test_reliability.py",
     "plotting/_studies.py": "plotting/test_plotting.py",
@@ -29,11 +28,9 @@ THROUGH = {
     "resampling/draws/_kept_sums.py": "streaming/states/test_values.py",
     "resampling/engine/_statistic.py": "statistics/test_base.py",
     "simulation/models/_level_sets.py": "simulation/models/test_gaussian_mixture_feature_models.py",
-    "simulation/studies/_truth.py": "simulation/studies/test_bias.py",
     "streaming/monitors/_bets.py": "streaming/monitors/test_monitor.py",
     "streaming/states/_answers.py": "streaming/states/test_state.py",
     "streaming/states/_cells.py": "streaming/states/test_state.py",
-    "streaming/states/_conclusion.py": "streaming/states/test_values.py",
     "streaming/states/_micro_cells.py": "streaming/states/test_state.py",
 }
 """Files with public names or numbers that are tested through other functions, with the path of these tests."""

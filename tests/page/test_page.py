@@ -85,6 +85,12 @@ def test_parts_stand_in_the_order_of_reading(page):
     ]
 
 
+def test_classes_have_their_short_names(page):
+    names = read(page).texts["th"]
+    assert {"class 0", "class 9"} <= set(names)
+    assert [name for name in names if "against the rest" in name] == []
+
+
 def test_the_page_is_complete_in_itself(page):
     text = page.read_text(encoding="utf-8")
     assert "<script" not in text

@@ -126,3 +126,21 @@ def test_answers_do_not_depend_on_the_settings():
     plain = ct.calibration_test(y_true, prob, n_resamples=99, rng=0)
     with ct.config_context(workers=2, progress=lambda done, total: None):
         assert ct.calibration_test(y_true, prob, n_resamples=99, rng=0).to_dict() == plain.to_dict()
+
+
+@pytest.mark.usefixtures("terminal")
+def test_functions_use_what_is_set_and_what_they_are_given_wins(monkeypatch):
+    """Also the default: a bar on a terminal."""
+    y_true, y_prob = [0, 1] * 20, np.linspace(0.1, 0.9, 40)
+    found = []
+
+    def kept(progress, description):
+        found.append(progress_in_use(progress))
+        return reporting(False, description)
+
+    monkeypatch.setattr("caltest.hypothesis_tests._calibration.reporting", kept)
+    ct.calibration_test(y_true, y_prob, n_resamples=9, rng=0)
+    with ct.config_context(progress=False):
+        ct.calibration_test(y_true, y_prob, n_resamples=9, rng=0)
+        ct.calibration_test(y_true, y_prob, n_resamples=9, rng=0, progress=True)
+    assert found == [True, False, True]

@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 import pkgutil
+import re
 from dataclasses import MISSING, FrozenInstanceError, dataclass, fields, replace
 from functools import cache
 from typing import Any
@@ -445,8 +446,8 @@ def test_constructors_refuse_wrong_types_and_words():
 
 
 def test_what_is_no_statistic_is_refused():
-    message = "`statistic` must be a statistic such as ECE() or Omnibus(), got"
-    for wrong in (caltest.ECE, "ece", caltest.predictions.total_variation, 3):
+    message = "`statistic` must be a statistic such as ECE() or Omnibus(), or its name, got"
+    for wrong in (caltest.ECE, "EqualWidth(3)", caltest.predictions.total_variation, 3):
         for function in (caltest.calibration_error, caltest.calibration_test):
             check_refused(function, TypeError, f"{message} {wrong!r}.", [0, 1], [0.25, 0.75], statistic=wrong)
 
@@ -555,3 +556,41 @@ def test_short_names():
     for kind, make in STATISTICS.items():
         for statistic in make():
             assert statistic.name == kind.__name__ == str(statistic).partition("(")[0]
+
+
+def test_statistics_by_name():
+    y_true, y_prob = caltest.datasets.load_digits_predictions()
+    prob = y_prob["neural_network"]
+    lens = caltest.Confidence()
+    named = {"ECE": caltest.ECE(), "ECE(EqualWidth(15))": caltest.ECE(caltest.EqualWidth(15)), " KS ": caltest.KS()}
+    for name, statistic in named.items():
+        found = caltest.calibration_error(y_true, prob, statistic=name, lens=lens)
+        assert found == caltest.calibration_error(y_true, prob, statistic=statistic, lens=lens)
+    test = caltest.calibration_test(y_true, prob, statistic="KS", lens=caltest.Confidence(), n_resamples=99, rng=0)
+    assert test.test_statistic == caltest.KS()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ece", "`statistic` 'ece': there is no ece; did you mean ECE?"),
+        ("brier", "`statistic` 'brier' is a name of other packages; use brier_score for its value, and Spiegelhalter"),
+        ("ECE(", "`statistic` 'ECE(' is not a Python expression such as ECE(EqualWidth(15))."),
+        ("ECE(EqualWidth(0))", "`n_cells` must be an integer >= 1 or"),
+        ("print(3)", "there is no print"),
+        ("ECE().evaluate", "is neither a name, a call of one, a list nor a literal"),
+    ],
+)
+def test_other_texts_are_refused(name, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        caltest.calibration_error([0, 1], [0.2, 0.7], statistic=name)
+
+
+def test_the_distance_that_is_estimated():
+    """Of two and of three outcomes: ECE and its relatives have their distance, SquaredL2 counts one event once."""
+    assert caltest.ECE(distance=caltest.predictions.euclidean).target is caltest.predictions.euclidean
+    assert caltest.statistics.KDEError().target is caltest.predictions.total_variation
+    assert caltest.MCE().target is None
+    squared = caltest.SquaredL2().target
+    assert squared(np.array([0.5, 0.5]), np.array([0.25, 0.75])) == 1 / 16
+    assert squared(np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.5, 0.25])) == 1 / 8

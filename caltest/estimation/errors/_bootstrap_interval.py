@@ -135,7 +135,7 @@ def bootstrap_interval(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    statistic: Statistic | None = None,
+    statistic: Statistic | str | None = None,
     confidence_level: float = 0.95,
     kind: str = "BCa",
     n_resamples: int = 9999,
@@ -174,7 +174,7 @@ def bootstrap_interval(
         The label of each column of ``y_prob``.
     lens : lens, optional
         What to look at; by default the whole prediction, or the confidence if the statistic needs two outcomes.
-    statistic : Statistic, optional
+    statistic : Statistic or str, optional
         The estimator; ``ECE()`` by default.
     region : callable, optional
         From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; others are left out.

@@ -20,7 +20,7 @@ def calibration_error(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    statistic: Statistic | None = None,
+    statistic: Statistic | str | None = None,
     sample_weight: ArrayLike | None = None,
     **options: Unpack[LookOptions],
 ) -> float:
@@ -42,7 +42,7 @@ def calibration_error(
         The label of each column of ``y_prob``.
     lens : lens, optional
         What to look at; by default the whole prediction, or the confidence if the statistic needs two outcomes.
-    statistic : Statistic, optional
+    statistic : Statistic or str, optional
         The estimator; ``ECE()`` by default.
     region : callable, optional
         From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``: the set to which the

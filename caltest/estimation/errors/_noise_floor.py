@@ -119,7 +119,7 @@ class NoiseFloor(Result):
 def noise_floor(
     y_prob: ArrayLike,
     *,
-    statistic: Statistic | None = None,
+    statistic: Statistic | str | None = None,
     region: Region | None = None,
     quantiles: Sequence[float] = (0.05, 0.5, 0.95),
     n_resamples: int = 9999,
@@ -143,7 +143,7 @@ def noise_floor(
         Predicted probabilities; one dimension is the probability of the positive class.
     lens : lens, optional
         What to look at; by default the whole prediction, or the confidence if the statistic needs two outcomes.
-    statistic : Statistic, optional
+    statistic : Statistic or str, optional
         ``ECE()`` by default.
     region : callable, optional
         From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; others are left out.

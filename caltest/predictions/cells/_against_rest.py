@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.cells._partitions import Assignment, Partition, fit_partition, validate_partition
 from caltest.predictions.cells._quantiles import EqualMass
 from caltest.predictions.inputs._validation import validate_count
@@ -58,11 +58,11 @@ class AgainstRest(Partition):
         """Whether the cells of the pair depend on the predictions."""
         return getattr(self.partition, "depends_on_sample", False)
 
-    def fit(self, prob: NDArray[np.float64]) -> Assignment:
+    def fit(self, prob: Floats) -> Assignment:
         """Return the function from probabilities to cell labels."""
         return _OfPair(self._pair, fit_partition(self.partition, self._pair(prob)))
 
-    def _pair(self, prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _pair(self, prob: Floats) -> Floats:
         if self.k >= prob.shape[1]:
             msg = f"`k` must be less than the number of outcomes, {prob.shape[1]}, got {self.k}."
             raise ValueError(msg)
@@ -73,8 +73,8 @@ class AgainstRest(Partition):
 class _OfPair:
     """Assignment of a pair of outcomes, which a function makes of all of them."""
 
-    pair: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    pair: Callable[[Floats], Floats]
     assign: Assignment
 
-    def __call__(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    def __call__(self, prob: Floats) -> Integers:
         return self.assign(self.pair(prob))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._cells import count_events, count_outcomes, weigh_outcomes
+from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._partitions import Assignment, Partition, fit_partition, validate_partition
 from caltest.results import Note
@@ -57,13 +58,13 @@ class Cells:
         Position of the first observation of each cell where observations are sorted by cell; None where they are not.
     """
 
-    index: NDArray[np.int64]
-    label: NDArray[np.int64]
+    index: Integers
+    label: Integers
     assign: Assignment
-    count: NDArray[np.float64]
-    predicted_sum: NDArray[np.float64]
-    null_sum: NDArray[np.float64]
-    start: NDArray[np.int64] | None
+    count: Floats
+    predicted_sum: Floats
+    null_sum: Floats
+    start: Integers | None
 
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> Cells:
@@ -96,7 +97,7 @@ class Cells:
         """Number of occupied cells."""
         return len(self.label)
 
-    def members(self, cell: int) -> slice | NDArray[np.bool_]:
+    def members(self, cell: int) -> slice | Booleans:
         """Return the index that selects the observations of a cell."""
         return self.index == cell if self.start is None else slice(self.start[cell], self.start[cell + 1])
 
@@ -176,9 +177,9 @@ class CellSums:
         Observations (weights) with each outcome; leading axes are replicates.
     """
 
-    count: NDArray[np.float64]
-    predicted_sum: NDArray[np.float64]
-    observed_count: NDArray[np.float64]
+    count: Floats
+    predicted_sum: Floats
+    observed_count: Floats
 
     @classmethod
     def of(cls, sample: Sample, cells: Cells, outcomes: NDArray[Any]) -> CellSums:
@@ -206,17 +207,17 @@ class CellSums:
         )
 
     @property
-    def share(self) -> NDArray[np.float64]:
+    def share(self) -> Floats:
         r"""Proportion of observations (weights) in each cell, :math:`\hat p^{(i)}`, ``(n_cells,)``."""
         return self.count / self.count.sum(axis=-1, keepdims=True)
 
     @property
-    def predicted(self) -> NDArray[np.float64]:
+    def predicted(self) -> Floats:
         r"""Average prediction of each cell, :math:`\hat g^{(i)}`, ``(n_cells, n_outcomes)``; 0 where empty."""
         return self.predicted_sum / np.where(self.count > 0, self.count, 1.0)[..., None]
 
     @property
-    def observed(self) -> NDArray[np.float64]:
+    def observed(self) -> Floats:
         r"""Observed frequencies, :math:`\hat r^{(i)}`, ``(..., n_cells, n_outcomes)``; 0 where empty."""
         return self.observed_count / np.where(self.count > 0, self.count, 1.0)[..., None]
 
@@ -226,9 +227,7 @@ def cell_dtype(n_cells: int) -> np.dtype[Any]:
     return np.dtype(np.uint16 if n_cells <= np.iinfo(np.uint16).max else np.uint32)
 
 
-def _sum_by_cell(
-    values: NDArray[Any], index: NDArray[np.int64], n_cells: int, weight: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
+def _sum_by_cell(values: NDArray[Any], index: Integers, n_cells: int, weight: Floats | None) -> Floats:
     """Return the sums of each column over the observations of each cell, ``(n_cells, n_columns)``.
 
     Sums of millions of observations are added up block by block: a residual is a small difference of two large sums.

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
+
 _MOST_PLACES = 2**32
 _BLOCK = 2**16
 _INFINITY = 0x7F800000  # as float32; NaN and negative numbers have larger bits
 
 
-def stable_order(values: NDArray[Any]) -> NDArray[np.int64]:
+def stable_order(values: NDArray[Any]) -> Integers:
     """Return ``np.argsort(values, kind="stable")``, several times faster.
 
     Positive doubles are ordered as the integers with the same bits. The lowest bits make room for the place, so that
@@ -23,7 +25,7 @@ def stable_order(values: NDArray[Any]) -> NDArray[np.int64]:
     if values.dtype == np.float32 and len(values) < _MOST_PLACES:
         short = (values + np.float32(0)).view(np.uint32)  # 0.0 instead of -0.0
         if not short.size or short.max() <= _INFINITY:
-            order: NDArray[np.int64] = (short.astype(np.int64) << 32) | np.arange(len(values))
+            order: Integers = (short.astype(np.int64) << 32) | np.arange(len(values))
             order.sort()
             order &= _MOST_PLACES - 1
             return order
@@ -44,7 +46,7 @@ def stable_order(values: NDArray[Any]) -> NDArray[np.int64]:
     return key
 
 
-def _places_of_mixed_keys(value: NDArray[np.float64], key: NDArray[np.int64], bits: np.int64) -> NDArray[np.int64]:
+def _places_of_mixed_keys(value: Floats, key: Integers, bits: np.int64) -> Integers:
     """Return the places, in the order of the keys, of all that share a key with a larger value before them."""
     mask = (np.int64(1) << bits) - 1
     wrong = [np.empty(0, dtype=np.int64)]
@@ -63,9 +65,7 @@ def _places_of_mixed_keys(value: NDArray[np.float64], key: NDArray[np.int64], bi
 _BLOCK_VALUES = 2**19
 
 
-def top_and_rest(
-    prob: NDArray[np.float64], ranked: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def top_and_rest(prob: Floats, ranked: Integers) -> tuple[Floats, Floats]:
     """Return the probabilities of the ranked classes, and the sum of all others.
 
     1 minus the ranked ones would be rounding error where little is left.
@@ -80,7 +80,7 @@ def top_and_rest(
     return top, rest
 
 
-def ranking(prob: NDArray[np.float64], size: int, name: str) -> NDArray[np.int64]:
+def ranking(prob: Floats, size: int, name: str) -> Integers:
     """Return the classes of the largest probabilities, ``(n_samples, size)``; ties go to the smaller index."""
     if size > prob.shape[1]:
         msg = f"`{name}` must be at most the number of classes, {prob.shape[1]}, got {size}."

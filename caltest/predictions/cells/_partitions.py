@@ -21,13 +21,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import call
 from caltest.predictions.inputs._validation import validate_choice, validate_count
 from caltest.results._naming import Specification
 
-Assignment = Callable[[NDArray[np.float64]], NDArray[np.int64]]
-Boxes = tuple[NDArray[np.float64], NDArray[np.float64]]
+Assignment = Callable[[Floats], Integers]
+Boxes = tuple[Floats, Floats]
 """Smallest and largest probabilities of cells, both ``(n_cells, n_outcomes)``."""
 
 
@@ -44,7 +45,7 @@ class Partition(Specification, ABC):
     """Whether `fit` and the cells take float32 predictions too, so that large ones need not be converted."""
 
     @abstractmethod
-    def fit(self, prob: NDArray[np.float64]) -> Assignment:
+    def fit(self, prob: Floats) -> Assignment:
         """Return the function from probabilities ``(n_samples, n_outcomes)`` to cell labels ``(n_samples,)``."""
 
     @property
@@ -66,7 +67,7 @@ class Partition(Specification, ABC):
         """Whether `refit_classes` is defined, for more than two outcomes; an attribute."""
         return False
 
-    def refit(self, event: NDArray[np.float64], drawn: NDArray[np.uint16]) -> NDArray[np.int64]:
+    def refit(self, event: Floats, drawn: NDArray[np.uint16]) -> Integers:
         """Return the cells of every resample of a two-outcome problem.
 
         Parameters
@@ -85,7 +86,7 @@ class Partition(Specification, ABC):
 
     def refit_classes(
         self, sample: Sample, positions: NDArray[np.int32], outcomes: NDArray[Any]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[Floats, Floats, Floats]:
         """Return the sums over the cells of every resample of more than two outcomes; cells may be empty.
 
         Parameters
@@ -103,7 +104,7 @@ class Partition(Specification, ABC):
         raise NotImplementedError
 
 
-def block_starts(values: NDArray[np.float64]) -> NDArray[np.int64]:
+def block_starts(values: Floats) -> Integers:
     """Return the first position of the block of ties of each value, for increasing values."""
     return np.searchsorted(values, values)
 
@@ -115,10 +116,10 @@ class Intervals:
     With ``closed="left"`` a value equal to an edge belongs to the cell above it, with ``"right"`` to the one below.
     """
 
-    edges: NDArray[np.float64]
+    edges: Floats
     closed: str = "left"
 
-    def __call__(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    def __call__(self, prob: Floats) -> Integers:
         """Return the interval of each observation's event probability, 0 to ``len(edges)``."""
         return np.searchsorted(self.edges, prob[:, 1], side=_side(self.closed))
 
@@ -179,7 +180,7 @@ class EqualWidth(Partition):
         validate_choice(self.axes, "axes", ("free", "all"))
         validate_choice(self.closed, "closed", ("left", "right", "outer"))
 
-    def fit(self, prob: NDArray[np.float64]) -> Assignment:
+    def fit(self, prob: Floats) -> Assignment:
         """Return the assignment of probabilities to cells; only its occupied cells depend on ``prob``."""
         n_cells = resolve_n_cells(self.n_cells, len(prob))
         edges = np.arange(1, n_cells) / n_cells
@@ -193,7 +194,7 @@ class EqualWidth(Partition):
         return _Grid(edges, side, n_outcomes if self.axes == "all" else n_outcomes - 1, prob)
 
 
-def _mirrored(edges: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mirrored(edges: Floats) -> Floats:
     """Return edges of cells closed on the left for which p lies below an edge if ``1 - p`` lies above its mirror image.
 
     An edge e below 0.5 becomes the smallest number p whose complement, rounded as ``1 - p`` is, falls short of 1 - e.
@@ -215,12 +216,10 @@ class _Grid:
     by their rank among the fitted observations. A cell without fitted observations has the label -1.
     """
 
-    def __init__(
-        self, edges: NDArray[np.float64], side: Literal["left", "right"], n_axes: int, prob: NDArray[np.float64]
-    ) -> None:
+    def __init__(self, edges: Floats, side: Literal["left", "right"], n_axes: int, prob: Floats) -> None:
         self._edges, self._side, self._n_axes = edges, side, n_axes
         self._n_cells = n_cells = len(edges) + 1
-        self._known: dict[int, NDArray[np.int64]] = {}
+        self._known: dict[int, Integers] = {}
         size = 1
         position = self._locate(prob)
         code = np.zeros(len(prob), dtype=np.int64)
@@ -231,7 +230,7 @@ class _Grid:
             code = code * n_cells + index
             size *= n_cells
 
-    def __call__(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    def __call__(self, prob: Floats) -> Integers:
         code = np.zeros(len(prob), dtype=np.int64)
         lost = np.zeros(len(prob), dtype=bool)
         for axis, index in enumerate(self._locate(prob)):
@@ -243,10 +242,10 @@ class _Grid:
             code = code * self._n_cells + index
         return np.where(lost, -1, code)
 
-    def _locate(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _locate(self, prob: Floats) -> Integers:
         return np.searchsorted(self._edges, prob[:, : self._n_axes].T, side=self._side)
 
-    def boxes(self, label: NDArray[np.int64], n_outcomes: int) -> Boxes | None:
+    def boxes(self, label: Integers, n_outcomes: int) -> Boxes | None:
         """Return the ends of cells on every axis; None if the grid is so large that labels are ranks."""
         if self._known:
             return None
@@ -308,7 +307,7 @@ class Edges(Partition):
         object.__setattr__(self, "edges", values)
         object.__setattr__(self, "closed", validate_choice(closed, "closed", ("left", "right")))
 
-    def fit(self, prob: NDArray[np.float64]) -> Assignment:
+    def fit(self, prob: Floats) -> Assignment:
         """Return the assignment of probabilities to the given intervals."""
         require_two_outcomes(prob, "Edges")
         return Intervals(np.array(self.edges), self.closed)
@@ -336,7 +335,7 @@ def resolve_n_cells(n_cells: int | str, n_samples: int) -> int:
     return math.isqrt(n_samples) if isinstance(n_cells, str) else validate_count(n_cells, "n_cells")
 
 
-def fit_partition(partition: Any, prob: NDArray[np.float64]) -> Assignment:
+def fit_partition(partition: Any, prob: Floats) -> Assignment:
     """Return the fitted assignment of a `Partition` or of a plain function from probabilities to labels."""
     assign = call("partition", partition.fit, prob) if isinstance(partition, Partition) else partition
     if isinstance(assign, Intervals):
@@ -344,7 +343,7 @@ def fit_partition(partition: Any, prob: NDArray[np.float64]) -> Assignment:
     return partial(_assign, assign)  # results that hold it can be pickled
 
 
-def cell_boxes(assign: Assignment, label: NDArray[np.int64], n_outcomes: int) -> Boxes | None:
+def cell_boxes(assign: Assignment, label: Integers, n_outcomes: int) -> Boxes | None:
     """Return the boxes that cells of a fitted partition are cut out of the simplex by; None if they are not boxes."""
     inner = assign.args[0] if isinstance(assign, partial) else assign
     return inner.boxes(label, n_outcomes) if hasattr(inner, "boxes") else None
@@ -363,11 +362,11 @@ def validate_partition(partition: Any) -> Any:
     return partition
 
 
-def _assign(assign: Assignment, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+def _assign(assign: Assignment, prob: Floats) -> Integers:
     return _checked_labels(call("partition", assign, prob), len(prob))
 
 
-def _checked_labels(label: Any, n_samples: int) -> NDArray[np.int64]:
+def _checked_labels(label: Any, n_samples: int) -> Integers:
     values = np.asarray(label)
     if values.shape != (n_samples,) or values.dtype.kind not in "iub":
         msg = (
@@ -378,7 +377,7 @@ def _checked_labels(label: Any, n_samples: int) -> NDArray[np.int64]:
     return values.astype(np.int64, copy=False)
 
 
-def require_two_outcomes(prob: NDArray[np.float64], name: str) -> None:
+def require_two_outcomes(prob: Floats, name: str) -> None:
     """Refuse predictions of more than two outcomes; ``name`` is that of the partition."""
     if prob.shape[1] != 2:
         msg = f"`{name}` needs a two-outcome lens such as Confidence(), got {prob.shape[1]} outcomes."

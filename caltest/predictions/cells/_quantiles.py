@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._refit_intervals import cut_equal_mass
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.cells._partitions import (
     Assignment,
     Intervals,
@@ -76,7 +77,7 @@ class EqualMass(Partition):
         validate_n_cells(self.n_cells)
         validate_choice(self.cut, "cut", ("value", "halfway"))
 
-    def fit(self, prob: NDArray[np.float64]) -> Assignment:
+    def fit(self, prob: Floats) -> Assignment:
         """Return the assignment to intervals between the cuts of the fitted observations."""
         require_two_outcomes(prob, "EqualMass")
         event = np.sort(prob[:, 1])
@@ -92,7 +93,7 @@ class EqualMass(Partition):
         """Whether `refit` is defined: for cuts at predicted values."""
         return self.cut == "value"
 
-    def refit(self, event: NDArray[np.float64], drawn: NDArray[np.uint16]) -> NDArray[np.int64]:
+    def refit(self, event: Floats, drawn: NDArray[np.uint16]) -> Integers:
         """Cut every resample; a cell starts at the first block of ties that begins at or after its cut."""
         n_cells = resolve_n_cells(self.n_cells, len(event))
         size, larger = divmod(len(event), n_cells)
@@ -160,7 +161,7 @@ class EqualSpread(Partition):
     def __post_init__(self) -> None:
         validate_count(self.n_cells, "n_cells")
 
-    def fit(self, prob: NDArray[np.float64]) -> Assignment:
+    def fit(self, prob: Floats) -> Assignment:
         """Return the assignment to intervals between the fitted predictions."""
         require_two_outcomes(prob, "EqualSpread")
         value, times = np.unique(prob[:, 1], return_counts=True)
@@ -175,7 +176,7 @@ class EqualSpread(Partition):
         halfway = (below + above) / 2
         return Intervals(np.where(halfway > below, halfway, above))
 
-    def _labels(self, place: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _labels(self, place: Floats) -> Integers:
         """Return the cells of places from 0 to L; those on a boundary belong to the outer cell."""
         nearest = np.rint(place)
         outer = np.where(2 * nearest < self.n_cells, nearest - 1, nearest)
@@ -183,6 +184,6 @@ class EqualSpread(Partition):
         return np.clip(label, 0, self.n_cells - 1).astype(np.int64)
 
 
-def label_spread(event: NDArray[np.float64]) -> NDArray[np.float64]:
+def label_spread(event: Floats) -> Floats:
     """Return the standard deviation of a label with each of these probabilities."""
     return np.sqrt(np.maximum(event * (1 - event), 0.0))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.cells._partitions import Assignment, Partition
 from caltest.predictions.inputs._validation import validate_count
 
@@ -74,7 +74,7 @@ class SimplexGrid(Partition):
             msg = f"`n` must be at most {_MOST}, which makes {_MOST**2} cells, got {self.n}."
             raise ValueError(msg)
 
-    def fit(self, prob: NDArray[np.float64]) -> Assignment:
+    def fit(self, prob: Floats) -> Assignment:
         """Return the assignment of probabilities to triangles, 0 to ``n * n - 1``; ``prob`` needs three columns."""
         if prob.shape[1] != 3:
             msg = (
@@ -85,7 +85,7 @@ class SimplexGrid(Partition):
         return self._label
 
     @property
-    def corners(self) -> NDArray[np.float64]:
+    def corners(self) -> Floats:
         """The corners of every cell, ``(n * n, 3, 3)``: cells, corners, probabilities of the outcomes."""
         i, j = np.divmod(np.arange(self.n * self.n), self.n)
         inside = i + j < self.n
@@ -96,7 +96,7 @@ class SimplexGrid(Partition):
         corners[self._number(down, downward=1)] = down[:, None, :] + (1 - np.eye(3))
         return corners / self.n
 
-    def _label(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _label(self, prob: Floats) -> Integers:
         position = self.n * (prob / prob.sum(axis=1, keepdims=True))
         nearest = np.rint(position)
         on_line = np.abs(position - nearest) <= self.n * _ROUNDING
@@ -109,7 +109,7 @@ class SimplexGrid(Partition):
         rest[meet] = highest.sum(axis=1)
         return self._number(floor, rest - 1)
 
-    def _number(self, floor: NDArray[np.int64], downward: NDArray[np.int64] | int) -> NDArray[np.int64]:
+    def _number(self, floor: Integers, downward: Integers | int) -> Integers:
         """Return the number of the cell with some lower ends ``(n_cells, 3)``: strips of outcome 0, each by outcome 1.
 
         Strip i has 2 (n - i) - 1 cells.

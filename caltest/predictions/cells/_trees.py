@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest._compiled._refit_intervals import fit_trees, grow_trees
 from caltest._compiled._refit_trees import fit_class_trees
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample
@@ -103,7 +104,7 @@ class VarianceTree(Partition):
             msg = 'split="mean" needs `min_split`, got None.'
             raise ValueError(msg)
 
-    def fit(self, prob: NDArray[np.float64]) -> Assignment:
+    def fit(self, prob: Floats) -> Assignment:
         """Grow the tree on ``prob (n_samples, n_outcomes)`` and return the assignment of predictions to its leaves."""
         min_leaf, max_cells = self._limits(len(prob))
         cut = self._cut(min_leaf)
@@ -116,12 +117,12 @@ class VarianceTree(Partition):
         """Whether `refit` is defined: for medians, which are values; rounding may move a mean across one."""
         return self.split == "median"
 
-    def refit(self, event: NDArray[np.float64], drawn: NDArray[np.uint16]) -> NDArray[np.int64]:
+    def refit(self, event: Floats, drawn: NDArray[np.uint16]) -> Integers:
         """Grow the tree on every resample of two outcomes, cut at medians."""
         values = np.ascontiguousarray(event)
         return fit_trees(values, block_starts(values), drawn, *self._refit_limits(len(event)))
 
-    def starts(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def starts(self, values: Floats) -> Integers:
         """Grow the tree on every data set of two outcomes, ``values (n_replicates, n_samples)``, cut at medians."""
         return grow_trees(values, *self._refit_limits(values.shape[1]))
 
@@ -132,7 +133,7 @@ class VarianceTree(Partition):
 
     def refit_classes(
         self, sample: Sample, positions: NDArray[np.int32], outcomes: NDArray[Any]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[Floats, Floats, Floats]:
         """Grow the tree on every resample of more than two outcomes, and sum over its leaves."""
         prob, null_prob = np.ascontiguousarray(sample.prob), sample.null_prob
         rank = sample.once(_ranks)
@@ -182,11 +183,11 @@ def _ranks(sample: Sample) -> NDArray[np.int32]:
     return rank
 
 
-def _mean(values: NDArray[np.float64]) -> float:
+def _mean(values: Floats) -> float:
     return math.fsum(values) / len(values)  # rounded once, so that the order of the observations does not matter
 
 
-def _median(values: NDArray[np.float64]) -> float:
+def _median(values: Floats) -> float:
     lower, upper = np.partition(values, [(len(values) - 1) // 2, len(values) // 2])[
         [(len(values) - 1) // 2, len(values) // 2]
     ]
@@ -194,11 +195,11 @@ def _median(values: NDArray[np.float64]) -> float:
     return float(between if between > lower else upper)  # it may round down to the lower one
 
 
-def _upper_median(values: NDArray[np.float64]) -> float:
+def _upper_median(values: Floats) -> float:
     return float(np.partition(values, len(values) // 2)[len(values) // 2])
 
 
-def _leans_down(values: NDArray[np.float64], median: float) -> bool:
+def _leans_down(values: Floats, median: float) -> bool:
     """Return whether a median lies below 1/2, or equals 1/2 with a mean below it: false of the complements."""
     return median < 0.5 or (median == 0.5 and _mean(values) < 0.5 - _ROUNDING)
 
@@ -209,10 +210,10 @@ class _Cut:
 
     min_samples: int
     min_leaf: int
-    middle: Callable[[NDArray[np.float64]], float]
+    middle: Callable[[Floats], float]
     mirrors: bool
 
-    def __call__(self, values: NDArray[np.float64], is_event: bool) -> float | None:
+    def __call__(self, values: Floats, is_event: bool) -> float | None:
         """Return the threshold, from which on values go to the right, or None for a leaf.
 
         If ``mirrors``, the probabilities of an event and of its complement are cut at the same place.
@@ -232,11 +233,11 @@ class _Cut:
 class Tree:
     """Nodes as arrays: axis, threshold and children of inner nodes (left < 0 marks a leaf)."""
 
-    axis: NDArray[np.int64]
-    threshold: NDArray[np.float64]
-    left: NDArray[np.int64]
+    axis: Integers
+    threshold: Floats
+    left: Integers
 
-    def __call__(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    def __call__(self, prob: Floats) -> Integers:
         node = np.zeros(len(prob), dtype=np.int64)
         row = np.arange(len(prob))
         while len(row):
@@ -245,7 +246,7 @@ class Tree:
             node[row] = self.left[at] + (prob[row, self.axis[at]] >= self.threshold[at])
         return node
 
-    def boxes(self, label: NDArray[np.int64], n_outcomes: int) -> Boxes:
+    def boxes(self, label: Integers, n_outcomes: int) -> Boxes:
         """Return the ends of leaves on every axis: of all cuts on the way to a leaf the narrowest."""
         lower, upper = np.zeros((len(self.left), n_outcomes)), np.ones((len(self.left), n_outcomes))
         for node in np.flatnonzero(self.left >= 0):  # children come after their parents
@@ -255,14 +256,14 @@ class Tree:
         return lower[label], upper[label]
 
 
-def _variances(feature: NDArray[Any], row: NDArray[np.int64]) -> NDArray[np.float64]:
+def _variances(feature: NDArray[Any], row: Integers) -> Floats:
     """Return the variance of each column over some observations."""
     step = max(1, _BLOCK_VALUES // feature.shape[1])
     blocks = (feature.take(row[start : start + step], axis=0) for start in range(0, len(row), step))
     return _variance_of_blocks(blocks, feature.shape[1])
 
 
-def _variance_of_blocks(blocks: Iterable[NDArray[Any]], n_columns: int) -> NDArray[np.float64]:
+def _variance_of_blocks(blocks: Iterable[NDArray[Any]], n_columns: int) -> Floats:
     """Return the variance of each column ``(n_columns,)`` of blocks of observations, which stay in the cache.
 
     Their means and sums of squares are combined by the rule of Chan, Golub and LeVeque (1983), so that the predictions
@@ -280,15 +281,15 @@ def _variance_of_blocks(blocks: Iterable[NDArray[Any]], n_columns: int) -> NDArr
     return square / count
 
 
-def _widest(variance: NDArray[np.float64]) -> tuple[float, int]:
+def _widest(variance: Floats) -> tuple[float, int]:
     """Return the largest variance and its first class; rounding depends on their order and must decide nothing."""
     largest = float(f"{variance.max():.12g}")
     return largest, int(np.argmax(variance >= largest * (1 - 1e-11)))
 
 
-def _place(feature: NDArray[Any], row: NDArray[np.int64], axis: int, cut: _Cut) -> tuple[int, float] | None:
+def _place(feature: NDArray[Any], row: Integers, axis: int, cut: _Cut) -> tuple[int, float] | None:
     """Return the class and the threshold at which a node is cut, from its class ``axis`` of largest variance on."""
-    variance: NDArray[np.float64] | None = None
+    variance: Floats | None = None
     while True:
         threshold = cut(feature[row, axis].astype(np.float64, copy=False), is_event=False)
         if threshold is not None:
@@ -306,7 +307,7 @@ def _increasing(values: NDArray[Any]) -> NDArray[Any]:
     return packed if bool(np.all(packed[:-1] <= packed[1:])) else np.sort(packed)
 
 
-def _thresholds(values: NDArray[Any], cut: _Cut, max_cells: int) -> NDArray[np.float64]:
+def _thresholds(values: NDArray[Any], cut: _Cut, max_cells: int) -> Floats:
     """Return the increasing thresholds of the tree of an event, whose nodes are ranges of its increasing values.
 
     The same nodes as those of `_grow`, but no list of observations is made for any of them.
@@ -337,9 +338,9 @@ def _thresholds(values: NDArray[Any], cut: _Cut, max_cells: int) -> NDArray[np.f
 def _grow(feature: NDArray[Any], cut: _Cut, max_cells: int) -> Tree:
     """Split the node of largest variance until no node can be split or there are ``max_cells`` leaves."""
     axis, threshold, left = [0], [0.0], [-1]
-    heap: list[tuple[float, int, int, NDArray[np.int64]]] = []
+    heap: list[tuple[float, int, int, Integers]] = []
 
-    def offer(node: int, row: NDArray[np.int64]) -> None:
+    def offer(node: int, row: Integers) -> None:
         if len(row) >= cut.min_samples:
             largest, widest = _widest(_variances(feature, row))
             heapq.heappush(heap, (-largest, node, widest, row))
@@ -491,7 +492,7 @@ class FixedTree(Partition):
         """Number of cells."""
         return self.left.count(-1)
 
-    def fit(self, prob: NDArray[np.float64]) -> Assignment:
+    def fit(self, prob: Floats) -> Assignment:
         """Return the assignment of probabilities to leaves."""
         if max(self.axis) >= prob.shape[1]:
             msg = f"this `FixedTree` cuts at outcome {max(self.axis)}, got predictions of {prob.shape[1]} outcomes."

@@ -117,9 +117,10 @@ class WorkOptions(TypedDict, total=False):
     workers: Annotated[
         int,
         Option(
-            "int",
-            "Threads; -1 for all processors. The answer does not depend on it.",
-            1,
+            "int, optional",
+            "Threads; -1 for all processors. By default 1, or as in `caltest.config_context`. The answer does not "
+            "depend on it.",
+            None,
             lambda value, name: validate_workers(value),
         ),
     ]
@@ -128,11 +129,11 @@ class WorkOptions(TypedDict, total=False):
         Option("None, int, numpy.random.Generator or numpy.random.RandomState", "Source of randomness."),
     ]
     progress: Annotated[
-        bool | Progress,
+        bool | Progress | None,
         Option(
-            "bool or callable",
-            "True shows a bar with the time left; a function is called with ``(done, total)``.",
-            default=False,
+            "bool or callable, optional",
+            "True shows a bar with the time left, False nothing; a function is called with ``(done, total)``. By "
+            "default a bar on a terminal, or as in `caltest.config_context`.",
         ),
     ]
 

@@ -30,22 +30,21 @@ from caltest.recalibration.study._study_result import RecalibrationStudy
 from caltest.resampling import correct_pvalues
 from caltest.results import Note
 from caltest.results._decision import rejects
-from caltest.results._progress import Progress, reporting
+from caltest.results._progress import reporting
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
 
 
 @reads_arguments
-def recalibration_study(  # type: ignore[misc]  # its progress is shown by default
+def recalibration_study(
     y_true: ArrayLike,
     models: Mapping[str, Any] | Sequence[tuple[str, Any]],
     recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator] | None,
     *,
     folds: int | ArrayLike = 5,
     held_out: ArrayLike | None = None,
-    statistics: Sequence[Statistic] | None = None,
+    statistics: Sequence[Statistic | str] | None = None,
     n_resamples: int = 9999,
-    progress: bool | Progress | None = None,
     **options: Unpack[StudyOptions],
 ) -> RecalibrationStudy:
     r"""Fit recalibration methods to a part of the observations, and judge them by the others.
@@ -94,9 +93,6 @@ def recalibration_study(  # type: ignore[misc]  # its progress is shown by defau
         Number of draws of each test.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
         Source of randomness of the folds and of the draws.
-    progress : bool or callable, optional
-        By default a bar with the time left on a terminal, and nothing elsewhere. True shows the bar, or lines where the
-        error stream is no terminal; False shows nothing; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -180,7 +176,7 @@ def recalibration_study(  # type: ignore[misc]  # its progress is shown by defau
     of_groups: dict[Note, None] = {}
     total = len(named) * len(splits) * (1 + 2 * len(methods))  # each method is fitted and judged
     what = f"judging {len(methods)} recalibration method{'' if len(methods) == 1 else 's'}"
-    with reporting(progress, what) as report:
+    with reporting(options["progress"], what) as report:
         finished = count(1)
 
         def step() -> None:
@@ -233,11 +229,11 @@ def recalibration_study(  # type: ignore[misc]  # its progress is shown by defau
 
 
 def _questions(
-    statistics: Sequence[Statistic] | None, lens: LensLike | None, n_classes: int
+    statistics: Sequence[Statistic | str] | None, lens: LensLike | None, n_classes: int
 ) -> list[tuple[Statistic, LensLike]]:
     """Return the statistics, each with its lens."""
     given = [Omnibus()] if statistics is None else statistics
-    if isinstance(given, Statistic) or not isinstance(given, Sequence):
+    if isinstance(given, Statistic | str) or not isinstance(given, Sequence):
         msg = f"`statistics` must be a sequence of statistics such as [ECE(), ClasswiseKS()], got {given!r}."
         raise TypeError(msg)
     if not given:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats
 from caltest.results._distribution import Distribution, Tail
 
 __all__ = ["AllArrangements", "Distribution", "LimitDistribution", "MonteCarloDistribution", "Tail", "chi_squared"]
@@ -32,13 +32,13 @@ class MonteCarloDistribution(Distribution):
         The statistic of every draw.
     """
 
-    values: NDArray[np.float64]
+    values: Floats
 
     def _slack(self, x: float) -> float:
         return TIE_TOLERANCE * np.abs(self._finite).max(initial=abs(x) if math.isfinite(x) else 0.0)
 
     @property
-    def _finite(self) -> NDArray[np.float64]:
+    def _finite(self) -> Floats:
         finite = np.isfinite(self.values)
         return self.values if finite.all() else self.values[finite]
 
@@ -197,11 +197,11 @@ class CellDistribution:
         Their probabilities.
     """
 
-    values: NDArray[np.float64]
-    mass: NDArray[np.float64]
+    values: Floats
+    mass: Floats
 
     @classmethod
-    def of(cls, values: NDArray[np.float64], mass: NDArray[np.float64]) -> CellDistribution:
+    def of(cls, values: Floats, mass: Floats) -> CellDistribution:
         """Sort atoms and merge those that tie."""
         order = np.argsort(values, kind="stable")
         values, mass = values[order], mass[order]

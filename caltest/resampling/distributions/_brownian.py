@@ -31,6 +31,7 @@ from caltest.resampling.distributions._base import Distribution, Tail
 _TERMS = np.arange(12)
 _SWITCH = 1.5  # below it the series of the other tail converges faster
 _SMALLEST = 0.01  # smaller values have a probability below exp(-10,000)
+_NEVER = 0.1  # smaller values have a probability below 1e-50
 
 
 def ks_pvalue(statistic: ArrayLike) -> float | Floats:
@@ -223,7 +224,6 @@ def _either_end_factor(m: int) -> float:
 
 _MULTIPLES = np.arange(1, 100)
 _EITHER_END = np.array([_either_end_factor(m) for m in range(1, 100)])
-_NEVER = 0.1  # smaller values have a probability below 1e-50
 
 
 def _log_normal_series(x: Floats, multiple: NDArray[Any], factor: NDArray[Any]) -> Floats:

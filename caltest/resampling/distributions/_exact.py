@@ -26,6 +26,15 @@ _PARTS = 8  # the end of a grid is a power of 2^(1/8)
 _FEWEST_STEPS, _ROOM = 256, 64  # of the grid: below a quantile, and above it, where it smears atoms
 
 _Atoms = tuple[Integers, Floats]
+_MOST_ATOMS = 10**6
+_HOPELESS = 5  # estimates of their number are rough
+_LARGEST_GRID, _LARGEST_LATTICE = 2**18, 2**20
+_AGREEMENT = 2e-4
+_ALIGNED = 1e-6
+_FAR = 6.0  # standard deviations, below which no bound of 1e-12 is to be expected
+_ROUNDING = 1e-15  # of a sum of probabilities that Fourier transforms returned
+_PRODUCT = "product of the cells' distribution functions"
+_PEARSON_ROUNDING = 1e-10  # of values that are equal: ties count
 
 
 def quantile_of_sum(cells: Sequence[CellDistribution], q: float) -> float:
@@ -92,15 +101,6 @@ def end_of_grid(cells: Sequence[CellDistribution]) -> float:
     top = top * (1 + 2 * (len(cells) + 2) / SMALLEST_GRID) + 1e-300
     return 2.0 ** (math.ceil(_PARTS * math.log2(top)) / _PARTS)
 
-
-_MOST_ATOMS = 10**6
-_HOPELESS = 5  # estimates of their number are rough
-_LARGEST_GRID, _LARGEST_LATTICE = 2**18, 2**20
-_AGREEMENT = 2e-4
-_ALIGNED = 1e-6
-_FAR = 6.0  # standard deviations, below which no bound of 1e-12 is to be expected
-_ROUNDING = 1e-15  # of a sum of probabilities that Fourier transforms returned
-_PRODUCT = "product of the cells' distribution functions"
 
 Bound = Callable[[float], float]
 """From x to an upper bound of P(T >= x)."""
@@ -393,8 +393,6 @@ def _share_counted(observed: Floats, floor: float, step: float) -> float:
 
 MOST_COUNTS = 20_000
 """The exact distribution is computed if there are at most so many different counts: some milliseconds."""
-
-_PEARSON_ROUNDING = 1e-10  # of values that are equal: ties count
 
 
 def pearson_statistic(deviation: Floats, expected: Floats) -> Floats:

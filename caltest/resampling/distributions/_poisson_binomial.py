@@ -16,6 +16,9 @@ from caltest.resampling.distributions._base import SMALLEST_PVALUE, TIE_TOLERANC
 
 _BLOCK_VALUES = 2**18  # complex numbers that are made at a time
 _LOG_NEGLIGIBLE = 18 * math.log(10) + math.log(2)  # mass outside the window: 2 exp(-this) = 1e-18
+_LOG_SLOPES = math.log(1e-8), math.log(200.0)  # where log t is searched; exp(200) must not overflow
+_N_STEPS = 16  # of golden section search: t to 1 %
+_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def window_half_width(variance: float) -> float:
@@ -199,10 +202,6 @@ SMALLEST_EXACT = 1e-12
 """A smaller tail probability is replaced by an upper bound."""
 CHERNOFF = "Chernoff's inequality"
 
-_LOG_SLOPES = math.log(1e-8), math.log(200.0)  # where log t is searched; exp(200) must not overflow
-_N_STEPS = 16  # of golden section search: t to 1 %
-_GOLDEN = (math.sqrt(5) - 1) / 2
-
 
 def chernoff_bound(log_moment_of_sum: Callable[[float], float], x: float) -> float:
     """Return an upper bound of P(T >= x), at most 1, from the function t -> log E exp(t T).
@@ -281,8 +280,8 @@ class Events:
         Probabilities in [0, 1], and numbers of events that have them.
     """
 
-    prob: NDArray[np.float64]
-    weight: NDArray[np.float64]
+    prob: Floats
+    weight: Floats
 
     @cached_property
     def count(self) -> PoissonBinomial:

@@ -18,6 +18,9 @@ from caltest.predictions._sample import Sample
 from caltest.resampling.distributions._poisson_binomial import window_half_width
 
 _LARGEST_STRATUM = 2048  # observations: their probabilities stay in the first-level cache
+_KEPT_RECORDS = 2**24  # of 8 bytes, as the predictions; more are made again for every block of replicates
+_BAND_RECORDS = 2**19  # made at a time; rows in multiples of 32, the lanes of the generator
+_TOGETHER = 64, 1024  # replicates
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +110,6 @@ def _poisson(mean: float) -> Floats:
 
 FEW = 32
 """Labels of up to so many classes are drawn by thresholds, which is faster for them."""
-
-_KEPT_RECORDS = 2**24  # of 8 bytes, as the predictions; more are made again for every block of replicates
-_BAND_RECORDS = 2**19  # made at a time; rows in multiples of 32, the lanes of the generator
-_TOGETHER = 64, 1024  # replicates
 
 
 def replicates_together(sample: Sample) -> int:

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from caltest.predictions._arrays import Floats
 from caltest.predictions.cells._cells import CellSums
 from caltest.resampling.distributions._poisson_binomial import Events
 
-Extremes = tuple[NDArray[np.float64], NDArray[np.float64]]
+Extremes = tuple[Floats, Floats]
 """Largest and smallest values of paths, ``(n_data_sets,)`` each, 0 at the start included."""
 
 
@@ -31,8 +29,8 @@ class KeptCells(CellSums):
         Their expectation, if the model is calibrated.
     """
 
-    own: NDArray[np.float64]
-    spread: NDArray[np.float64]
+    own: Floats
+    spread: Floats
 
 
 class KeptSums(ABC):
@@ -56,11 +54,11 @@ class KeptSums(ABC):
 
     @property
     @abstractmethod
-    def log_excess(self) -> NDArray[np.float64]:
+    def log_excess(self) -> Floats:
         """Sums of the logarithms of the outcomes' probabilities minus their expectations; -inf where one is 0."""
 
     @property
-    def brier_excess(self) -> NDArray[np.float64] | None:
+    def brier_excess(self) -> Floats | None:
         """Brier scores minus their expectation, in units of its standard deviation."""
         return None
 

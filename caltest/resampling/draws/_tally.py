@@ -32,6 +32,7 @@ from caltest.resampling.draws._summaries import (
 
 Listed = tuple[NDArray[np.int32], NDArray[np.int32], Integers | None]
 """Entries, the counter or sum of each, and what it adds; None if that is 1."""
+_BITS = 62  # of a sum, besides its sign
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +152,6 @@ def _drawn_path(view: LensView, path: Path) -> Path:
     score, expected = np.empty(len(view.base_row)), np.empty(len(view.base_row))
     score[view.base_row], expected[view.base_row] = path.score, path.expected
     return Path(score, expected, int(label[0]) if len(label) == 1 else label)
-
-
-_BITS = 62  # of a sum, besides its sign
 
 
 class Tally:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
 from caltest.resampling.draws._labels import Draws, counts_events
@@ -70,11 +71,11 @@ class Evaluation:
             else:
                 self._known = [None] * len(questions)
 
-    def nulls(self, draws: Draws, workers: int = 1, progress: Progress | None = None) -> list[NDArray[np.float64]]:
+    def nulls(self, draws: Draws, workers: int = 1, progress: Progress | None = None) -> list[Floats]:
         """Return the components of every question on all draws, ``(n_components, n_resamples)`` each."""
         return self._split(draws.map(self._evaluate, workers, progress))
 
-    def observed(self) -> list[NDArray[np.float64]]:
+    def observed(self) -> list[Floats]:
         """Return the components ``(n_components,)`` of every question on the observed labels.
 
         They are computed as those of the draws are, so that they equal those of a draw with the same labels.
@@ -87,7 +88,7 @@ class Evaluation:
             for question, known in zip(self._questions, self._known, strict=True)
         ]
 
-    def _evaluate(self, draws: Draws) -> NDArray[np.float64]:
+    def _evaluate(self, draws: Draws) -> Floats:
         if self._signs:
             return _values_of_signs(self._questions, self._base, draws)
         question = self._questions[0]
@@ -106,14 +107,14 @@ class Evaluation:
             ]
         )
 
-    def _split(self, values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    def _split(self, values: Floats) -> list[Floats]:
         ends = np.cumsum([len(question.statistic.components) for question in self._questions])
         return np.split(values, ends[:-1])
 
 
 def draw_nulls(
     questions: Sequence[Question], base: Sample, draws: Draws, workers: int = 1, progress: Progress | None = None
-) -> list[NDArray[np.float64]]:
+) -> list[Floats]:
     """Return the components of every question on shared draws, ``(n_components, n_resamples)`` each."""
     return Evaluation(questions, base, draws).nulls(draws, workers, progress)
 
@@ -132,16 +133,14 @@ def _known(question: Question, points: Points) -> list[Wanted] | None:
     return found if len(found) == len(asked) else None
 
 
-def _of_summaries(
-    question: Question, known: list[Wanted], counted: Mapping[Wanted, Any], n_replicates: int
-) -> NDArray[np.float64]:
+def _of_summaries(question: Question, known: list[Wanted], counted: Mapping[Wanted, Any], n_replicates: int) -> Floats:
     """Return every component ``(n_components, n_replicates)`` from its summary."""
     parts = zip(question.statistic.components, known, strict=True)
     found = [(part, part.evaluate_summary(question.sample, counted[pair])) for part, pair in parts]
     return np.stack([_of_summary(part, values, n_replicates) for part, values in found])
 
 
-def _values_of_signs(questions: Sequence[Question], base: Sample, draws: Draws) -> NDArray[np.float64]:
+def _values_of_signs(questions: Sequence[Question], base: Sample, draws: Draws) -> Floats:
     """Return every component ``(n_components, n_replicates)`` of residuals whose groups have random signs."""
     blocks = []
     for _, signs in draws.blocks(base):
@@ -150,10 +149,10 @@ def _values_of_signs(questions: Sequence[Question], base: Sample, draws: Draws) 
     return np.concatenate(blocks, axis=1)
 
 
-def _values_of_labels(questions: Sequence[Question], base: Sample, draws: Draws) -> list[NDArray[np.float64]]:
+def _values_of_labels(questions: Sequence[Question], base: Sample, draws: Draws) -> list[Floats]:
     """Return the components ``(n_components, n_replicates)`` of questions on drawn labels."""
     views = list(dict.fromkeys(question.view for question in questions))
-    blocks: list[list[NDArray[np.float64]]] = [[] for _ in questions]
+    blocks: list[list[Floats]] = [[] for _ in questions]
     for sample, drawn in draws.blocks(base):
         seen = {view: (sample, drawn) if view.is_base else (view.sample, view.outcomes(drawn)) for view in views}
         for question, values in zip(questions, blocks, strict=True):
@@ -161,7 +160,7 @@ def _values_of_labels(questions: Sequence[Question], base: Sample, draws: Draws)
     return [np.concatenate(values, axis=1) for values in blocks]
 
 
-def null_values(statistic: Statistic, sample: Sample, draws: Draws) -> NDArray[np.float64]:
+def null_values(statistic: Statistic, sample: Sample, draws: Draws) -> Floats:
     """Return a statistic on every draw, ``(n_resamples,)``, from the summary that it needs or from all labels."""
     summary = statistic.summary(sample)
     counted = None if summary is None else draws.summarise(sample, summary)
@@ -171,7 +170,7 @@ def null_values(statistic: Statistic, sample: Sample, draws: Draws) -> NDArray[n
     return np.concatenate([components(statistic, drawn, outcomes)[0] for drawn, outcomes in draws.blocks(sample)])
 
 
-def components(statistic: Statistic, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+def components(statistic: Statistic, sample: Sample, outcomes: NDArray[Any]) -> Floats:
     """Return every component ``(n_components, ...)`` of outcomes ``(..., n_samples)``; refuse other shapes and NaN."""
     expected = (len(statistic.components), *outcomes.shape[:-1])
     wanted = (
@@ -192,7 +191,7 @@ def components(statistic: Statistic, sample: Sample, outcomes: NDArray[Any]) -> 
     return values
 
 
-def _of_summary(statistic: Statistic, values: Any, n_replicates: int) -> NDArray[np.float64]:
+def _of_summary(statistic: Statistic, values: Any, n_replicates: int) -> Floats:
     """Return what `evaluate_summary` returned; refuse other shapes and NaN."""
     found = np.asarray(values, dtype=np.float64)
     if found.shape != (n_replicates,):

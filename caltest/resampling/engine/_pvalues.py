@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, TIE_TOLERANCE, Distribution
@@ -16,9 +17,7 @@ from caltest.resampling.distributions._base import SMALLEST_PVALUE, TIE_TOLERANC
 _LARGEST_CODE = 2**62
 
 
-def rank_pvalues(
-    sample: Sample, observed: NDArray[np.float64], null: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def rank_pvalues(sample: Sample, observed: Floats, null: Floats) -> tuple[Floats, Floats]:
     """Return p-values of the components ``(n_components, B + 1)`` and combined ``(B + 1,)``, the observed data first.
 
     A label that had been given probability 0 makes every p-value of the observed data the smallest attainable.
@@ -35,14 +34,14 @@ def tail_pvalue(sample: Sample, probability: float) -> float:
     return max(0.0 if sample.impossible.size else min(probability, 1.0), SMALLEST_PVALUE)
 
 
-def global_pvalue(samples: Iterable[Sample], ranked: Iterable[NDArray[np.float64]]) -> float:
+def global_pvalue(samples: Iterable[Sample], ranked: Iterable[Floats]) -> float:
     """Return the exact min-p over tests on the same draws, from p-values ``(B + 1,)``, the observed data first."""
     pvalues = np.stack(list(ranked))
     impossible = any(sample.impossible.size for sample in samples)
     return 1 / pvalues.shape[1] if impossible else float(combine_pvalues(pvalues)[0])
 
 
-def smallest_pvalue(ranked: Sequence[NDArray[np.float64]], n_resamples: int) -> float:
+def smallest_pvalue(ranked: Sequence[Floats], n_resamples: int) -> float:
     """Return the smallest p-value that residuals with random signs can have, from those of all draws ``(B + 1,)``.
 
     It is that of the most extreme arrangement of signs, which several draws share where there are few groups, and a
@@ -54,7 +53,7 @@ def smallest_pvalue(ranked: Sequence[NDArray[np.float64]], n_resamples: int) -> 
     return 1 / (n_resamples + 1) if smallest * n < 1.5 else smallest
 
 
-def tail_pvalues(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def tail_pvalues(values: Floats) -> Floats:
     """Return for every value ``(..., n)`` the share of the values on its last axis that are at least as large.
 
     Values that differ by less than 1e-12 of the largest are ties and count; a tolerance relative to each value would
@@ -74,7 +73,7 @@ def tail_pvalues(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return pvalues
 
 
-def combine_pvalues(pvalues: NDArray[np.float64]) -> NDArray[np.float64]:
+def combine_pvalues(pvalues: Floats) -> Floats:
     """Return the exact min-p p-value of each of the n data sets from component p-values ``(n_components, n)``.
 
     Columns are ranked by their sorted p-values in lexicographic order; the p-value of a column is the share of columns
@@ -150,7 +149,7 @@ def correct_pvalues(
     pvalues: ArrayLike,
     correction: str = "holm",
     allowed: Sequence[str] = UNDER_ANY_DEPENDENCE + UNDER_INDEPENDENCE,
-) -> NDArray[np.float64]:
+) -> Floats:
     r"""Return p-values adjusted for their number, with control of the probability of any false rejection.
 
     If all null hypotheses are true, the smallest adjusted p-value is at most :math:`\alpha` with probability
@@ -205,7 +204,7 @@ def correct_pvalues(
         return np.asarray(multipletests(values, method=correction)[1])
 
 
-def _holm(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _holm(values: Floats) -> Floats:
     order = np.argsort(values, kind="stable")
     adjusted = np.empty_like(values)
     adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)), 1.0)

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._validation import SeedLike, validate_rng, validate_workers
 from caltest.resampling.distributions._base import (
@@ -81,15 +81,15 @@ class Finding:
     value: float
     null: Distribution
     pvalue: float
-    component_values: NDArray[np.float64]
-    component_pvalues: NDArray[np.float64]
+    component_values: Floats
+    component_pvalues: Floats
     component_nulls: tuple[Distribution, ...]
     method: str
     smallest: float = SMALLEST_PVALUE
     tail: Tail | None = None
     draws: Draws | None = None
     stopping: Stopping | None = None
-    ranked: NDArray[np.float64] | None = None
+    ranked: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +197,7 @@ def run(
 def _draw_until(
     evaluation: Evaluation,
     questions: Sequence[Question],
-    observed: Sequence[NDArray[np.float64]],
+    observed: Sequence[Floats],
     draws: Draws,
     *,
     stopping: Stopping,
@@ -208,7 +208,7 @@ def _draw_until(
     ranked = evaluation.observed()
     found: list[Finding | None] = [None] * len(questions)
     joint: float | None = None
-    nulls: list[NDArray[np.float64]] = [np.empty((len(values), 0)) for values in ranked]
+    nulls: list[Floats] = [np.empty((len(values), 0)) for values in ranked]
 
     def report(done: float, _: float) -> None:
         if progress is not None:
@@ -336,9 +336,9 @@ def _refuse_others(questions: Sequence[Question]) -> None:
 
 def _conclude(
     question: Question,
-    observed: NDArray[np.float64],
-    ranked: NDArray[np.float64],
-    null: NDArray[np.float64],
+    observed: Floats,
+    ranked: Floats,
+    null: Floats,
     *,
     draws: Draws,
     stopping: Stopping,
@@ -371,7 +371,7 @@ def _conclude(
     )
 
 
-def _null(observed: float, drawn: NDArray[np.float64], draws: Draws) -> Distribution:
+def _null(observed: float, drawn: Floats, draws: Draws) -> Distribution:
     """Return the null distribution of draws; the observed arrangement is one of all."""
     if isinstance(draws, AllSigns):
         return AllArrangements(np.append(observed, drawn))

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats
+from caltest.predictions._distances import Distance
 from caltest.predictions._sample import Sample
 from caltest.resampling.draws._kept_sums import KeptSums
 from caltest.resampling.draws._summaries import Summary
@@ -26,6 +28,8 @@ class Statistic(Specification, ABC):
     """Whether an unusually small value means that labels vary less than predicted."""
     one_sided: ClassVar[bool] = False
     """Whether only one of the two directions that `direction` tells apart makes the statistic large."""
+    is_slow: ClassVar[bool] = False
+    """Whether its time grows with the square of the number of observations, so that reports draw less for it."""
     hint_of_sums: ClassVar[str] = ""
     """What a refusal of the statistic adds where it is asked of a state of a stream."""
     partition: Any = None
@@ -40,6 +44,11 @@ class Statistic(Specification, ABC):
     def words(self) -> str:
         """What it is called as the source of a direction, in words or as code."""
         return str(self)
+
+    @property
+    def target(self) -> Distance | None:
+        """The distance of predicted and true probabilities whose expectation is estimated; None for what is no mean."""
+        return None
 
     @property
     def n_outcomes(self) -> int | None:
@@ -60,10 +69,10 @@ class Statistic(Specification, ABC):
         return self
 
     @abstractmethod
-    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)`` on the predictions of the sample."""
 
-    def evaluate_components(self, sample: Sample, outcomes: NDArray[Any]) -> NDArray[np.float64]:
+    def evaluate_components(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return every component ``(n_components, ...)``; an override may be faster, its values are the same."""
         return np.stack([part.evaluate(sample, outcomes) for part in self.components])
 
@@ -71,18 +80,18 @@ class Statistic(Specification, ABC):
         """Return what suffices of the labels: `CellCounts`, `EntryCounts`, `EntrySums`; None if all labels matter."""
         return None
 
-    def evaluate_summary(self, sample: Sample, counted: Any) -> NDArray[np.float64]:
+    def evaluate_summary(self, sample: Sample, counted: Any) -> Floats:
         """Return the statistic ``(n_replicates,)`` of the summary that was asked for, which says what is received."""
         raise NotImplementedError
 
-    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> NDArray[np.float64] | None:
+    def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats | None:
         """Return the statistic ``(n_replicates,)`` of residuals whose groups have signs ``(n_replicates, n_groups)``.
 
         It is needed for tests with ``groups``. None, if the statistic is not a function of the residuals.
         """
         return None
 
-    def evaluate_sums(self, sums: KeptSums) -> NDArray[np.float64] | None:
+    def evaluate_sums(self, sums: KeptSums) -> Floats | None:
         """Return the statistic ``(n_data_sets,)`` of the sums that a state of a stream keeps.
 
         It is needed for `caltest.streaming`. None, if the statistic needs the observations.

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
@@ -14,8 +13,7 @@ from caltest.results._naming import describe
 from caltest.simulation.models._base import Model
 from caltest.simulation.models._exact import in_words
 from caltest.simulation.studies._run import by_lens, replicate_rng
-from caltest.statistics import ConvexECE, KDEError, MonotonicSweepECE, SquaredL2, Statistic
-from caltest.statistics._binned import ECE
+from caltest.statistics import Statistic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +49,7 @@ def truths(
         for view, (lens, estimators) in by_lens(lenses, statistics, model.n_classes).items():
             known: dict[Any, Target] = {}
             for estimator, statistic in estimators.items():
-                distance = _distance(statistic)
+                distance = statistic.target
                 key = distance if truth is None else estimator
                 if key not in known:
                     known[key] = (
@@ -73,15 +71,6 @@ def truths(
                     }
                 )
     return pd.DataFrame(rows)
-
-
-def _distance(statistic: Statistic) -> Distance | None:
-    """Return the distance whose expectation a statistic of the package estimates, None where there is none."""
-    if isinstance(statistic, ECE | ConvexECE):
-        return statistic.distance
-    if isinstance(statistic, MonotonicSweepECE | KDEError):
-        return total_variation
-    return _squared_l2 if isinstance(statistic, SquaredL2) else None
 
 
 def _target(model: Model, lens: LensLike, distance: Distance | None, n_truth: int) -> Target:
@@ -107,9 +96,3 @@ def exact_miscalibration(model: Model, lens: LensLike, distance: Distance = tota
     except (NotImplementedError, ValueError):  # not known, or too rough for quadrature
         return float("nan")
     return found if abs(found) > ROUNDING else 0.0
-
-
-def _squared_l2(predicted: NDArray[np.float64], observed: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what `SquaredL2` averages: the squared deviation of the event, or of all outcomes."""
-    square = np.square(observed - predicted)
-    return square[..., 1] if square.shape[-1] == 2 else square.sum(axis=-1)

@@ -27,6 +27,7 @@ from caltest._compiled._bets import (
     UNITS,
     place_bets,
 )
+from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions.inputs._validation import validate_count
 
 _ODDS = np.array([1 / 4, 1 / 2, 2 / 3, 4 / 5, 5 / 4, 3 / 2, 2, 4, 1 / 2, 1, 2, 1, 1, 1 / 2, 1, 2])
@@ -72,10 +73,10 @@ class Bets:
 
     n_outcomes: int
     threshold: float
-    tally: NDArray[np.float64]
-    fixed: NDArray[np.float64]
-    adaptive: NDArray[np.float64]
-    path: NDArray[np.float64] = field(default_factory=lambda: np.empty((2, 0)))
+    tally: Floats
+    fixed: Floats
+    adaptive: Floats
+    path: Floats = field(default_factory=lambda: np.empty((2, 0)))
     every: int = 1
     alarm: Alarm | None = None
 
@@ -112,7 +113,7 @@ class Bets:
         return math.inf if self.n_impossible else _logarithm(self.tally[PEAK], self.tally[PEAK_UNITS])
 
     @property
-    def log_path(self) -> NDArray[np.float64]:
+    def log_path(self) -> Floats:
         """Logarithm of the wealth at the points of the path, ``(n_points,)``."""
         return np.array([_logarithm(*point) for point in self.path.T.tolist()])
 
@@ -126,7 +127,7 @@ class Bets:
             if used < len(event):  # the kernel stops at the alarm
                 self._advance(event[used:], rest[used:], happened[used:])
 
-    def _advance(self, event: NDArray[np.float64], rest: NDArray[np.float64], happened: NDArray[np.uint8]) -> int:
+    def _advance(self, event: Floats, rest: Floats, happened: NDArray[np.uint8]) -> int:
         every = self.every
         while (self.n_samples + len(event)) // every > MOST_POINTS:
             every *= 2
@@ -144,9 +145,7 @@ class Bets:
             self.alarm = Alarm(self.n_samples, *self._cause(event[last], rest[last], happened[last] != 0))
         return used
 
-    def _cause(
-        self, event: NDArray[np.float64], rest: NDArray[np.float64], happened: NDArray[np.bool_]
-    ) -> tuple[int, str]:
+    def _cause(self, event: Floats, rest: Floats, happened: Booleans) -> tuple[int, str]:
         """Return the stream with the largest wealth after an observation, and the direction of its miscalibration."""
         chance = np.where(event <= rest, event, 1.0 - rest)
         impossible = np.flatnonzero(np.where(happened, chance, np.where(event <= rest, 1.0 - event, rest)) < TINY)
@@ -225,7 +224,7 @@ class Bets:
             raise ValueError(msg)
 
 
-def direction_of(sums: NDArray[np.float64]) -> str:
+def direction_of(sums: Floats) -> str:
     r"""Return in which direction outcomes differ from predictions, by the larger one of two standardised scores.
 
     With sums of :math:`r = y - p`, :math:`r z`, :math:`v = p (1 - p)`, :math:`v z` and :math:`v z^2` for :math:`z = 2 p
@@ -254,15 +253,13 @@ def _read_alarm(written: Any, n_streams: int) -> Alarm:
     return Alarm(observation, stream, written[2])
 
 
-def _shares(n_outcomes: int) -> NDArray[np.float64]:
+def _shares(n_outcomes: int) -> Floats:
     """Return the shares of a fixed and of an adaptive bet of each stream, ``(n_streams, 2)``; half for each kind."""
     weight = np.ones(1) if n_outcomes == 2 else np.append(np.full(n_outcomes, 0.5 / n_outcomes), 0.5)
     return weight[:, None] * np.array([0.5 / N_FIXED, 0.5 / N_ADAPTIVE])
 
 
-def _events(
-    prob: NDArray[np.float64], outcome: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.uint8]]:
+def _events(prob: Floats, outcome: NDArray[Any]) -> tuple[Floats, Floats, NDArray[np.uint8]]:
     """Return the probabilities of the events and of the rest, and what happened, each ``(n_samples, n_streams)``."""
     n_outcomes = prob.shape[1]
     if n_outcomes == 2:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions import Canonical, ClassWise
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._user_functions import apply_lens
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -79,7 +80,7 @@ class MonitorResult(Result):
     n_impossible: int
     lens: Any
     lens_name: str
-    path: NDArray[np.float64]
+    path: Floats
 
     plot = Picture("plot_monitor")
     _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
@@ -408,7 +409,7 @@ class CalibrationMonitor:
 @reads_arguments
 def _read(
     y_true: ArrayLike, y_prob: ArrayLike, classes: Sequence[Any] | None
-) -> tuple[NDArray[Any], NDArray[np.int64], list[Any] | None]:
+) -> tuple[NDArray[Any], Integers, list[Any] | None]:
     """Return predictions, class indices and the label of each column."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     return prob, outcome, None if classes is None else list(classes)

@@ -22,6 +22,9 @@ from caltest.streaming.states._redrawn_cells import RedrawnCells
 from caltest.streaming.states._state import CalibrationState
 
 _MARKS = {"tab": "\t", "\\t": "\t"}
+_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
+_BATCH_ROWS, _READ_AHEAD = 2**17, 2
+_FRAGMENT_ROWS = 2**20  # of Parquet: row groups that are smaller are read together
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,6 @@ class CsvFormat:
             parse_options=pc.ParseOptions(delimiter=self.mark),
             convert_options=pc.ConvertOptions(decimal_point=self.decimal),
         )
-
-
-_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
-_BATCH_ROWS, _READ_AHEAD = 2**17, 2
-_FRAGMENT_ROWS = 2**20  # of Parquet: row groups that are smaller are read together
 
 
 class Fragment(NamedTuple):

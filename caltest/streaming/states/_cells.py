@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Booleans, Floats
 from caltest.resampling.draws._kept_sums import KeptCells
 from caltest.streaming.states._micro_cells import Nodes, Sums
 
@@ -46,7 +47,7 @@ class CoarseCells:
         """Number of occupied cells."""
         return len(self.count)
 
-    def kept(self, events: NDArray[Any], own: NDArray[np.float64]) -> KeptCells:
+    def kept(self, events: NDArray[Any], own: Floats) -> KeptCells:
         """Return what statistics read, for numbers of events and squared residuals ``(n_data_sets, n_cells)``."""
         predicted = np.column_stack([self.count - self.expected, self.expected])
         observed = np.stack([self.count - events, events], axis=-1).astype(np.float64)
@@ -58,7 +59,7 @@ class CoarseCells:
         parts = self._sums.nodes.split(self._all)
         return [parts[b] for b in self._used]
 
-    def impossible(self) -> NDArray[np.bool_]:
+    def impossible(self) -> Booleans:
         """Return which cells have an outcome that had been given probability 0."""
         ends = np.append(self._all[1:], len(self._sums.count))[self._used]
         below = (self.starts == 0) & (self._sums.count[0, 1] > 0)

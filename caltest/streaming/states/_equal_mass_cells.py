@@ -70,7 +70,7 @@ def equal_mass_cells(state: CalibrationState, n_cells: int = 15) -> Partition:
     if not isinstance(answers, TwoOutcomes):
         msg = f"`state` must have a lens with two outcomes, such as Confidence(), got {state!r}."
         raise ValueError(msg)
-    sums = answers.streamed.sums
+    sums = answers.sums.micro
     lower, below = sums.cells.lower, np.append(0, np.cumsum(sums.count.sum(axis=1))[:-1])
     possible = np.flatnonzero((lower > 0) & (lower < 1) & (below > 0) & (below < sums.n_samples))
     if wanted == 1 or not possible.size:

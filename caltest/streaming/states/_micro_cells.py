@@ -7,9 +7,9 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from caltest._compiled._micro_cells import DEEPEST, PARTS
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.cells._partitions import Edges, EqualWidth, Intervals, resolve_n_cells
 from caltest.resampling.distributions._poisson_binomial import Events
 from caltest.results._naming import describe
@@ -19,6 +19,9 @@ SMALLEST, LARGEST = 2**11, 2**15
 USUAL = 2**12
 """Number of micro-cells by default."""
 _DIGITS = 53  # of a double
+_Q_UNIT, _SQUARE_UNIT, _CUBE_UNIT = 2.0**-52, 2.0**-52, 2.0**-51
+_EQUAL = 2.0**-24  # variance of predictions that rounding may leave where all are equal, in units of the squared width
+_SKEWED = 1e-3  # variance above which the third moment is more than rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +42,8 @@ class MicroCells:
         Logarithm of n to base 2.
     """
 
-    lower: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    lower: Floats
+    scale: Floats
     power: int
 
     @classmethod
@@ -54,11 +57,11 @@ class MicroCells:
         return len(self.lower)
 
     @property
-    def width(self) -> NDArray[np.float64]:
+    def width(self) -> Floats:
         """Upper bound of the width of each micro-cell, ``(n_cells,)``."""
         return 2.0**52 / self.scale
 
-    def starts(self, partition: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def starts(self, partition: Any) -> tuple[Integers, Floats]:
         """Return the first micro-cell of every cell of a partition, and the edges ``(n_cells + 1,)`` of these cells.
 
         Raises
@@ -80,7 +83,7 @@ class MicroCells:
         return np.append(0, place), np.concatenate([[0.0], edges, [1.0]])
 
 
-def _edges(partition: Any) -> NDArray[np.float64]:
+def _edges(partition: Any) -> Floats:
     """Return the inner edges of cells that do not depend on the predictions, closed on the left."""
     fixed = isinstance(partition, EqualWidth) and not isinstance(partition.n_cells, str)
     if not (fixed or isinstance(partition, Edges)) or partition.closed != "left":
@@ -107,11 +110,6 @@ def _make(n: int) -> MicroCells:
     return MicroCells(lower, 2.0**powers, m)
 
 
-_Q_UNIT, _SQUARE_UNIT, _CUBE_UNIT = 2.0**-52, 2.0**-52, 2.0**-51
-_EQUAL = 2.0**-24  # variance of predictions that rounding may leave where all are equal, in units of the squared width
-_SKEWED = 1e-3  # variance above which the third moment is more than rounding
-
-
 @dataclass(frozen=True, eq=False)
 class Sums:
     """Numbers of observations in micro-cells and sums of their predictions.
@@ -128,13 +126,13 @@ class Sums:
     """
 
     cells: MicroCells
-    count: NDArray[np.int64]
-    first: NDArray[np.float64]
-    second: NDArray[np.float64]
-    third: NDArray[np.float64]
+    count: Integers
+    first: Floats
+    second: Floats
+    third: Floats
 
     @classmethod
-    def of(cls, cells: MicroCells, table: NDArray[np.int64]) -> Sums:
+    def of(cls, cells: MicroCells, table: Integers) -> Sums:
         """Return the sums of a table ``(2 * n_cells, 7)`` of pairs of upper and lower bits."""
         pairs = table[:, 1:].astype(np.float64).reshape(-1, 2, 3, 2)
         totals = pairs[..., 0] * 2.0**26 + pairs[..., 1]
@@ -147,19 +145,19 @@ class Sums:
         return int(self.count.sum())
 
     @cached_property
-    def prob(self) -> NDArray[np.float64]:
+    def prob(self) -> Floats:
         """Sums of the predictions by outcome, ``(n_cells, 2)``."""
         lower, width = self.cells.lower[:, None], self.cells.width[:, None]
         return self.count * lower + self.first * width
 
     @cached_property
-    def squares(self) -> NDArray[np.float64]:
+    def squares(self) -> Floats:
         """Sums of the squared predictions by outcome, ``(n_cells, 2)``."""
         lower, width = self.cells.lower[:, None], self.cells.width[:, None]
         return self.count * lower**2 + 2 * lower * width * self.first + width**2 * self.second
 
     @cached_property
-    def spread(self) -> NDArray[np.float64]:
+    def spread(self) -> Floats:
         """Sums of p (1 - p) over both outcomes, ``(n_cells,)``, without cancellation near 1."""
         lower, width = self.cells.lower, self.cells.width
         first, second = self.first.sum(axis=1) * width, self.second.sum(axis=1) * width**2
@@ -203,7 +201,7 @@ class Nodes(Events):
         Their micro-cells.
     """
 
-    cell: NDArray[np.int64]
+    cell: Integers
 
     @classmethod
     def of(cls, sums: Sums) -> Nodes:
@@ -229,14 +227,14 @@ class Nodes(Events):
         kept = weight.ravel() > 0
         return cls(prob.ravel()[kept], weight.ravel()[kept], np.repeat(used, 2)[kept])
 
-    def split(self, starts: NDArray[np.int64]) -> list[Nodes]:
+    def split(self, starts: Integers) -> list[Nodes]:
         """Return the nodes of coarser cells, which begin at given micro-cells."""
         ends = np.searchsorted(self.cell, np.append(starts[1:], np.iinfo(np.int64).max))
         begins = np.append(0, ends[:-1])
         return [Nodes(self.prob[a:b], self.weight[a:b], self.cell[a:b]) for a, b in zip(begins, ends, strict=True)]
 
 
-def _roots(skew: NDArray[np.float64], variance: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _roots(skew: Floats, variance: Floats) -> tuple[Floats, ...]:
     """Return the two nodes relative to the mean, from the third moment over the variance, and the variance."""
     root = np.sqrt(skew**2 + 4 * variance)
     return (skew - root) / 2, (skew + root) / 2

@@ -12,15 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._micro_cells import add_redrawn, fill_losses
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import Lens
 from caltest.results._plain import read_json
-from caltest.streaming.states._answers import ManyOutcomes, OutcomeSums
+from caltest.streaming.states._answers import ManyOutcomes
 from caltest.streaming.states._redrawn_cells import MOST_COUNTS, RedrawnCells
-from caltest.streaming.states._state_file import MOST_ROWS, Declared, is_counts, is_increasing, is_low, require
+from caltest.streaming.states._state_file import Declared, is_counts, is_increasing, is_low, require, require_room
+from caltest.streaming.states._values import OutcomeSums
 
 _MOST = 2**62
 MOST_RANGES = 2**22
 """Of rows in the file of a state, where each file that was read has one or a few."""
+_BLOCK_VALUES = 2**17  # probabilities at a time
+_MOST_LABEL = 2**62
+_SEVERAL = 16  # cells that there is room for at first
+_BITS, _LOG_BITS = 26, 27  # of the lower part of a sum
+_UNIT, _LOG_UNIT = 2.0**-52, 2.0**-44
+_PARTS = ("sums", "counts", "own")
 
 
 class Rows:
@@ -94,14 +102,6 @@ class Rows:
         return found
 
 
-_BLOCK_VALUES = 2**17  # probabilities at a time
-_MOST_LABEL = 2**62
-_SEVERAL = 16  # cells that there is room for at first
-_BITS, _LOG_BITS = 26, 27  # of the lower part of a sum
-_UNIT, _LOG_UNIT = 2.0**-52, 2.0**-44
-_PARTS = ("sums", "counts", "own")
-
-
 class OutcomeTable:
     """Sums over the occupied cells as integers; see `add_redrawn` for their units.
 
@@ -129,7 +129,7 @@ class OutcomeTable:
         """Add outcomes ``(n_rows,)`` and their probabilities ``(n_rows, n_outcomes)``; nothing if they are refused."""
         n_rows = len(outcome)
         first = self.rows.after(source) if first_row is None else first_row
-        self._expect(n_rows)
+        require_room(self.n_samples + n_rows)
         self.rows.require_new(source, first, first + n_rows)
         size = max(_BLOCK_VALUES // self._n_outcomes, 1)
         blocks = [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
@@ -152,7 +152,7 @@ class OutcomeTable:
 
     def merge(self, other: OutcomeTable) -> None:
         """Add the sums of another table of the same cells; nothing if it holds rows that are counted already."""
-        self._expect(other.n_samples)
+        require_room(self.n_samples + other.n_samples)
         for one in other.rows:
             self.rows.require_new(*one)
         self._make_room(set(other._place))
@@ -256,14 +256,8 @@ class OutcomeTable:
         self._logs[0] += self._logs[1] >> _LOG_BITS
         self._logs[1] &= 2**_LOG_BITS - 1
 
-    def _expect(self, n_rows: int) -> None:
-        """Raise ValueError before sums could overflow."""
-        if self.n_samples + n_rows > MOST_ROWS:
-            msg = f"a state holds at most {MOST_ROWS} observations; keep several states."
-            raise ValueError(msg)
 
-
-def _number(high: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.float64]:
+def _number(high: Integers, low: Integers) -> Floats:
     return np.asarray((high * 2.0**_BITS + low) * _UNIT)
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.cells._partitions import EqualWidth, Partition
 from caltest.predictions.cells._simplex_grid import SimplexGrid
 from caltest.predictions.cells._trees import FixedTree
@@ -119,11 +119,11 @@ class RedrawnCells(Specification):
             raise ValueError(msg)
         self.partition.fit(np.full((1, n_outcomes), 1 / n_outcomes))
 
-    def label(self, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    def label(self, prob: Floats) -> Integers:
         """Return the cell of each prediction, which does not depend on the others."""
         return self.partition.fit(prob)(prob).astype(np.int64)
 
-    def coarser(self, label: NDArray[np.int64], n_outcomes: int, partition: Any) -> NDArray[np.int64]:
+    def coarser(self, label: Integers, n_outcomes: int, partition: Any) -> Integers:
         """Return the labels that cells have in a partition made of them; refuse other partitions."""
         own = self.partition
         if partition == own:

@@ -24,8 +24,8 @@ from caltest.predictions.inputs._validation import (
     validate_level,
 )
 from caltest.results import TestResult
-from caltest.statistics._base import Statistic
-from caltest.streaming.states._answers import ManyOutcomes, TwoOutcomes
+from caltest.statistics._base import Statistic, validate_statistic
+from caltest.streaming.states._answers import Answers
 from caltest.streaming.states._outcome_table import OutcomeTable
 from caltest.streaming.states._redrawn_cells import RedrawnCells
 from caltest.streaming.states._settings import Settings, agreed_classes, read_classes, with_class_names
@@ -317,7 +317,7 @@ class CalibrationState:
 
         Parameters
         ----------
-        statistic : Statistic, optional
+        statistic : Statistic or str, optional
             ``ECE(EqualWidth(15))`` by default. ECE, MCE, SquaredL2 and HosmerLemeshow with a partition whose edges are
             edges of micro-cells, Spiegelhalter, TemperatureScore, OverConfidence, UnderConfidence. KS and Kuiper are
             evaluated at the ends of the micro-cells, and at most the value of all observations (`error_bounds`).
@@ -341,7 +341,7 @@ class CalibrationState:
 
         Parameters
         ----------
-        statistic : Statistic, optional
+        statistic : Statistic or str, optional
             As in `error`.
 
         Returns
@@ -359,7 +359,7 @@ class CalibrationState:
 
     def brier_score(self) -> float:
         """Return the mean of (y - p)^2, as `caltest.estimation.brier_score` behind the lens."""
-        return self._answers().brier_score()
+        return self._answers().sums.brier_score
 
     def log_score(self) -> float:
         """Return the mean of -log of the probability of the outcome; infinite if that had been 0 once."""
@@ -367,7 +367,7 @@ class CalibrationState:
 
     def test(
         self,
-        statistic: Statistic | None = None,
+        statistic: Statistic | str | None = None,
         *,
         n_resamples: int | None = None,
         alpha: float = 0.05,
@@ -382,7 +382,7 @@ class CalibrationState:
 
         Parameters
         ----------
-        statistic : Statistic, optional
+        statistic : Statistic or str, optional
             As in `error`; of two outcomes also ``TCal(n)`` where ``2 ** n`` is at most the number of micro-cells. `KS`
             and `Kuiper` are tested by their values at the ends of the micro-cells.
         n_resamples : int, optional
@@ -417,7 +417,8 @@ class CalibrationState:
         """
         level = validate_level(alpha, "alpha")
         count = None if n_resamples is None else validate_count(n_resamples, "n_resamples")
-        return with_class_names(self._answers().test(statistic, alpha=level, n_resamples=count, rng=rng), self._classes)
+        chosen = None if statistic is None else validate_statistic(statistic)
+        return with_class_names(self._answers().test(chosen, alpha=level, n_resamples=count, rng=rng), self._classes)
 
     def curve(
         self, partition: Partition | None = None, *, confidence_level: float = 0.9, simultaneous: bool = False
@@ -456,7 +457,7 @@ class CalibrationState:
     def _empty(self) -> CalibrationState:
         return CalibrationState(self.n_classes, self.lens, self.micro_cells)
 
-    def _answers(self) -> TwoOutcomes | ManyOutcomes:
+    def _answers(self) -> Answers:
         if not self.n_samples:
             msg = "the state is empty; call `update` first."
             raise ValueError(msg)

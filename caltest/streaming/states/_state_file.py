@@ -19,6 +19,10 @@ from caltest.results._plain import read_json
 
 MOST_ROWS = 2**34
 """The most observations that a state holds, for which no sum overflows."""
+_FORMAT = "caltest calibration state"
+_SMALL, _MOST_TIMES = 2**20, 100  # bytes of a header; times that it can be compressed: it has a hash of every file
+_LARGE = 2**26  # bytes of arrays, above which the checksum comes before them
+_PIECE = 2**20  # bytes
 
 
 def require(fits: bool, name: str, what: str) -> None:
@@ -33,6 +37,13 @@ def is_increasing(numbers: NDArray[Any], stop: int) -> bool:
     return not numbers.size or bool(numbers[0] >= 0 and numbers[-1] < stop and (numbers[1:] > numbers[:-1]).all())
 
 
+def require_room(n_samples: int) -> None:
+    """Raise ValueError before sums of so many observations could overflow."""
+    if n_samples > MOST_ROWS:
+        msg = f"a state holds at most {MOST_ROWS} observations; keep several states."
+        raise ValueError(msg)
+
+
 def is_counts(count: NDArray[Any], least: int) -> bool:
     """Return whether these are numbers of observations, each at least ``least`` and together at most `MOST_ROWS`."""
     inside = bool((count >= least).all() and (count <= MOST_ROWS).all())
@@ -45,10 +56,6 @@ def is_low(part: NDArray[Any], bits: int) -> bool:
 
 
 VERSION = 2
-_FORMAT = "caltest calibration state"
-_SMALL, _MOST_TIMES = 2**20, 100  # bytes of a header; times that it can be compressed: it has a hash of every file
-_LARGE = 2**26  # bytes of arrays, above which the checksum comes before them
-_PIECE = 2**20  # bytes
 
 
 class Declared(NamedTuple):

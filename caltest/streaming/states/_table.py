@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._micro_cells import add_rows, carry
+from caltest.predictions._arrays import Integers
 from caltest.predictions._lens import Lens
 from caltest.streaming.states._answers import TwoOutcomes
 from caltest.streaming.states._micro_cells import MicroCells, Sums
-from caltest.streaming.states._state_file import MOST_ROWS, Declared, is_counts, is_increasing, is_low, require
+from caltest.streaming.states._state_file import Declared, is_counts, is_increasing, is_low, require, require_room
 from caltest.streaming.states._values import Streamed
 
 _BLOCK = 2**14  # rows at a time, which stay in the cache
@@ -20,7 +21,7 @@ _LOG_UNIT = 2.0**-44
 _BITS, _LOG_BITS = 26, 27  # of the lower part of a sum
 
 
-def _are_possible(high: NDArray[np.int64], count: NDArray[np.int64]) -> bool:
+def _are_possible(high: Integers, count: Integers) -> bool:
     """Return whether the upper parts are those of sums of distances below 2^52 units."""
     return bool((high >= 0).all() and (high >> _BITS <= count[:, None]).all())
 
@@ -46,7 +47,7 @@ class MicroTable:
 
         Which rows they are does not matter, as nothing is drawn.
         """
-        self._expect(len(event))
+        require_room(self.n_samples + len(event))
         size = min(_BLOCK, len(event))
         prob, happened = np.empty(size), np.empty(size, dtype=np.uint8)
         for start in range(0, len(event), size):
@@ -59,13 +60,13 @@ class MicroTable:
 
     def merge(self, other: MicroTable) -> None:
         """Add the sums of another table of the same micro-cells."""
-        self._expect(other.n_samples)
+        require_room(self.n_samples + other.n_samples)
         other._settle()
         self._wide += other._wide
         self._logs += other._logs
         self.n_samples += other.n_samples
 
-    def arrays(self) -> dict[str, NDArray[np.int64]]:
+    def arrays(self) -> dict[str, Integers]:
         """Return the sums by name, without empty micro-cells."""
         self._settle()
         row = np.flatnonzero(self._wide[:, 0])
@@ -101,9 +102,3 @@ class MicroTable:
         self._wide[:, 2::2] &= 2**_BITS - 1
         self._logs[:, 0] += self._logs[:, 1] >> _LOG_BITS
         self._logs[:, 1] &= 2**_LOG_BITS - 1
-
-    def _expect(self, n_rows: int) -> None:
-        """Raise ValueError before sums could overflow."""
-        if self.n_samples + n_rows > MOST_ROWS:
-            msg = f"a state holds at most {MOST_ROWS} observations; keep several states."
-            raise ValueError(msg)

@@ -22,7 +22,7 @@ def sizes(cells, prob):
 def test_cells_differ_by_no_more_than_the_fullest_micro_cell(shape, n_cells):
     prob = np.random.default_rng(1).beta(*shape, 20_000)
     state, _ = filled(prob)
-    fullest = state._answers().streamed.sums.count.sum(axis=1).max()
+    fullest = state._answers().sums.micro.count.sum(axis=1).max()
     found = sizes(equal_mass_cells(state, n_cells), prob)
     assert len(found) == n_cells
     assert np.abs(found - 20_000 / n_cells).max() <= fullest

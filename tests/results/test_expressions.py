@@ -6,13 +6,13 @@ import pickle
 import pytest
 
 import caltest
-from caltest import predictions, statistics
+from caltest import hypothesis_tests, predictions, statistics
 from caltest.cli import _options
-from caltest.cli._expressions import PublicNames, read_object
+from caltest.results._expressions import PublicNames, read_object
 from caltest.results._naming import describe
 from tests.reference.examples import default_statistics
 
-KNOWN = PublicNames("predictions", "statistics", "hypothesis_tests", amount=2.5)
+KNOWN = PublicNames(predictions, statistics, hypothesis_tests, amount=2.5)
 
 
 def test_texts_that_name_objects():
@@ -84,7 +84,7 @@ def test_nothing_else_is_run():
         "EqualWidth": "missing a required argument: 'n_cells'",
         "equalwidth(3)": "there is no equalwidth; did you mean EqualWidth?",
         "ks": "there is no ks; did you mean KS?",
-        "shrub": "there is no shrub; see --help",
+        "shrub": "there is no shrub.",
     }
     for text, message in cases.items():
         with pytest.raises(ValueError, match=message):

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 _OF_LABELS = ("ClassWise", "ClassGroups")
@@ -14,16 +15,14 @@ _OF_LABELS = ("ClassWise", "ClassGroups")
 
 
 class PublicNames(Mapping[str, Any]):
-    """The public names of rooms of the package, and further objects; a module is loaded when its name is looked up."""
+    """The public names of rooms of the package, and further objects; a file is loaded when its name is looked up."""
 
-    def __init__(self, *rooms: str, **objects: Any) -> None:
-        self._rooms = {name: room for room in rooms for name in dir(import_module(f"caltest.{room}"))}
+    def __init__(self, *rooms: ModuleType, **objects: Any) -> None:
+        self._rooms = {name: room.__name__ for room in rooms for name in dir(room)}  # modules cannot be pickled
         self._objects = objects
 
     def __getitem__(self, name: str) -> Any:
-        if name in self._objects:
-            return self._objects[name]
-        return getattr(import_module(f"caltest.{self._rooms[name]}"), name)
+        return self._objects[name] if name in self._objects else getattr(import_module(self._rooms[name]), name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._objects or name in self._rooms
@@ -123,7 +122,7 @@ class _Reader:
 
         folded = {known.lower(): known for known in self._known}
         near = get_close_matches(name.lower(), folded, n=1)
-        meant = f"; did you mean {folded[near[0]]}?" if near else "; see --help."
+        meant = f"; did you mean {folded[near[0]]}?" if near else "."
         msg = f"there is no {name}{meant}"
         raise ValueError(msg)
 
