@@ -112,17 +112,23 @@ class ComparedModel(Result):
 
     @property
     def errors(self) -> list[ComponentResult]:
-        """Every error with its null distribution."""
+        """Every error with its null distribution; with folds see those of each."""
         return [part for test in self.tests for part in test.components]
 
     @property
     def plain(self) -> ComponentResult:
-        """The plain estimate: the first component of the test, with its null distribution."""
+        """The plain estimate: the first component of the test, with its null distribution; with folds see each."""
         return self.test.components[0]
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """Scores with their parts, plain estimate, noise floor, l2 error with its interval, and p-values, by name."""
+        """Scores with their parts, plain estimate, noise floor, l2 error with its interval, and p-values, by name.
+
+        With folds, whose predictions are those of different models, accuracy and p-values.
+        """
+        if self.folds:
+            names = ("n_samples", "accuracy", "pvalue", "pvalue_adjusted")
+            return {"model": self.name, **{name: getattr(self, name) for name in names}}
         size = self.miscalibration
         parts = ("mean_score", "miscalibration", "discrimination")
         return {
@@ -151,12 +157,9 @@ class ComparedModel(Result):
         Returns
         -------
         dict
-            `numbers`, and the test of calibration as ``test``; with folds accuracy, p-values and ``test``.
+            `numbers`, and the test of calibration as ``test``.
         """
-        numbers = self.numbers
-        if self.folds:
-            numbers = {name: numbers[name] for name in ("model", "n_samples", "accuracy", "pvalue", "pvalue_adjusted")}
-        return to_plain({**numbers, "test": self.test})
+        return to_plain({**self.numbers, "test": self.test})
 
     def _describe(self) -> Description:
         title = f"{self.name} ({self.test.lens_name}, {counted(self.n_samples)})"

@@ -266,6 +266,8 @@ def test_bad_options_are_refused():
     for error, options, message in (
         (ValueError, {"correction": "tukey"}, "`correction` must be one of 'holm', .*, got 'tukey'"),
         (ValueError, {"variance": "wald"}, "`variance` must be one of 'asymptotic', 'bootstrap', got 'wald'"),
+        (TypeError, {"confidence_level": 0.9}, r"compare_models\(\) has no `confidence_level`; use alpha=1 - 0.9"),
+        (TypeError, {"method": "bootstrap"}, r"compare_models\(\) has no `method`; use variance='bootstrap'"),
         (ValueError, {"alpha": 1}, "`alpha` must lie strictly between 0 and 1, got 1"),
         (both, {"n_resamples": 1.5}, "`n_resamples` must be an integer >= 1, got 1.5"),
         (TypeError, {"statistic": "ece"}, "`statistic` must be a statistic"),
