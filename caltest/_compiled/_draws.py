@@ -60,6 +60,14 @@ def _refill(state, words):
             state[uint64(3 * _LANES) + i] = d
 
 
+@njit(inline="always")
+def _started(seed, first, n_replicates):
+    states = np.empty((n_replicates, 4 * _LANES), np.uint64)
+    for r in range(n_replicates):
+        _seed(seed, first + r, states[r])
+    return states
+
+
 @kernel
 def random_words(seed, first, words):
     """Fill ``words (n_replicates, n_words) uint64`` with random numbers; n_words is a multiple of 32."""
@@ -79,9 +87,7 @@ def draw_outcomes(thresholds, seed, first, out):
     """
     n_replicates, n_samples = out.shape
     n_thresholds = thresholds.shape[0]
-    states = np.empty((n_replicates, 4 * _LANES), np.uint64)
-    for r in range(n_replicates):
-        _seed(seed, first + r, states[r])
+    states = _started(seed, first, n_replicates)
     words = np.empty(_WORDS, np.uint64)
     u = words.view(np.uint32)
     for start in range(0, n_samples, 2 * _WORDS):
@@ -117,10 +123,7 @@ def _padded(size):
 @kernel
 def start_states(seed, first, n_replicates):
     """Return the state of the generator ``(n_replicates, 128)`` of each replicate from ``first`` on."""
-    states = np.empty((n_replicates, 4 * _LANES), np.uint64)
-    for r in range(n_replicates):
-        _seed(seed, first + r, states[r])
-    return states
+    return _started(seed, first, n_replicates)
 
 
 @kernel
@@ -223,9 +226,7 @@ def count_drawn(thresholds, cell, seed, first, counts):
     n_thresholds, n_samples = thresholds.shape
     n_outcomes = uint64(n_thresholds + 1)
     cells = cell.ravel()
-    states = np.empty((n_replicates, 4 * _LANES), np.uint64)
-    for r in range(n_replicates):
-        _seed(seed, first + r, states[r])
+    states = _started(seed, first, n_replicates)
     words = np.empty(_WORDS, np.uint64)
     u = words.view(np.uint32)
     missed = np.empty(_WORDS // 4, np.uint64)
@@ -420,11 +421,10 @@ def draw_events(prob, stratum, thresholds, alias, begin, end, seed, first, count
     the lower half its outcome: two multiplications and an addition less than `_split`.
     """
     n_replicates, n_strata = counts.shape
-    states = np.empty((n_replicates, 4 * _LANES), np.uint64)
+    states = _started(seed, first, n_replicates)
     words = np.empty(_WORDS, np.uint64)
     p = np.empty(_WORDS, np.uint64)
     for r in range(n_replicates):
-        _seed(seed, first + r, states[r])
         _allocate(states[r], words, thresholds, alias, begin, end, prob.size, counts[r])
     for b in range(n_strata):
         rows = prob[stratum[b] : stratum[b + 1]]
@@ -455,7 +455,7 @@ def draw_classes(columns, records, stratum, thresholds, alias, begin, end, seed,
     """
     n_replicates, n_strata = counts.shape
     n_outcomes = columns.shape[0]
-    states = np.empty((n_replicates, 4 * _LANES), np.uint64)
+    states = _started(seed, first, n_replicates)
     words = np.empty(_WORDS, np.uint64)
     place = np.empty(_WORDS, np.uint32)
     entry = np.empty(_WORDS, np.uint32)
@@ -466,7 +466,6 @@ def draw_classes(columns, records, stratum, thresholds, alias, begin, end, seed,
     times = np.empty(longest)
     fallen = np.empty(4 * n_outcomes, np.int64)  # neighbours in different counters: an increment takes its time
     for r in range(n_replicates):
-        _seed(seed, first + r, states[r])
         _allocate(states[r], words, thresholds, alias, begin, end, columns.shape[1], counts[r])
     for b in range(n_strata):
         start = stratum[b]

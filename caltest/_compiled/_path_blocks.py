@@ -164,6 +164,13 @@ class Paths(NamedTuple):
     total: NDArray[np.float64]
 
 
+@njit(inline="always")
+def _bound_block(record, lane, high, low, unit):
+    """Bound the values of a path in a block, infinite where nothing is read there, by whole numbers of units."""
+    record[HIGHEST, lane] = -NOWHERE if high == -np.inf else int(np.ceil(high * unit)) + 1
+    record[LOWEST, lane] = NOWHERE if low == np.inf else int(np.floor(low * unit)) - 1
+
+
 @kernel
 def fill_path(p, order, score, expected, usual, n_blocks, shift, paths, table, place):
     """Fill the entries of path p but its labels, and ``place (n_samples,)`` of its rows.
@@ -193,8 +200,7 @@ def fill_path(p, order, score, expected, usual, n_blocks, shift, paths, table, p
         row = order[j]
         while b < min(int(share), n_blocks - 1):
             if b >= 0:
-                table[group, b, HIGHEST, lane] = -NOWHERE if high == -np.inf else int(np.ceil(high * unit)) + 1
-                table[group, b, LOWEST, lane] = NOWHERE if low == np.inf else int(np.floor(low * unit)) - 1
+                _bound_block(table[group, b], lane, high, low, unit)
             b += 1
             high = -np.inf
             low = np.inf
@@ -212,12 +218,10 @@ def fill_path(p, order, score, expected, usual, n_blocks, shift, paths, table, p
         if is_end:
             high = max(high, events - total)
             low = min(low, events - total)
-    table[group, b, HIGHEST, lane] = -NOWHERE if high == -np.inf else int(np.ceil(high * unit)) + 1
-    table[group, b, LOWEST, lane] = NOWHERE if low == np.inf else int(np.floor(low * unit)) - 1
+    _bound_block(table[group, b], lane, high, low, unit)
     for rest in range(b + 1, n_blocks + 1):
         if rest < n_blocks:
-            table[group, rest, HIGHEST, lane] = -NOWHERE
-            table[group, rest, LOWEST, lane] = NOWHERE
+            _bound_block(table[group, rest], lane, -np.inf, np.inf, unit)
         paths.start[p, rest] = n_samples
         paths.events[p, rest] = events
         paths.total[p, rest] = total
@@ -294,25 +298,30 @@ def _read_block(paths, p, b, level, labels):
 
 
 @njit(inline="always")
-def _largest_of_path(paths, table, shift, p, labels, found):
-    """Return the largest distance of a path from 0, or ``found`` if that is larger."""
+def _largest_of_path(paths, table, shift, p, labels, found, above, below):
+    """Return the largest distance of a path from 0, or ``found`` if that is larger.
+
+    What is not negative is added to the distance of high and of low values, ``above`` and ``below``.
+    """
     group = p // LANES
     lane = p % LANES
     n_blocks = table.shape[1] - 1
     unit = float(1 << shift)
+    more = int(np.ceil(above * unit))  # rounded outwards, like the bounds
+    less = int(np.ceil(below * unit))
     top = 0
     largest = -NOWHERE
     for b in range(n_blocks):
-        bound = max(table[group, b, ABOVE, lane], table[group, b, BELOW, lane])
+        bound = max(table[group, b, ABOVE, lane] + more, table[group, b, BELOW, lane] + less)
         if bound > largest:
             largest = bound
             top = b
     for turn in range(-1, n_blocks):
         b = top if turn < 0 else turn  # the first one leaves few others to read
-        bound = max(table[group, b, ABOVE, lane], table[group, b, BELOW, lane])
+        bound = max(table[group, b, ABOVE, lane] + more, table[group, b, BELOW, lane] + less)
         if bound > found * unit and turn != top:
             high, low = _read_block(paths, p, b, table[group, b, LEVEL, lane], labels)
-            found = max(found, high, -low)
+            found = max(found, high + above, below - low)
     return found
 
 
@@ -337,12 +346,19 @@ def _largest_of_paths(paths, table, shift, labels, scale, bound):
         if bound[p] <= best:
             return best
         least = best * scale[p] if scale[p] > 0 else 0.5
-        found = _largest_of_path(paths, table, shift, p, labels, least)
+        found = _largest_of_path(paths, table, shift, p, labels, least, 0.0, 0.0)
         if scale[p] > 0:
             best = max(best, found / scale[p])
         elif found > least:
             best = np.inf
         bound[p] = 0.0
+
+
+@njit(inline="always")
+def _end_of_path(paths, table, p):
+    """Return the last value of a path."""
+    last = table.shape[1] - 1
+    return paths.events[p, last] + table[p // LANES, last, LEVEL, p % LANES] - paths.total[p, last]
 
 
 @njit(inline="always")
@@ -368,37 +384,14 @@ def _extremes_of_path(paths, table, shift, p, labels):
             highest, lowest = _read_block(paths, p, b, table[group, b, LEVEL, lane], labels)
             high = max(high, highest)
             low = min(low, lowest)
-    end = paths.events[p, n_blocks] + table[group, n_blocks, LEVEL, lane] - paths.total[p, n_blocks]
-    return high, low, end
+    return high, low, _end_of_path(paths, table, p)
 
 
 @njit(inline="always")
 def _excursion_from_either_end(paths, table, shift, p, labels):
     """Return the largest distance of a path from its start or from its end, which is the start of the complement."""
-    group = p // LANES
-    lane = p % LANES
-    n_blocks = table.shape[1] - 1
-    unit = float(1 << shift)
-    end = paths.events[p, n_blocks] + table[group, n_blocks, LEVEL, lane] - paths.total[p, n_blocks]
-    above = max(0.0, -end)  # what the distance from the end adds to a high value
-    below = max(0.0, end)
-    more = int(np.ceil(above * unit))  # rounded outwards, like the bounds
-    less = int(np.ceil(below * unit))
-    top = 0
-    largest = -NOWHERE
-    for b in range(n_blocks):
-        bound = max(table[group, b, ABOVE, lane] + more, table[group, b, BELOW, lane] + less)
-        if bound > largest:
-            largest = bound
-            top = b
-    found = abs(end)
-    for turn in range(-1, n_blocks):
-        b = top if turn < 0 else turn  # the first one leaves few others to read
-        bound = max(table[group, b, ABOVE, lane] + more, table[group, b, BELOW, lane] + less)
-        if bound > found * unit and turn != top:
-            high, low = _read_block(paths, p, b, table[group, b, LEVEL, lane], labels)
-            found = max(found, high + above, below - low)
-    return found
+    end = _end_of_path(paths, table, p)
+    return _largest_of_path(paths, table, shift, p, labels, abs(end), max(0.0, -end), max(0.0, end))
 
 
 @njit(inline="always")

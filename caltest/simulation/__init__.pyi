@@ -18,8 +18,8 @@ from .models._maps import Temperature as Temperature
 from .models._mixtures import GaussianMixture1D as GaussianMixture1D
 from .models._mixtures import RandomMixture as RandomMixture
 from .models._mixtures import posocco_mixtures as posocco_mixtures
-from .models._recalibrated import RecalibratedModel as RecalibratedModel
 from .models._trained import ClassifierTruth as ClassifierTruth
+from .models._trained import RecalibratedModel as RecalibratedModel
 from .models._trained import TrainedClassifier as TrainedClassifier
 from .replications._agreement import MetricAgreement as MetricAgreement
 from .replications._agreement import metric_agreement as metric_agreement

@@ -24,6 +24,11 @@ from caltest.resampling.draws._signs import SignDraws, group_of, residual_sums
 from caltest.resampling.engine._pvalues import tail_pvalues
 
 _ROUNDING = 1e-12
+_EFFECTIVE_INTERVAL_ROUNDING = 1e-10  # of a sum of squares
+_SMALLEST, _LARGEST = 1e-15, 0.9  # p-values between which is searched; a larger one counts as 1
+_HALVINGS = 28  # of intervals in which an end or a p-value is searched: to 1e-7 or better
+_LEAST_FREEDOM = 0.05  # Student's quantile is so large there that the number of groups counts
+Ends = tuple[Floats, Floats]
 
 
 def drawn_ends(drawn: Floats, level: float) -> tuple[Floats, Floats]:
@@ -39,12 +44,6 @@ def drawn_ends(drawn: Floats, level: float) -> tuple[Floats, Floats]:
     ranks = [outside - 1, len(drawn) - outside]
     low, high = np.partition(drawn, ranks, axis=0)[ranks]
     return low, high
-
-
-_EFFECTIVE_INTERVAL_ROUNDING = 1e-10  # of a sum of squares
-_SMALLEST, _LARGEST = 1e-15, 0.9  # p-values between which is searched; a larger one counts as 1
-_HALVINGS = 28  # of intervals in which an end or a p-value is searched: to 1e-7 or better
-_LEAST_FREEDOM = 0.05  # Student's quantile is so large there that the number of groups counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,9 +235,6 @@ def _of_group_before(parts: Floats, group: Integers) -> Floats:
     before = np.empty_like(parts)
     before[:, order] = sums - np.repeat(sums[:, start], np.diff(np.append(start, len(group))), axis=1)
     return before
-
-
-Ends = tuple[Floats, Floats]
 
 
 def exact_pvalues(sample: Sample, cells: Cells, counts: Sequence[PoissonBinomial]) -> Floats:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 HIGH = 0.95
 """Probability of the upper quantile of the noise floor."""
+_N_CELLS = (2, 5, 10, 15, 20, 30, 50, 75, 100)
+Family = Callable[[int], Statistic]
+"""From the number of cells to a statistic."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -144,12 +147,6 @@ def measure_errors(
 def validate_errors(statistics: Mapping[str, Any]) -> dict[str, Statistic]:
     """Return statistics by name if they estimate an error."""
     return {name: validate_estimate(one) for name, one in statistics.items()}
-
-
-_N_CELLS = (2, 5, 10, 15, 20, 30, 50, 75, 100)
-
-Family = Callable[[int], Statistic]
-"""From the number of cells to a statistic."""
 
 
 def _ece(n_cells: int) -> Statistic:

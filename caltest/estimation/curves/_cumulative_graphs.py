@@ -42,6 +42,8 @@ N_GRID = 101
 """Number of fractiles at which the slope is evaluated."""
 
 _BLOCK = 2**16  # rows of the matrix of the spline that are made at a time
+_MOST_SHOWN = 2**11
+_METHODS = ("monte-carlo", "asymptotic")
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,10 +110,6 @@ def _slope_weights(basis: object, n_knots: int, n: int) -> Floats:
         first = max(begin, 1)
         after[:, first - 1 : end - 1] = sums[first - begin :].T
     return np.linalg.solve(squares, after) / n
-
-
-_MOST_SHOWN = 2**11
-_METHODS = ("monte-carlo", "asymptotic")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

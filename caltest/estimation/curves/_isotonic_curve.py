@@ -34,6 +34,7 @@ from caltest.statistics._isotonic import tie_masks
 
 _MOST_SHOWN = 2**10
 BANDS = ("consistency", "confidence")
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -140,9 +141,6 @@ class IsotonicCurve(Result):
                 "labels, so that miscalibration and discrimination are too large in small samples.",
             ],
         )
-
-
-_ROUNDING = 1e-12
 
 
 @reads_arguments

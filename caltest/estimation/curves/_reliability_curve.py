@@ -43,6 +43,15 @@ from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
 
+_OF_CELLS = (
+    *("lower", "upper", "count", "expected", "observed", "pvalue", "smallest_pvalue"),
+    *("lens_name", "partition", "origin"),
+)
+_CELLS = 15
+_FEWEST_CELLS = 5
+_FEWEST = 10  # observations of a cell, on average
+_LEAST_SPREAD = 5.0  # of a cell: that of 10 observations with probability 1/2
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ReliabilityCurve(Result):
@@ -253,16 +262,6 @@ def _digits(lower: Floats, upper: Floats) -> int:
     wide = upper - lower
     narrow = wide[wide > 0].min(initial=1.0)
     return int(np.clip(np.ceil(-np.log10(narrow)), 4, 6))
-
-
-_OF_CELLS = (
-    *("lower", "upper", "count", "expected", "observed", "pvalue", "smallest_pvalue"),
-    *("lens_name", "partition", "origin"),
-)
-_CELLS = 15
-_FEWEST_CELLS = 5
-_FEWEST = 10  # observations of a cell, on average
-_LEAST_SPREAD = 5.0  # of a cell: that of 10 observations with probability 1/2
 
 
 @reads_arguments

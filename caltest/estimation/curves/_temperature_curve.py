@@ -30,6 +30,8 @@ from caltest.results._picture import Picture
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import UCE, ConfidenceECE, Statistic
 
+_TEMPERATURES = tuple((4.0 ** (np.arange(-12, 13) / 12)).tolist())
+
 
 def minimise(function: Callable[[float], float], grid: Floats, values: Floats, tolerance: float) -> tuple[float, float]:
     """Return argument and value of the smallest of all values.
@@ -52,9 +54,6 @@ def minimise(function: Callable[[float], float], grid: Floats, values: Floats, t
     around = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
     found = minimize_scalar(function, bounds=around, method="bounded", options={"xatol": tolerance})
     return (float(found.x), float(found.fun)) if found.fun < start[1] else start
-
-
-_TEMPERATURES = tuple((4.0 ** (np.arange(-12, 13) / 12)).tolist())
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -221,6 +220,8 @@ def temperature_curve(
     >>> round(float(curve.temperature[curve.best[0, 0]]), 3), round(float(curve.value[0, 0].min()), 4)
     (1.587, 0.0165)
     """
+    from scipy.special import softmax
+
     named = by_name(y_prob, "y_prob") if logits is None else by_name(logits, "logits")
     if (y_prob is None) == (logits is None):
         msg = "temperature_curve needs `y_prob` or `logits`, and not both."
@@ -240,7 +241,7 @@ def temperature_curve(
             logs = [np.log(prob.astype(np.float64)) for prob in as_is]
     else:
         logs = [_validate_logits(name, values) for name, values in named.items()]
-        given = {name: _softmax(z) for name, z in zip(named, logs, strict=True)}
+        given = {name: softmax(z, axis=1) for name, z in zip(named, logs, strict=True)}
         outcome, as_is = validate_models(y_true, given, classes)
     row, weight, _ = observations_that_count(validate_weight(sample_weight, len(outcome)), None)
     outcome, as_is, logs = outcome[row], [prob[row] for prob in as_is], [log[row] for log in logs]
@@ -250,7 +251,7 @@ def temperature_curve(
         for m, log in enumerate(logs):
             for t, temperature in enumerate(grid):
                 # Logarithm and softmax would move rounded predictions off the edges of cells.
-                tempered = as_is[m] if temperature == 1 else _softmax(log / temperature)
+                tempered = as_is[m] if temperature == 1 else softmax(log / temperature, axis=1)
                 errors[:, :, m, t] = measure_errors(
                     chosen, tempered, outcome, lens=lens, n_resamples=count, seed=seed, weight=weight
                 )
@@ -267,12 +268,6 @@ def temperature_curve(
         n_resamples=count,
         n_samples=len(outcome),
     )
-
-
-def _softmax(logits: Floats) -> Floats:
-    """Return probabilities of logits, of which some but not all in a row may be minus infinity."""
-    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def _mean_log_score(logits: Floats, outcome: Integers, weight: Floats | None) -> float:

@@ -17,6 +17,9 @@ from caltest.results._description import Description, Table, counted, join, perc
 from caltest.results._naming import describe
 
 _ROUNDING = 1e-12  # of a frequency
+EXACT = (
+    "the exact Poisson-binomial distribution of the number of events, predictions fixed (valid at every sample size)"
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -156,11 +159,6 @@ class CellTests(Result):
                 f"{percent(self.alpha)}.",
             ],
         )
-
-
-EXACT = (
-    "the exact Poisson-binomial distribution of the number of events, predictions fixed (valid at every sample size)"
-)
 
 
 def cell_pvalue(distribution: PoissonBinomial, probabilities: Floats, n_events: int) -> float:

@@ -26,6 +26,8 @@ from caltest.results._naming import describe
 if TYPE_CHECKING:
     import pandas as pd
 
+_SHOWN = 5  # cells and outcomes that are printed
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class HistogramRegression(Result):
@@ -162,9 +164,6 @@ class HistogramRegression(Result):
             shown,
             self.notes,
         )
-
-
-_SHOWN = 5  # cells and outcomes that are printed
 
 
 @reads_arguments

@@ -27,6 +27,16 @@ from caltest.statistics._segments import FEWEST_GROUPS, cells_of_groups
 from caltest.statistics._squared_l2_distribution import SquaredL2Distribution
 from caltest.statistics._squared_l2_inversion import CERTIFYING_GROUPS, SquaredL2Inversion
 
+_SPARSE, _SPARSE_SHARE = 10, 0.05  # cells of fewer observations are sparse; a larger share in them is noted
+_ROUNDING = 1e-9  # of an effective number of observations
+_FEWEST_SAMPLES = 200  # of the simulations of coverage
+_UNUSUALLY_LOW = 0.01
+_CERTIFY = (
+    f" To show that the error is small with fewer than {CERTIFYING_GROUPS} groups, take equivalence_test, which allows "
+    "that all labels of a group are equal."
+)
+_MANY_GROUPS = 50  # of a simulation with rare groups that are very different (docs/validity.md)
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class L2Interval(Result):
@@ -351,17 +361,6 @@ def l2_distribution(
         return SquaredL2Distribution.of(sample, cut), cut
     cut = cells_of_groups(sample) if partition is None else partition
     return SquaredL2Inversion.of(sample, cut, any_shock=any_shock, rng=validate_rng(rng)), cut
-
-
-_SPARSE, _SPARSE_SHARE = 10, 0.05  # cells of fewer observations are sparse; a larger share in them is noted
-_ROUNDING = 1e-9  # of an effective number of observations
-_FEWEST_SAMPLES = 200  # of the simulations of coverage
-_UNUSUALLY_LOW = 0.01
-_CERTIFY = (
-    f" To show that the error is small with fewer than {CERTIFYING_GROUPS} groups, take equivalence_test, which allows "
-    "that all labels of a group are equal."
-)
-_MANY_GROUPS = 50  # of a simulation with rare groups that are very different (docs/validity.md)
 
 
 def _target_text(sample: Sample, partition: Any) -> str:

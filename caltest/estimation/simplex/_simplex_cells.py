@@ -26,6 +26,7 @@ from caltest.resampling.engine._pvalues import tail_pvalues
 Corners = tuple[Floats, ...]
 
 _ROUNDING = 1e-9
+EXACT = "the exact distribution of the counts of outcomes, predictions fixed (valid at every sample size)"
 
 
 def cell_regions(cells: Cells, partition: object, prob: Floats) -> Corners:
@@ -182,9 +183,6 @@ def _blocks(counted: Iterator[NDArray[np.signedinteger]] | None, n_entries: int)
 def _ranked(statistic: Floats, drawn: Floats) -> Floats:
     """Return the share of the draws, the data among them, whose statistic is at least as large, ``(n_cells,)``."""
     return tail_pvalues(np.column_stack([statistic, drawn.T]))[:, 0]
-
-
-EXACT = "the exact distribution of the counts of outcomes, predictions fixed (valid at every sample size)"
 
 
 def _origin(exact: Booleans, drawn: str) -> str:

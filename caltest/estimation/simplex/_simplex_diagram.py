@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SHOWN = 12  # cells that are printed
+_RANKS = ("most probable class", "second class", "third class")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -214,9 +215,6 @@ class SimplexDiagram(Result):
             ],
             self.notes,
         )
-
-
-_RANKS = ("most probable class", "second class", "third class")
 
 
 @reads_arguments

@@ -32,6 +32,11 @@ LOGIT = np.concatenate([[0.0], _ODDS / (1 + _ODDS), [1.0]])
 
 EDGES = np.union1d(LINEAR, LOGIT)
 """All of these edges."""
+WORDS = {"entropy": "normalised entropy", "confidence": "1 - confidence"}
+"""Their names in words."""
+MOST = {"entropy": "largest entropy", "confidence": "smallest confidence"}
+"""What the most uncertain predictions have."""
+_MOST_SHOWN = 40  # rows of the printed table
 
 
 def prediction_density(event: Floats, times: Integers | None = None) -> Floats:
@@ -60,12 +65,6 @@ UNCERTAINTIES: dict[str, Callable[[Floats], Floats]] = {
     "confidence": _doubt,
 }
 """From predictions ``(n_samples, n_classes)`` to uncertainties ``(n_samples,)`` from 0 to 1."""
-
-WORDS = {"entropy": "normalised entropy", "confidence": "1 - confidence"}
-"""Their names in words."""
-
-MOST = {"entropy": "largest entropy", "confidence": "smallest confidence"}
-"""What the most uncertain predictions have."""
 
 
 def validate_uncertainty(uncertainty: Any) -> tuple[str, ...]:
@@ -120,9 +119,6 @@ class UncertaintyCurve(Result):
     def conclusion(self) -> str:
         """What each curve shows, in words."""
         return " ".join(self._sentences)
-
-
-_MOST_SHOWN = 40  # rows of the printed table
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

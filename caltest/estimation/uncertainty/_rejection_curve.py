@@ -27,6 +27,9 @@ from caltest.predictions.inputs._validation import validate_count, validate_desi
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._picture import Picture
 
+_FIFTH = 0.2 - 1e-9  # of the predictions: what is rejected in the conclusion, up to rounding
+_ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RejectionCurve(UncertaintyCurve):
@@ -126,9 +129,6 @@ class RejectionCurve(UncertaintyCurve):
                 "not on calibration alone.",
             ],
         )
-
-
-_FIFTH = 0.2 - 1e-9
 
 
 def _short(share: float) -> float:
@@ -294,9 +294,6 @@ def _curve(
         "predicted_error": doubts[shown] / kept[shown],
         "area": float(area),
     }
-
-
-_ROUNDING = 1e-12
 
 
 def _integral(at: Floats, count: Floats) -> float:

@@ -32,6 +32,8 @@ from caltest.results._description import Description, Table, counted, percent
 from caltest.results._picture import Picture
 
 _SHARES = tuple((np.arange(11) / 10).tolist())
+_OFTEN = 0.9  # of the batches: a share of foreign data that is detected in so many is named
+_LIMIT = 0.95  # of the batches without foreign data lie below what counts as detected
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -106,9 +108,6 @@ class ShiftCurve(UncertaintyCurve):
                 "It holds for foreign data like these; other foreign data may be predicted with confidence.",
             ],
         )
-
-
-_OFTEN = 0.9
 
 
 @reads_arguments
@@ -228,9 +227,6 @@ def shift_curve(
         n_home=len(next(iter(home.values()))),
         n_foreign=len(next(iter(foreign.values()))),
     )
-
-
-_LIMIT = 0.95
 
 
 def _means(near: Floats, far: Floats, count: int, shape: tuple[int, int], rng: Any) -> Floats:

@@ -37,6 +37,16 @@ from caltest.results._note import warn_user
 
 _BYTES = 8  # of a value
 _UNKNOWN = 2**36  # bytes, where the system does not tell
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
+_LABELS = ("y_true", "y_true_a", "y_true_b")
+_PROBS = ("y_prob", "logits", "prob_a", "prob_b", "class_prob")
+_OBSERVATIONS = ("sample_weight", "groups", "groups_a", "groups_b", "folds", "held_out")
+_WARNED = {"C902", "C903"}  # what was assumed and changed is said beside a bare number too
+_COUNTS = ("n_resamples", "n_kernel_resamples")
+_BESIDE = {"y_true", *_PROBS, "sample_weight", "groups", "folds", "held_out", "subgroup"}
+_BESIDE_OF_TWO = {"y_true_a", "prob_a", "groups_a"}, {"y_true_b", "prob_b", "groups_b"}
+"""Arguments that belong to the same observations, of one data set and of two."""
 
 
 def refuse_too_many(number: Any, name: str) -> None:
@@ -61,19 +71,6 @@ def _memory() -> int:
 
 def _shown(n_bytes: int) -> str:
     return f"{n_bytes / 1e12:,.3g} TB" if n_bytes >= 1e12 else f"{n_bytes / 1e9:,.3g} GB"
-
-
-Parameters = ParamSpec("Parameters")
-Returned = TypeVar("Returned")
-
-_LABELS = ("y_true", "y_true_a", "y_true_b")
-_PROBS = ("y_prob", "logits", "prob_a", "prob_b", "class_prob")
-_OBSERVATIONS = ("sample_weight", "groups", "groups_a", "groups_b", "folds", "held_out")
-_WARNED = {"C902", "C903"}  # what was assumed and changed is said beside a bare number too
-_COUNTS = ("n_resamples", "n_kernel_resamples")
-_BESIDE = {"y_true", *_PROBS, "sample_weight", "groups", "folds", "held_out", "subgroup"}
-_BESIDE_OF_TWO = {"y_true_a", "prob_a", "groups_a"}, {"y_true_b", "prob_b", "groups_b"}
-"""Arguments that belong to the same observations, of one data set and of two."""
 
 
 @dataclass(frozen=True)

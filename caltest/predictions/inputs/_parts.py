@@ -12,6 +12,14 @@ from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Floats, Integers
 
+_ID_WORDS = {
+    *("id", "patient", "subject", "participant", "person", "user", "case", "group", "cluster", "centre", "center"),
+    *("site", "mrn", "hospital", "clinic", "video", "prompt", "session", "document", "household", "family", "animal"),
+}
+_FEWEST_IDS = 6  # with fewer groups no two-sided p-value from signs is at most 5 %; 2 ** (1 - 6) with six
+SMALL = 20
+"""A test of fewer observations has little power, and so has a fold of fewer."""
+
 
 def sums_in_parts(part: NDArray[np.integer], values: Floats, n: int) -> Floats:
     """Return the sums ``(n,)`` of values ``(n_values,)`` in the parts from 0 to n - 1; 0 in an empty one."""
@@ -33,12 +41,6 @@ def effective_of_sums(total: float | Floats, squares: float | Floats) -> Floats:
     """Return the effective numbers of weights whose sums, and whose sums of squares, are known; 0 without weight."""
     squares = np.asarray(squares, dtype=np.float64)
     return np.divide(np.square(total), squares, out=np.zeros_like(squares), where=squares > 0)
-
-
-_ID_WORDS = {
-    *("id", "patient", "subject", "participant", "person", "user", "case", "group", "cluster", "centre", "center"),
-    *("site", "mrn", "hospital", "clinic", "video", "prompt", "session", "document", "household", "family", "animal"),
-}
 
 
 def validate_ids(ids: Any, n_samples: int, name: str, part: str) -> tuple[list[int | str], Integers]:
@@ -102,9 +104,6 @@ def names_an_id(name: Any) -> bool:
     return bool(_ID_WORDS & {word.lower() for word in re.split(r"[^A-Za-z]+|(?<=[a-z])(?=[A-Z])", str(name))})
 
 
-_FEWEST_IDS = 6  # with fewer groups no two-sided p-value from signs is at most 5 %; 2 ** (1 - 6) with six
-
-
 def advice_on_groups(n_groups: int) -> str:
     """Return what to do with an id that is not used yet and has so many values, as the end of a caution."""
     if n_groups < _FEWEST_IDS:
@@ -128,10 +127,6 @@ def repeated_index(frame: Any) -> tuple[str, int] | None:
             number = int(values.nunique())
             return (str(name), number) if 1 < number < len(values) else None
     return None
-
-
-SMALL = 20
-"""A test of fewer observations has little power, and so has a fold of fewer."""
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,10 @@ SeedLike = int | np.random.Generator | np.random.RandomState | None
 
 MANY, LARGE = 256, 2**22
 """Of more classes and more probabilities than these, tables of one double for each probability are not made."""
+_ROUNDING = 4 * 2.0**-11
+"""Sums of probabilities in half precision may miss 1 by this: four rounding errors of the number 1."""
+_SMALLEST = 2.0**-25
+"""And by this for each class: probabilities below it become 0."""
 
 
 def require(holds: Any, must: str, got: Any, *, right_type: Any = True) -> None:
@@ -375,12 +379,6 @@ def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> Integers:
 
 def _shown(label: NDArray[Any], row: int) -> str:
     return f"{label.tolist()[row]!r} in row {row}"
-
-
-_ROUNDING = 4 * 2.0**-11
-"""Sums of probabilities in half precision may miss 1 by this: four rounding errors of the number 1."""
-_SMALLEST = 2.0**-25
-"""And by this for each class: probabilities below it become 0."""
 
 
 def widen(prob: Any, name: str) -> tuple[Any, Note | None]:

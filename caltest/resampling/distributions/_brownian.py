@@ -31,6 +31,7 @@ from caltest.resampling.distributions._base import Distribution, Tail
 _TERMS = np.arange(12)
 _SWITCH = 1.5  # below it the series of the other tail converges faster
 _SMALLEST = 0.01  # smaller values have a probability below exp(-10,000)
+_MULTIPLES = np.arange(1, 100)
 _NEVER = 0.1  # smaller values have a probability below 1e-50
 
 
@@ -222,7 +223,6 @@ def _either_end_factor(m: int) -> float:
     return -8 / m if m % 4 else 4 / (m - 2) + 4 / (m + 2)
 
 
-_MULTIPLES = np.arange(1, 100)
 _EITHER_END = np.array([_either_end_factor(m) for m in range(1, 100)])
 
 

@@ -34,6 +34,10 @@ _ALIGNED = 1e-6
 _FAR = 6.0  # standard deviations, below which no bound of 1e-12 is to be expected
 _ROUNDING = 1e-15  # of a sum of probabilities that Fourier transforms returned
 _PRODUCT = "product of the cells' distribution functions"
+Bound = Callable[[float], float]
+"""From x to an upper bound of P(T >= x)."""
+MOST_COUNTS = 20_000
+"""The exact distribution is computed if there are at most so many different counts: some milliseconds."""
 _PEARSON_ROUNDING = 1e-10  # of values that are equal: ties count
 
 
@@ -100,10 +104,6 @@ def end_of_grid(cells: Sequence[CellDistribution]) -> float:
         top = min(top, float(((log_moment - math.log(1e-18)) / t).min()))
     top = top * (1 + 2 * (len(cells) + 2) / SMALLEST_GRID) + 1e-300
     return 2.0 ** (math.ceil(_PARTS * math.log2(top)) / _PARTS)
-
-
-Bound = Callable[[float], float]
-"""From x to an upper bound of P(T >= x)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,10 +389,6 @@ def _share_counted(observed: Floats, floor: float, step: float) -> float:
     spread = reduce(np.convolve, [np.array([1 - upper, upper]) for upper in position % 1])
     point = int(np.floor(position).sum()) + np.arange(len(spread))
     return float(spread @ _share_above(point, floor, step))
-
-
-MOST_COUNTS = 20_000
-"""The exact distribution is computed if there are at most so many different counts: some milliseconds."""
 
 
 def pearson_statistic(deviation: Floats, expected: Floats) -> Floats:

@@ -16,6 +16,9 @@ from caltest.resampling.distributions._base import SMALLEST_PVALUE, TIE_TOLERANC
 
 _BLOCK_VALUES = 2**18  # complex numbers that are made at a time
 _LOG_NEGLIGIBLE = 18 * math.log(10) + math.log(2)  # mass outside the window: 2 exp(-this) = 1e-18
+SMALLEST_EXACT = 1e-12
+"""A smaller tail probability is replaced by an upper bound."""
+CHERNOFF = "Chernoff's inequality"
 _LOG_SLOPES = math.log(1e-8), math.log(200.0)  # where log t is searched; exp(200) must not overflow
 _N_STEPS = 16  # of golden section search: t to 1 %
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -196,11 +199,6 @@ class PoissonBinomial:
         below = np.cumsum(self.pmf)
         above = np.append(np.cumsum(self.pmf[::-1])[::-1][1:], 0.0)
         return self.first + int(np.argmax(below > tail)), self.first + int(np.argmax(above <= tail))
-
-
-SMALLEST_EXACT = 1e-12
-"""A smaller tail probability is replaced by an upper bound."""
-CHERNOFF = "Chernoff's inequality"
 
 
 def chernoff_bound(log_moment_of_sum: Callable[[float], float], x: float) -> float:

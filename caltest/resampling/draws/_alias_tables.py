@@ -18,6 +18,8 @@ from caltest.predictions._sample import Sample
 from caltest.resampling.distributions._poisson_binomial import window_half_width
 
 _LARGEST_STRATUM = 2048  # observations: their probabilities stay in the first-level cache
+FEW = 32
+"""Labels of up to so many classes are drawn by thresholds, which is faster for them."""
 _KEPT_RECORDS = 2**24  # of 8 bytes, as the predictions; more are made again for every block of replicates
 _BAND_RECORDS = 2**19  # made at a time; rows in multiples of 32, the lanes of the generator
 _TOGETHER = 64, 1024  # replicates
@@ -106,10 +108,6 @@ def _poisson(mean: float) -> Floats:
 
     count = np.arange(math.ceil(mean + window_half_width(mean)) + 1)
     return np.exp(xlogy(count, mean) - mean - gammaln(count + 1))
-
-
-FEW = 32
-"""Labels of up to so many classes are drawn by thresholds, which is faster for them."""
 
 
 def replicates_together(sample: Sample) -> int:

@@ -22,6 +22,8 @@ from caltest.resampling.draws._alias_tables import Strata
 from caltest.resampling.draws._labels import Draws
 from caltest.resampling.draws._summaries import CellCounts, Summary
 
+OutcomeProb = Callable[[Sample], Floats]
+
 
 def _null_prob(sample: Sample) -> Floats:
     return sample.null_prob
@@ -132,9 +134,6 @@ class BootstrapDraws(RowDraws):
     def summarise(self, sample: Sample, summary: Summary) -> Iterator[Any] | None:
         """Count observations instead of copying them, unless whole groups are drawn."""
         return super().summarise(sample, summary) if sample.group is None else None
-
-
-OutcomeProb = Callable[[Sample], Floats]
 
 
 def _thresholds(sample: Sample, prob: OutcomeProb) -> NDArray[np.uint32]:

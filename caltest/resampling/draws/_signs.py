@@ -31,6 +31,8 @@ from caltest.results._decision import rejects
 _ROWS = 2**15  # observations whose residuals are in the cache when they are added
 _HALF = 2**31  # of 2**32: a fair coin
 _BYTES_OF_SUMS = 256  # of an outcome, in some cells
+MANY_GROUPS = 10
+"""With fewer groups the p-value from random signs is unreliable."""
 _FEWER = 0.01
 
 
@@ -255,10 +257,6 @@ class GroupsWithSurprise:
         else:
             return ()
         return (Note("C303", text),)
-
-
-MANY_GROUPS = 10
-"""With fewer groups the p-value from random signs is unreliable."""
 
 
 NO_GROUPS = GroupsWithSurprise(0, 0, 0.0, 1.0, 0.0)

@@ -73,22 +73,12 @@ class LabelNoiseStudy(Study):
         )
 
     def _describe(self) -> Description:
-        names = (
-            "share",
-            "labels",
-            "test_statistic",
-            "statistic",
-            "noise_floor",
-            "pvalue",
-            "accuracy",
-            "mean_confidence",
-            "missed",
-        )
-        heads = {name: name.replace("_", " ").replace("pvalue", "p-value") for name in names}
+        frame = self.to_frame().drop(columns="statistic_se")
+        heads = {name: name.replace("_", " ").replace("pvalue", "p-value") for name in frame.columns}
         return Description(
             f"Label noise study (means over {self.replicates['replicate'].nunique()} replicates)",
             [self.conclusion],
-            [frame_table(self.to_frame(), heads)],
+            [frame_table(frame, heads)],
             [
                 "missed: share of the predictions above the threshold that are not the top one of their observation; "
                 "they do not enter ECE."
