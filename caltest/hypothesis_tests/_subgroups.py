@@ -56,6 +56,7 @@ class SubgroupTests(CalibrationTable):
     """
 
     subgroups: tuple[str, ...]
+    _n_samples: int = 0
 
     _what: ClassVar[tuple[str, str]] = ("subgroup", "subgroups")
     _where: ClassVar[str] = " or fewer in each subgroup"
@@ -68,6 +69,11 @@ class SubgroupTests(CalibrationTable):
     @property
     def _row_names(self) -> tuple[str, ...]:
         return self.labels
+
+    @property
+    def n_samples(self) -> int:
+        """Number of observations in any subgroup, which may overlap."""
+        return sum(self.fold_sizes) or self._n_samples
 
     @staticmethod
     def sizes_of_folds(folds: Folds, tables: Sequence[Any]) -> tuple[int, ...]:
@@ -306,6 +312,7 @@ def subgroup_tests(
         correction=correction,
         notes=tuple(notes),
         subgroups=tuple(names),
+        _n_samples=int(np.count_nonzero(np.any(members, axis=0)[whole.sample.row])),
     )
 
 

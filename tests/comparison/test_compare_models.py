@@ -270,7 +270,7 @@ def test_bad_options_are_refused():
         (TypeError, {"method": "bootstrap"}, r"compare_models\(\) has no `method`; use variance='bootstrap'"),
         (ValueError, {"alpha": 1}, "`alpha` must lie strictly between 0 and 1, got 1"),
         (both, {"n_resamples": 1.5}, "`n_resamples` must be an integer >= 1, got 1.5"),
-        (TypeError, {"statistic": "ece"}, "`statistic` must be a statistic"),
+        (TypeError, {"statistic": 3}, "`statistic` must be a statistic"),
         (ValueError, {"rng": -1}, "`rng` must be None"),
         (ValueError, {"workers": 0}, "`workers` must be"),
         (ValueError, {"classes": list("abc")}, "`classes` must name 10 classes"),

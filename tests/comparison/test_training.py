@@ -199,7 +199,7 @@ def test_bad_options_are_refused():
     both = (TypeError, ValueError)
     for error, options, message in (
         (ValueError, {"statistic": ct.Omnibus()}, "`Omnibus` combines tests and estimates no error"),
-        (TypeError, {"test_statistic": "ece"}, "`statistic` must be a statistic"),
+        (TypeError, {"test_statistic": 3}, "`statistic` must be a statistic"),
         (both, {"rng": "0"}, "`rng` must be None"),
         (ValueError, {"n_resamples": 0}, "`n_resamples` must be an integer >= 1, got 0"),
         (ValueError, {"alpha": 5}, "`alpha` must lie strictly between 0 and 1, got 5"),
