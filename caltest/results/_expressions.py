@@ -6,7 +6,6 @@ import ast
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -18,11 +17,11 @@ class PublicNames(Mapping[str, Any]):
     """The public names of rooms of the package, and further objects; a file is loaded when its name is looked up."""
 
     def __init__(self, *rooms: ModuleType, **objects: Any) -> None:
-        self._rooms = {name: room.__name__ for room in rooms for name in dir(room)}  # modules cannot be pickled
+        self._rooms = {name: room for room in rooms for name in dir(room)}
         self._objects = objects
 
     def __getitem__(self, name: str) -> Any:
-        return self._objects[name] if name in self._objects else getattr(import_module(self._rooms[name]), name)
+        return self._objects[name] if name in self._objects else getattr(self._rooms[name], name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._objects or name in self._rooms

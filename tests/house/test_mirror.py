@@ -13,6 +13,7 @@ TESTS = ROOT / "tests"
 OF_ALL_ROOMS = {"benchmarks", "house", "reference"}
 
 THROUGH = {
+    "estimation/simplex/_simplex_cells.py": "estimation/simplex/test_simplex_diagram.py",
     "plotting/_error_curves.py": "plotting/test_plotting_curves.py",
     "plotting/_prediction_axis.py": "plotting/test_reliability.py",
     "plotting/_studies.py": "plotting/test_plotting.py",
@@ -73,7 +74,7 @@ def is_about(test: Path, subject: str) -> bool:
 def has_numbers(file: Path) -> bool:
     """Whether a function of a file returns an array."""
     functions = [node for node in ast.walk(tree_of(file)) if isinstance(node, ast.FunctionDef) and node.returns]
-    return any("NDArray" in ast.unparse(node.returns) for node in functions)
+    return any(re.search("NDArray|Floats|Integers|Booleans", ast.unparse(node.returns)) for node in functions)
 
 
 def is_tested(file: Path) -> bool:

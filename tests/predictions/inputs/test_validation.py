@@ -505,7 +505,7 @@ SEED_WANTED = "`rng` must be None, an integer >= 0, a numpy.random.Generator or 
 METHOD_WANTED = "`method` must be one of 'auto', 'exact', 'monte-carlo', 'asymptotic', got "
 WORKERS_WANTED = "`workers` must be an integer >= 1, or -1 for all processors, got "
 REFUSED_OPTIONS = {
-    "statistic a string": (TypeError, {"statistic": "ece"}, "`statistic` must be a statistic such as ECE()"),
+    "statistic a string": (ValueError, {"statistic": "ece"}, "there is no ece; did you mean ECE?"),
     "statistic a class": (TypeError, {"statistic": ECE}, "got <class 'caltest.statistics._binned.ECE'>."),
     "statistic a function": (TypeError, {"statistic": len}, "got <built-in function len>."),
     "partition for two outcomes": (
