@@ -124,14 +124,14 @@ def smooth_band(model):
     return build, _zero
 
 
-def difference(model, method):
+def difference(model, variance):
     """`paired_test`'s interval for a model against its own predictions, sharpened."""
 
     def sharpened(y_prob):
         return Temperature(1 / 1.3)(y_prob)
 
     def build(y_true, y_prob, rng):
-        found = caltest.paired_test(y_true, y_prob, sharpened(y_prob), method=method, n_resamples=199, rng=rng)
+        found = caltest.paired_test(y_true, y_prob, sharpened(y_prob), variance=variance, n_resamples=199, rng=rng)
         return tuple(found.confidence_interval)
 
     def target(y_prob, class_prob):
@@ -210,12 +210,12 @@ INTERVALS = (
     ),
     Interval(
         "paired_test",
-        partial(difference, method="asymptotic"),
+        partial(difference, variance="asymptotic"),
         "the difference of the binned squared l2 calibration errors",
         0.95,
         1_000,
     ),
-    Interval("paired_test, bootstrap", partial(difference, method="bootstrap"), "the same", 0.95, 400, 1_000),
+    Interval("paired_test, bootstrap", partial(difference, variance="bootstrap"), "the same", 0.95, 400, 1_000),
 )
 
 

@@ -56,7 +56,7 @@ SINGLE = {
 STOPPED = {"gce_table": "caltest.gce_table(y, p, workers=2, rng=0)"}
 MANY = {name: TESTS[name] for name in ("calibration_test", "calibration_table")} | {
     "l2_interval": SINGLE["l2_interval"],
-    "compare_models, 19 draws": "caltest.compare_models({'a': p, 'b': p[:, ::-1]}, y, n_resamples=19, rng=0)",
+    "compare_models, 19 draws": "caltest.compare_models(y, {'a': p, 'b': p[:, ::-1]}, n_resamples=19, rng=0)",
 }
 
 

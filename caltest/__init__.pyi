@@ -16,7 +16,7 @@ from . import torch as torch
 from .comparison._compare_models import compare_models as compare_models
 from .comparison._paired import paired_test as paired_test
 from .comparison._paired import unpaired_test as unpaired_test
-from .comparison._training import track as track
+from .comparison._training import training_track as training_track
 from .estimation.curves._calibration_band import calibration_band as calibration_band
 from .estimation.curves._cells_curve import cells_curve as cells_curve
 from .estimation.curves._cumulative_graphs import cumulative_graphs as cumulative_graphs

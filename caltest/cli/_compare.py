@@ -78,16 +78,17 @@ def _run(options: argparse.Namespace) -> int:
     first = next(iter(files.values()))
 
     from caltest.comparison import compare_models
+    from caltest.results._decision import level_of
 
     comparison = compare_models(
-        {name: (file.y_true, file.y_prob) if options.unpaired else file.y_prob for name, file in files.items()},
         None if options.unpaired else first.y_true,
+        {name: (file.y_true, file.y_prob) if options.unpaired else file.y_prob for name, file in files.items()},
         **problem_of(first),
         lens=lens_for(options.lens, first),
         statistic=options.statistic,
         partition=options.partition,
         correction=options.correction,
-        confidence_level=options.confidence_level,
+        alpha=level_of(options.confidence_level),
         folds=first.folds,
         n_resamples=options.resamples,
         **computing(options),
@@ -98,7 +99,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.plot is not None:
         from caltest.plotting._comparison import save_comparison
 
-        save_comparison(comparison, options.plot)  # type: ignore[arg-type]  # folds have no picture
+        save_comparison(comparison, options.plot)
         say_written("forest plot", options.plot)
     return 0
 

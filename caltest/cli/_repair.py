@@ -219,9 +219,9 @@ def _run(options: argparse.Namespace) -> int:
     from caltest.recalibration import recalibration_study
 
     study = recalibration_study(
+        data.y_true,
         {"the model": data.y_prob},
         {str(options.method): method},
-        data.y_true,
         folds=options.n_folds if data.folds is None else data.folds,
         **problem_of(data),
         lens=lens_for(options.lens, data),
@@ -233,14 +233,14 @@ def _run(options: argparse.Namespace) -> int:
     row = study.rows[1]
     labels = list(range(data.n_classes)) if data.classes is None else list(data.classes)
     # Before the last fit, so that finished work is not lost if that fails.
-    write_columns(outputs["-o"], repaired_columns(data, rest, study, row.method), labels)
+    write_columns(outputs["-o"], repaired_columns(data, rest, study, row.recalibrator), labels)
     fitted = method.set_params(classes=labels).fit(data.y_prob, data.y_true, data.sample_weight)
     fitted.save(outputs["--map"])
 
     from caltest.plotting._recalibration import save_before_after
 
-    save_before_after(study, row.method, outputs["--plot"])
-    verdict = f"{study.verdict(row.method)} {_how(options.method, study, fitted)}"
+    save_before_after(study, row.recalibrator, outputs["--plot"])
+    verdict = f"{study.verdict(row.recalibrator)} {_how(options.method, study, fitted)}"
     text = wrapped([verdict, f"Label column: {data.label}. {columns_of(data)}"], "\n\n")
     print(_as_json(study, data, verdict, fitted) if options.json else f"{text}\n\n{study}", flush=True)
     for what, path in zip(("recalibrated predictions", "map", "picture"), outputs.values(), strict=True):

@@ -1,11 +1,9 @@
 from ._compare_models import compare_models as compare_models
-from ._comparison_entries import ComparedModel as ComparedModel
-from ._comparison_entries import ComparedPair as ComparedPair
 from ._difference import DifferenceResult as DifferenceResult
-from ._folds import FoldComparison as FoldComparison
-from ._folds import FoldDifferences as FoldDifferences
+from ._judged import ComparedModel as ComparedModel
 from ._model_comparison import ModelComparison as ModelComparison
+from ._pair import ComparedPair as ComparedPair
 from ._paired import paired_test as paired_test
 from ._paired import unpaired_test as unpaired_test
 from ._training import TrainingTrack as TrainingTrack
-from ._training import track as track
+from ._training import training_track as training_track

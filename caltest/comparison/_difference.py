@@ -1,55 +1,62 @@
-"""The difference in calibration of two models, with its interval and its p-value."""
+"""The difference in calibration of two models, with its interval and its p-value; with folds, of all of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.comparison._grouped_terms import GroupedPairTerms
-from caltest.comparison._pivots import Pivots, known_groups
-from caltest.comparison._u_statistics import Differences, Terms, critical_value
+from caltest.comparison._judged import level_of_folds, mean_interval, mean_of_folds
+from caltest.hypothesis_tests._by_fold import condition_of_folds, fold_notes, small_notes
 from caltest.predictions._lens import LensLike
-from caltest.resampling.distributions._base import SMALLEST_PVALUE
+from caltest.resampling import correct_pvalues
+from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._decision import Decision, equate_pvalue, level_of
-from caltest.results._description import Description, Table, percent
+from caltest.results._decision import Decision, equate_pvalue, rejects
+from caltest.results._description import Description, Table, join, percent
 from caltest.results._note import PAGE
-from caltest.statistics._segments import FEWEST_GROUPS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TARGET = (
     "the difference of the squared l2 calibration errors, each within the cells (bins) of the model's own partition"
 )
-_NORMAL = "normal, variance from Hoeffding's decomposition (asymptotic, conservative near calibration)"
-_BOOTSTRAP = "bootstrap samples of the observations (asymptotic, conservative near calibration)"
-_SHARED = " with a shared effect of each group"
-SOME_GROUPS = 20
-"""With fewer effective groups the comparison is conservative, and depends on what the groups have in common."""
-_NO_VARIANCE = Note("C408", "No two observations of a cell show any variance, so the interval has no ends.")
+NO_ESTIMATE = (
+    "No difference or interval of all observations is given, because the predictions of different folds are those of "
+    "different models."
+)
+_BY_FOLD = {"better", "fold_names", "pvalue_adjusted"}  # which only differences by fold write
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DifferenceResult(Decision, Result):
     """Result of `paired_test` and `unpaired_test`; unpacks as ``statistic, pvalue``.
 
+    With folds the models of each fold are compared separately, and ``folds`` holds what was found. P-values are
+    combined; difference and estimates are means of the folds by their number of observations.
+
     Attributes
     ----------
     difference : float
         Debiased squared l2 calibration error of model A minus that of model B; positive where B is better calibrated.
     standard_error : float
-        Its standard error.
+        Its standard error; NaN with folds.
     statistic : float
-        ``difference / standard_error``; 0 for models that do not differ.
+        ``difference / standard_error``; 0 for models that do not differ. With folds, -log10 of their smallest p-value.
     pvalue : float
-        Two-sided p-value of the hypothesis that both models are equally miscalibrated.
+        Two-sided p-value of the hypothesis that both models are equally miscalibrated. With folds, their number times
+        the smallest of their p-values, at most 1: of the hypothesis that this is so in every fold.
+    alpha : float
+        Level of the test.
     confidence_interval : ConfidenceInterval
-        Interval for the difference: ``low`` and ``high``.
+        Interval for the difference: ``low`` and ``high``. With folds, the means of the ends in the folds.
     confidence_level : float
-        Level of the interval.
+        Level of the interval. With folds, the probability that all their intervals contain their targets, at least.
     estimate_a, estimate_b : float
         Debiased squared l2 calibration error of each model.
     paired : bool
@@ -71,12 +78,17 @@ class DifferenceResult(Decision, Result):
         The smallest p-value that any labels could have; 1 with fewer than 5 effective groups or observations.
     notes : tuple of Note
         Cautions.
+    folds : tuple of DifferenceResult
+        The test of each fold; empty without folds.
+    fold_names : tuple of str
+        The id of each fold.
     """
 
     difference: float
     standard_error: float
     statistic: float
     pvalue: float
+    alpha: float
     confidence_interval: ConfidenceInterval
     confidence_level: float
     estimate_a: float
@@ -90,8 +102,12 @@ class DifferenceResult(Decision, Result):
     n_groups: tuple[int, int] | None = None
     smallest_possible_pvalue: float = 0.0
     notes: tuple[Note, ...] = ()
+    folds: tuple[DifferenceResult, ...] = ()
+    fold_names: tuple[str, ...] = ()
 
-    _derived: ClassVar[tuple[str, ...]] = ("target", "alpha", "rejected", "decision", "conclusion")
+    _derived: ClassVar[tuple[str, ...]] = (
+        *("target", "rejected", "decision", "conclusion", "better", "pvalue_adjusted"),
+    )
 
     @property
     def target(self) -> str:
@@ -99,9 +115,19 @@ class DifferenceResult(Decision, Result):
         return TARGET
 
     @property
-    def alpha(self) -> float:  # type: ignore[override]
-        """Level of the test, 1 minus that of the interval."""
-        return level_of(self.confidence_level)
+    def pvalue_adjusted(self) -> NDArray[np.float64]:
+        """P-values of the folds, Holm-adjusted for their number, ``(n_folds,)``."""
+        return correct_pvalues([fold.pvalue for fold in self.folds])
+
+    @property
+    def better(self) -> str | None:
+        """The model that is better calibrated, "A" or "B"; None if no difference is shown.
+
+        With folds, the one that is better in all folds that reject after Holm's correction.
+        """
+        each = self.folds or (self,)
+        sign = agreed_sign([one.difference for one in each], [one.pvalue for one in each], self.alpha)
+        return {1: "B", -1: "A"}.get(sign)
 
     @property
     def condition(self) -> Note:
@@ -112,17 +138,65 @@ class DifferenceResult(Decision, Result):
     @property
     def conclusion(self) -> str:
         """The decision in words."""
-        found = f"at the {percent(self.alpha)} level ({equate_pvalue(self.pvalue)})"
+        kind, p = ("combined p", f"combined p = {self.pvalue:.4g}") if self.folds else ("p", equate_pvalue(self.pvalue))
+        of = f", {len(self.folds)} folds" if self.folds else ""
+        found = f"at the {percent(self.alpha)} level ({p}{of})"
         if self.decision == "undecidable":
-            least = f"no labels could have a p-value below {self.smallest_possible_pvalue:.2g}"
+            least = f"no labels could have a {kind}-value below {self.smallest_possible_pvalue:.2g}"
             return f"Whether the models differ in calibration is undecidable {found}: {least}."
         if not self.rejected:
             proof = "This does not prove that the models are equally calibrated."
             return f"No difference in calibration is shown {found}. {proof}"
-        better, worse = ("B", "A") if self.difference > 0 else ("A", "B")
-        return f"Model {better} is better calibrated than model {worse} {found}."
+        where = [name for name, p in zip(self.fold_names, self.pvalue_adjusted, strict=True) if rejects(p, self.alpha)]
+        folds = f", in fold{'s' if len(where) > 1 else ''} {join(where)}" if self.folds else ""
+        if self.better is None:
+            return f"The models differ in calibration {found}, in different directions{folds.removeprefix(',')}."
+        worse = "B" if self.better == "A" else "A"
+        return f"Model {self.better} is better calibrated than model {worse} {found}{folds}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain Python objects, ready for strict JSON; infinities and NaN become None.
+
+        Returns
+        -------
+        dict
+            Fields and derived numbers by name; with folds, ``folds`` has an entry for each.
+        """
+        left_out = set() if self.folds else {"folds", *_BY_FOLD}
+        return {name: value for name, value in super().to_dict().items() if name not in left_out}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the result as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row; with folds one for each: number of observations, difference with its interval, z, p-value and
+            Holm-adjusted p-value.
+        """
+        import pandas as pd
+
+        if not self.folds:
+            return super().to_frame()
+        return pd.DataFrame(
+            [
+                {
+                    "fold": name,
+                    "n_samples": fold.n_samples[0],
+                    "difference": fold.difference,
+                    "low": fold.confidence_interval.low,
+                    "high": fold.confidence_interval.high,
+                    "statistic": fold.statistic,
+                    "pvalue": fold.pvalue,
+                    "pvalue_adjusted": adjusted,
+                }
+                for name, fold, adjusted in zip(self.fold_names, self.folds, self.pvalue_adjusted, strict=True)
+            ]
+        )
 
     def _describe(self) -> Description:
+        if self.folds:
+            return self._describe_by_fold()
         names = "model A", "model B"
         return self.describe_as("Calibration of two models", names, self.conclusion, self.confidence_interval)
 
@@ -150,115 +224,68 @@ class DifferenceResult(Decision, Result):
             self.notes,
         )
 
+    def _describe_by_fold(self) -> Description:
+        first = self.folds[0]
+        head = ("fold", "n", f"A - B ({percent(first.confidence_level)} interval)", "z", "p-value", "p (Holm)")
+        rows = [
+            (
+                name,
+                f"{fold.n_samples[0]}",
+                f"{fold.difference:.3g} {fold.confidence_interval}",
+                f"{fold.statistic:.3g}",
+                f"{fold.pvalue:.4g}",
+                f"{adjusted:.4g}",
+            )
+            for name, fold, adjusted in zip(self.fold_names, self.folds, self.pvalue_adjusted, strict=True)
+        ]
+        condition = condition_of_folds(first.condition, is_grouped=first.n_groups is not None)
+        size = f"{self.n_samples[0]} observations in {len(rows)} folds"
+        return Description(
+            f"Calibration of two models by fold ({first.lens_name}, {size})",
+            [self.conclusion],
+            [Table(head, rows)],
+            [
+                f"Target in a fold: {first.target} (the same observations).",
+                f"P-value: {self.origin}.",
+                f"Null distribution in a fold: {first.origin}.",
+                NO_ESTIMATE,
+                f"Valid if {condition.text} [{condition.code}: {PAGE}]",
+            ],
+            self.notes,
+        )
 
-def difference_result(
-    differences: Differences,
-    pair: tuple[int, int],
-    deviation: NDArray[np.float64] | None,
-    *,
-    pivots: Pivots | None = None,
-    notes: tuple[Note, ...] = (),
-    **context: Any,
-) -> DifferenceResult:
-    """Return the result for a pair of models.
 
-    Bootstrap deviations ``(n_resamples,)`` replace the normal limit, and so do the pivots of groups or weights; with
-    both, the larger p-value and the longer interval are taken.
-    """
-    from scipy.special import ndtr, ndtri
+def agreed_sign(differences: Sequence[float], pvalues: Sequence[float], alpha: float) -> int:
+    """Return the sign of the differences that reject after Holm's correction; 0 if none does or they disagree."""
+    decided = zip(differences, correct_pvalues(pvalues), strict=True)
+    signs = {int(np.sign(difference)) for difference, p in decided if rejects(p, alpha)}
+    return signs.pop() if len(signs) == 1 else 0
 
-    a, b = (float(differences.estimate[i]) for i in pair)
-    error = math.sqrt(differences.variance[pair])
-    difference = a - b if error > 0 else 0.0
-    z = difference / error if error > 0 else 0.0
-    level = context["confidence_level"]
-    origin, pvalue, below = _NORMAL, float(2 * ndtr(-abs(z))), float(ndtri((1 + level) / 2)) * error
-    if deviation is not None:
-        origin = f"{len(deviation)} {_BOOTSTRAP}"
-        drawn = critical_value(np.abs(deviation), abs(difference), level)
-        if not math.isfinite(drawn[1]):
-            notes = (*notes, _too_few_draws(len(deviation), "bootstrap sample", level))
-        # Observations that show no variance show none when they are resampled.
-        pvalue, below = np.maximum(drawn, (pvalue, below)).tolist() if differences.unreliable[pair] else drawn
-    above, smallest = below, 0.0
-    if pivots is not None:
-        # Labels that hardly vary show neither their variance nor that of simulated ones: the normal limit is the least.
-        normal = deviation is not None or differences.unreliable[pair]
-        least = (pvalue, below) if normal else (0.0, 0.0)
-        is_grouped = context.get("n_groups") is not None
-        origin = _drawn_origin(origin, pivots, is_bootstrap=deviation is not None, is_grouped=is_grouped)
-        reach = pivots.reach(level)
-        pvalue = max(least[0], pivots.pvalue(z))
-        below, above = (max(least[1], far * error) if error > 0 else 0.0 for far in reach)
-        if not math.isfinite(sum(reach)):
-            notes = (*notes, _too_few_draws(pivots.n_resamples, "draw", level))
-            smallest = 1 / (pivots.n_resamples + 1)
-        if pivots.degrees + 1 < FEWEST_GROUPS:
-            pvalue, below, above, smallest = 1.0, math.inf, math.inf, 1.0
-    if not differences.informative[pair]:
-        below, above, notes = math.inf, math.inf, (*notes, _NO_VARIANCE)
+
+def combine_differences(names: Sequence[str], tests: Sequence[DifferenceResult], alpha: float) -> DifferenceResult:
+    """Return the differences in all folds as one result; none pools observations of different folds."""
+    rule, first = CombinedPValues(len(tests)), tests[0]
+    sizes, pvalues = [test.n_samples[0] for test in tests], [test.pvalue for test in tests]
+    n_groups = None if first.n_groups is None else sum(test.n_groups[0] for test in tests if test.n_groups)
     return DifferenceResult(
-        difference=difference,
-        standard_error=error,
-        statistic=z,
-        pvalue=max(pvalue, SMALLEST_PVALUE),
-        confidence_interval=ConfidenceInterval(difference - below, difference + above),
-        estimate_a=a,
-        estimate_b=b,
-        method="bootstrap" if deviation is not None else "asymptotic" if pivots is None else "simulation",
-        origin=origin,
-        smallest_possible_pvalue=smallest,
-        notes=notes,
-        **context,
-    )
-
-
-def _drawn_origin(bootstrap: str, pivots: Pivots, *, is_bootstrap: bool, is_grouped: bool) -> str:
-    """Return where the p-value of groups or weights comes from, in words."""
-    has_signs = len(pivots.kinds) > 1
-    kind = f"simulated labels{_SHARED if is_grouped else ''}{', and random signs of groups' if has_signs else ''}"
-    larger = "; the larger p-value is taken" if has_signs or is_bootstrap else ""
-    return f"{f'{bootstrap}, and ' if is_bootstrap else ''}{pivots.n_resamples} draws of {kind}{larger}"
-
-
-def groups_of(terms: Sequence[Terms]) -> dict[str, Any]:
-    """Return the numbers of groups of the observations of two models, and a caution if these or the weights are few."""
-    drawn = [part for part in terms if isinstance(part, GroupedPairTerms)]
-    if not drawn:
-        return {}
-    few = min(drawn, key=known_groups)
-    worth, is_grouped = known_groups(few), any(part.is_grouped for part in drawn)
-    found: dict[str, Any] = {"n_groups": (drawn[0].n_groups, drawn[-1].n_groups)} if is_grouped else {}
-    where = "in cells (bins) of several " + ("groups" if is_grouped else "observations")
-    if worth < FEWEST_GROUPS:
-        what = f"{few.n_groups} groups" if is_grouped else f"The weights of {few.n_groups} observations"
-        unit = "groups of equal size" if is_grouped else "observations of equal weight"
-        known = f"{what} are worth {worth:.1f} {unit} {where}."
-        advice = (
-            "Collect more groups, or take fewer cells if predictions hardly vary within groups."
-            if is_grouped
-            else "Check whether the weights are meant."
-        )
-        text = (
-            f"{known} Fewer than {FEWEST_GROUPS} do not show how uncertain the difference is: the p-value is 1, the "
-            f"smallest possible one, and there is no interval. {advice}"
-        )
-        found["notes"] = (Note("C303" if is_grouped else "C304", text),)
-    elif is_grouped and worth < SOME_GROUPS:
-        text = (
-            f"{few.n_groups} groups are worth {worth:.1f} groups of equal size {where}. With fewer than {SOME_GROUPS} "
-            "the p-value and the interval suppose that groups which were not observed are like the observed ones."
-        )
-        found["notes"] = (Note("C303", text),)
-    return found
-
-
-def _too_few_draws(n_resamples: int, draw: str, confidence_level: float) -> Note:
-    """Return the caution that no p-value can reach the level, so that the interval is infinite."""
-    enough = math.ceil(round(1 / level_of(confidence_level), 9)) - 1
-    number = f"{n_resamples} {draw}{'' if n_resamples == 1 else 's'}"
-    return Note(
-        "C205",
-        f"With {number} no p-value can be below {1 / (n_resamples + 1):.2g}, so the "
-        f"{percent(confidence_level)} interval has no ends. Take {enough} {draw}s or more.",
+        difference=mean_of_folds(sizes, [test.difference for test in tests]),
+        estimate_a=mean_of_folds(sizes, [test.estimate_a for test in tests]),
+        estimate_b=mean_of_folds(sizes, [test.estimate_b for test in tests]),
+        standard_error=math.nan,
+        statistic=-math.log10(min(pvalues)),
+        pvalue=rule.pvalue(pvalues),
+        alpha=alpha,
+        confidence_interval=mean_interval(sizes, [test.confidence_interval for test in tests]),
+        confidence_level=level_of_folds([test.confidence_level for test in tests]),
+        paired=True,
+        method=first.method,
+        origin=rule.origin,
+        lens=first.lens,
+        lens_name=first.lens_name,
+        n_samples=(sum(sizes), sum(sizes)),
+        n_groups=None if n_groups is None else (n_groups, n_groups),
+        smallest_possible_pvalue=rule.pvalue([test.smallest_possible_pvalue for test in tests]),
+        notes=(*small_notes(names, sizes), *fold_notes(names, tests)),
+        folds=tuple(tests),
+        fold_names=tuple(names),
     )

@@ -1,21 +1,25 @@
-"""The result of a comparison of models: one entry for each model, one for each pair, and the cautions."""
+"""The result of a comparison of models: one entry for each model, one for each pair, and the cautions; also by fold."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from caltest.comparison._comparison_entries import ComparedModel, ComparedPair
-from caltest.comparison._rejections import rejections
+from caltest.comparison._difference import NO_ESTIMATE
+from caltest.comparison._judged import ComparedModel
+from caltest.comparison._pair import ComparedPair, combine_pairs
+from caltest.hypothesis_tests._by_fold import condition_of_folds, few_draws_of_folds, fold_notes, small_notes
 from caltest.predictions._lens import LensLike
+from caltest.predictions.inputs._parts import Folds
 from caltest.resampling import correct_pvalues
+from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE, CombinedPValues
 from caltest.results import ConfidenceInterval, Note, Result
-from caltest.results._decision import level_of, rejects, show_pvalue
+from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, Table, join, percent
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
@@ -24,6 +28,8 @@ from caltest.results._picture import Picture
 if TYPE_CHECKING:
     import pandas as pd
 
+CORRECTIONS = (*UNDER_ANY_DEPENDENCE, *UNDER_INDEPENDENCE, "fdr_bh", "fdr_by")
+"""Corrections that `compare_models` knows."""
 ALMOST_CONSTANT = 0.01
 """Predictions with a smaller share of the maximal variance do not discriminate."""
 _NAMED_PAIRS = 3  # so many undecided pairs are named in the conclusion
@@ -33,6 +39,9 @@ _NAMES = {"fdr_bh": "Benjamini-Hochberg", "fdr_by": "Benjamini-Yekutieli"}
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ModelComparison(Result):
     """Result of `compare_models`; iterates over its models.
+
+    With folds the models of each fold are compared separately, and ``folds`` holds what was found; ``models`` and
+    ``pairs`` combine it.
 
     Attributes
     ----------
@@ -46,12 +55,16 @@ class ModelComparison(Result):
         The lens in words.
     correction : str
         How the p-values of calibration were adjusted for the number of models.
-    confidence_level : float
-        Level of the intervals; decisions are made at 1 minus this level.
+    alpha : float
+        Level of the decisions; intervals have the level 1 - ``alpha``.
     n_resamples : int
         Number of draws of each test, and of bootstrap samples.
     paired : bool
         Whether all models were evaluated on the same observations.
+    folds : tuple of ModelComparison
+        The comparison of the models of each fold; empty without folds.
+    fold_names : tuple of str
+        The id of each fold.
     """
 
     models: tuple[ComparedModel, ...]
@@ -59,15 +72,47 @@ class ModelComparison(Result):
     lens: LensLike
     lens_name: str
     correction: str
-    confidence_level: float
+    alpha: float
     n_resamples: int
     paired: bool
+    folds: tuple[ModelComparison, ...] = ()
+    fold_names: tuple[str, ...] = ()
 
     plot = Picture("plot_comparison")
-    _derived: ClassVar[tuple[str, ...]] = ("ranking", "conclusion", "notes", "target", "scores_of")
+    _derived: ClassVar[tuple[str, ...]] = (
+        *("n_samples", "pvalue", "rejected", "decision", "confidence_level"),
+        *("ranking", "conclusion", "notes", "target", "scores_of"),
+    )
 
     def __iter__(self) -> Iterator[ComparedModel]:
         return iter(self.models)
+
+    @property
+    def confidence_level(self) -> float:
+        """Level of the intervals."""
+        return 1 - self.alpha
+
+    @property
+    def n_samples(self) -> int:
+        """Number of observations; of models with a data set each those of all."""
+        sizes = [model.n_samples for model in self.models]
+        return sizes[0] if self.paired else sum(sizes)
+
+    @property
+    def pvalue(self) -> float:
+        """P-value of the hypothesis that all models are equally miscalibrated: the smallest adjusted one of a pair."""
+        return min(pair.pvalue_adjusted for pair in self.pairs)
+
+    @property
+    def rejected(self) -> bool:
+        """Whether a difference between any two models is shown at the level ``alpha``."""
+        return self.decision == "rejected"
+
+    @property
+    def decision(self) -> DecisionWord:
+        """The decision about differences; "undecidable" if no p-value as small as ``alpha`` was possible."""
+        smallest = min(pair.test.smallest_possible_pvalue for pair in self.pairs)
+        return decide(self.pvalue, self.alpha, smallest)
 
     @property
     def ranking(self) -> tuple[str, ...]:
@@ -88,22 +133,44 @@ class ModelComparison(Result):
     @property
     def conclusion(self) -> str:
         """For which models calibration is rejected, and which are better calibrated, in words."""
-        models, alpha = self.models, self._alpha
-        first = rejections(
-            [model.name for model in models],
-            np.array([model.pvalue_adjusted for model in models]),
-            [[model.test] for model in models],
-            alpha=alpha,
-            correction=self.correction,
+        folds = ", of pairs and of folds" if self.folds else " and of pairs"
+        decisions = f"Decisions are made at the {percent(self.alpha)} level, adjusted for the numbers of models{folds}."
+        return " ".join([self._rejections(), *self._differences(), decisions])
+
+    def _rejections(self) -> str:
+        """Return for which models calibration is rejected, or that the data or the draws cannot decide."""
+        names = [model.name for model in self.models]
+        rejected = [model.name for model in self.models if model.rejected]
+        others = [name for name in names if name not in rejected]
+        if rejected:
+            return f"Calibration is rejected for {join(rejected)}{f', but not for {join(others)}' if others else ''}."
+        tests = [model.test for model in self.models]
+        possible = [test.smallest_possible_pvalue for test in tests]
+        smallest = float(correct_pvalues(possible, self.correction, CORRECTIONS).min())
+        if rejects(smallest, self.alpha):
+            return f"Calibration is rejected for none of the {len(names)} models, which does not prove calibration."
+        single = [one for test in tests for one in test.folds or (test,)]
+        least = min(model.pvalue_adjusted for model in self.models)
+        of_folds = f" in {len(self.folds)} folds" if self.folds else ""
+        return cannot_decide(
+            smallest,
+            self.alpha,
+            numbers=f"{equate_pvalue(least, name='smallest adjusted p')}, calibration of {len(names)} models{of_folds}",
+            n_groups=None if single[0].n_groups is None else max(test.n_groups or 0 for test in single),
+            n_resamples=single[0].n_resamples,
+            unadjusted=min(test.smallest_possible_pvalue for test in single),
+            name="adjusted p-value",
+            where=" in a fold" if self.folds else "",
         )
-        decisions = (
-            f"Decisions are made at the {percent(alpha)} level, adjusted for the numbers of models and of pairs."
-        )
-        return " ".join([first, *self._differences(), decisions])
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """Cautions: plain estimates that mislead, models without discrimination, and those of single tests."""
+        if self.folds:
+            tests = [model.test for fold in self.folds for model in fold]
+            few = few_draws_of_folds(tests, len(tests))
+            small = small_notes(self.fold_names, [fold.n_samples for fold in self.folds])
+            return (*small, *few, *fold_notes(self.fold_names, self.folds), *self._input_notes)
         constant = [
             Note(
                 "C702",
@@ -116,10 +183,6 @@ class ModelComparison(Result):
         single = (*self._contradictions(), *constant, *self._single_notes(), *self._too_few_draws())
         return (*single, *self._input_notes)
 
-    @property
-    def _alpha(self) -> float:
-        return level_of(self.confidence_level)
-
     def _differences(self) -> list[str]:
         """Return which models are better calibrated than which, and for which pairs this is not known."""
         worse: dict[str, list[str]] = {}
@@ -128,7 +191,7 @@ class ModelComparison(Result):
                 worse.setdefault(pair.better, []).append(pair.a if pair.better == pair.b else pair.b)
         found = [f"{name} is better calibrated than {join(worse[name])}." for name in self.ranking if name in worse]
         open_pairs = [pair for pair in self.pairs if pair.better is None]
-        if open_pairs and not any(rejects(pair.test.smallest_possible_pvalue, self._alpha) for pair in self.pairs):
+        if open_pairs and not any(rejects(pair.test.smallest_possible_pvalue, self.alpha) for pair in self.pairs):
             return ["Whether the models differ in calibration is undecidable."]
         undecided = [f"{pair.a} and {pair.b}" for pair in open_pairs]
         if 0 < len(undecided) <= _NAMED_PAIRS:
@@ -141,9 +204,9 @@ class ModelComparison(Result):
         """Return a caution if no simulated test could reject, even if all had the smallest p-value."""
         drawn = [model for model in self.models if model.test.method in {"monte-carlo", "random-signs"}]
         smallest = smallest_adjusted(len(self.models), self.n_resamples, self.correction)
-        if not drawn or rejects(smallest, self._alpha):
+        if not drawn or rejects(smallest, self.alpha):
             return []
-        return [few_draws_note(len(self.models), self.n_resamples, smallest, self._alpha)]
+        return [few_draws_note(len(self.models), self.n_resamples, smallest, self.alpha)]
 
     def _single_notes(self) -> list[Note]:
         """Return the notes of tests and intervals, with the models that they are about where these are not all."""
@@ -186,11 +249,33 @@ class ModelComparison(Result):
         Returns
         -------
         pandas.DataFrame
-            One row for each model, the name as index; see `pairs_frame` for the pairs.
+            One row for each model, the name as index; see `pairs_frame` for the pairs. With folds the combined and the
+            adjusted p-value; see `folds_frame` for the folds.
         """
         import pandas as pd
 
-        return pd.DataFrame([model.numbers for model in self.models]).set_index("model")
+        frame = pd.DataFrame([model.numbers for model in self.models]).set_index("model")
+        return frame[["pvalue", "pvalue_adjusted"]] if self.folds else frame
+
+    def folds_frame(self) -> pd.DataFrame:
+        """Return the models of every fold as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each fold and model, both as index, with the numbers of `to_frame`.
+
+        Raises
+        ------
+        ValueError
+            If there are no folds.
+        """
+        import pandas as pd
+
+        if not self.folds:
+            msg = "the models were not compared by fold; to_frame() has one row for each model."
+            raise ValueError(msg)
+        return pd.concat([fold.to_frame() for fold in self.folds], keys=self.fold_names, names=["fold"])
 
     def pairs_frame(self) -> pd.DataFrame:
         """Return the pairs as a pandas frame.
@@ -198,13 +283,43 @@ class ModelComparison(Result):
         Returns
         -------
         pandas.DataFrame
-            One row for each pair, the names as index.
+            One row for each pair, the names as index. With folds the p-value, adjusted for the numbers of pairs and of
+            folds, the fold with the smallest one, and the better model.
         """
         import pandas as pd
 
-        return pd.DataFrame([pair.numbers for pair in self.pairs]).set_index(["a", "b"])
+        if not self.folds:
+            return pd.DataFrame([pair.numbers for pair in self.pairs]).set_index(["a", "b"])
+        columns = [
+            {
+                "a": pair.a,
+                "b": pair.b,
+                "pvalue_adjusted": pair.pvalue_adjusted,
+                "smallest_fold": self._deciding_fold(pair),
+                "better": pair.better,
+            }
+            for pair in self.pairs
+        ]
+        return pd.DataFrame(columns).set_index(["a", "b"])
+
+    def _deciding_fold(self, pair: ComparedPair) -> str:
+        """Return the fold with the smallest p-value of a pair."""
+        return self.fold_names[int(np.argmin([fold.pvalue_adjusted for fold in pair.folds]))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain Python objects, ready for strict JSON; infinities and NaN become None.
+
+        Returns
+        -------
+        dict
+            Fields and derived numbers by name; with folds, ``folds`` has the comparison of each.
+        """
+        left_out = set() if self.folds else {"folds", "fold_names"}
+        return {name: value for name, value in super().to_dict().items() if name not in left_out}
 
     def _describe(self) -> Description:
+        if self.folds:
+            return self._describe_by_fold()
         first = self.models[0]
         sizes = sorted({model.test.n_samples for model in self.models})
         size = f"the same {sizes[0]} observations" if self.paired else f"{sizes[0]} to {sizes[-1]} observations each"
@@ -250,11 +365,43 @@ class ModelComparison(Result):
                 f"{pair.a} - {pair.b}",
                 _difference_text(pair.test.difference, pair.simultaneous_interval),
                 show_pvalue(pair.pvalue_adjusted),
-                "" if pair.better is None else "first" if pair.better == pair.a else "second",
+                _better_text(pair),
             )
             for pair in self.pairs
         ]
         return Table(head, rows, left=("better",))
+
+    def _describe_by_fold(self) -> Description:
+        first, n_folds = self.folds[0], len(self.folds)
+        models = [(model.name, f"{model.test.pvalue:.4g}", f"{model.pvalue_adjusted:.4g}") for model in self.models]
+        pairs = [
+            (f"{pair.a} - {pair.b}", f"{pair.pvalue_adjusted:.4g}", self._deciding_fold(pair), _better_text(pair))
+            for pair in self.pairs
+        ]
+        errors = [
+            (name, f"{fold.n_samples}", *(f"{model.miscalibration.root:.4f}" for model in fold))
+            for name, fold in zip(self.fold_names, self.folds, strict=True)
+        ]
+        single = first.pairs[0].test
+        condition = condition_of_folds(single.condition, is_grouped=single.n_groups is not None)
+        size = f"{self.n_samples} observations in {n_folds} folds"
+        return Description(
+            f"Calibration of {len(self.models)} models by fold ({self.lens_name}, {size})",
+            [self.conclusion],
+            [
+                Table(("model", "combined p", "adjusted p"), models),
+                Table(("first - second", "adjusted p", "in fold", "better"), pairs, left=("better",)),
+                Table(("l2 error in fold", "n", *(model.name for model in self.models)), errors),
+            ],
+            [
+                f"P-values: {CombinedPValues(n_folds).origin}.",
+                f"Tests of calibration in a fold: {first.models[0].test.origin}.",
+                f"Differences in a fold: of the squared l2 errors, {single.origin}.",
+                NO_ESTIMATE,
+                f"Valid if {condition.text} [{condition.code}: {PAGE}]",
+            ],
+            self.notes,
+        )
 
     def _scores(self) -> Table:
         rows = []
@@ -270,6 +417,35 @@ class ModelComparison(Result):
 
 def _difference_text(difference: float, interval: ConfidenceInterval) -> str:
     return f"{difference:.2g} ({interval.low:.2g} to {interval.high:.2g})"
+
+
+def _better_text(pair: ComparedPair) -> str:
+    return "" if pair.better is None else "first" if pair.better == pair.a else "second"
+
+
+def combine_comparisons(folds: Folds, found: Sequence[ModelComparison]) -> ModelComparison:
+    """Return the comparisons of all folds as one."""
+    first = found[0]
+    models = adjusted_models(
+        [ComparedModel.of_folds(folds, judged) for judged in zip(*found, strict=True)], first.correction
+    )
+    rejected = {model.name for model in models if model.rejected}
+    return replace(
+        first,
+        models=tuple(models),
+        pairs=tuple(
+            combine_pairs(folds.names, pairs, calibrated=not rejected & {pairs[0].a, pairs[0].b})
+            for pairs in zip(*(one.pairs for one in found), strict=True)
+        ),
+        folds=tuple(found),
+        fold_names=folds.names,
+    )
+
+
+def adjusted_models(models: Sequence[ComparedModel], correction: str) -> list[ComparedModel]:
+    """Return models with p-values of calibration that are adjusted for their number."""
+    adjusted = correct_pvalues([model.test.pvalue for model in models], correction, CORRECTIONS)
+    return [replace(model, pvalue_adjusted=float(p)) for model, p in zip(models, adjusted, strict=True)]
 
 
 @cache

@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from caltest.comparison._difference import DifferenceResult, difference_result, groups_of
-from caltest.comparison._folds import FoldDifferences, combine_differences
-from caltest.comparison._grouped_terms import GroupedPairTerms
-from caltest.comparison._label_margins import LabelOutcomes, label_outcomes
-from caltest.comparison._pivots import draw_pivots
-from caltest.comparison._u_statistics import Differences, resample, terms_of
-from caltest.hypothesis_tests._folds import each_fold, labels_of
+from caltest.comparison._difference import DifferenceResult, combine_differences
+from caltest.comparison._options import DesignedPairOptions, PairOptions
+from caltest.comparison._pair import compare_pairs
+from caltest.hypothesis_tests._by_fold import each_fold, labels_of
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample, induce, make_sample
 from caltest.predictions.cells._cells import few_cells_notes
-from caltest.predictions.cells._partitions import Partition
-from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import naming, validate_models
 from caltest.predictions.inputs._parts import validate_folds
-from caltest.predictions.inputs._validation import (
-    SeedLike,
-    validate_choice,
-    validate_count,
-    validate_design,
-    validate_level,
-    validate_rng,
-)
+from caltest.predictions.inputs._validation import SeedLike, validate_design, validate_rng
 from caltest.results._progress import Progress, reporting
-
-METHODS = ("asymptotic", "bootstrap")
 
 
 @reads_arguments
@@ -42,19 +28,9 @@ def paired_test(
     prob_a: ArrayLike,
     prob_b: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    partition: Partition | Any = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    confidence_level: float = 0.95,
-    method: str = "asymptotic",
     folds: Any = None,
-    n_resamples: int = 999,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
-) -> DifferenceResult | FoldDifferences:
+    **options: Unpack[DesignedPairOptions],
+) -> DifferenceResult:
     r"""Test whether two models are equally miscalibrated, on the same observations.
 
     With the debiased squared l2 calibration error T of each model (`SquaredL2`), its residuals :math:`e_i` and its own
@@ -95,43 +71,33 @@ def paired_test(
         Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
     prob_a, prob_b : array-like of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities of each model for these observations.
-    classes : sequence, optional
-        The label of each column of the predictions.
     lens : lens, optional
         What to look at in the predictions of each model; the whole prediction by default.
-    partition : Partition or callable, optional
-        Cells (bins), fitted to the predictions of each model; ``VarianceTree()`` by default.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weight of each observation: how much it counts.
     groups : array-like of shape (n_samples,), optional
         The group of each observation, such as its patient, if observations of a group may depend on each other. Then T
         is a sum over pairs of observations of different groups, all sums over observations are sums over groups, and
         these are centred within cells and corrected for their share of the cell (CR2; Bell & McCaffrey 2002).
-    confidence_level : float
-        Level of the interval.
-    method : {"asymptotic", "bootstrap"}
-        How the null distribution is found. "asymptotic" takes z as normal. "bootstrap" draws observations with
+    alpha : float
+        Level of the decision; the interval has the level 1 - ``alpha``.
+    variance : {"asymptotic", "bootstrap"}
+        How the variance of the difference is found. "asymptotic" takes z as normal. "bootstrap" draws observations with
         replacement, the same for both models, with fixed cells; pairs of copies of one observation are left out, and
         the sum over observations is scaled to its variance above. With groups or weights the p-value is at least the
         simulated one.
     folds : array-like of shape (n_samples,), optional
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
-        combined (`FoldDifferences`).
+        combined.
     n_resamples : int
         Number of bootstrap samples, and of simulated data sets where there are groups or weights; fewer of the latter,
         but at least 199, with more than 200 million labels.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
         Source of randomness of the bootstrap and of the simulation; with None every call draws anew.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
-    DifferenceResult or FoldDifferences
-        Prints as a report; unpacks as ``statistic, pvalue``. With ``folds`` it is a `FoldDifferences`.
+    DifferenceResult
+        Prints as a report; unpacks as ``statistic, pvalue``. With ``folds``, its ``folds`` are the tests of the folds.
 
     Raises
     ------
@@ -140,9 +106,9 @@ def paired_test(
         type.
     ValueError
         If predictions are outside [0, 1] or do not sum to 1, or a label is unknown; if the models differ in their
-        number of observations or classes; if ``method`` is unknown, ``confidence_level`` is not strictly between 0 and
-        1, or ``n_resamples`` < 1; if ``partition`` needs two outcomes and the lens returns more; if ``folds`` has
-        another length, lacks a value, or holds one fold only or a different one for every observation.
+        number of observations or classes; if ``variance`` is unknown, ``alpha`` is not strictly between 0 and 1, or
+        ``n_resamples`` < 1; if ``partition`` needs two outcomes and the lens returns more; if ``folds`` has another
+        length, lacks a value, or holds one fold only or a different one for every observation.
 
     See Also
     --------
@@ -170,31 +136,17 @@ def paired_test(
     >>> caltest.paired_test(y_true, y_prob["random_forest"], y_prob["random_forest"]).pvalue
     1.0
     """
-    outcome, probs = validate_models(y_true, {"prob_a": prob_a, "prob_b": prob_b}, classes)
+    outcome, probs = validate_models(y_true, {"prob_a": prob_a, "prob_b": prob_b}, options["classes"])
+    sample_weight, groups = options.pop("sample_weight"), options.pop("groups")
     if folds is not None:
         parts = validate_folds(folds, len(outcome))
-        arguments = labels_of(outcome, classes), *probs
-        chosen: dict[str, Any] = {"classes": classes, "lens": lens, "partition": partition, "workers": workers}
-        chosen |= {"confidence_level": confidence_level, "method": method, "n_resamples": n_resamples}
+        arguments = labels_of(outcome, options["classes"]), *probs
         each = {"sample_weight": sample_weight, "groups": groups}
-        return combine_differences(
-            parts, each_fold(paired_test, parts, arguments, each, rng=rng, progress=progress, **chosen)
-        )
+        tests = each_fold(paired_test, parts, arguments, each, **options)
+        return combine_differences(parts.names, tests, options["alpha"])
     design = validate_design(sample_weight, groups, len(outcome))
-    samples = [induce(prob, outcome, lens=lens, **design) for prob in probs]
-    options = _validated(partition, confidence_level, method, n_resamples)
-    outcomes = label_outcomes(Canonical() if lens is None else lens, probs, samples)
-    return _compare(
-        samples,
-        *options,
-        paired=True,
-        outcomes=outcomes,
-        workers=workers,
-        rng=rng,
-        progress=progress,
-        lens=lens,
-        classes=classes,
-    )
+    samples = [induce(prob, outcome, lens=options["lens"], **design) for prob in probs]
+    return _compare(probs, samples, paired=True, **options)
 
 
 @reads_arguments
@@ -204,17 +156,9 @@ def unpaired_test(
     y_true_b: ArrayLike,
     prob_b: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    partition: Partition | Any = None,
     groups_a: ArrayLike | None = None,
     groups_b: ArrayLike | None = None,
-    confidence_level: float = 0.95,
-    method: str = "asymptotic",
-    n_resamples: int = 999,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[PairOptions],
 ) -> DifferenceResult:
     r"""Test whether two models are equally miscalibrated, on independent data sets.
 
@@ -231,26 +175,14 @@ def unpaired_test(
     ----------
     y_true_a, prob_a, y_true_b, prob_b : array-like
         Labels and predicted probabilities of each model for its own data set, as in `paired_test`.
-    classes : sequence, optional
-        The label of each column of the predictions.
-    lens : lens, optional
-        What to look at in the predictions of each model; the whole prediction by default.
-    partition : Partition or callable, optional
-        Cells (bins), fitted to the predictions of each model; ``VarianceTree()`` by default.
     groups_a, groups_b : array-like of shape (n_samples,), optional
         The group of each observation of a data set, as in `paired_test`; both or none.
-    confidence_level : float
-        Level of the interval.
-    method : {"asymptotic", "bootstrap"}
-        As in `paired_test`; observations are drawn from each data set separately.
+    alpha : float
+        Level of the decision; the interval has the level 1 - ``alpha``.
     n_resamples : int
         Number of bootstrap samples, and of simulated data sets where there are groups.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
         Source of randomness of the bootstrap and of the simulation; with None every call draws anew.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -263,7 +195,7 @@ def unpaired_test(
         If ``lens``, ``partition``, ``n_resamples``, ``workers``, ``rng`` or ``progress`` has a wrong type.
     ValueError
         If predictions are outside [0, 1] or do not sum to 1, a label is unknown, or labels and predictions differ in
-        length; if the models differ in their number of classes; if ``method`` is unknown, ``confidence_level`` is not
+        length; if the models differ in their number of classes; if ``variance`` is unknown, ``alpha`` is not
         strictly between 0 and 1, or ``n_resamples`` < 1; if ``partition`` needs two outcomes and the lens returns more.
 
     See Also
@@ -284,16 +216,14 @@ def unpaired_test(
         raise ValueError(msg)
     problems = (y_true_a, prob_a, groups_a), (y_true_b, prob_b, groups_b)
     samples = [
-        _named_sample(problem, name, classes=classes, lens=lens) for problem, name in zip(problems, "ab", strict=True)
+        _named_sample(problem, name, classes=options["classes"], lens=options["lens"])
+        for problem, name in zip(problems, "ab", strict=True)
     ]
     outcomes = [sample.n_outcomes for sample in samples]
     if outcomes[0] != outcomes[1]:
         msg = f"both models must predict the same classes, got {outcomes[0]} and {outcomes[1]}."
         raise ValueError(msg)
-    options = _validated(partition, confidence_level, method, n_resamples)
-    return _compare(
-        samples, *options, paired=False, workers=workers, rng=rng, progress=progress, lens=lens, classes=classes
-    )
+    return _compare((), samples, paired=False, **options)
 
 
 def _named_sample(problem: tuple[ArrayLike, ArrayLike, ArrayLike | None], name: str, **options: Any) -> Sample:
@@ -303,54 +233,29 @@ def _named_sample(problem: tuple[ArrayLike, ArrayLike, ArrayLike | None], name: 
         return make_sample(y_true, y_prob, groups=groups, **options)
 
 
-def _validated(partition: Any, confidence_level: Any, method: Any, n_resamples: Any) -> tuple[Any, float, str, int]:
-    return (
-        VarianceTree() if partition is None else partition,
-        validate_level(confidence_level, "confidence_level"),
-        validate_choice(method, "method", METHODS),
-        validate_count(n_resamples, "n_resamples"),
-    )
-
-
 def _compare(
+    probs: Sequence[NDArray[Any]],
     samples: Sequence[Sample],
-    partition: Any,
-    level: float,
-    method: str,
-    n_resamples: int,
     *,
     paired: bool,
-    outcomes: Sequence[LabelOutcomes] | None = None,
-    workers: int,
-    rng: SeedLike,
-    progress: bool | Progress,
     lens: LensLike | None,
     classes: Sequence[Any] | None,
+    rng: SeedLike,
+    progress: bool | Progress | None,
+    **options: Any,
 ) -> DifferenceResult:
-    terms = terms_of(samples, partition)
-    differences = Differences.of(terms, paired=paired)
-    deviation, pivots, look = None, None, Canonical() if lens is None else lens
-    generator = validate_rng(rng)
-    options: Any = {"n_resamples": n_resamples, "rng": generator, "workers": workers}
-    if method == "bootstrap":
-        with reporting(progress, "resampling observations") as report:
-            deviation = resample(terms, differences, paired=paired, progress=report, **options)[0, 1]
-    if isinstance(terms[0], GroupedPairTerms):
-        with reporting(progress, "simulating labels") as report:
-            drawn = draw_pivots(terms, [(0, 1)], paired=paired, outcomes=outcomes, progress=report, **options)
-        pivots = drawn[0, 1]
-    grouped = groups_of(terms)
-    few = grouped.pop("notes", ())
-    return difference_result(
-        differences,
-        (0, 1),
-        deviation,
-        pivots=pivots,
-        confidence_level=level,
-        paired=paired,
-        lens=look,
-        lens_name=lens_name(look, classes),
-        n_samples=(samples[0].n_samples, samples[1].n_samples),
-        **grouped,
-        notes=(*few, *dict.fromkeys(note for sample in samples for note in few_cells_notes(sample, partition))),
-    )
+    look, cells = Canonical() if lens is None else lens, options["partition"]
+    with reporting(progress, "comparing two models") as report:
+        tested = compare_pairs(
+            probs,
+            samples,
+            paired=paired,
+            lens=look,
+            lens_name=lens_name(look, classes),
+            confidence_level=1 - options["alpha"],
+            rng=validate_rng(rng),
+            notes=tuple(dict.fromkeys(note for sample in samples for note in few_cells_notes(sample, cells))),
+            progress=report,
+            **options,
+        )
+    return tested.single[0, 1]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.comparison._options import TrackOptions
 from caltest.estimation.scores._score_decomposition import accuracy_of, log_of, mean_of
 from caltest.hypothesis_tests._calibration import run_test
 from caltest.predictions._lens import LensLike, lens_name
@@ -16,33 +17,26 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import induce
 from caltest.predictions.inputs._arguments import read_problem, reads_arguments, warn_of_repeated_index
 from caltest.predictions.inputs._frames import refuse_other_indexes
-from caltest.predictions.inputs._validation import (
-    SeedLike,
-    validate_count,
-    validate_design,
-    validate_level,
-    validate_problem,
-    validate_rng,
-)
+from caltest.predictions.inputs._validation import validate_design, validate_problem, validate_rng
 from caltest.resampling import Consistency
 from caltest.results import Note, Result
 from caltest.results._decision import rejects
 from caltest.results._description import Description, Table, percent
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
-from caltest.results._progress import Progress, part_of, reporting
+from caltest.results._progress import part_of, reporting
 from caltest.statistics import ECE, Statistic
 from caltest.statistics._base import default_lens, validate_estimate, validate_statistic
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Epochs = Iterable[tuple[ArrayLike, ArrayLike]]
+Epochs = Iterable[ArrayLike] | Iterable[tuple[ArrayLike, ArrayLike]]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TrainingTrack(Result):
-    """Result of `track`; one entry per epoch of every run.
+    """Result of `training_track`; one entry per epoch of every run.
 
     Attributes
     ----------
@@ -178,20 +172,13 @@ class TrainingTrack(Result):
 
 
 @reads_arguments
-def track(
+def training_track(
+    y_true: ArrayLike | None,
     epochs: Epochs | Mapping[str, Epochs],
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    statistic: Statistic | None = None,
-    test_statistic: Statistic | None = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    n_resamples: int = 999,
-    alpha: float = 0.05,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    statistic: Statistic | str | None = None,
+    test_statistic: Statistic | str | None = None,
+    **options: Unpack[TrackOptions],
 ) -> TrainingTrack:
     r"""Track calibration during training (figure 3 of Vaicenavicius et al. 2019).
 
@@ -202,12 +189,14 @@ def track(
 
     Parameters
     ----------
-    epochs : iterable of pairs (y_true, y_prob), or mapping of names to such iterables
-        Labels ``(n_samples,)`` and predicted probabilities ``(n_samples, n_classes)`` or ``(n_samples,)`` after each
-        epoch. They are read one by one and not kept, so that a generator may train the model meanwhile. A mapping holds
-        several runs, for instance with different initialisations, which are read one after the other.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
+    y_true : array-like of shape (n_samples,) or None
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
+        None if each epoch has its own labels.
+    epochs : iterable of array-like, or mapping of names to such iterables
+        Predicted probabilities ``(n_samples, n_classes)`` or ``(n_samples,)`` after each epoch, for the observations of
+        ``y_true``; if that is None, pairs ``(y_true, y_prob)``. They are read one by one and not kept, so that a
+        generator may train the model meanwhile. A mapping holds several runs, for instance with different
+        initialisations, which are read one after the other.
     lens : lens, optional
         What the estimate and the test look at; by default the whole prediction, or the confidence if a statistic needs
         two outcomes. Accuracy and log-likelihood are always those of the whole prediction.
@@ -222,12 +211,6 @@ def track(
         The group of each observation, the same in all epochs, if observations of a group may depend on each other.
     n_resamples : int
         Number of draws in each test.
-    alpha : float
-        Level of the conclusion in words.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
     progress : bool or callable
         True shows a bar with the time left; a function is called with ``(done, total)``. If the number of epochs is
         not known beforehand, because they come from a generator, this is the progress of each epoch.
@@ -240,7 +223,7 @@ def track(
     Raises
     ------
     TypeError
-        If ``epochs`` is no iterable of pairs, a statistic is none, or ``lens``, ``n_resamples``, ``workers``, ``rng``
+        If ``epochs`` is no iterable, a statistic is none, or ``lens``, ``n_resamples``, ``workers``, ``rng``
         or ``progress`` has another wrong type.
     ValueError
         If there is no epoch, or the labels and predictions of an epoch are refused by `calibration_test` (the message
@@ -262,8 +245,8 @@ def track(
     >>> y_true = rng.random(1000) < 1 / (1 + np.exp(-2 * logit))
     >>> def train():
     ...     for scale in (0.5, 2.0, 5.0):
-    ...         yield y_true, 1 / (1 + np.exp(-scale * logit))
-    >>> found = caltest.track(train(), rng=0)
+    ...         yield 1 / (1 + np.exp(-scale * logit))
+    >>> found = caltest.training_track(y_true, train(), rng=0)
     >>> found.to_frame()[["epoch", "log_score", "error", "pvalue", "best"]].round(3)
        epoch  log_score  error  pvalue   best
     0      1      0.585  0.151   0.000  False
@@ -272,22 +255,23 @@ def track(
     """
     chosen = validate_estimate(ECE() if statistic is None else statistic)
     tested = chosen if test_statistic is None else validate_statistic(test_statistic)
-    level, generator = validate_level(alpha, "alpha"), validate_rng(rng)
-    n_draws, n_epochs = validate_count(n_resamples, "n_resamples"), _count(epochs)
+    sample_weight, groups, classes = options["sample_weight"], options["groups"], options["classes"]
+    n_epochs, lens = _count(epochs), options["lens"]
     statistics = [chosen] if tested is chosen else [chosen, tested]
-    options: dict[str, Any] = {"n_resamples": n_draws, "workers": workers, "rng": generator, "method": "auto"}
+    drawn: dict[str, Any] = {"n_resamples": options["n_resamples"], "workers": options["workers"], "method": "auto"}
+    drawn["rng"] = validate_rng(options["rng"])
     runs: list[str] = []
     rows: list[tuple[float, ...]] = []
     look: LensLike = Canonical() if lens is None else lens
-    with reporting(progress, "testing epochs") as report:
-        for run, number, (y_true, y_prob) in _read(epochs):
+    with reporting(options["progress"], "testing epochs") as report:
+        for run, number, (labels, y_prob) in _read(y_true, epochs):
             done = len(rows) if n_epochs else 0
             whole = part_of(report, done, n_epochs or 1)
             try:
-                refuse_other_indexes({"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight})
+                refuse_other_indexes({"y_true": labels, "y_prob": y_prob, "sample_weight": sample_weight})
                 if groups is None:
-                    warn_of_repeated_index(y_true, y_prob)
-                read = read_problem({"y_true": y_true}, {"y_prob": y_prob}, classes)
+                    warn_of_repeated_index(labels, y_prob)
+                read = read_problem({"y_true": labels}, {"y_prob": y_prob}, classes)
                 prob, outcome = validate_problem(read.labels["y_true"], read.probs["y_prob"], read.classes)
                 look = _default_lens(statistics, prob.shape[1]) if lens is None else lens
                 sample = induce(prob, outcome, lens=look, **validate_design(sample_weight, groups, len(prob)))
@@ -298,7 +282,7 @@ def track(
                         Consistency(),
                         lens=look,
                         progress=part_of(whole, part, len(statistics)),
-                        **options,
+                        **drawn,
                     )
                     for part, statistic in enumerate(statistics)
                 ]
@@ -314,7 +298,7 @@ def track(
             score = mean_of(log_of(prob, outcome), weight)
             rows.append((number, hit, score, estimate.statistic, estimate.noise_floor, pvalue))
     if not rows:
-        msg = "`epochs` must hold at least one pair (y_true, y_prob), got none."
+        msg = "`epochs` must hold at least one epoch, got none."
         raise ValueError(msg)
     epoch, hits, scores, errors, floors, pvalues = np.array(rows).T
     track_of_epochs = TrainingTrack(
@@ -329,8 +313,8 @@ def track(
         test_statistic=tested,
         lens=look,
         lens_name=lens_name(look, read.classes),
-        n_resamples=n_draws,
-        alpha=level,
+        n_resamples=options["n_resamples"],
+        alpha=options["alpha"],
     )
     return read.describe(track_of_epochs)
 
@@ -347,19 +331,21 @@ def _count(epochs: Any) -> int | None:
     return sum(map(len, runs)) if all(isinstance(run, Sized) for run in runs) else None
 
 
-def _read(epochs: Any) -> Iterator[tuple[str, int, tuple[ArrayLike, ArrayLike]]]:
+def _read(y_true: ArrayLike | None, epochs: Any) -> Iterator[tuple[str, int, tuple[ArrayLike, ArrayLike]]]:
     """Yield the name of the run, the number of the epoch, and its labels and predictions."""
     runs = epochs if isinstance(epochs, Mapping) else {"": epochs}
-    for run, pairs in runs.items():
-        if not isinstance(pairs, Iterable) or isinstance(pairs, str):
-            msg = f"`epochs` must be an iterable of pairs (y_true, y_prob), or a mapping of such, got {pairs!r}."
+    what = "predictions" if y_true is not None else "pairs (y_true, y_prob)"
+    for run, found in runs.items():
+        if not isinstance(found, Iterable) or isinstance(found, str):
+            msg = f"`epochs` must be an iterable of {what}, or a mapping of such, got {found!r}."
             raise TypeError(msg)
         number = 0
-        for number, pair in enumerate(pairs, 1):
-            if not isinstance(pair, tuple | list) or len(pair) != 2:
-                msg = f"`epochs` must hold pairs (y_true, y_prob), got {type(pair).__name__} in epoch {number}."
+        for number, epoch in enumerate(found, 1):
+            is_pair = isinstance(epoch, tuple | list) and len(epoch) == 2
+            if y_true is None and not is_pair:
+                msg = f"`epochs` must hold pairs (y_true, y_prob), got {type(epoch).__name__} in epoch {number}."
                 raise ValueError(msg)
-            yield str(run), number, (pair[0], pair[1])
+            yield str(run), number, (epoch[0], epoch[1]) if y_true is None else (y_true, epoch)
         if not number and run:
-            msg = f"`epochs` must hold at least one pair (y_true, y_prob) in every run, got none in {run!r}."
+            msg = f"`epochs` must hold at least one epoch in every run, got none in {run!r}."
             raise ValueError(msg)

@@ -1,3 +1,4 @@
+from ._by_fold import by_fold as by_fold
 from ._calibration import calibration_test as calibration_test
 from ._calibration_report import CalibrationReport as CalibrationReport
 from ._calibration_report import calibration_report as calibration_report
@@ -8,8 +9,6 @@ from ._cross_validation import CrossValidatedTests as CrossValidatedTests
 from ._cross_validation import cross_val_calibration as cross_val_calibration
 from ._equivalence import EquivalenceResult as EquivalenceResult
 from ._equivalence import equivalence_test as equivalence_test
-from ._fold_table import FoldTable as FoldTable
-from ._fold_tests import FoldTests as FoldTests
 from ._gce_table import GCETable as GCETable
 from ._gce_table import gce_table as gce_table
 from ._subgroups import SubgroupTests as SubgroupTests

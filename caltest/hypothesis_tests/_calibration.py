@@ -7,8 +7,8 @@ from typing import Any, Unpack
 
 from numpy.typing import ArrayLike
 
+from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._diagnostics import describe_finding
-from caltest.hypothesis_tests._folds import fold_tests
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._view import LensView
@@ -81,7 +81,7 @@ def calibration_test(
     folds : array-like of shape (n_samples,), optional
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
-        combined (`FoldTests`).
+        combined, as by `by_fold`.
     method : {"auto", "exact", "monte-carlo", "asymptotic"}
         How the null distribution is found. "exact" computes it, for `ECE`, `MCE` and `HosmerLemeshow` behind
         two-outcome lenses with predictions fixed; "auto" does so where it can, and "monte-carlo" simulates labels.
@@ -91,8 +91,7 @@ def calibration_test(
     Returns
     -------
     TestResult
-        Prints as a report; unpacks as ``statistic, pvalue``. With ``folds`` it is a `FoldTests`, whose ``components``
-        are the tests of the folds.
+        Prints as a report; unpacks as ``statistic, pvalue``. With ``folds``, its ``folds`` are the tests of the folds.
 
     Raises
     ------
@@ -154,9 +153,7 @@ def calibration_test(
     validate_choice(method, "method", METHODS)
     if folds is not None:
         each = {"sample_weight": options.pop("sample_weight"), "groups": options.pop("groups")}
-        return fold_tests(
-            calibration_test, y_true, y_prob, folds, statistic=chosen, method=method, each=each, **options
-        )
+        return run_by_fold(calibration_test, y_true, y_prob, folds, each, statistic=chosen, method=method, **options)
     sample, look = look_at(chosen, y_true, y_prob, options)
     with reporting(options["progress"], "simulating labels") as report:
         return run_test(

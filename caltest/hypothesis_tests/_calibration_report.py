@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from numpy.typing import ArrayLike
 
+from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region, within
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable, shared_origin
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, warn_before
-from caltest.hypothesis_tests._fold_table import FoldTable
-from caltest.hypothesis_tests._folds import fold_table
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import induce
-from caltest.predictions._user_functions import Region
 from caltest.predictions._view import LensView
 from caltest.predictions.cells._partitions import EqualWidth
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import (
-    SeedLike,
     validate_count,
     validate_design,
-    validate_level,
     validate_problem,
     validate_rng,
 )
 from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question
+from caltest.resampling.engine._options import SharedDrawOptions
 from caltest.resampling.engine._run import run
 from caltest.resampling.engine._stopping import Stopping
 from caltest.results import Note, TestResult
 from caltest.results._description import Table
-from caltest.results._progress import Progress, reporting
+from caltest.results._progress import reporting
 from caltest.statistics import ECE, KS, SCE, SKCE, Kuiper, Spiegelhalter, Statistic, TCal
 
 
@@ -60,11 +56,19 @@ class CalibrationReport(CalibrationTable):
         """What distinguishes the tests: their statistics."""
         return tuple(str(test.test_statistic) for test in self.tests)
 
+    @property
+    def _row_names(self) -> tuple[str, ...]:
+        return self.labels
+
     def _name_of_size(self, test: TestResult) -> str:
         return str(test.test_statistic)
 
     def _title(self) -> str:
         return f"Calibration report ({self._number}, {self._size})"
+
+    def _title_by_fold(self) -> str:
+        _, _, size = super()._title_by_fold().partition(", ")
+        return size
 
     def _tables(self) -> list[Table]:
         """Return one table for each lens, which is named in its first column."""
@@ -97,19 +101,10 @@ def calibration_report(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
-    region: Region | None = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
     folds: Any = None,
-    n_resamples: int | None = None,
-    n_exceedances: int | None = None,
     n_kernel_resamples: int | None = None,
-    alpha: float = 0.05,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
-) -> CalibrationReport | FoldTable:
+    **options: Unpack[SharedDrawOptions],
+) -> CalibrationReport:
     r"""Test calibration by eight statistics of the literature, predictions fixed.
 
     ===============================  ==========================================================
@@ -124,22 +119,12 @@ def calibration_report(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
     region : callable, optional
         From predictions ``(n_samples, n_classes)`` to booleans ``(n_samples,)``; observations outside are left out.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weight of each observation: how much it counts. Labels are not repeated.
-    groups : array-like of shape (n_samples,), optional
-        The group of each observation, such as its patient, if observations of a group may depend on each other.
     folds : array-like of shape (n_samples,), optional
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
-        combined (`FoldTable`).
+        combined, as by `by_fold`.
     n_resamples : int, optional
         Number of draws, all of which are made. By default 999; for more than 5,000,000 predicted probabilities
         (observations times classes) they stop after 100 exceedances.
@@ -149,19 +134,11 @@ def calibration_report(
     n_kernel_resamples : int, optional
         Number of these draws for `SKCE`, whose cost grows with the square of the number of observations. By default
         199; with more than 50,000 observations `SKCE` is left out unless a number is given, and a note says so.
-    alpha : float
-        Level of the conclusion.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
-    CalibrationReport or FoldTable
-        Prints as a table; ``to_frame()`` for pandas. With ``folds`` it is a `FoldTable`.
+    CalibrationReport
+        Prints as a table; ``to_frame()`` for pandas. With ``folds``, its ``folds`` are the reports of the folds.
 
     Raises
     ------
@@ -194,19 +171,16 @@ def calibration_report(
     0.005
     """
     if folds is not None:
-        options: dict[str, Any] = {"region": region, "n_resamples": n_resamples, "n_exceedances": n_exceedances}
-        options |= {"n_kernel_resamples": n_kernel_resamples, "alpha": alpha, "workers": workers}
-        options["each"] = {"sample_weight": sample_weight, "groups": groups}
-        return fold_table(
-            calibration_report, y_true, y_prob, folds, classes=classes, rng=rng, progress=progress, **options
-        )
+        each = {name: options.pop(name) for name in ("sample_weight", "groups")}  # type: ignore[misc]
+        own = {"n_kernel_resamples": n_kernel_resamples}
+        return run_by_fold(calibration_report, y_true, y_prob, folds, each, **own, **options)
+    classes, level = options["classes"], options["alpha"]
     prob, outcome = validate_problem(y_true, y_prob, classes)
-    level = validate_level(alpha, "alpha")
-    stopping = Stopping.of(n_resamples, n_exceedances, prob.size, usual=999)
+    stopping = Stopping.of(options["n_resamples"], options["n_exceedances"], prob.size, usual=999)
     n_draws = stopping.n_resamples
     n_kernel = 199 if n_kernel_resamples is None else validate_count(n_kernel_resamples, "n_kernel_resamples")
     n_kernel = min(n_kernel, n_draws)
-    inside, null = inside_region(region, prob), Consistency()
+    inside, null = inside_region(options["region"], prob), Consistency()
     n_samples = len(prob) if inside is None else int(inside.sum())
     whole: Lens = Canonical()
     top = whole if prob.shape[1] == 2 else Confidence()
@@ -225,20 +199,20 @@ def calibration_report(
         notes.append(_without_kernel(n_samples))
         n_kernel = 0
     warn_before(notes)
-    base = induce(prob, outcome, **validate_design(sample_weight, groups, len(prob)))
+    base = induce(prob, outcome, **validate_design(options["sample_weight"], options["groups"], len(prob)))
     views = {look: within(LensView.of(look, prob, outcome, base), inside) for look in dict.fromkeys((whole, top))}
     questions = [Question(statistic, views[look]) for statistic, look in asked]
     slow = [question for question in questions if question.statistic.is_slow]
     fast = [question for question in questions if question not in slow]
-    generator = validate_rng(rng)
+    generator = validate_rng(options["rng"])
     again = deepcopy(generator)  # SKCE is evaluated on the first of the same draws
-    with reporting(progress, "simulating labels") as report:
+    with reporting(options["progress"], "simulating labels") as report:
         shared = run(
             fast,
             base,
             null,
             n_resamples=stopping,
-            workers=workers,
+            workers=options["workers"],
             rng=generator,
             progress=lambda done, total: report(done, total + n_kernel),
         )
@@ -249,7 +223,7 @@ def calibration_report(
                 base,
                 null,
                 n_resamples=n_kernel,
-                workers=workers,
+                workers=options["workers"],
                 rng=again,
                 progress=lambda done, total: report(n_draws + done, n_draws + total),
             )

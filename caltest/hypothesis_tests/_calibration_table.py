@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import (
     describe_findings,
@@ -17,7 +18,6 @@ from caltest.hypothesis_tests._diagnostics import (
     stopping_of_tests,
     warn_before,
 )
-from caltest.hypothesis_tests._folds import fold_table
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, ClassWise, Confidence
 from caltest.predictions._sample import induce
@@ -25,17 +25,16 @@ from caltest.predictions._user_functions import Region, apply_region
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import (
-    SeedLike,
     validate_design,
     validate_given_problem,
-    validate_level,
 )
 from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question
+from caltest.resampling.engine._options import SharedDrawOptions
 from caltest.resampling.engine._run import run
 from caltest.resampling.engine._stopping import Stopping
 from caltest.results import Note
-from caltest.results._progress import Progress, reporting
+from caltest.results._progress import reporting
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
 
@@ -45,19 +44,10 @@ def calibration_table(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    classes: Sequence[Any] | None = None,
     lenses: Sequence[LensLike] | None = None,
     statistic: Statistic | str | None = None,
-    region: Region | None = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
     folds: Any = None,
-    n_resamples: int | None = None,
-    n_exceedances: int | None = None,
-    alpha: float = 0.05,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[SharedDrawOptions],
 ) -> CalibrationTable:
     """Test calibration through several lenses at once, predictions fixed.
 
@@ -68,12 +58,6 @@ def calibration_table(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
     lenses : sequence of lenses, optional
         By default the whole prediction, if the statistic can judge it, the confidence, and every class against the
         rest; the classes of a two-class problem are left out, because they are tested already. If there are more than
@@ -84,14 +68,10 @@ def calibration_table(
         ``Omnibus()`` by default.
     region : callable, optional
         From predictions ``(n_samples, n_classes)`` to booleans ``(n_samples,)``; observations outside are left out.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weight of each observation: how much it counts. Labels are not repeated.
-    groups : array-like of shape (n_samples,), optional
-        The group of each observation, such as its patient, if observations of a group may depend on each other.
     folds : array-like of shape (n_samples,), optional
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
-        combined (`FoldTable`).
+        combined, as by `by_fold`.
     n_resamples : int, optional
         Number of draws, all of which are made. By default 9,999; and for more than 5,000,000 predicted probabilities
         (observations times classes) at most 999, or as many as Holm's correction needs, which stop after 100
@@ -99,19 +79,11 @@ def calibration_table(
     n_exceedances : int, optional
         Number of draws at least as extreme as the observed data after which the draws of a test stop, as in
         `calibration_test`. Every test, and the global p-value, stops separately; the draws end with the last one.
-    alpha : float
-        Level of the conclusion.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
     CalibrationTable
-        Prints as a table. With ``folds`` it is a `FoldTable`.
+        Prints as a table. With ``folds``, its ``folds`` are the tables of the folds.
 
     Raises
     ------
@@ -145,34 +117,33 @@ def calibration_table(
     (0.01, [0.02, 0.02])
     """
     if folds is not None:
-        options: dict[str, Any] = {"lenses": lenses, "statistic": statistic, "region": region, "alpha": alpha}
-        options |= {"n_resamples": n_resamples, "n_exceedances": n_exceedances, "workers": workers}
-        options["each"] = {"sample_weight": sample_weight, "groups": groups}
-        return fold_table(
-            calibration_table, y_true, y_prob, folds, classes=classes, rng=rng, progress=progress, **options
+        each = {name: options.pop(name) for name in ("sample_weight", "groups")}  # type: ignore[misc]
+        return run_by_fold(
+            calibration_table, y_true, y_prob, folds, each, lenses=lenses, statistic=statistic, **options
         )
+    classes, level = options["classes"], options["alpha"]
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
-    level = validate_level(alpha, "alpha")
-    looks, stopping, notes = plan_of_table(lenses, chosen, prob, n_resamples, n_exceedances, alpha=level)
+    drawn = options["n_resamples"], options["n_exceedances"]
+    looks, stopping, notes = plan_of_table(lenses, chosen, prob, *drawn, alpha=level)
     warn_before(notes)
-    design = validate_design(sample_weight, groups, len(prob))
-    inside, single, null = inside_region(region, prob), len(looks) == 1, Consistency()
+    design = validate_design(options["sample_weight"], options["groups"], len(prob))
+    inside, single, null = inside_region(options["region"], prob), len(looks) == 1, Consistency()
     if single:  # needs no draws in common with others: labels are simulated as they look through the lens
         base = within(LensView(induce(prob, outcome, lens=looks[0], **design)), inside).sample
         views = [LensView(base)]
     else:
         base = induce(prob, outcome, **design)
         views = [within(LensView.of(look, prob, outcome, base), inside) for look in looks]
-    with reporting(progress, "simulating labels") as report:
+    with reporting(options["progress"], "simulating labels") as report:
         found = run(
             [Question(chosen, view) for view in views],
             base,
             null,
             n_resamples=stopping,
             method="auto" if single else "monte-carlo",
-            workers=workers,
-            rng=rng,
+            workers=options["workers"],
+            rng=options["rng"],
             progress=report,
         )
     tests = describe_findings(found.findings, null, looks, classes=classes, alpha=level)

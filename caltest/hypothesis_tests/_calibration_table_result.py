@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions.inputs._parts import Folds
 from caltest.resampling import correct_pvalues
 from caltest.results import Note, Result, TestResult
 from caltest.results._decision import DecisionWord, cannot_decide, decide, rejects
-from caltest.results._description import Description, Table, join, percent
+from caltest.results._description import Description, Table, join, percent, sized
 from caltest.results._note import PAGE
-from caltest.results._test_result import components_table
+from caltest.results._test_result import (
+    cannot_decide_by_fold,
+    components_table,
+    fold_record,
+    in_folds,
+    short_direction,
+    size_in_fold,
+    towards_of_models,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,9 +41,10 @@ class CalibrationTable(Result):
     Attributes
     ----------
     tests : tuple of TestResult
-        One test for each lens, each with its own p-value.
+        One test for each lens, each with its own p-value, which is combined over the folds if there are any.
     pvalue : float
-        Global p-value of "calibrated through every lens": exact min-p over the tests, on the same draws.
+        Global p-value of "calibrated through every lens": exact min-p over the tests, on the same draws. With folds,
+        their number times the smallest of their global p-values, at most 1 (Bonferroni).
     alpha : float
         Level of the conclusion.
     smallest_possible_pvalue : float
@@ -45,6 +55,12 @@ class CalibrationTable(Result):
         How the p-values are adjusted for their number.
     notes : tuple of Note
         Cautions about the table; `all_notes` holds those of the tests too.
+    folds : tuple of CalibrationTable
+        The table of each fold; empty without folds.
+    fold_names : tuple of str
+        The id of each fold.
+    fold_sizes : tuple of int
+        Number of observations of each fold.
     """
 
     tests: tuple[TestResult, ...]
@@ -53,8 +69,12 @@ class CalibrationTable(Result):
     smallest_possible_pvalue: float = 0.0
     correction: str = "holm"
     notes: tuple[Note, ...] = ()
+    folds: tuple[Self, ...] = ()
+    fold_names: tuple[str, ...] = ()
+    fold_sizes: tuple[int, ...] = ()
 
     _derived: ClassVar[tuple[str, ...]] = ("pvalue_adjusted", "decision", "decisions", "conclusion", "all_notes")
+    _left_out: ClassVar[frozenset[str]] = frozenset({"folds", "fold_names", "fold_sizes"})
     _what: ClassVar[tuple[str, str]] = ("lens", "lenses")
     _where: ClassVar[str] = ""
     """Which observations belong to the groups of a test."""
@@ -67,6 +87,10 @@ class CalibrationTable(Result):
 
     def __getitem__(self, number: int) -> TestResult:
         return self.tests[number]
+
+    def with_tests(self, tests: Sequence[TestResult], labels: Sequence[str], **changes: Any) -> Self:
+        """Return the table with other tests, whose labels are given; further fields are replaced."""
+        return replace(self, tests=tuple(tests), **changes)
 
     @cached_property
     def pvalue_adjusted(self) -> NDArray[np.float64]:
@@ -84,7 +108,17 @@ class CalibrationTable(Result):
         return tuple(test.lens_short_name or test.lens_name for test in self.tests)
 
     @property
-    def rejected(self) -> NDArray[np.bool_]:
+    def n_samples(self) -> int:
+        """Number of observations of the largest test, with folds of all of them."""
+        return sum(self.fold_sizes) or max(test.n_samples for test in self.tests)
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the global p-value rejects at the level ``alpha``."""
+        return self.decision == "rejected"
+
+    @property
+    def rejected_tests(self) -> NDArray[np.bool_]:
         """Whether each test rejects after the correction, ``(n_tests,)``."""
         return rejects(self.pvalue_adjusted, self.alpha)
 
@@ -92,7 +126,7 @@ class CalibrationTable(Result):
     def directions(self) -> tuple[str | None, ...]:
         """Direction of each test that rejects after the correction, such as "over-confident"; None of the others."""
         return tuple(
-            test.direction if rejected else None for test, rejected in zip(self.tests, self.rejected, strict=True)
+            test.direction if rejected else None for test, rejected in zip(self.tests, self.rejected_tests, strict=True)
         )
 
     @property
@@ -127,6 +161,8 @@ class CalibrationTable(Result):
     @property
     def _sentences(self) -> list[str]:
         """The decision, the direction where there is one, and how many tests reject."""
+        if self.folds:
+            return [*self._answer_by_fold(), self._count()]
         if len(self.tests) == 1:
             return [self.tests[0].conclusion]
         return [*self._answer(), self._count()]
@@ -134,12 +170,14 @@ class CalibrationTable(Result):
     @property
     def first_sentences(self) -> list[str]:
         """The decision, and the direction where there is one."""
+        if self.folds:
+            return self._answer_by_fold()
         return self._sentences if len(self.tests) == 1 else self._answer()
 
     @property
     def size_sentences(self) -> list[str]:
-        """How large the miscalibration is, of a test that is named."""
-        return self._sizes()
+        """How large the miscalibration is, of a test that is named; with folds it is that of several models."""
+        return [] if self.folds else self._sizes()
 
     def _answer(self) -> list[str]:
         """Return the decision in words, and the direction where there is one."""
@@ -151,7 +189,7 @@ class CalibrationTable(Result):
                 "the model is calibrated."
             ]
         decision = f"Calibration is rejected at the {percent(self.alpha)} level (global p = {self.pvalue:.4g})."
-        findings = self.tests[self._spoken].findings if self.rejected[self._spoken] else ()
+        findings = self.tests[self._spoken].findings if self.rejected_tests[self._spoken] else ()
         return [decision, *(f"{self._through(self._spoken)} {finding.clause}" for finding in findings[:1])]
 
     def _undecidable(self) -> str:
@@ -169,7 +207,7 @@ class CalibrationTable(Result):
     @cached_property
     def _spoken(self) -> int:
         """The test whose numbers are given in sentences: the clearest one that rejects, else the first."""
-        return int(np.argmin(self.pvalue_adjusted)) if self.rejected.any() else 0
+        return int(np.argmin(self.pvalue_adjusted)) if self.rejected_tests.any() else 0
 
     def _through(self, number: int) -> str:
         """Name a test at the beginning of a sentence."""
@@ -195,16 +233,17 @@ class CalibrationTable(Result):
         -------
         dict
             With a list ``tests``, one entry for each test, which holds ``label`` and ``pvalue_adjusted`` too, and a
-            direction only if it rejects after the correction.
+            direction only if it rejects after the correction; with folds also ``fold_pvalues``, the global p-value of
+            each.
         """
         content = super().to_dict()
         adjusted, labels = content.pop("pvalue_adjusted"), self.labels
         content["tests"] = [
             {"label": label, "pvalue_adjusted": p, **test} | ({} if rejected else _NO_DIRECTION)
-            for label, p, test, rejected in zip(labels, adjusted, content["tests"], self.rejected, strict=True)
+            for label, p, test, rejected in zip(labels, adjusted, content["tests"], self.rejected_tests, strict=True)
         ]
         content["notes"] = content.pop("all_notes")
-        return content
+        return content | (self._numbers_of_folds() if self.folds else {})
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each test as a pandas frame.
@@ -213,11 +252,13 @@ class CalibrationTable(Result):
         -------
         pandas.DataFrame
             Lens, statistic with its value and noise floor, p-value, adjusted p-value, direction (of those that reject
-            after the correction) and l2 error.
+            after the correction) and l2 error. With folds, instead of statistic and l2 error, the smallest p-value of a
+            fold with this fold; see `folds_frame`.
         """
         import pandas as pd
 
-        return pd.DataFrame([self._record(i, test) for i, test in enumerate(self.tests)])
+        record = self._record_by_fold if self.folds else self._record
+        return pd.DataFrame([record(i, test) for i, test in enumerate(self.tests)])
 
     def _record(self, number: int, test: TestResult) -> dict[str, Any]:
         size = test.l2_error
@@ -253,7 +294,7 @@ class CalibrationTable(Result):
 
     def _count(self) -> str:
         """Say how many single tests reject, and which."""
-        found = [label for label, rejects in zip(self.labels, self.rejected, strict=True) if rejects]
+        found = [label for label, rejects in zip(self.labels, self.rejected_tests, strict=True) if rejects]
         total, after = len(self.tests), f"after {self.correction.title()}'s correction"
         if not found and set(self.decisions) == {"undecidable"}:
             return f"None of the {total} single tests can reject {after}."
@@ -265,6 +306,8 @@ class CalibrationTable(Result):
         return f"{len(found)} of the {total} single tests {'rejects' if len(found) == 1 else 'reject'} {after}{which}."
 
     def _describe(self) -> Description:
+        if self.folds:
+            return self._describe_by_fold()
         return Description(
             self._title(), [self.conclusion, *self._sizes()], self._tables(), self._remarks(), self.all_notes
         )
@@ -334,7 +377,7 @@ class CalibrationTable(Result):
 
     def _averages(self) -> list[str]:
         """Explain why a test rejects although the estimated l2 error is 0."""
-        rejected = (test for test, rejects in zip(self.tests, self.rejected, strict=True) if rejects)
+        rejected = (test for test, rejects in zip(self.tests, self.rejected_tests, strict=True) if rejects)
         if all(test.l2_error.root > 0 for test in rejected):
             return []
         return [
@@ -349,6 +392,105 @@ class CalibrationTable(Result):
     def _conditions(self) -> list[str]:
         return [f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.tests[0].conditions]
 
+    @staticmethod
+    def sizes_of_folds(folds: Folds, tables: Sequence[Any]) -> tuple[int, ...]:
+        """Return the number of observations of each fold: those of its largest test."""
+        return tuple(max(test.n_samples for test in table) for table in tables)
+
+    def folds_frame(self) -> pd.DataFrame:
+        """Return one row for each test and fold as a pandas frame; no row without folds.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Lens, statistic or subgroup, fold, and the numbers of the test of this fold.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {self._what[0]: label, **fold_record(name, fold)}
+                for label, test in zip(self.labels, self.tests, strict=True)
+                for name, fold in zip(test.fold_names, test.folds, strict=True)
+            ]
+        )
+
+    def _answer_by_fold(self) -> list[str]:
+        n_samples = self.n_samples
+        what, p = f"Calibration of the models of {len(self.folds)} folds", f"global p = {self.pvalue:.4g}"
+        if self.decision == "undecidable":
+            numbers = f"{p}, {n_samples} observations"
+            return [cannot_decide_by_fold(self.tests[0], numbers, "global p-value", self.smallest_possible_pvalue)]
+        if self.decision == "not rejected":
+            return [
+                f"{what} is not rejected ({p}, {n_samples} observations). This does not prove that the models are "
+                "calibrated."
+            ]
+        towards = towards_of_models(self.directions[self._spoken], self._through(self._spoken))
+        return [f"{what} is rejected at the {percent(self.alpha)} level ({p}).", *towards]
+
+    def _numbers_of_folds(self) -> dict[str, Any]:
+        """Return what is written about the folds."""
+        pvalues = [
+            {"fold": name, "pvalue": table.pvalue} for name, table in zip(self.fold_names, self.folds, strict=True)
+        ]
+        return {"fold_names": list(self.fold_names), "sizes": list(self.fold_sizes), "fold_pvalues": pvalues}
+
+    def _record_by_fold(self, number: int, test: TestResult) -> dict[str, Any]:
+        name, fold = deciding_fold(test)
+        return {
+            self._what[0]: self.labels[number],
+            "n_samples": test.n_samples,
+            "pvalue": test.pvalue,
+            "pvalue_adjusted": self.pvalue_adjusted[number],
+            "smallest_pvalue": fold.pvalue,
+            "smallest_fold": name,
+            "direction": self.directions[number],
+        }
+
+    def _describe_by_fold(self) -> Description:
+        first = self.tests[0]
+        return Description(
+            f"Calibration by fold ({self._title_by_fold()})",
+            [self.conclusion],
+            [self._table_of_tests(), self._table_of_folds()],
+            [
+                f"P-values: {first.origin}; the global p-value of a fold is an exact min-p over its tests.",
+                f"Null distribution in a fold: {first.folds[0].origin}.",
+                *self._conditions(),
+            ],
+            self.all_notes,
+        )
+
+    def _title_by_fold(self) -> str:
+        first = self.tests[0]
+        size = sized(sum(self.fold_sizes), first.n_groups, weighted=first.weighted)
+        return f"{first.folds[0]._full_name}, {self._number}, {in_folds(size, len(self.folds))}"
+
+    def _table_of_tests(self) -> Table:
+        rows = []
+        for label, test, adjusted, direction in zip(
+            self._row_names, self.tests, self.pvalue_adjusted, self.directions, strict=True
+        ):
+            name, fold = deciding_fold(test)
+            numbers = (f"{p:.4g}" for p in (test.pvalue, adjusted, fold.pvalue))
+            rows.append((label, *numbers, name, short_direction(direction)))
+        head = (self._what[0], "combined p", self._adjusted_name, "smallest p", "in fold", "direction")
+        return Table(head, rows, left=("direction",))
+
+    def _table_of_folds(self) -> Table:
+        """Return the table of the folds, with the statistic of the first test."""
+        head = ("fold", "n", f"statistic, {self.labels[0]}", "l2 error (95 % interval)", "global p")
+        parts = zip(self.fold_names, self.fold_sizes, self.folds, strict=True)
+        return Table(
+            head, [(name, f"{n}", *size_in_fold(table.tests[0]), f"{table.pvalue:.4g}") for name, n, table in parts]
+        )
+
+
+def deciding_fold(test: TestResult) -> tuple[str, TestResult]:
+    """Return the fold with the smallest p-value, and its test."""
+    return min(zip(test.fold_names, test.folds, strict=True), key=lambda pair: pair[1].pvalue)
+
 
 def shared_origin(tests: Sequence[TestResult]) -> str:
     """Return where the null distributions come from: that of the most draws, and the fewest draws if they differ."""
@@ -357,14 +499,6 @@ def shared_origin(tests: Sequence[TestResult]) -> str:
         return tests[0].origin
     most, fewest = max(drawn, key=lambda test: test.n_resamples), min(test.n_resamples for test in drawn)
     return most.origin if fewest == most.n_resamples else f"{most.origin}; {fewest} draws or more for each test"
-
-
-_SHORT = {"over-confident": "over", "under-confident": "under"}
-
-
-def short_direction(direction: str | None) -> str:
-    """Return a direction in short: "over" or "under", "too low" or "too high"; "" without one."""
-    return _SHORT.get(direction or "", direction or "")
 
 
 def _about(labels: Sequence[str], note: Note) -> Note:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.hypothesis_tests._by_fold import combine_tests, each_fold
 from caltest.hypothesis_tests._calibration import calibration_test
-from caltest.hypothesis_tests._fold_tests import FoldTests
-from caltest.hypothesis_tests._folds import combine_tests, each_fold
 from caltest.predictions._lens import LensLike
 from caltest.predictions._user_functions import Region
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._frames import read_observations
 from caltest.predictions.inputs._parts import Folds
 from caltest.predictions.inputs._validation import SeedLike, validate_design
+from caltest.results import TestResult
+from caltest.results._picture import Picture
 from caltest.results._progress import Progress
 from caltest.statistics import Statistic
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class CrossValidatedTests(FoldTests):
+class CrossValidatedTests(TestResult):
     """Result of `cross_val_calibration`: the test of every fold, with the out-of-fold predictions.
 
     Attributes
@@ -31,7 +32,7 @@ class CrossValidatedTests(FoldTests):
         Labels of the predictions.
     y_prob : array of shape (n_predictions, n_classes)
         Out-of-fold predictions, fold after fold; an observation that several splits test occurs in each.
-    folds : array of int of shape (n_predictions,)
+    fold : array of int of shape (n_predictions,)
         The fold of each prediction, as other functions take it.
     observations : array of int of shape (n_predictions,)
         The observation that each prediction is for.
@@ -41,11 +42,12 @@ class CrossValidatedTests(FoldTests):
 
     y_true: NDArray[Any]
     y_prob: NDArray[np.float64]
-    folds: NDArray[np.int64]
+    fold: NDArray[np.int64]
     observations: NDArray[np.int64]
     classes: tuple[Any, ...]
 
-    _left_out: ClassVar[frozenset[str]] = FoldTests._left_out | {"y_true", "y_prob", "folds", "observations"}
+    plot = Picture(None)
+    _left_out: ClassVar[frozenset[str]] = TestResult._left_out | {"y_true", "y_prob", "fold", "observations"}
 
 
 @reads_arguments
@@ -161,11 +163,11 @@ def cross_val_calibration(
     each = {} if design is None else {"groups": number * (design.max() + 1) + design[observations]}
     tests = each_fold(calibration_test, folds, (y_true, y_prob), each, rng=rng, progress=progress, **options)
     found = combine_tests(Folds(folds.names, tuple(tested)), tests)  # observations by their row in X
-    return CrossValidatedTests(
-        **{field.name: getattr(found, field.name) for field in fields(found)},
+    return found.extend(
+        CrossValidatedTests,
         y_true=y_true,
         y_prob=y_prob,
-        folds=number,
+        fold=number,
         observations=observations,
         classes=tuple(classes),
     )

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region
-from caltest.hypothesis_tests._calibration_table_result import LONGEST, CalibrationTable, short_direction
+from caltest.hypothesis_tests._calibration_table_result import LONGEST, CalibrationTable
 from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, stopping_of_tests, warn_before
-from caltest.hypothesis_tests._fold_table import FoldTable
-from caltest.hypothesis_tests._folds import fold_table
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._parts import Folds
 from caltest.predictions.inputs._validation import (
-    SeedLike,
     validate_choice,
     validate_design,
-    validate_level,
     validate_problem,
 )
 from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question
+from caltest.resampling.engine._options import SharedDrawOptions
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.resampling.engine._run import run
 from caltest.results import Note, TestResult
-from caltest.results._description import Table, join, percent
-from caltest.results._progress import Progress, reporting
+from caltest.results._description import Table, join, percent, sized
+from caltest.results._progress import reporting
+from caltest.results._test_result import in_folds, short_direction
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
 
@@ -56,6 +56,7 @@ class SubgroupTests(CalibrationTable):
     """
 
     subgroups: tuple[str, ...]
+    _n_samples: int = 0
 
     _what: ClassVar[tuple[str, str]] = ("subgroup", "subgroups")
     _where: ClassVar[str] = " or fewer in each subgroup"
@@ -66,9 +67,35 @@ class SubgroupTests(CalibrationTable):
         return self.subgroups
 
     @property
+    def _row_names(self) -> tuple[str, ...]:
+        return self.labels
+
+    @property
+    def n_samples(self) -> int:
+        """Number of observations in any subgroup, which may overlap."""
+        return sum(self.fold_sizes) or self._n_samples
+
+    @staticmethod
+    def sizes_of_folds(folds: Folds, tables: Sequence[Any]) -> tuple[int, ...]:
+        """Return the number of observations of each fold, which several of its subgroups may hold."""
+        return tuple(map(len, folds.members))
+
+    def with_tests(self, tests: Sequence[TestResult], labels: Sequence[str], **changes: Any) -> Self:
+        """Return the table with other tests, of these subgroups; further fields are replaced."""
+        return super().with_tests(tests, labels, subgroups=tuple(labels), **changes)
+
+    @property
     def _sentences(self) -> list[str]:
-        """The decision, and how many subgroups are rejected."""
-        return [*self._answer(), self._count()]
+        """The decision, and how many subgroups are rejected, if there is only one too."""
+        return [*self.first_sentences, self._count()]
+
+    @property
+    def first_sentences(self) -> list[str]:
+        """The decision."""
+        return self._answer_by_fold() if self.folds else self._answer()
+
+    def _through(self, number: int) -> str:
+        return f'In the subgroup "{self.subgroups[number]}"'
 
     def _answer(self) -> list[str]:
         if self.decision == "undecidable":
@@ -83,7 +110,9 @@ class SubgroupTests(CalibrationTable):
 
     def _count(self) -> str:
         """Say how many subgroups are rejected, and which cannot be."""
-        found = [label for label, rejects in zip(self.subgroups, self.rejected, strict=True) if rejects]
+        if self.folds:
+            return super()._count()
+        found = [label for label, rejects in zip(self.subgroups, self.rejected_tests, strict=True) if rejects]
         after = f"after {self.correction.title()}'s correction"
         single = f"No single subgroup is rejected {after} for {self._number}."
         if found:
@@ -124,6 +153,15 @@ class SubgroupTests(CalibrationTable):
         head = ("subgroup", "n", "l2 error (95 % interval)", "p-value", self._adjusted_name, "direction")
         return [Table(head, rows, left=("direction",))]
 
+    def _title_by_fold(self) -> str:
+        first = self.tests[0]
+        size = in_folds(sized(sum(self.fold_sizes), weighted=first.weighted), len(self.folds))
+        return f"{first.folds[0]._full_name}, {self._number}, {size}"
+
+    def _table_of_folds(self) -> Table:
+        parts = zip(self.fold_names, self.fold_sizes, self.folds, strict=True)
+        return Table(("fold", "n", "global p"), [(name, f"{n}", f"{table.pvalue:.4g}") for name, n, table in parts])
+
     def _combined(self) -> list[str]:
         first = self.tests[0]
         if len(first.components) == 1:
@@ -138,21 +176,12 @@ def subgroup_tests(
     y_prob: ArrayLike,
     *,
     subgroup: Any,
-    classes: Sequence[Any] | None = None,
     lens: LensLike | None = None,
     statistic: Statistic | str | None = None,
-    region: Region | None = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
     folds: Any = None,
     correction: str = "holm",
-    n_resamples: int | None = None,
-    n_exceedances: int | None = None,
-    alpha: float = 0.05,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
-) -> SubgroupTests | FoldTable:
+    **options: Unpack[SharedDrawOptions],
+) -> SubgroupTests:
     r"""Test calibration within subgroups of the data, predictions and subgroups fixed.
 
     The hypothesis is :math:`P(Y = \cdot \mid g(X), X \in S_j) = g(X)` through the lens, within every subgroup
@@ -164,15 +193,9 @@ def subgroup_tests(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
     subgroup : array-like of shape (n_samples,) or (n_samples, n_columns), or data frame
         The subgroup of every observation: labels of any type. With several columns, the levels of each column are
         subgroups. They must depend on predictions or covariates, never on outcomes.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
     lens : lens, optional
         What to look at. By default the whole prediction if the statistic can judge it, and the confidence otherwise.
     statistic : Statistic or str, optional
@@ -180,14 +203,10 @@ def subgroup_tests(
     region : callable, optional
         From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
         left out, and so are subgroups that hold no others.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weight of each observation: how much it counts. Labels are not repeated.
-    groups : array-like of shape (n_samples,), optional
-        The group of each observation, such as its patient, if observations of a group may depend on each other.
     folds : array-like of shape (n_samples,), optional
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
-        combined (`FoldTable`).
+        combined, as by `by_fold`.
     correction : {"holm", "bonferroni", "holm-sidak", "sidak", "simes-hochberg", "hommel"}
         Over the subgroups, by ``statsmodels.stats.multitest``. Subgroups of one column share no observation and are
         independent given the predictions; those of several columns overlap, and only the first two are valid;
@@ -198,19 +217,12 @@ def subgroup_tests(
     n_exceedances : int, optional
         Number of draws at least as extreme as the observed data after which the draws of a test stop, as in
         `calibration_test`. Every test, and the global p-value, stops separately; the draws end with the last one.
-    alpha : float
-        Level of the conclusion.
-    workers : int
-        Threads; -1 for all processors. The answer does not depend on it.
-    rng : None, int, numpy.random.Generator or numpy.random.RandomState
-        Source of randomness.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
-    SubgroupTests or FoldTable
-        Prints as a table. With ``folds`` it is a `FoldTable`; a subgroup that a fold lacks is combined over the others.
+    SubgroupTests
+        Prints as a table. With ``folds``, its ``folds`` are the tables of the folds; a subgroup that a fold lacks is
+        combined over the others.
 
     Raises
     ------
@@ -255,22 +267,25 @@ def subgroup_tests(
     >>> tests.subgroups, tests.pvalue_adjusted.tolist(), tests.pvalue
     (('north', 'south'), [0.002, 0.002], 0.001)
     """
+    classes, level = options["classes"], options["alpha"]
     if folds is not None:
         validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE)
-        options: dict[str, Any] = {"lens": lens, "statistic": statistic, "region": region, "correction": correction}
-        options |= {"n_resamples": n_resamples, "n_exceedances": n_exceedances, "alpha": alpha, "workers": workers}
-        options["each"] = {"subgroup": subgroup, "sample_weight": sample_weight, "groups": groups}
-        return fold_table(subgroup_tests, y_true, y_prob, folds, classes=classes, rng=rng, progress=progress, **options)
+        own = {"lens": lens, "statistic": statistic, "correction": correction}
+        each = {"subgroup": subgroup, **{name: options.pop(name) for name in ("sample_weight", "groups")}}  # type: ignore[misc]
+        return run_by_fold(subgroup_tests, y_true, y_prob, folds, each, **own, **options)
     prob, outcome = validate_problem(y_true, y_prob, classes)
     names, members, overlap = _validate_subgroup(subgroup, len(prob))
     validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE + (() if overlap else UNDER_INDEPENDENCE))
-    level = validate_level(alpha, "alpha")
-    stopping = stopping_of_tests(len(names), n_resamples, n_exceedances, prob.size, level)
+    drawn = options["n_resamples"], options["n_exceedances"]
+    stopping = stopping_of_tests(len(names), *drawn, prob.size, level)
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     look = default_lens(chosen, prob.shape[1]) if lens is None else lens
-    base, null = induce(prob, outcome, **validate_design(sample_weight, groups, len(prob))), Consistency()
+    base, null = (
+        induce(prob, outcome, **validate_design(options["sample_weight"], options["groups"], len(prob))),
+        Consistency(),
+    )
     whole = LensView.of(look, prob, outcome, base)
-    names, members = _inside(region, whole, names, members)
+    names, members = _inside(options["region"], whole, names, members)
     notes = [*_label_notes(members, outcome), *few_draws_notes(len(names), stopping.n_resamples, level, correction)]
     warn_before(notes)
     views = [whole.take(np.flatnonzero(inside[whole.sample.row])) for inside in members]
@@ -278,14 +293,14 @@ def subgroup_tests(
         if not view.sample.n_samples:
             msg = f"every subgroup must hold an observation of positive weight, got none in {name!r}."
             raise ValueError(msg)
-    with reporting(progress, "simulating labels") as report:
+    with reporting(options["progress"], "simulating labels") as report:
         found = run(
             [Question(chosen, view) for view in views],
             base,
             null,
             n_resamples=stopping,
-            workers=workers,
-            rng=rng,
+            workers=options["workers"],
+            rng=options["rng"],
             progress=report,
         )
     tests = describe_findings(found.findings, null, [look] * len(names), classes=classes, alpha=level)
@@ -297,6 +312,7 @@ def subgroup_tests(
         correction=correction,
         notes=tuple(notes),
         subgroups=tuple(names),
+        _n_samples=int(np.count_nonzero(np.any(members, axis=0)[whole.sample.row])),
     )
 
 

@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 from caltest.comparison import compare_models
 from caltest.estimation import reliability_curve, score_decomposition, simplex_diagram
 from caltest.hypothesis_tests import CalibrationReport, CalibrationTable, calibration_report, calibration_table
-from caltest.hypothesis_tests._calibration_table_result import short_direction
 from caltest.page._figures import Picture, diagram, diagrams, overlay, triangle
 from caltest.predictions import ClassWise
 from caltest.predictions.inputs._arguments import read_problem
@@ -27,6 +26,7 @@ from caltest.results import Note, Result
 from caltest.results._atomic_file import write_atomically
 from caltest.results._description import Table, join
 from caltest.results._progress import Progress, reporting
+from caltest.results._test_result import short_direction
 
 TITLE = "Is the model calibrated?"
 _PACKAGES = ("numpy", "numba", "scipy")
@@ -161,7 +161,7 @@ def write_page(
             parts += [replace(part, heading=f"{heading}{part.heading}") for part in found]
             done(2 * number + 2, 2 * len(models))
         if len(models) > 1:
-            parts.insert(0, _comparison(probs, models, alpha, options))
+            parts.insert(0, _comparison(probs, models, options))
     rows = [
         ("caltest", sys.modules["caltest"].__version__),
         (
@@ -248,7 +248,7 @@ def _worst(table: CalibrationTable, model: _Model) -> Iterator[Part]:
     """Yield the classes with the largest errors: those that are shown to be miscalibrated come first."""
     rows = [
         (str(test.lens_short_name), test, adjusted, rejected)
-        for test, adjusted, rejected in zip(table.tests, table.pvalue_adjusted, table.rejected, strict=True)
+        for test, adjusted, rejected in zip(table.tests, table.pvalue_adjusted, table.rejected_tests, strict=True)
         if isinstance(test.lens, ClassWise)
     ]
     if not rows:
@@ -279,10 +279,9 @@ def _part_of(heading: str, result: Result, pictures: Sequence[Picture] = ()) -> 
     return Part(heading, [*said.conclusion, *said.remarks], named, pictures, said.notes)
 
 
-def _comparison(probs: Mapping[str, Any], models: Sequence[_Model], alpha: float, options: Mapping[str, Any]) -> Part:
+def _comparison(probs: Mapping[str, Any], models: Sequence[_Model], options: Mapping[str, Any]) -> Part:
     """Return the comparison of several models on the same observations."""
-    given = {name: value for name, value in options.items() if name != "alpha"}
-    found = compare_models(probs, models[0].y_true, confidence_level=1 - alpha, **given)
+    found = compare_models(models[0].y_true, probs, **options)
     curves = {one.name: reliability_curve(one.y_true, one.y_prob, rng=0, **one.design) for one in models}
     caption = "Reliability diagram of all models, each with its ECE in these cells (bins) and the noise floor of it."
     return _part_of("Which model is better calibrated?", found, [overlay(curves, caption)])

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from caltest.comparison import ModelComparison
 from caltest.plotting._axes import BAR, DASHED, LINE, draw_forest, require, save_drawn, several
-from caltest.results._decision import level_of
 from caltest.results._description import percent
 from caltest.results._naming import describe
 
@@ -56,11 +55,14 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
     >>> import caltest, matplotlib
     >>> matplotlib.use("Agg")
     >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
-    >>> axes = caltest.plotting.plot_comparison(caltest.compare_models(y_prob, y_true, n_resamples=99, rng=0))
+    >>> axes = caltest.plotting.plot_comparison(caltest.compare_models(y_true, y_prob, n_resamples=99, rng=0))
     >>> [ax.get_xlabel().replace("\n", " ") for ax in axes]
     ['ECE()', 'l2 error (debiased)', 'difference of squared l2 errors (first - second)']
     """
     require(comparison, ModelComparison, "comparison", "compare_models")
+    if comparison.folds:
+        msg = "`comparison` has no picture of all folds; plot one of its `folds`."
+        raise ValueError(msg)
     panels = several(axes, (1, 3), figure_size(comparison), width_ratios=_WIDTHS)
     plain, size, pairs = panels.flat
     models, level = comparison.models, percent(comparison.confidence_level)
@@ -110,11 +112,10 @@ def save_comparison(comparison: ModelComparison, path: Path) -> None:
     path : Path
         File name; its suffix decides the format.
     """
-    alpha = level_of(comparison.confidence_level)
     save_drawn(
         lambda figure: plot_comparison(comparison, figure.subplots(1, 3, width_ratios=_WIDTHS)),
         figure_size(comparison),
-        f"Filled: the adjusted p-value of calibration, or of no difference, is at most {alpha:.4g}.",
+        f"Filled: the adjusted p-value of calibration, or of no difference, is at most {comparison.alpha:.4g}.",
         path,
     )
 

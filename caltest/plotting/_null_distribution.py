@@ -69,6 +69,9 @@ def plot_null_distribution(result: ComponentResult, ax: Any = None) -> Any:
     """
     require(result, ComponentResult, "result", "calibration_test")
     parts = result.components if isinstance(result, TestResult) else (result,)
+    if isinstance(result, TestResult) and result.folds:
+        msg = "`result` has no null distribution of all folds; plot one of its `folds`."
+        raise ValueError(msg)
     if any(part.null is None for part in parts):
         msg = f"`result` must have a null distribution, which is not known for {describe(result.test_statistic)}."
         raise ValueError(msg)

@@ -57,14 +57,14 @@ def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = 
     >>> matplotlib.use("Agg")
     >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
     >>> models, methods = {"naive Bayes": y_prob["naive_bayes"]}, [TemperatureScaling(), PlattScaling()]
-    >>> study = caltest.recalibration_study(models, methods, y_true, folds=2, n_resamples=199, rng=0)
+    >>> study = caltest.recalibration_study(y_true, models, methods, folds=2, n_resamples=199, rng=0)
     >>> axes = caltest.plotting.plot_recalibration(study)
     >>> [ax.get_xlabel() for ax in axes]
     ['ECE()', 'l2 error (debiased)', 'squared l2 error, before - after']
     """
     require(study, RecalibrationStudy, "study", "recalibration_study")
     rows = study.rows
-    names = [row.method if len(study.models) == 1 else f"{row.model}, {row.method}" for row in rows]
+    names = [row.recalibrator if len(study.models) == 1 else f"{row.model}, {row.recalibrator}" for row in rows]
     size = 8.0 + 0.08 * max(map(len, names)), 1.8 + 0.32 * max(len(rows), 3)
     panels = several(axes, (1, 3), size)
     plain, l2, change = panels.flat
@@ -76,10 +76,10 @@ def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = 
     draw_forest(plain, errors[:, 0], rejected, names, xlabel=quantity, title="error and noise floor (tick)")
     draw_forest(
         l2,
-        [row.l2 for row in rows],
+        [row.miscalibration.root for row in rows],
         rejected,
         unnamed,
-        intervals=[row.l2_interval for row in rows],
+        intervals=[row.miscalibration.root_interval for row in rows],
         xlabel="l2 error (debiased)",
         title=f"{percent(1 - study.alpha)} intervals",
     )
@@ -100,7 +100,7 @@ def plot_recalibration(study: RecalibrationStudy, axes: Sequence[Axes] | None = 
 
 
 def plot_before_after(
-    study: RecalibrationStudy, method: str, axes: Sequence[Axes] | None = None, *, model: str | None = None
+    study: RecalibrationStudy, recalibrator: str, axes: Sequence[Axes] | None = None, *, model: str | None = None
 ) -> NDArray[Any]:
     """Plot reliability diagrams of the confidence before and after a recalibration method, on held-out observations.
 
@@ -111,8 +111,8 @@ def plot_before_after(
     ----------
     study : RecalibrationStudy
         From `caltest.recalibration_study`.
-    method : str
-        The name of a method.
+    recalibrator : str
+        The name of a recalibrator.
     axes : sequence of two matplotlib.axes.Axes, optional
         Where to draw; those of a new figure by default.
     model : str, optional
@@ -139,7 +139,7 @@ def plot_before_after(
     >>> matplotlib.use("Agg")
     >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
     >>> models = {"naive Bayes": y_prob["naive_bayes"]}
-    >>> study = caltest.recalibration_study(models, [TemperatureScaling()], y_true, folds=2, n_resamples=199, rng=0)
+    >>> study = caltest.recalibration_study(y_true, models, [TemperatureScaling()], folds=2, n_resamples=199, rng=0)
     >>> before, after = caltest.plotting.plot_before_after(study, "TemperatureScaling()")
     >>> before.get_title(), after.get_title()
     ('before', 'after TemperatureScaling()')
@@ -147,24 +147,24 @@ def plot_before_after(
     require(study, RecalibrationStudy, "study", "recalibration_study")
     panels = several(axes, (1, 2), (11.0, 5.4))
     rows = np.concatenate(study.held_out)
-    for ax, name in zip(panels.flat, ("before", method), strict=True):
+    for ax, name in zip(panels.flat, ("before", recalibrator), strict=True):
         prob = study.predict(name, model)[rows]
         plot_reliability(reliability_curve(study.y_true[rows], prob), ax, style="classical")
         ax.set_title(literal(name if name == "before" else f"after {name}"), fontsize="medium")
     return panels
 
 
-def save_before_after(study: RecalibrationStudy, method: str, path: Path) -> None:
+def save_before_after(study: RecalibrationStudy, recalibrator: str, path: Path) -> None:
     """Write the picture of a method before and after, with its verdict.
 
     Parameters
     ----------
     study : RecalibrationStudy
         From `caltest.recalibration_study`.
-    method : str
-        The name of a method.
+    recalibrator : str
+        The name of a recalibrator.
     path : Path
         File name; its suffix decides the format.
     """
-    caption = fill(study.verdict(method), _CAPTION)
-    save_drawn(lambda figure: plot_before_after(study, method, figure.subplots(1, 2)), (11.0, 6.4), caption, path)
+    caption = fill(study.verdict(recalibrator), _CAPTION)
+    save_drawn(lambda figure: plot_before_after(study, recalibrator, figure.subplots(1, 2)), (11.0, 6.4), caption, path)

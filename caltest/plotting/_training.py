@@ -26,7 +26,7 @@ def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDA
     Parameters
     ----------
     track : TrainingTrack
-        From `caltest.track`.
+        From `caltest.training_track`.
     axes : array of four matplotlib.axes.Axes, optional
         Where to draw; those of a new figure by default. The legends are below the last two.
 
@@ -46,12 +46,12 @@ def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDA
     --------
     >>> import caltest, matplotlib
     >>> matplotlib.use("Agg")
-    >>> found = caltest.track([([0, 1, 1], [0.4, 0.5, 0.6]), ([0, 1, 1], [0.2, 0.7, 0.9])], n_resamples=99, rng=0)
+    >>> found = caltest.training_track([0, 1, 1], [[0.4, 0.5, 0.6], [0.2, 0.7, 0.9]], n_resamples=99, rng=0)
     >>> axes = caltest.plotting.plot_training(found)
     >>> [ax.get_ylabel() for ax in axes.flat]
     ['negative log-likelihood', 'accuracy', 'ECE()', 'p-value']
     """
-    require(track, TrainingTrack, "track", "track")
+    require(track, TrainingTrack, "track", "training_track")
     grid = several(axes, (2, 2), (8.4, 6.4), sharex=True)
     panels: list[Any] = list(grid.flat)
     values = (track.log_score, track.accuracy, track.error, track.pvalue)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from caltest.results._base import Result
-from caltest.results._decision import Decision, equate_pvalue, show_pvalue
-from caltest.results._description import Description, Table, sized
+from caltest.results._decision import Decision, cannot_decide, equate_pvalue, rejects, show_pvalue
+from caltest.results._description import Description, Table, join, sized
 from caltest.results._distribution import Distribution
 from caltest.results._naming import describe
 from caltest.results._note import PAGE, Note
 from caltest.results._picture import Picture
 from caltest.results._verdict import Finding, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Extended = TypeVar("Extended", bound="TestResult")
 
@@ -75,6 +78,9 @@ class ComponentResult(Result):
         return Description(str(self.test_statistic), (), (components_table([self]),))
 
 
+_BY_FOLD = ("fold_names", "pvalue_adjusted")  # which only results by fold write
+
+
 def components_table(components: Sequence[ComponentResult], *, bound: bool = False) -> Table:
     """Return the table of statistics with their values under calibration; p-values may be upper bounds."""
     rows = [component._row(bound=bound) for component in components]
@@ -84,6 +90,11 @@ def components_table(components: Sequence[ComponentResult], *, bound: bool = Fal
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TestResult(Decision, ComponentResult):
     """Result of a hypothesis test; unpacks as ``statistic, pvalue``.
+
+    With cross-validation folds each fold is tested separately, and its test is one of ``folds``. Their predictions are
+    those of different models, so that there is no statistic of all observations: ``statistic`` is -log10 of the
+    smallest p-value of the folds, ``pvalue`` the number of folds times this p-value, at most 1 (Bonferroni; valid under
+    any dependence between the folds), and ``l2_error`` is None.
 
     Attributes
     ----------
@@ -101,12 +112,12 @@ class TestResult(Decision, ComponentResult):
     n_samples, n_outcomes : int
         Number of observations, and of outcomes behind the lens.
     components : tuple of ComponentResult
-        The combined statistics; for a single statistic the one itself.
+        The combined statistics; for a single statistic the one itself; with folds the test of each fold.
     method : {"monte-carlo", "random-signs", "all-signs", "exact", "upper-bound", "asymptotic", "distribution-free"}
         How the null distribution was found. If "all-signs", it consists of all arrangements of the signs of few groups,
         and nothing was drawn. If "upper-bound", the exact p-value is below 1e-12 and ``pvalue`` is
         Chernoff's or another upper bound of it; if "distribution-free", the null distribution is not known and
-        ``pvalue`` is an upper bound too.
+        ``pvalue`` is an upper bound too. With folds it is that of the fold with the smallest p-value.
     numerical_error : float
         Standard error of the p-value due to the number of draws, or error of a computed p-value; NaN for a limit
         distribution, whose error is not known.
@@ -131,7 +142,8 @@ class TestResult(Decision, ComponentResult):
         What is wrong, if the score is significant itself: "over-confident" or "under-confident" if the average
         confidence lies above or below the accuracy accordingly; "too low" or "too high" are the predictions of an event
         that nearly all predictions make the less (or the more) probable outcome. ``direction`` and ``direction_words``
-        are the first finding in a word and in a sentence, or None.
+        are the first finding in a word and in a sentence, or None. With folds, ``direction`` is that of the folds that
+        reject after Holm's correction, if it is the same in all of them.
     n_groups : int or None
         Number of groups of observations, if only groups are independent.
     weighted : bool
@@ -140,6 +152,10 @@ class TestResult(Decision, ComponentResult):
         Observations whose label had been given probability 0; if there are any, the p-value is the smallest possible.
     notes : tuple of Note
         Cautions.
+    fold_names : tuple of str
+        The id of each fold; empty without folds.
+    pvalue_adjusted : array of shape (n_folds,)
+        P-values of the folds, Holm-adjusted for their number; the smallest is ``pvalue``.
     """
 
     __test__: ClassVar[bool] = False  # not a test of pytest
@@ -165,6 +181,8 @@ class TestResult(Decision, ComponentResult):
     weighted: bool = False
     impossible_samples: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     notes: tuple[Note, ...] = ()
+    fold_names: tuple[str, ...] = ()
+    pvalue_adjusted: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     _problem: Any = field(default=None, repr=False)  # `L2Problem` of estimation
 
     _left_out: ClassVar[frozenset[str]] = ComponentResult._left_out | {"of_calibration", "lens_short_name"}
@@ -185,8 +203,15 @@ class TestResult(Decision, ComponentResult):
         return sorted({*super().__dir__(), *self.derived})
 
     @property
+    def folds(self) -> tuple[TestResult, ...]:
+        """The test of each fold; empty without folds."""
+        return self.components if self.fold_names else ()  # type: ignore[return-value]
+
+    @property
     def n_resamples(self) -> int:
-        """Number of draws; 0 if nothing was drawn."""
+        """Number of draws, with folds in each fold; 0 if nothing was drawn."""
+        if self.fold_names:
+            return max(fold.n_resamples for fold in self.folds)
         drawn = self.null_distribution is not None and self.method != "all-signs"
         return len(self.null.values) if drawn else 0  # type: ignore[attr-defined]
 
@@ -202,6 +227,8 @@ class TestResult(Decision, ComponentResult):
 
     def _verdict(self, size: Any = None) -> Verdict:
         """Return the verdict; sentences about the decision need no size, which may take time."""
+        if self.fold_names:
+            return self._verdict_by_fold()
         return Verdict(
             pvalue=self.pvalue,
             alpha=self.alpha,
@@ -219,15 +246,90 @@ class TestResult(Decision, ComponentResult):
             cautions=self.notes,
         )
 
+    def _verdict_by_fold(self) -> Verdict:
+        n_folds, n_draws = len(self.folds), self.n_resamples
+        p, least = f"combined p = {self.pvalue:.4g}", ""
+        if n_draws and self.pvalue * (n_draws + 1) <= n_folds + 0.5:
+            least = f", the smallest possible with {n_draws} draws in each of {n_folds} folds"
+        return Verdict(
+            pvalue=self.pvalue,
+            alpha=self.alpha,
+            smallest_possible_pvalue=self.smallest_possible_pvalue,
+            subject=f"{self._subject} of the models of {n_folds} folds",
+            proof="that the models are calibrated" if self.of_calibration else "it",
+            n_samples=self.n_samples,
+            n_groups=self.n_groups,
+            weighted=self.weighted,
+            n_resamples=n_draws,
+            p=p,
+            least=least,
+            details=(*towards_of_models(self.direction), self._rejecting()) if self.rejected else (),
+            undecidable=cannot_decide_by_fold(self, f"{p}, {self._size}", "combined p-value"),
+            cautions=self.notes,
+        )
+
+    def _rejecting(self) -> str:
+        """Say which folds reject."""
+        found, n_folds = self.rejecting_folds, len(self.folds)
+        if len(found) == n_folds:
+            return "Each single fold rejects after Holm's correction."
+        verb = "rejects" if len(found) == 1 else "reject"
+        return f"{len(found)} of the {n_folds} single folds {verb} after Holm's correction: {join(found)}."
+
     @property
     def direction(self) -> str | None:
         """What is wrong in a word, if that is beyond doubt."""
+        if self.fold_names:
+            decided = zip(self.folds, rejects(self.pvalue_adjusted, self.alpha), strict=True)
+            kinds = {fold.direction for fold, is_rejected in decided if is_rejected}
+            return kinds.pop() if len(kinds) == 1 else None
         return self.findings[0].kind if self.findings else None
 
     @property
     def direction_words(self) -> str | None:
         """What is wrong in a sentence, with the two numbers that it rests on, the statistic and its p-value."""
         return self.findings[0].sentence if self.findings else None
+
+    @property
+    def rejecting_folds(self) -> list[str]:
+        """The folds that reject after Holm's correction for their number."""
+        decided = zip(self.fold_names, rejects(self.pvalue_adjusted, self.alpha), strict=True)
+        return [name for name, is_rejected in decided if is_rejected]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain Python objects, ready for strict JSON; infinities and NaN become None.
+
+        Returns
+        -------
+        dict
+            Fields and derived numbers by name; with folds, ``components`` has an entry for each fold. Large arrays such
+            as null distributions are left out.
+        """
+        content = super().to_dict()
+        for name in ("noise_floor", "noise_interval", "l2_error") if self.fold_names else _BY_FOLD:
+            del content[name]
+        parts = zip(self.fold_names, content["components"], strict=False)
+        return content | {"components": [{"fold": name, **part} for name, part in parts] or content["components"]}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the result as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row; with folds one for each: fold, number of observations, statistic with its noise floor, p-value,
+            Holm-adjusted p-value, direction and l2 error with its interval.
+        """
+        import pandas as pd
+
+        if not self.fold_names:
+            return super().to_frame()
+        return pd.DataFrame(
+            [
+                fold_record(name, fold) | {"pvalue_adjusted": adjusted}
+                for name, fold, adjusted in zip(self.fold_names, self.folds, self.pvalue_adjusted, strict=True)
+            ]
+        )
 
     @property
     def l2_error(self) -> Any:
@@ -272,7 +374,8 @@ class TestResult(Decision, ComponentResult):
         return self._name if len(self.components) > 1 else self.test_statistic.brief
 
     def _describe(self) -> Description:
-        size = f"{self._size}, {self.n_outcomes} outcomes"
+        size = self._size if not self.fold_names else in_folds(self._size, len(self.folds))
+        size = f"{size}, {self.n_outcomes} outcomes"
         return Description(
             f"{self.title} ({self._name}, {self.lens_name}, {size})",
             [self.conclusion, *self._sizes()],
@@ -282,7 +385,9 @@ class TestResult(Decision, ComponentResult):
         )
 
     def _sizes(self) -> list[str]:
-        """Say how large the miscalibration is."""
+        """Say how large the miscalibration is; with folds it is that of several models."""
+        if self.fold_names:
+            return []
         return [*([] if self.l2_error is None else [self.l2_error.conclusion]), *self._usual_size()]
 
     def _usual_size(self, name: str = "") -> list[str]:
@@ -304,9 +409,28 @@ class TestResult(Decision, ComponentResult):
         ]
 
     def _tables(self) -> list[Table]:
+        if self.fold_names:
+            return [self._table_of_folds()]
         return [components_table(self.components, bound=self.method == "upper-bound")]
 
+    def _table_of_folds(self) -> Table:
+        head = ("fold", "n", "statistic", "l2 error (95 % interval)", "p-value", "p (Holm)", "direction")
+        rows = [
+            (
+                name,
+                f"{fold.n_samples}",
+                *size_in_fold(fold),
+                f"{fold.pvalue:.4g}",
+                f"{adjusted:.4g}",
+                short_direction(fold.direction if rejects(adjusted, self.alpha) else None),
+            )
+            for name, fold, adjusted in zip(self.fold_names, self.folds, self.pvalue_adjusted, strict=True)
+        ]
+        return Table(head, rows, left=("direction",))
+
     def _remarks(self) -> list[str]:
+        if self.fold_names:
+            return self._remarks_by_fold()
         known = self.method != "upper-bound" and not math.isnan(self.numerical_error)
         error = f"; numerical error of p {self.numerical_error:.1g}" if known else ""
         return [
@@ -316,9 +440,77 @@ class TestResult(Decision, ComponentResult):
             *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.conditions),
         ]
 
+    def _remarks_by_fold(self) -> list[str]:
+        error = "" if math.isnan(self.numerical_error) else f" Numerical error of p: {self.numerical_error:.1g}."
+        return [
+            f"Hypothesis: {self.hypothesis}.",
+            f"P-value: {self.origin}.{error}",
+            f"Null distribution in a fold: {self.folds[0].origin}.",
+            "No statistic, l2 error or interval of all observations is given, because the predictions of different "
+            "folds are those of different models.",
+            *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.conditions),
+        ]
+
     def _numbers(self) -> list[str]:
         """Name the derived numbers of each statistic."""
         return [line for part in self.components if (line := numbers_line(part.test_statistic, part.derived))]
+
+
+def cannot_decide_by_fold(test: TestResult, numbers: str, name: str, smallest: float | None = None) -> str:
+    """Return the conclusion of a test by fold that could not have rejected."""
+    groups = [fold.n_groups for fold in test.folds if fold.n_groups is not None]
+    return cannot_decide(
+        test.smallest_possible_pvalue if smallest is None else smallest,
+        test.alpha,
+        numbers=numbers,
+        n_groups=max(groups, default=None),
+        n_resamples=test.n_resamples if not groups else 0,
+        name=name,
+        where=" or fewer in each fold",
+    )
+
+
+def in_folds(size: str, n_folds: int) -> str:
+    """Return a number of observations in words, with that of their folds."""
+    return f"{size} {'and' if ' in ' in size else 'in'} {n_folds} folds"
+
+
+def towards_of_models(direction: str | None, begin: str = "") -> list[str]:
+    """Return the direction of several models as a sentence, which may begin with other words; empty without one."""
+    if direction is None:
+        return []
+    subject = "they are" if direction in _SHORT else "their predictions are"
+    return [f"{begin} {subject} {direction}." if begin else f"{subject.capitalize()} {direction}."]
+
+
+_SHORT = {"over-confident": "over", "under-confident": "under"}
+
+
+def short_direction(direction: str | None) -> str:
+    """Return a direction in short: "over" or "under", "too low" or "too high"; "" without one."""
+    return _SHORT.get(direction or "", direction or "")
+
+
+def size_in_fold(fold: TestResult) -> tuple[str, str]:
+    """Return the statistic of a fold, and its l2 error with the interval, as text."""
+    return f"{fold.statistic:.4g}", "" if fold.l2_error is None else fold.l2_error.root_text
+
+
+def fold_record(name: str, fold: TestResult) -> dict[str, Any]:
+    """Return the numbers of the test of a fold by name."""
+    size = fold.l2_error
+    low, high = (math.nan, math.nan) if size is None else size.root_interval
+    return {
+        "fold": name,
+        "n_samples": fold.n_samples,
+        "statistic": fold.statistic,
+        "noise_floor": fold.noise_floor,
+        "pvalue": fold.pvalue,
+        "direction": fold.direction,
+        "l2_error": math.nan if size is None else size.root,
+        "l2_low": low,
+        "l2_high": high,
+    }
 
 
 def numbers_line(statistic: Any, derived: Mapping[str, Any]) -> str:

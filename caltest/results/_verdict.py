@@ -104,6 +104,10 @@ class Verdict(Result):
         What changes the reading.
     advice : tuple of str
         What to do next.
+    details : tuple of str
+        Further sentences of a rejection, such as those about single folds.
+    undecidable : str
+        The sentence if nothing can be decided; if empty, it is made from the numbers.
     """
 
     pvalue: float
@@ -122,6 +126,8 @@ class Verdict(Result):
     where: Any = None
     cautions: tuple[Note, ...] = ()
     advice: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
+    undecidable: str = ""
 
     _derived: ClassVar[tuple[str, ...]] = ("decision", "conclusion")
 
@@ -134,6 +140,8 @@ class Verdict(Result):
     def conclusion(self) -> str:
         """The decision in words, and what is wrong."""
         p = self.p or equate_pvalue(self.pvalue)
+        if self.decision == "undecidable" and self.undecidable:
+            return self.undecidable
         if self.decision == "undecidable":
             size = sized(self.n_samples, self.n_groups, weighted=self.weighted)
             return cannot_decide(
@@ -146,7 +154,7 @@ class Verdict(Result):
         if self.decision == "not rejected":
             return f"{self.subject} is not rejected ({p}, {counted(self.n_samples)}). This does not prove {self.proof}."
         rejected = f"{self.subject} is rejected at the {percent(self.alpha)} level ({p}{self.least})."
-        return " ".join([rejected, *(finding.sentence for finding in self.findings)])
+        return " ".join([rejected, *(finding.sentence for finding in self.findings), *self.details])
 
     def _describe(self) -> Description:
         size = [] if self.size is None else [self.size.conclusion]

@@ -40,7 +40,7 @@ def follow(
 ) -> caltest.comparison.TrainingTrack:
     """Return the track of five initialisations."""
     runs = {f"seed {seed}": train(seed, hidden, rate) for seed in range(N_RUNS)}
-    return caltest.track(runs, test_statistic=test_statistic, n_resamples=9999, rng=0)
+    return caltest.training_track(None, runs, test_statistic=test_statistic, n_resamples=9999, rng=0)
 
 
 def main(file: str | Path = IMAGE) -> None:

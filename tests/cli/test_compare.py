@@ -26,16 +26,16 @@ def test_the_command_says_what_the_function_says(files, run, answer):
     code, out, err = run("compare", *files, "--resamples", "99")
     assert (code, err) == (0, "")
     columns, result = out.split("\n\n", 1)
-    assert result == f"{caltest.compare_models(models, Y_TRUE, n_resamples=99, rng=0)}\n"
+    assert result == f"{caltest.compare_models(Y_TRUE, models, n_resamples=99, rng=0)}\n"
     assert columns.startswith("Label column: digit. Labels and their probability columns: 0 -> p_0, 1 -> p_1, 2")
     options = {
         "lens": caltest.ClassWise(3),
         "partition": caltest.EqualMass(10),
         "statistic": caltest.KS(),
         "correction": "bonferroni",
-        "confidence_level": 0.9,
+        "alpha": 0.1,
     }
-    expected = caltest.compare_models(models, Y_TRUE, **options, n_resamples=99, rng=0)
+    expected = caltest.compare_models(Y_TRUE, models, **options, n_resamples=99, rng=0)
     found = answer(
         *("compare", *files, "--label", "digit", "--lens", "ClassWise('3')", "--partition", "EqualMass(10)"),
         *("--statistic", "KS", "--correction", "bonferroni", "--confidence-level", "0.9"),
@@ -50,7 +50,7 @@ def test_data_sets_of_their_own_and_a_picture(files, tmp_path, run):
     picture = tmp_path / "forest.png"
     arguments = ["compare", *files[:2], "--unpaired", "--resamples", "99"]
     pairs = {name: (Y_TRUE, MODELS[name]) for name in NAMES[:2]}
-    expected = f"{caltest.compare_models(pairs, n_resamples=99, rng=0)}\n"
+    expected = f"{caltest.compare_models(None, pairs, n_resamples=99, rng=0)}\n"
     code, out, err = run(*arguments)
     assert (code, out.split("\n\n", 1)[1], err) == (0, expected, "")
     code, _, err = run(*arguments, "--plot", picture)
@@ -110,7 +110,7 @@ def test_folds_are_compared_one_by_one(tmp_path, files, run, answer):
     arguments = [folder / f"{name}.csv" for name in NAMES[:2]]
     options = ["--label", "digit", "--folds", "fold", "--resamples", "199"]
     models = {name: MODELS[name] for name in NAMES[:2]}
-    expected = caltest.compare_models(models, Y_TRUE, folds=fold, n_resamples=199, rng=0)
+    expected = caltest.compare_models(Y_TRUE, models, folds=fold, n_resamples=199, rng=0)
     code, out, _ = run("compare", *arguments, *options)
     assert (code, out.split("\n\n", 1)[1]) == (0, f"{expected}\n")
     pd.read_csv(arguments[1]).assign(fold=1 - fold).to_csv(arguments[1], index=False)

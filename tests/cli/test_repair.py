@@ -30,7 +30,7 @@ def test_it_writes_what_the_function_finds(given, tmp_path, run):
     code, text, err = run("repair", given, "-o", out, *METHOD)
     assert code == 0, err
     study = caltest.recalibration_study(
-        {"the model": PROB}, {"TemperatureScaling": TemperatureScaling()}, OUTCOME, n_resamples=199, rng=0
+        OUTCOME, {"the model": PROB}, {"TemperatureScaling": TemperatureScaling()}, n_resamples=199, rng=0
     )
     table = pd.read_csv(out)
     assert list(table.columns) == ["label", "fold", "p_cat", "p_dog", "p_eel"]

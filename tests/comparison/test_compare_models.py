@@ -23,7 +23,7 @@ PAIRS = [(a, b) for i, a in enumerate(NAMES) for b in NAMES[i + 1 :]]
 
 @pytest.fixture(scope="module")
 def digits():
-    return ct.compare_models(MODELS, Y_TRUE, rng=0)
+    return ct.compare_models(Y_TRUE, MODELS, rng=0)
 
 
 def test_models_have_the_numbers_of_the_single_functions(digits):
@@ -49,11 +49,11 @@ def test_the_noise_floor_is_that_of_the_predictions_alone(digits):
         assert abs(model.plain.noise_floor - floor.mean) < 4 * error
 
 
-@pytest.mark.parametrize("method", ["asymptotic", "bootstrap"])
-def test_pairs_are_paired_tests(method):
+@pytest.mark.parametrize("variance", ["asymptotic", "bootstrap"])
+def test_pairs_are_paired_tests(variance):
     lens, partition = ct.Confidence(), ct.EqualMass(8)
-    common = {"lens": lens, "partition": partition, "method": method, "confidence_level": 0.9}
-    found = ct.compare_models(MODELS, Y_TRUE, n_resamples=199, rng=0, **common)
+    common = {"lens": lens, "partition": partition, "variance": variance, "alpha": 0.1}
+    found = ct.compare_models(Y_TRUE, MODELS, n_resamples=199, rng=0, **common)
     assert [(pair.a, pair.b) for pair in found.pairs] == PAIRS
     for pair in found.pairs:
         expected = ct.paired_test(Y_TRUE, MODELS[pair.a], MODELS[pair.b], n_resamples=199, rng=0, **common)
@@ -61,7 +61,7 @@ def test_pairs_are_paired_tests(method):
             assert getattr(pair.test, name) == pytest.approx(getattr(expected, name), rel=1e-9), name
         for name in ("lens", "lens_name", "n_samples", "method", "origin", "confidence_level", "target", "paired"):
             assert getattr(pair.test, name) == getattr(expected, name), name
-        if method == "asymptotic":
+        if variance == "asymptotic":
             numbers = [(test.pvalue, *test.confidence_interval) for test in (pair.test, expected)]
             assert numbers[0] == pytest.approx(numbers[1], rel=1e-9)
     assert found.models[0].plain.test_statistic == ct.ECE(partition)
@@ -71,7 +71,7 @@ def test_pairs_are_paired_tests(method):
 def test_models_on_their_own_observations_are_unpaired():
     half = {"random_forest": slice(0, 450), "neural_network": slice(450, 899)}
     models = {name: (Y_TRUE[rows], MODELS[name][rows]) for name, rows in half.items()}
-    found = ct.compare_models(models, n_resamples=99, rng=0)
+    found = ct.compare_models(None, models, n_resamples=99, rng=0)
     (pair,) = found.pairs
     expected = ct.unpaired_test(*models["random_forest"], *models["neural_network"])
     assert pair.test.to_dict() == expected.to_dict()
@@ -80,14 +80,14 @@ def test_models_on_their_own_observations_are_unpaired():
 
 def test_two_models_that_are_one():
     prob = MODELS["neural_network"]
-    found = ct.compare_models({"a": prob, "b": prob, "c": MODELS["naive_bayes"]}, Y_TRUE, n_resamples=199, rng=0)
+    found = ct.compare_models(Y_TRUE, {"a": prob, "b": prob, "c": MODELS["naive_bayes"]}, n_resamples=199, rng=0)
     same, one, other = found.pairs
     assert (same.test.pvalue, same.pvalue_adjusted, *same.simultaneous_interval) == (1, 1, 0, 0)
     assert same.better is None
     assert same.calibrated
     assert one.pvalue_adjusted == other.pvalue_adjusted
     assert one.better == "a"
-    alone = ct.compare_models({"a": prob, "b": prob}, Y_TRUE, n_resamples=99, rng=0)
+    alone = ct.compare_models(Y_TRUE, {"a": prob, "b": prob}, n_resamples=99, rng=0)
     assert alone.pairs[0].pvalue_adjusted == 1
 
 
@@ -109,7 +109,7 @@ def test_a_single_pair_is_no_more_certain_than_its_own_test():
     for seed in range(8):
         rows = np.random.default_rng(seed).choice(len(Y_TRUE), 150, replace=False)
         models = {name: MODELS[name][rows] for name in ("logistic_regression", "random_forest")}
-        found = ct.compare_models(models, Y_TRUE[rows], statistic=ct.ECE(), n_resamples=199, rng=seed)
+        found = ct.compare_models(Y_TRUE[rows], models, statistic=ct.ECE(), n_resamples=199, rng=seed)
         (pair,) = found.pairs
         assert pair.pvalue_adjusted >= pair.test.pvalue, seed
         assert pair.simultaneous_interval.low <= pair.test.confidence_interval.low, seed
@@ -117,7 +117,7 @@ def test_a_single_pair_is_no_more_certain_than_its_own_test():
 
 
 def test_more_models_make_larger_pvalues(digits):
-    few = ct.compare_models({name: MODELS[name] for name in NAMES[:2]}, Y_TRUE, rng=0).pairs[0]
+    few = ct.compare_models(Y_TRUE, {name: MODELS[name] for name in NAMES[:2]}, rng=0).pairs[0]
     many = digits.pairs[0]
     assert few.test.pvalue == many.test.pvalue
     assert few.pvalue_adjusted < many.pvalue_adjusted
@@ -168,7 +168,7 @@ def test_any_false_decision_is_rare(kind, paired, many):
 def test_workers_the_generator_and_progress(digits):
     seen = []
     options = {"rng": np.random.default_rng(0), "progress": lambda *parts: seen.append(parts)}
-    again = ct.compare_models(list(MODELS.items()), Y_TRUE, workers=3, **options)
+    again = ct.compare_models(Y_TRUE, list(MODELS.items()), workers=3, **options)
     assert str(again) == str(digits)
     assert seen == sorted(seen)
     assert seen[-1] == (5 * 999, 5 * 999)  # the tests of four models, and the bootstrap
@@ -176,7 +176,7 @@ def test_workers_the_generator_and_progress(digits):
 
 def test_other_statistics_and_corrections():
     found = ct.compare_models(
-        MODELS, Y_TRUE, statistic=ct.statistics.SCE(), correction="fdr_by", n_resamples=199, rng=0, lens=ct.TopK(2)
+        Y_TRUE, MODELS, statistic=ct.statistics.SCE(), correction="fdr_by", n_resamples=199, rng=0, lens=ct.TopK(2)
     )
     assert found.models[0].plain.test_statistic == ct.statistics.SCE()
     single = [model.test.pvalue for model in found.models]
@@ -184,15 +184,15 @@ def test_other_statistics_and_corrections():
     assert [model.pvalue_adjusted for model in found.models] == pytest.approx(adjusted)
     assert found.models[0].brier.lens == ct.Confidence()
     assert "Benjamini-Yekutieli" in str(found)
-    assert ct.compare_models(MODELS, Y_TRUE, statistic=ct.KS(), n_resamples=99).lens == ct.Confidence()
+    assert ct.compare_models(Y_TRUE, MODELS, statistic=ct.KS(), n_resamples=99).lens == ct.Confidence()
 
 
 def test_two_classes_and_their_names():
     happened = np.where(Y_TRUE % 2, "odd", "even")
     models = {name: prob[:, 1::2].sum(axis=1).clip(0, 1) for name, prob in MODELS.items()}
-    found = ct.compare_models(models, happened, classes=["even", "odd"], n_resamples=99, rng=0)
+    found = ct.compare_models(happened, models, classes=["even", "odd"], n_resamples=99, rng=0)
     assert found.models[0].brier.lens == ct.Canonical()
-    event = ct.compare_models(models, Y_TRUE % 2, n_resamples=99, rng=0)
+    event = ct.compare_models(Y_TRUE % 2, models, n_resamples=99, rng=0)
     assert str(event) == str(found)
 
 
@@ -202,7 +202,7 @@ def test_variation_is_the_discrimination_of_a_calibrated_model():
     prob = rng.dirichlet(np.ones(3), 20_000)
     y_true = draw_labels(prob, rng)
     options = {"statistic": ct.KS(), "lens": ct.Confidence(), "n_resamples": 39}
-    (model, _) = ct.compare_models({"a": prob, "b": prob}, y_true, **options).models
+    (model, _) = ct.compare_models(y_true, {"a": prob, "b": prob}, **options).models
     unvaried = ct.estimation.brier_score(y_true, np.tile(prob.mean(axis=0), (20_000, 1)))
     gain = 1 - ct.estimation.brier_score(y_true, prob) / unvaried
     assert abs(model.variation - gain) < 4 / np.sqrt(20_000)
@@ -210,7 +210,7 @@ def test_variation_is_the_discrimination_of_a_calibrated_model():
 
 def test_too_few_draws_are_noted_and_warned_of_before_the_work():
     with pytest.warns(CalibrationWarning, match="Take 80 draws or more") as caught:
-        found = ct.compare_models(MODELS, Y_TRUE, n_resamples=39, rng=0)
+        found = ct.compare_models(Y_TRUE, MODELS, n_resamples=39, rng=0)
     assert [warning.filename for warning in caught] == [__file__]
     (note,) = [note for note in found.notes if note.code == "C205"]
     assert note.text == (
@@ -218,9 +218,9 @@ def test_too_few_draws_are_noted_and_warned_of_before_the_work():
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        enough = ct.compare_models(MODELS, Y_TRUE, n_resamples=80, rng=0)
+        enough = ct.compare_models(Y_TRUE, MODELS, n_resamples=80, rng=0)
         computed = ct.compare_models(
-            MODELS, Y_TRUE, n_resamples=39, lens=ct.Confidence(), statistic=ct.ECE(ct.EqualWidth(10)), rng=0
+            Y_TRUE, MODELS, n_resamples=39, lens=ct.Confidence(), statistic=ct.ECE(ct.EqualWidth(10)), rng=0
         )
     assert {model.test.method for model in computed.models} == {"exact", "upper-bound"}
     assert not [note for note in (*enough.notes, *computed.notes) if note.code == "C205"]
@@ -247,7 +247,7 @@ def test_bad_models_are_refused():
         (ValueError, {"a": BAYES, "b": BAYES * 2}, "b: `y_prob` must lie in"),
     ):
         with pytest.raises(error, match=message):
-            ct.compare_models(models, Y_TRUE)
+            ct.compare_models(Y_TRUE, models)
 
 
 def test_bad_data_sets_are_refused():
@@ -258,24 +258,26 @@ def test_bad_data_sets_are_refused():
         ({"a": pair, "b": (Y_TRUE % 9, ninths)}, r"the same classes, got \{'a': 10, 'b': 9\}"),
     ):
         with pytest.raises(ValueError, match=message):
-            ct.compare_models(models)
+            ct.compare_models(None, models)
 
 
 def test_bad_options_are_refused():
     both = (TypeError, ValueError)
     for error, options, message in (
         (ValueError, {"correction": "tukey"}, "`correction` must be one of 'holm', .*, got 'tukey'"),
-        (ValueError, {"method": "wald"}, "`method` must be one of 'asymptotic', 'bootstrap', got 'wald'"),
-        (ValueError, {"confidence_level": 1}, "`confidence_level` must lie strictly between 0 and 1, got 1"),
+        (ValueError, {"variance": "wald"}, "`variance` must be one of 'asymptotic', 'bootstrap', got 'wald'"),
+        (TypeError, {"confidence_level": 0.9}, r"compare_models\(\) has no `confidence_level`; use alpha=1 - 0.9"),
+        (TypeError, {"method": "bootstrap"}, r"compare_models\(\) has no `method`; use variance='bootstrap'"),
+        (ValueError, {"alpha": 1}, "`alpha` must lie strictly between 0 and 1, got 1"),
         (both, {"n_resamples": 1.5}, "`n_resamples` must be an integer >= 1, got 1.5"),
-        (TypeError, {"statistic": "ece"}, "`statistic` must be a statistic"),
+        (TypeError, {"statistic": 3}, "`statistic` must be a statistic"),
         (ValueError, {"rng": -1}, "`rng` must be None"),
         (ValueError, {"workers": 0}, "`workers` must be"),
         (ValueError, {"classes": list("abc")}, "`classes` must name 10 classes"),
         (TypeError, {"progress": "bar"}, "`progress` must be True, False or a function"),
     ):
         with pytest.raises(error, match=message):
-            ct.compare_models(MODELS, Y_TRUE, **options)
+            ct.compare_models(Y_TRUE, MODELS, **options)
 
 
 # --- real networks
@@ -308,7 +310,7 @@ def networks():
 @pytest.mark.slow
 def test_decisions_on_four_networks(networks):
     y_true, models = networks
-    found = ct.compare_models(models, y_true, rng=0)
+    found = ct.compare_models(y_true, models, rng=0)
     assert found.ranking == ORDER
     assert {model.name: model.miscalibration.estimate for model in found.models} == pytest.approx(SQUARED, rel=1e-9)
     assert {(pair.a, pair.b): pair.better for pair in found.pairs} == BETTER

@@ -54,7 +54,7 @@ def print_paired():
 def print_unpaired():
     y_true, models = ct.datasets.load_digits_predictions()
     data_sets = y_true[:450], models["random_forest"][:450], y_true[450:], models["neural_network"][450:]
-    return ct.unpaired_test(*data_sets, lens=ct.ClassWise(8), method="bootstrap", n_resamples=9, rng=0)
+    return ct.unpaired_test(*data_sets, lens=ct.ClassWise(8), variance="bootstrap", n_resamples=9, rng=0)
 
 
 def test_what_is_printed():
@@ -68,7 +68,7 @@ def test_the_better_model_is_named():
     for pair, words in (((a, worse), "Model A is better calibrated than model B at the 5 % level (p = "),
                         ((worse, a), "Model B is better calibrated than model A at the 5 % level (p = ")):  # fmt: skip
         assert ct.paired_test(y_true, *pair).conclusion.startswith(words)
-    same = ct.paired_test(y_true, a, a, confidence_level=0.9)
+    same = ct.paired_test(y_true, a, a, alpha=0.1)
     assert same.conclusion.startswith("No difference in calibration is shown at the 10 % level (p = 1). This does not")
 
 

@@ -16,7 +16,7 @@ NAMES = list(MODELS)
 
 @pytest.fixture(scope="module")
 def digits():
-    return ct.compare_models(MODELS, Y_TRUE, n_resamples=199, rng=0)
+    return ct.compare_models(Y_TRUE, MODELS, n_resamples=199, rng=0)
 
 
 def misleading():
@@ -88,7 +88,7 @@ def test_undecided_pairs_are_named_if_they_are_few(digits):
 
 def test_plain_estimates_that_mislead_are_noted():
     y_true, models = misleading()
-    found = ct.compare_models(models, y_true, n_resamples=199, rng=0)
+    found = ct.compare_models(y_true, models, n_resamples=199, rng=0)
     vague, sharp = found.models
     assert vague.plain.statistic > sharp.plain.statistic
     assert vague.pvalue_adjusted > 0.05 >= sharp.pvalue_adjusted
@@ -113,7 +113,7 @@ def test_models_without_discrimination_are_noted():
     y_true = draw_labels(truth, rng)
     mean = np.full((2000, 3), 1 / 3)
     nearly = 0.95 * mean + 0.05 * truth
-    found = ct.compare_models({"truth": truth, "mean": mean, "nearly": nearly}, y_true, n_resamples=99, rng=0)
+    found = ct.compare_models(y_true, {"truth": truth, "mean": mean, "nearly": nearly}, n_resamples=99, rng=0)
     assert [model.variation for model in found.models] == pytest.approx([0.25, 0, 0.25 * 0.05**2], rel=0.05, abs=1e-12)
     silent = [text.split('"')[1] for text in texts(found, "C702")]
     assert silent == ["mean", "nearly"]
@@ -125,7 +125,7 @@ def test_notes_name_the_models_that_they_are_about(digits):
     (for_all,) = texts(digits, "C406")
     assert for_all.startswith("With more than two outcomes")
     certain = {"a": np.ones(8), "b": np.ones(8)}
-    (of_a_pair,) = texts(ct.compare_models(certain, np.ones(8, int), n_resamples=99, rng=0), "C408")[-1:]
+    (of_a_pair,) = texts(ct.compare_models(np.ones(8, int), certain, n_resamples=99, rng=0), "C408")[-1:]
     assert of_a_pair == "a - b: No two observations of a cell show any variance, so the interval has no ends."
 
 
@@ -252,13 +252,13 @@ numbers of models and of pairs.
 
 def print_it():
     models = {"logistic": MODELS["logistic_regression"], "bayes": MODELS["naive_bayes"]}
-    return ct.compare_models(models | {"network": MODELS["neural_network"]}, Y_TRUE, n_resamples=199, rng=0)
+    return ct.compare_models(Y_TRUE, models | {"network": MODELS["neural_network"]}, n_resamples=199, rng=0)
 
 
 def print_unpaired():
     models = {"forest": (Y_TRUE[:450], MODELS["random_forest"][:450])}
     models["network"] = Y_TRUE[450:], MODELS["neural_network"][450:]
-    return ct.compare_models(models, lens=ct.Confidence(), correction="fdr_bh", n_resamples=99, rng=0)
+    return ct.compare_models(None, models, lens=ct.Confidence(), correction="fdr_bh", n_resamples=99, rng=0)
 
 
 def test_what_is_printed():
@@ -291,7 +291,7 @@ def test_three_groups_cannot_decide():
     rng = np.random.default_rng(0)
     p, site = rng.random(300), np.arange(300) % 3
     y_true = (rng.random(300) < p).astype(int)
-    found = ct.compare_models({"a": p, "b": p**1.5}, y_true, groups=site, n_resamples=99, rng=0)
+    found = ct.compare_models(y_true, {"a": p, "b": p**1.5}, groups=site, n_resamples=99, rng=0)
     assert found.conclusion.startswith(
         "These data cannot decide: with 3 groups no adjusted p-value below 0.5 is possible, and the level is 5 %"
     )

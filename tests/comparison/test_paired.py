@@ -16,7 +16,7 @@ from tests.resampling.draws.test_signs import problem as of_groups
 
 LENSES = [None, ct.Confidence(), ct.TopK(2), ct.ClassWise(0)]
 PARTITIONS = [ct.VarianceTree(min_leaf=5), ct.EqualWidth(3), ct.VarianceTree(max_cells=1), thirds]
-METHODS = ["asymptotic", "bootstrap"]
+VARIANCES = ["asymptotic", "bootstrap"]
 
 
 # --- the definition
@@ -75,7 +75,7 @@ def test_unpaired_variance_is_the_sum_over_data_sets():
     assert result.difference == pytest.approx(first[0] - second[0], abs=1e-13)
     assert result.standard_error**2 == pytest.approx(first[1] + second[1], rel=1e-9)  # no maximum is 0 here
     assert (result.n_samples, result.paired) == ((250, 400), False)
-    drawn = ct.unpaired_test(y_a, a, y_b, b, partition=partition, method="bootstrap", n_resamples=199, rng=0)
+    drawn = ct.unpaired_test(y_a, a, y_b, b, partition=partition, variance="bootstrap", n_resamples=199, rng=0)
     assert drawn.standard_error == result.standard_error
     assert drawn.pvalue > 1 / 200 or result.pvalue < 0.05
 
@@ -83,13 +83,13 @@ def test_unpaired_variance_is_the_sum_over_data_sets():
 # --- models that do not differ
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_model_does_not_differ_from_itself(method):
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_a_model_does_not_differ_from_itself(variance):
     for lens in LENSES:
         for n in (1, 2, 200):
             case = f"{lens}, {n}"
             y_true, a, _ = two_models(n, 4, seed=n)
-            result = ct.paired_test(y_true, a, a.copy(), lens=lens, method=method, n_resamples=99, rng=0)
+            result = ct.paired_test(y_true, a, a.copy(), lens=lens, variance=variance, n_resamples=99, rng=0)
             assert (result.difference, result.statistic, result.pvalue) == (0, 0, 1), case
             terms = PairTerms.of(induce(a, y_true, lens=lens), ct.VarianceTree())
             known = any(len(members) > 1 for members in terms.members)
@@ -134,38 +134,38 @@ def test_pvalues_are_never_zero():
     assert ct.paired_test([1, 0] * 500, [0.99, 0.01] * 500, [0.01, 0.99] * 500).pvalue > 0
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_labels_that_all_came_as_expected_prove_little(method):
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_labels_that_all_came_as_expected_prove_little(variance):
     """100 of 100 right: of a model that predicts .97 this has probability .05."""
-    y_true, options = np.ones(100, int), {"method": method, "n_resamples": 199, "rng": 0}
+    y_true, options = np.ones(100, int), {"variance": variance, "n_resamples": 199, "rng": 0}
     assert ct.paired_test(y_true, np.full(100, 0.97), np.full(100, 0.999), **options).pvalue > 0.05
     right = np.append(np.ones(199, int), 0)
     assert ct.paired_test(right, np.full(200, 0.5), np.full(200, 0.99), **options).pvalue < 0.01
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_an_interval_contains_0_where_the_pvalue_does_not_reject(method):
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_an_interval_contains_0_where_the_pvalue_does_not_reject(variance):
     for seed in range(6):
         y_true, a, b = two_models(300, 3, seed, calibrated=seed % 2 == 0)
         b = b if seed > 2 else temper(a, 0.9)
         for level in (0.5, 0.9, 0.99):
-            options = {"confidence_level": level, "method": method, "n_resamples": 199, "rng": seed}
+            options = {"alpha": 1 - level, "variance": variance, "n_resamples": 199, "rng": seed}
             result = ct.paired_test(y_true, a, b, **options)
             low, high = result.confidence_interval
             assert (low > 0 or high < 0) == (result.pvalue <= 1 - level), (seed, level)
             assert low < result.difference < high, (seed, level)
             assert tuple(result) == (result.statistic, result.pvalue)
-            assert result.method == method
+            assert result.method == variance
 
 
 def test_too_few_draws_make_no_interval():
     y_true, a, b = two_models(100, 3, seed=1)
-    result = ct.paired_test(y_true, a, b, method="bootstrap", n_resamples=9, rng=0)
+    result = ct.paired_test(y_true, a, b, variance="bootstrap", n_resamples=9, rng=0)
     assert result.confidence_interval.high == np.inf
     (note,) = result.notes
     assert note.code == "C205"
     assert note.text.endswith("Take 19 bootstrap samples or more.")
-    enough = ct.paired_test(y_true, a, b, method="bootstrap", n_resamples=19, rng=0)
+    enough = ct.paired_test(y_true, a, b, variance="bootstrap", n_resamples=19, rng=0)
     assert np.isfinite(tuple(enough.confidence_interval)).all()
     assert not enough.notes
 
@@ -184,7 +184,7 @@ def test_too_few_draws_of_groups_are_called_draws():
 def test_the_bootstrap_does_not_depend_on_workers_or_blocks(monkeypatch):
     y_true, a, b = two_models(300, 3, seed=2)
     seen = []
-    common = {"method": "bootstrap", "n_resamples": 99, "rng": 3}
+    common = {"variance": "bootstrap", "n_resamples": 99, "rng": 3}
     results = [ct.paired_test(y_true, a, b, workers=workers, **common) for workers in (1, 2, 5)]
     monkeypatch.setattr("caltest.comparison._u_statistics._BLOCK_VALUES", 1000)
     results.append(ct.paired_test(y_true, a, b, progress=lambda *parts: seen.append(parts), **common))
@@ -213,18 +213,18 @@ def test_models_that_differ_by_a_constant_in_each_cell_differ():
     nearly = 1 + 1e-9 * np.random.default_rng(1).random(2000)
     unequal = np.random.default_rng(1).uniform(1, 2, 2000)
     for design in ({"groups": np.repeat(np.arange(400), 5)}, {"sample_weight": nearly}, {"sample_weight": unequal}):
-        for method in METHODS:
-            found = ct.paired_test(y_true, old, new, rng=0, n_resamples=199, method=method, **design)
+        for variance in VARIANCES:
+            found = ct.paired_test(y_true, old, new, rng=0, n_resamples=199, variance=variance, **design)
             # Weights move it by chance, groups by what is subtracted for one of 400.
             error = np.std(design.get("sample_weight", 1.0)) * plain.standard_error
             assert found.difference == pytest.approx(plain.difference, abs=4 * error, rel=1 / 400)
             assert found.standard_error == pytest.approx(plain.standard_error, rel=4 / np.sqrt(2 * 400))  # of 400 sums
-            assert found.pvalue < (1e-3 if method == "asymptotic" else 0.01)
+            assert found.pvalue < (1e-3 if variance == "asymptotic" else 0.01)
             low, high = found.confidence_interval
             assert 0.004 < low < found.difference < high < 0.025
             assert found.conclusion.startswith("Model B is better calibrated than model A at the 5 % level")
     compared = ct.compare_models(
-        {"old": old, "new": new}, y_true, groups=np.repeat(np.arange(400), 5), n_resamples=199, rng=0
+        y_true, {"old": old, "new": new}, groups=np.repeat(np.arange(400), 5), n_resamples=199, rng=0
     )
     assert compared.pairs[0].better == "new"
     assert compared.pairs[0].simultaneous_interval.low > 0
@@ -248,8 +248,8 @@ def test_weights_of_one_and_groups_of_one_change_nothing():
 def test_a_model_does_not_differ_from_itself_in_groups():
     y_true, a, _ = two_models(200, 3, seed=2)
     for design in ({"groups": np.arange(200) // 4}, {"sample_weight": np.random.default_rng(0).exponential(size=200)}):
-        for method in METHODS:
-            result = ct.paired_test(y_true, a, a.copy(), method=method, n_resamples=49, rng=0, **design)
+        for variance in VARIANCES:
+            result = ct.paired_test(y_true, a, a.copy(), variance=variance, n_resamples=49, rng=0, **design)
             assert (result.difference, result.statistic, result.pvalue) == (0, 0, 1)
             assert tuple(result.confidence_interval) == (0, 0)
 
@@ -260,7 +260,7 @@ def test_an_interval_with_groups_contains_0_where_the_pvalue_does_not_reject():
         b = b if seed > 2 else temper(a, 0.7)
         for level in (0.5, 0.9, 0.99):
             for design in ({"groups": np.arange(240) // 6}, {"sample_weight": 1.0 + np.arange(240)}):
-                options = {"confidence_level": level, "n_resamples": 199, "rng": seed, **design}
+                options = {"alpha": 1 - level, "n_resamples": 199, "rng": seed, **design}
                 result = ct.paired_test(y_true, a, b, **options)
                 low, high = result.confidence_interval
                 assert (low > 0 or high < 0) == result.rejected, (seed, level)
@@ -282,7 +282,7 @@ def test_too_few_groups_decide_nothing():
         assert [note.code for note in result.notes] == ["C303"]
         assert "Fewer than 5" in result.notes[0].text
         models = {"old": old, "new": new}
-        joint = ct.compare_models(models, y_true, groups=group, sample_weight=weight, n_resamples=49, rng=0)
+        joint = ct.compare_models(y_true, models, groups=group, sample_weight=weight, n_resamples=49, rng=0)
         assert joint.pairs[0].pvalue_adjusted == 1
         assert "undecidable" in joint.pairs[0].conclusion
         assert tuple(joint.pairs[0].simultaneous_interval) == (-np.inf, np.inf)
@@ -351,11 +351,11 @@ def test_refusals():
         (ValueError, {"prob_b": PROB * 2}, r"prob_b: `y_prob` must lie in \[0, 1\], got 1.6"),
         (ValueError, {"y_true": [0, 1]}, "`y_true` and the predictions must have the same length, got 2 and 3"),
         (ValueError, {"y_true": [0, 1, 2]}, "`y_true` must hold class indices 0 to 1"),
-        (ValueError, {"method": "wald"}, "`method` must be one of 'asymptotic', 'bootstrap', got 'wald'"),
-        (ValueError, {"confidence_level": 95}, "`confidence_level` must lie strictly between 0 and 1, got 95"),
+        (ValueError, {"variance": "wald"}, "`variance` must be one of 'asymptotic', 'bootstrap', got 'wald'"),
+        (ValueError, {"alpha": 95}, "`alpha` must lie strictly between 0 and 1, got 95"),
         (ValueError, {"n_resamples": 0}, "`n_resamples` must be an integer >= 1, got 0"),
         (both, {"partition": 15}, "partition"),
-        (both, {"method": "bootstrap", "rng": "a"}, "`rng` must be"),
+        (both, {"variance": "bootstrap", "rng": "a"}, "`rng` must be"),
     ):
         arguments = {"y_true": [0, 1, 1], "prob_a": PROB, "prob_b": PROB, **change}
         with pytest.raises(error, match=message):
@@ -418,16 +418,16 @@ def simulate(kind, n, n_classes, rng):
     return y_true, temper(truth, 1 / 1.3), truth
 
 
-def rejections(kind, n, n_classes, n_data_sets, *, paired=True, method="asymptotic"):
+def rejections(kind, n, n_classes, n_data_sets, *, paired=True, variance="asymptotic"):
     rng = np.random.default_rng([n, n_classes, len(kind), paired])
     rejected = 0
     for i in range(n_data_sets):
         y_true, a, b = simulate(kind, n, n_classes, rng)
         if paired:
-            result = ct.paired_test(y_true, a, b, method=method, n_resamples=199, rng=i)
+            result = ct.paired_test(y_true, a, b, variance=variance, n_resamples=199, rng=i)
         else:
             y_other, _, b = simulate(kind, n, n_classes, rng)
-            result = ct.unpaired_test(y_true, a, y_other, b, method=method, n_resamples=199, rng=i)
+            result = ct.unpaired_test(y_true, a, y_other, b, variance=variance, n_resamples=199, rng=i)
         rejected += result.pvalue <= 0.05
     return rejected
 
@@ -447,7 +447,7 @@ def test_level(n, n_classes, many):
 @pytest.mark.parametrize("n", [200, 1000])
 def test_level_of_the_bootstrap_and_of_unpaired_models(n, many):
     n_data_sets = SIZES[n][many] // 4
-    ways = [{"method": "bootstrap"}, {"paired": False}, {"paired": False, "method": "bootstrap"}]
+    ways = [{"variance": "bootstrap"}, {"paired": False}, {"paired": False, "variance": "bootstrap"}]
     found = {(kind, str(way)): rejections(kind, n, 2, n_data_sets, **way) for kind in KINDS for way in ways}
     limit = binom.ppf(1 - FALSE_ALARM / len(found) / 2, n_data_sets, 0.05)
     assert {case: k for case, k in found.items() if k > limit} == {}
@@ -465,7 +465,7 @@ def test_power_against_a_perfect_model(n, power, many):
 def test_refused_designs_of_comparisons():
     y_true, prob, group = of_groups(40, 2, 4)
     with pytest.raises(ValueError, match="`sample_weight` and `groups` need `y_true`"):
-        ct.compare_models({"a": (y_true, prob), "b": (y_true, prob)}, groups=group)
+        ct.compare_models(None, {"a": (y_true, prob), "b": (y_true, prob)}, groups=group)
     with pytest.raises(ValueError, match="`groups_a` and `groups_b` must both be given or both be None"):
         ct.unpaired_test(y_true, prob, y_true, prob, groups_a=group)
 

@@ -117,6 +117,6 @@ def test_the_level_of_comparisons_with_groups():
         prob = rng.uniform(0.2, 0.8, 400)
         noise = 0.1 * rng.choice([-1, 1], size=40)[group]
         y_true = (rng.random(400) < prob + noise).astype(int)
-        options = {"groups": group, "method": "bootstrap", "n_resamples": 99, "rng": seed}
+        options = {"groups": group, "variance": "bootstrap", "n_resamples": 99, "rng": seed}
         rejected += ct.paired_test(y_true, prob + 0.1, prob - 0.1, **options).pvalue <= 0.05
     assert rejected <= binom.ppf(1 - 1e-4, 30, 0.07)

@@ -28,7 +28,7 @@ def make_epochs(seed, temperatures=(3.0, 1.0, 0.3), n=150):
 
 def test_every_epoch_is_the_test_of_its_predictions():
     epochs = make_epochs(0)
-    found = ct.track(epochs, n_resamples=99, rng=5)
+    found = ct.training_track(None, epochs, n_resamples=99, rng=5)
     rng = np.random.default_rng(5)
     assert found.epoch.tolist() == [1, 2, 3]
     for i, (y_true, y_prob) in enumerate(epochs):
@@ -40,12 +40,12 @@ def test_every_epoch_is_the_test_of_its_predictions():
 
 
 def test_the_best_epoch_has_the_smallest_log_score_and_sharpening_is_detected():
-    found = ct.track({"a": make_epochs(0), "b": make_epochs(1)}, n_resamples=99, rng=0)
+    found = ct.training_track(None, {"a": make_epochs(0), "b": make_epochs(1)}, n_resamples=99, rng=0)
     assert found.runs == ("a", "b")
     assert found.run == ("a",) * 3 + ("b",) * 3
     assert found.best.tolist() == [False, True, False] * 2
     assert found.pvalue[[2, 5]].tolist() == [0.01, 0.01]
-    ties = ct.track([make_epochs(0)[1]] * 3, n_resamples=9)
+    ties = ct.training_track(None, [make_epochs(0)[1]] * 3, n_resamples=9)
     assert ties.best.tolist() == [True, False, False]
     assert [found.entries(run).tolist() for run in "ab"] == [[0, 1, 2], [3, 4, 5]]
 
@@ -64,7 +64,7 @@ def test_a_generator_is_read_one_epoch_at_a_time_and_nothing_is_kept():
             yield pair
         events.append("end")
 
-    found = ct.track(train(), statistic=Watched(), n_resamples=9, rng=0)
+    found = ct.training_track(None, train(), statistic=Watched(), n_resamples=9, rng=0)
     order = [events[0], *(b for a, b in pairwise(events) if a != b)]
     assert order == [0, "evaluated", 1, "evaluated", 2, "evaluated", "end"]
     assert not [value for value in vars(found).values() if np.size(value) >= 150]
@@ -74,28 +74,28 @@ def test_another_statistic_may_test():
     """The tree ECE has little power against the under-confidence of logistic regression; the temperature score has."""
     y_true, models = ct.datasets.load_digits_predictions()
     y_prob = models["logistic_regression"]
-    by_error = ct.track([(y_true, y_prob)], n_resamples=99, rng=0)
-    by_score = ct.track([(y_true, y_prob)], test_statistic=ct.TemperatureScore(), n_resamples=99, rng=0)
+    by_error = ct.training_track(None, [(y_true, y_prob)], n_resamples=99, rng=0)
+    by_score = ct.training_track(None, [(y_true, y_prob)], test_statistic=ct.TemperatureScore(), n_resamples=99, rng=0)
     assert by_score.error == by_error.error
     assert by_score.noise_floor == pytest.approx(by_error.noise_floor)
     assert by_score.pvalue[0] == 0.01
     assert by_error.pvalue[0] > 0.2
     assert (by_score.error_statistic, by_score.test_statistic) == (ct.ECE(), ct.TemperatureScore())
     assert "p-value: of calibration, by TemperatureScore() with 99 draws" in printed(by_score)
-    omnibus = ct.track([(y_true, y_prob)], test_statistic=ct.Omnibus(), n_resamples=99, rng=0)
+    omnibus = ct.training_track(None, [(y_true, y_prob)], test_statistic=ct.Omnibus(), n_resamples=99, rng=0)
     assert omnibus.pvalue[0] <= 0.05
-    assert ct.track([(y_true, y_prob)], test_statistic=ct.KS(), n_resamples=9).lens == ct.Confidence()
+    assert ct.training_track(None, [(y_true, y_prob)], test_statistic=ct.KS(), n_resamples=9).lens == ct.Confidence()
 
 
 def test_lens_classes_workers_and_the_generator():
     (y_true, y_prob), *_ = make_epochs(3)
     names = np.array(["x", "y", "z"])
     options = {"lens": ct.Confidence(), "n_resamples": 60, "rng": 1, "statistic": ct.KS()}
-    plain = ct.track([(y_true, y_prob)], **options)
-    named = ct.track([(names[y_true], y_prob)], classes=names, workers=2, **options)
+    plain = ct.training_track(None, [(y_true, y_prob)], **options)
+    named = ct.training_track(None, [(names[y_true], y_prob)], classes=names, workers=2, **options)
     assert (named.pvalue, named.error, named.accuracy) == (plain.pvalue, plain.error, plain.accuracy)
     assert (plain.lens, plain.lens_name) == (ct.Confidence(), "confidence")
-    again = ct.track([(y_true, y_prob)], **{**options, "rng": np.random.default_rng(1)})
+    again = ct.training_track(None, [(y_true, y_prob)], **{**options, "rng": np.random.default_rng(1)})
     assert again.pvalue == plain.pvalue
 
 
@@ -107,31 +107,33 @@ def test_an_index_of_repeated_ids_is_warned_of_unless_groups_are_given(which):
     labels, prob = pd.Series(y_true, index=patient), pd.DataFrame(y_prob, index=patient)
     labels, prob = (labels, y_prob) if which == "y_true" else (y_true, prob)
     with pytest.warns(CalibrationWarning, match="The index 'patient' repeats"):
-        ct.track([(labels, prob)], n_resamples=9, rng=0)
-    ct.track([(labels, prob)], groups=patient.to_numpy(), n_resamples=9, rng=0)  # warnings are errors
-    ct.track([(labels, prob)], groups=patient, n_resamples=9, rng=0)
+        ct.training_track(None, [(labels, prob)], n_resamples=9, rng=0)
+    ct.training_track(None, [(labels, prob)], groups=patient.to_numpy(), n_resamples=9, rng=0)  # warnings are errors
+    ct.training_track(None, [(labels, prob)], groups=patient, n_resamples=9, rng=0)
 
 
 def test_progress_is_that_of_all_epochs_or_of_each():
     seen = []
     options = {"n_resamples": 50, "rng": 0, "progress": lambda *parts: seen.append(parts)}
-    ct.track({"a": make_epochs(0), "b": make_epochs(1)[:1]}, test_statistic=ct.TemperatureScore(), **options)
+    ct.training_track(
+        None, {"a": make_epochs(0), "b": make_epochs(1)[:1]}, test_statistic=ct.TemperatureScore(), **options
+    )
     assert seen == sorted(seen)
     assert seen[-1] == (4 * 2 * 50, 4 * 2 * 50)  # four epochs, two statistics
     seen.clear()
-    ct.track(iter(make_epochs(0)), **options)
+    ct.training_track(None, iter(make_epochs(0)), **options)
     assert seen.count((50, 50)) == 3
 
 
 def test_an_impossible_label_is_infinite_but_tracked():
     y_prob = np.array([[0.0, 0.5, 0.5]] * 20)
     impossible, possible = (np.zeros(20), y_prob), (np.ones(20), y_prob)
-    found = ct.track([impossible, possible], n_resamples=19, rng=0)
+    found = ct.training_track(None, [impossible, possible], n_resamples=19, rng=0)
     assert found.log_score[0] == np.inf
     assert found.best.tolist() == [False, True]
     content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert content["log_score"][0] is None
-    none = ct.track([impossible], n_resamples=19, rng=0)
+    none = ct.training_track(None, [impossible], n_resamples=19, rng=0)
     assert not none.best.any()
     assert none.conclusion.startswith("There is no best epoch, because the negative log-likelihood is infinite")
     assert " last" in printed(none)
@@ -139,12 +141,12 @@ def test_an_impossible_label_is_infinite_but_tracked():
 
 def test_conclusions():
     epochs = make_epochs(4)
-    one = ct.track(epochs, n_resamples=19, rng=0)
+    one = ct.training_track(None, epochs, n_resamples=19, rng=0)
     assert one.conclusion == (
         "At the best epoch (epoch 2, smallest negative log-likelihood) calibration is not rejected at the 5 % level "
         f"(p = {one.pvalue[1]:.4g})."
     )
-    rejected = ct.track(epochs[2:], n_resamples=19, rng=0, alpha=0.1)
+    rejected = ct.training_track(None, epochs[2:], n_resamples=19, rng=0, alpha=0.1)
     assert (
         "(epoch 1, smallest negative log-likelihood) calibration is rejected at the 10 % level" in rejected.conclusion
     )
@@ -152,7 +154,7 @@ def test_conclusions():
 
 
 def test_as_frame_and_plain_objects():
-    found = ct.track({"one": make_epochs(4), "two": make_epochs(5)}, n_resamples=19, rng=0)
+    found = ct.training_track(None, {"one": make_epochs(4), "two": make_epochs(5)}, n_resamples=19, rng=0)
     frame = found.to_frame()
     assert list(frame) == ["run", "epoch", "accuracy", "log_score", "error", "noise_floor", "pvalue", "best"]
     assert frame["run"].tolist() == list(found.run)
@@ -161,13 +163,25 @@ def test_as_frame_and_plain_objects():
     assert len(content["notes"]) == 1
 
 
+def test_epochs_share_their_labels_or_have_their_own():
+    epochs = make_epochs(0)
+    y_true = epochs[0][0]
+    own = ct.training_track(None, [(y_true, y_prob) for _, y_prob in epochs], n_resamples=19, rng=0)
+    shared = ct.training_track(y_true, (y_prob for _, y_prob in epochs), n_resamples=19, rng=0)
+    runs = ct.training_track(y_true, {"a": [y_prob for _, y_prob in epochs]}, n_resamples=19, rng=0)
+    assert shared.to_dict() == own.to_dict()
+    assert runs.pvalue.tolist() == own.pvalue.tolist()
+    with pytest.raises(TypeError, match="`epochs` must be an iterable of predictions, or a mapping of such, got 3"):
+        ct.training_track(y_true, 3)
+
+
 def test_bad_epochs_are_refused():
     good = [0, 1], [0.5, 0.5]
     iterable = r"`epochs` must be an iterable of pairs \(y_true, y_prob\), or a mapping of such, got"
     for error, epochs, message in (
-        (ValueError, [], r"`epochs` must hold at least one pair \(y_true, y_prob\), got none"),
-        (ValueError, {}, "`epochs` must hold at least one pair"),
-        (ValueError, {"a": []}, "`epochs` must hold at least one pair .* in every run, got none in 'a'"),
+        (ValueError, [], r"`epochs` must hold at least one epoch, got none"),
+        (ValueError, {}, "`epochs` must hold at least one epoch"),
+        (ValueError, {"a": []}, "`epochs` must hold at least one epoch in every run, got none in 'a'"),
         (TypeError, 3, f"{iterable} 3"),
         (TypeError, "digits", f"{iterable} 'digits'"),
         (TypeError, {"a": 1.5}, f"{iterable} 1.5"),
@@ -177,7 +191,7 @@ def test_bad_epochs_are_refused():
         (ValueError, {"a": [([0, 2], [0.5, 0.5])]}, "`epochs`, run a, epoch 1: `y_true` must hold class indices"),
     ):
         with pytest.raises(error, match=message):
-            ct.track(epochs, n_resamples=9)
+            ct.training_track(None, epochs, n_resamples=9)
 
 
 def test_bad_options_are_refused():
@@ -185,14 +199,14 @@ def test_bad_options_are_refused():
     both = (TypeError, ValueError)
     for error, options, message in (
         (ValueError, {"statistic": ct.Omnibus()}, "`Omnibus` combines tests and estimates no error"),
-        (TypeError, {"test_statistic": "ece"}, "`statistic` must be a statistic"),
+        (TypeError, {"test_statistic": 3}, "`statistic` must be a statistic"),
         (both, {"rng": "0"}, "`rng` must be None"),
         (ValueError, {"n_resamples": 0}, "`n_resamples` must be an integer >= 1, got 0"),
         (ValueError, {"alpha": 5}, "`alpha` must lie strictly between 0 and 1, got 5"),
         (TypeError, {"progress": 1}, "`progress` must be True, False or a function"),
     ):
         with pytest.raises(error, match=message):
-            ct.track(pairs, **options)
+            ct.training_track(None, pairs, **options)
 
 
 PRINTED = """
@@ -234,11 +248,13 @@ rejected at the 5 % level (p = 0.29).
 
 
 def print_runs():
-    return ct.track({"one": make_epochs(4), "two": make_epochs(5)}, n_resamples=99, rng=0)
+    return ct.training_track(None, {"one": make_epochs(4), "two": make_epochs(5)}, n_resamples=99, rng=0)
 
 
 def print_one():
-    return ct.track(make_epochs(6), lens=ct.Confidence(), test_statistic=ct.TemperatureScore(), n_resamples=99, rng=0)
+    return ct.training_track(
+        None, make_epochs(6), lens=ct.Confidence(), test_statistic=ct.TemperatureScore(), n_resamples=99, rng=0
+    )
 
 
 def test_what_is_printed():
@@ -253,14 +269,14 @@ def test_the_script_of_the_picture_trains_a_network():
     namespace["N_EPOCHS"] = 2
     pairs = list(namespace["train"](0, (4,)))
     assert [np.shape(y_prob) for _, y_prob in pairs] == [(1497, 10)] * 2
-    found = ct.track(pairs, n_resamples=9, rng=0)
+    found = ct.training_track(None, pairs, n_resamples=9, rng=0)
     assert found.log_score[1] < found.log_score[0]
 
 
 def test_training_with_groups_and_weights():
     y_true, prob, group = clustered((10,) * 20, 0.2, np.random.default_rng(8))
     weight = np.arange(200) % 3
-    found = ct.track([(y_true, prob)], groups=group, sample_weight=weight, n_resamples=99, rng=0)
+    found = ct.training_track(None, [(y_true, prob)], groups=group, sample_weight=weight, n_resamples=99, rng=0)
     hits = (prob > 0.5) == y_true
     assert found.accuracy[0] == pytest.approx(np.average(hits, weights=weight))
     log = np.where(y_true == 1, np.log(prob), np.log(1 - prob))

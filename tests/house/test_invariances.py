@@ -147,15 +147,18 @@ EXAMPLES: dict[str, Callable[[Data], Any]] = {
     "caltest.calibration_test of three classes": call_of_three(ct.calibration_test, statistic=ECE, **FIXED),
     "caltest.calibration_test with an exact distribution": call(ct.calibration_test, statistic=ECE, **FIXED),
     "caltest.cells_curve": call(ct.cells_curve, n_cells=[3, 5], **FIXED),
-    "caltest.compare_models": lambda d: ct.compare_models(d.models, d.y, partition=CELLS, **d.design, **FIXED),
+    "caltest.compare_models": lambda d: ct.compare_models(d.y, d.models, partition=CELLS, **d.design, **FIXED),
     "caltest.calibration_test with folds": lambda d: ct.calibration_test(
         d.y, d.p, statistic=ECE, folds=d.part, **d.design, **FIXED
     ),
     "caltest.compare_models with folds": lambda d: ct.compare_models(
-        d.models, d.y, partition=CELLS, folds=d.part, **d.design, **FIXED
+        d.y, d.models, partition=CELLS, folds=d.part, **d.design, **FIXED
     ),
     "caltest.paired_test with folds": lambda d: ct.paired_test(
         d.y, d.p, d.q, partition=CELLS, folds=d.part, **d.design, **FIXED
+    ),
+    "caltest.hypothesis_tests.by_fold": lambda d: ct.hypothesis_tests.by_fold(
+        ct.calibration_test, d.y, d.p, d.part, **d.design, **FIXED
     ),
     "caltest.cross_val_calibration": lambda d: ct.cross_val_calibration(
         GaussianNB(), d.x, d.y, cv=d.splits, statistic=ECE, **d.design, **FIXED
@@ -168,7 +171,7 @@ EXAMPLES: dict[str, Callable[[Data], Any]] = {
     "caltest.paired_test": lambda d: ct.paired_test(d.y, d.p, d.q, partition=CELLS, **d.design, **FIXED),
     "caltest.recalibration.RecalibratedClassifier.fit": fit_classifier,
     "caltest.recalibration_study": lambda d: ct.recalibration_study(
-        d.models, [recalibration.TemperatureScaling()], d.y, folds=d.part, partition=CELLS, **d.design, **FIXED
+        d.y, d.models, [recalibration.TemperatureScaling()], folds=d.part, partition=CELLS, **d.design, **FIXED
     ),
     "caltest.rejection_curve": lambda d: ct.rejection_curve(d.y, d.models, n_points=10, **d.design),
     "caltest.reliability_curve": call(ct.reliability_curve, partition=CELLS, **FIXED),
@@ -177,7 +180,7 @@ EXAMPLES: dict[str, Callable[[Data], Any]] = {
     "caltest.simplex_diagram": call_of_three(ct.simplex_diagram, **FIXED),
     "caltest.subgroup_tests": lambda d: ct.subgroup_tests(d.y, d.p, subgroup=d.part, **d.design, **FIXED),
     "caltest.temperature_curve": call(ct.temperature_curve, temperatures=[0.5, 1, 2], **FIXED),
-    "caltest.track": lambda d: ct.track([(d.y, d.p), (d.y, d.q)], **d.design, **FIXED),
+    "caltest.training_track": lambda d: ct.training_track(None, [(d.y, d.p), (d.y, d.q)], **d.design, **FIXED),
     "caltest.unpaired_test": compare_two_samples,
 }
 SCORES = (
@@ -221,7 +224,7 @@ ESTIMATES = {
     "caltest.simplex_diagram": r"\.(observed|predicted|share)\.",
     "caltest.subgroup_tests": r"\.tests\.\d\.components\.0\.statistic$",
     "caltest.temperature_curve": r"\.(value|log_score)\.",
-    "caltest.track": r"\.(accuracy|log_score|error)\.",
+    "caltest.training_track": r"\.(accuracy|log_score|error)\.",
 } | {f"caltest.estimation.{name}": "" for name in SCORES}
 r"""What observations that are doubled with half of their weight leave as it is: plug-in estimates, by their paths.
 

@@ -44,7 +44,7 @@ def answers(y_true, y_prob):
     )
     error = caltest.calibration_test(y_true, y_prob, statistic=caltest.SquaredL2(), n_resamples=99, rng=4)
     models = {"a": y_prob, "b": y_prob[:, ::-1]}
-    compared = caltest.compare_models(models, y_true, n_resamples=99, rng=5)
+    compared = caltest.compare_models(y_true, models, n_resamples=99, rng=5)
     paired = compared.pairs[0]
     first = table.tests[0]
     return [

@@ -13,7 +13,6 @@ TESTS = ROOT / "tests"
 OF_ALL_ROOMS = {"benchmarks", "house", "reference"}
 
 THROUGH = {
-    "comparison/_comparison_entries.py": "comparison/test_compare_models.py",
     "estimation/simplex/_simplex_cells.py": "estimation/simplex/test_simplex_diagram.py",
     "plotting/_error_curves.py": "plotting/test_plotting_curves.py",
     "plotting/_prediction_axis.py": "plotting/test_reliability.py",

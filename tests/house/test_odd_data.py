@@ -34,7 +34,7 @@ def test_every_result_reports_that_ties_leave_too_few_cells(stuck):
             "histogram_regression": caltest.histogram_regression(outcome, event),
             "reliability_curve": caltest.reliability_curve(outcome, event, **tree),
             "paired_test": caltest.paired_test(outcome, event, event / 2),
-            "compare_models": caltest.compare_models({"a": event, "b": event / 2}, outcome, **options),
+            "compare_models": caltest.compare_models(outcome, {"a": event, "b": event / 2}, **options),
         }
         silent = [name for name, result in results.items() if "C402" not in [note.code for note in result.notes]]
     assert silent == []

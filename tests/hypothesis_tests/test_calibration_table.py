@@ -217,8 +217,8 @@ def test_conclusion(problem):
         assert other.conclusion in words(other)
     over = ct.calibration_table(*sharpened(300, 3), n_resamples=99, rng=0)
     assert 'Through the lens "whole prediction" the model is over-confident: average ' in over.conclusion
-    assert over.rejected.all()
-    assert not replace(over, alpha=0.001).rejected.any()
+    assert over.rejected_tests.all()
+    assert not replace(over, alpha=0.001).rejected_tests.any()
 
 
 def test_printed():
@@ -286,7 +286,7 @@ def test_a_rejection_without_l2_error_is_explained():
     sentence = "its estimate can be 0 where a test rejects"
     for k, explained in ((6, True), (2, False)):
         table = ct.calibration_table(y_true, y_prob, lenses=[ct.ClassWise(k), ct.Confidence()], n_resamples=99, rng=0)
-        assert table.rejected.all(), k
+        assert table.rejected_tests.all(), k
         assert (table.tests[0].l2_error.root == 0) == explained, k
         assert (sentence in " ".join(str(table).split())) == explained, k
 
@@ -418,7 +418,7 @@ def test_bad_arguments_are_refused(problem):
     for options, kind, message in [
         ({"lenses": ct.Confidence()}, TypeError, r"`lenses` must be a list of lenses, got Confidence\(\)"),
         ({"lenses": []}, ValueError, "`lenses` must hold at least one lens"),
-        ({"statistic": "ece"}, TypeError, r"`statistic` must be a statistic such as ECE\(\) or Omnibus\(\), got 'ece'"),
+        ({"statistic": 3}, TypeError, r"`statistic` must be a statistic such as ECE\(\) or Omnibus\(\), got 3"),
         ({"lenses": [None], "statistic": ct.KS()}, ValueError, "`KS` needs a two-outcome lens"),
         ({"region": lambda p: p[:, 0] > 2}, ValueError, "`region` must hold at least one observation, got none"),
         ({"n_resamples": 0}, ValueError, "`n_resamples` must be an integer >= 1, got 0"),
@@ -499,7 +499,7 @@ def test_sentences_of_a_table_name_the_row_that_they_are_about():
     y_true = draw_labels(true, rng)
     lenses = [ct.ClassWise(0), ct.ClassWise(1), ct.Confidence()]
     table = ct.calibration_table(y_true, y_prob, lenses=lenses, n_resamples=999, rng=0)
-    assert table.rejected.tolist() == [False, True, True]
+    assert table.rejected_tests.tolist() == [False, True, True]
     first, second, *_ = table._sizes()
     assert first.startswith('Through the lens "class 1 against the rest" the l2 calibration error is ')
     assert table[1].l2_error.root_text[:6] in first

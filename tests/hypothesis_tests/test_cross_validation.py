@@ -39,14 +39,14 @@ def test_predictions_are_those_of_scikit_learn(data):
     assert found.y_true.tolist() == y[found.observations].tolist()
     assert sorted(found.observations.tolist()) == list(range(240))
     for number, (_, test) in enumerate(StratifiedKFold(5).split(x, y)):
-        assert found.observations[found.folds == number].tolist() == test.tolist()
+        assert found.observations[found.fold == number].tolist() == test.tolist()
     assert found.classes == ("cat", "dog", "eel")
 
 
 def test_the_result_is_that_of_the_test_with_folds(data):
     found = caltest.cross_val_calibration(GaussianNB(), *data, **DRAWS)
-    same = caltest.calibration_test(found.y_true, found.y_prob, classes=found.classes, folds=found.folds, **DRAWS)
-    assert [test.pvalue for test in found.tests] == [test.pvalue for test in same.tests]
+    same = caltest.calibration_test(found.y_true, found.y_prob, classes=found.classes, folds=found.fold, **DRAWS)
+    assert [test.pvalue for test in found.folds] == [test.pvalue for test in same.folds]
     assert (found.pvalue, found.conclusion) == (same.pvalue, same.conclusion)
     assert str(found) == str(same)
 
@@ -67,19 +67,19 @@ def test_every_kind_of_split(data):
     repeated = caltest.cross_val_calibration(
         GaussianNB(), x, y, cv=RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0), **DRAWS
     )
-    assert len(repeated.tests) == 6
+    assert len(repeated.folds) == 6
     assert np.bincount(repeated.observations).tolist() == [2] * 240
     shuffled = caltest.cross_val_calibration(
         GaussianNB(), x, y, cv=ShuffleSplit(4, test_size=0.3, random_state=0), **DRAWS
     )
-    assert [test.n_samples for test in shuffled.tests] == [72] * 4
-    assert shuffled.pvalue == min(1, 4 * min(test.pvalue for test in shuffled.tests))
+    assert [test.n_samples for test in shuffled.folds] == [72] * 4
+    assert shuffled.pvalue == min(1, 4 * min(test.pvalue for test in shuffled.folds))
     group = np.repeat(np.arange(24), 10)
     grouped = caltest.cross_val_calibration(GaussianNB(), x, y, cv=GroupKFold(4), groups=group, **DRAWS)
     for g in range(24):
-        assert len(set(grouped.folds[np.isin(grouped.observations, np.flatnonzero(group == g))])) == 1
+        assert len(set(grouped.fold[np.isin(grouped.observations, np.flatnonzero(group == g))])) == 1
     half = [(np.arange(120), np.arange(120, 240)), (np.arange(120, 240), np.arange(120))]
-    assert len(caltest.cross_val_calibration(GaussianNB(), x, y, cv=half, **DRAWS).tests) == 2
+    assert len(caltest.cross_val_calibration(GaussianNB(), x, y, cv=half, **DRAWS).folds) == 2
 
 
 class Backwards(ClassifierMixin, BaseEstimator):
@@ -127,7 +127,7 @@ def test_a_split_that_tests_observations_of_its_training_groups_is_refused(data,
     group = np.repeat(np.arange(40), 6)
     parts = [np.flatnonzero(group % 4 == k) for k in range(4)]
     folds = [(np.setdiff1d(np.arange(240), part), part) for part in parts]
-    assert len(caltest.cross_val_calibration(GaussianNB(), x, y, cv=folds, groups=group, **DRAWS).tests) == 4
+    assert len(caltest.cross_val_calibration(GaussianNB(), x, y, cv=folds, groups=group, **DRAWS).folds) == 4
     cut = [part[:1] for part in np.split(parts[3], 10)[:shared]]  # one observation of each moves to the training part
     folds[3] = np.union1d(folds[3][0], np.concatenate(cut)), np.setdiff1d(parts[3], np.concatenate(cut))
     message = "fold 3: the model is fitted to observations of a group that it is tested on"

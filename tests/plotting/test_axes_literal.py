@@ -43,7 +43,7 @@ PICTURES = {
         caltest.estimation.prediction_distribution(data(3)[1], classes=NAMES)
     ),
     "comparison": lambda: plotting.plot_comparison(
-        caltest.compare_models({name: data(3)[1] for name in NAMES}, data(3)[0], classes=NAMES, n_resamples=99, rng=0)
+        caltest.compare_models(data(3)[0], {name: data(3)[1] for name in NAMES}, classes=NAMES, n_resamples=99, rng=0)
     ),
     "monitor": lambda: plotting.plot_monitor(
         CalibrationMonitor(lens=caltest.ClassWise(0), classes=NAMES).update(*data(3)[:2]).result()

@@ -78,7 +78,7 @@ def test_infinite_values_are_left_out():
 
 def test_results_without_a_distribution_are_refused():
     tests = ct.calibration_test(LABEL, EVENT, folds=np.arange(200) % 2, n_resamples=99, rng=0)
-    with pytest.raises(AttributeError, match="'FoldTests' object has no attribute 'plot'"):
+    with pytest.raises(ValueError, match="has no null distribution of all folds; plot one of its `folds`"):
         tests.plot()
     with pytest.raises(TypeError, match="must be a ComponentResult from calibration_test"):
         ct.plotting.plot_null_distribution(3.0)

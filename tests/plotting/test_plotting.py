@@ -23,7 +23,7 @@ def curve():
 @pytest.fixture(scope="module")
 def comparison():
     y_true, y_prob = ct.datasets.load_digits_predictions()
-    return ct.compare_models(y_prob, y_true, n_resamples=99, rng=0)
+    return ct.compare_models(y_true, y_prob, n_resamples=99, rng=0)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def results(curve, comparison):
         (ct.calibration_band(y_true, y_prob, n_resamples=99, rng=0), 1),
         (ct.smooth_reliability_curve(y_true, y_prob, n_resamples=19, rng=0), 1),
         (comparison, 3),
-        (ct.track({"one": epochs, "two": epochs[:3]}, **quick), 4),
+        (ct.training_track(None, {"one": epochs, "two": epochs[:3]}, **quick), 4),
         (ct.isotonic_curve(y_true, y_prob, **quick), 1),
         (ct.rejection_curve(y_true, {"long name " * 9: y_prob, "other": y_prob}), 1),
         (ct.shift_curve(y_prob, y_prob[:100], **quick), 1),
@@ -302,8 +302,8 @@ def test_bias_without_truth_or_cells_and_many_panels():
 
 def test_points_are_filled_where_the_conclusion_rejects(comparison):
     """1 - 0.9 is less than 0.1, so that a p-value of 0.1 was rejected in words and not in the picture."""
-    models = [replace(model, pvalue_adjusted=0.1, test=replace(model.test, alpha=0.1)) for model in comparison]
-    tied = replace(comparison, models=tuple(models), confidence_level=0.9)
+    models = [replace(model, pvalue_adjusted=0.1, tests=(replace(model.test, alpha=0.1),)) for model in comparison]
+    tied = replace(comparison, models=tuple(models), alpha=0.1)
     names = ("logistic_regression", "naive_bayes", "random_forest")
     assert all(name in tied.conclusion.partition(".")[0] for name in names)
     plain, size, _ = ct.plotting.plot_comparison(tied)

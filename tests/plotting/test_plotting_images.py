@@ -58,7 +58,7 @@ def null_distribution():
 
 def forest():
     y_true, models = data()
-    return ct.compare_models(models | {"long name " * 6: models["scaled"] ** 1.0}, y_true, n_resamples=99, rng=0).plot()
+    return ct.compare_models(y_true, models | {"long name " * 6: models["scaled"] ** 1.0}, n_resamples=99, rng=0).plot()
 
 
 PICTURES = (reliability, reliability_of_several, triangle, cumulative_graphs, null_distribution, forest)

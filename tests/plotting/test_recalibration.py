@@ -12,14 +12,14 @@ from tests.recalibration.maps.test_base import over_confident
 def study():
     prob, y_true = over_confident(300, 3)
     methods = {"temperature": TemperatureScaling(), "vector": VectorScaling()}
-    return caltest.recalibration_study({"net": prob}, methods, y_true, folds=2, n_resamples=199, rng=0)
+    return caltest.recalibration_study(y_true, {"net": prob}, methods, folds=2, n_resamples=199, rng=0)
 
 
 def test_forest(study):
     plain, l2, change = study.plot()
     assert [label.get_text() for label in plain.get_yticklabels()] == ["before", "temperature", "vector"]
     ends = np.array([path.vertices[:, 0] for path in l2.collections[0].get_paths()])
-    np.testing.assert_allclose(ends, [row.l2_interval for row in study])
+    np.testing.assert_allclose(ends, [row.miscalibration.root_interval for row in study])
     assert np.isnan(change.collections[0].get_paths()[0].vertices[:, 0]).all(), "nothing changes before"
     with pytest.raises(ValueError, match="3 axes"):
         caltest.plotting.plot_recalibration(study, [plain])

@@ -84,10 +84,6 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     hypothesis_tests.SubgroupTests: lambda: ct.subgroup_tests(
         *problem(), subgroup=SUBGROUP[np.arange(300) % 2], **FIXED
     ),
-    hypothesis_tests.FoldTests: lambda: ct.calibration_test(*problem(), folds=FOLD, **FIXED),
-    hypothesis_tests.FoldTable: lambda: ct.calibration_table(
-        *problem(), lenses=[ct.Canonical(), ct.Confidence()], folds=FOLD, **FIXED
-    ),
     hypothesis_tests.CrossValidatedTests: lambda: ct.cross_val_calibration(
         GaussianNB(), problem()[1], problem()[0], cv=3, **FIXED
     ),
@@ -115,21 +111,19 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
     estimation.IsotonicCurve: lambda: ct.isotonic_curve(*two_classes(), n_resamples=19, rng=0),
     estimation.ScoreDecomposition: lambda: ct.score_decomposition(*problem()),
     recalibration.RecalibrationStudy: lambda: ct.recalibration_study(
+        problem()[0],
         {"sharp": three_models()["sharp"]},
         [recalibration.TemperatureScaling(), recalibration.PlattScaling()],
-        problem()[0],
         folds=2,
         **FIXED,
     ),
     recalibration.RepairedModel: lambda: next(iter(example(recalibration.RecalibrationStudy))),
     recalibration.RepairedPair: lambda: example(recalibration.RecalibrationStudy).pairs[0],
-    comparison.ModelComparison: lambda: ct.compare_models(three_models(), problem()[0], n_resamples=99, rng=0),
+    comparison.ModelComparison: lambda: ct.compare_models(problem()[0], three_models(), n_resamples=99, rng=0),
     comparison.ComparedModel: lambda: example(comparison.ModelComparison).models[0],
     comparison.ComparedPair: lambda: example(comparison.ModelComparison).pairs[0],
     comparison.DifferenceResult: lambda: ct.paired_test(problem()[0], *list(three_models().values())[:2]),
-    comparison.FoldDifferences: lambda: ct.paired_test(problem()[0], *list(three_models().values())[:2], folds=FOLD),
-    comparison.FoldComparison: lambda: ct.compare_models(three_models(), problem()[0], folds=FOLD, **FIXED),
-    comparison.TrainingTrack: lambda: ct.track(epochs(), n_resamples=99, rng=0),
+    comparison.TrainingTrack: lambda: ct.training_track(None, epochs(), n_resamples=99, rng=0),
     simulation.MiscalibrationEstimate: lambda: MODEL.estimate_miscalibration(n_samples=2000, rng=0),
     streaming.MonitorResult: lambda: ct.CalibrationMonitor().update(*problem()).result(),
     simulation.ClassifierTruth: lambda: simulation.TrainedClassifier(

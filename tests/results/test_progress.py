@@ -9,11 +9,12 @@ from sklearn.naive_bayes import GaussianNB
 
 import caltest as ct
 from caltest import comparison, estimation, hypothesis_tests, simulation
+from caltest.hypothesis_tests import by_fold
 from caltest.recalibration import TemperatureScaling
 from caltest.results import _progress
 from caltest.results._progress import ProgressBar, ProgressLines, reporting
 from tests.results import examples
-from tests.results.examples import MODEL, PARTITION, epochs, family, problem, three_models, two_classes
+from tests.results.examples import FOLD, MODEL, PARTITION, epochs, family, problem, three_models, two_classes
 
 FAST = {"n_resamples": 99, "rng": 0}
 STUDY = {"n_resamples": 19, "rng": 0}
@@ -28,7 +29,8 @@ CALLS = {
     ),
     "calibration_table": lambda **more: ct.calibration_table(*problem(), n_resamples=199, rng=0, **more),
     "calibration_test": lambda **more: ct.calibration_test(*problem(), **FAST, **more),
-    "compare_models": lambda **more: ct.compare_models(three_models(), problem()[0], **FAST, **more),
+    "by_fold": lambda **more: by_fold(ct.calibration_test, *problem(), FOLD, **FAST, **more),
+    "compare_models": lambda **more: ct.compare_models(problem()[0], three_models(), **FAST, **more),
     "cox_test": lambda **more: ct.cox_test(*two_classes(), **FAST, **more),
     "cross_val_calibration": lambda **more: ct.cross_val_calibration(
         GaussianNB(), problem()[1], problem()[0], cv=2, **FAST, **more
@@ -40,16 +42,18 @@ CALLS = {
     "hosmer_lemeshow_test": lambda **more: ct.hosmer_lemeshow_test(*problem(), method="monte-carlo", **FAST, **more),
     "noise_floor": lambda **more: ct.noise_floor(problem()[1], **FAST, **more),
     "paired_test": lambda **more: ct.paired_test(
-        problem()[0], *list(three_models().values())[:2], method="bootstrap", **FAST, **more
+        problem()[0], *list(three_models().values())[:2], variance="bootstrap", **FAST, **more
     ),
     "skce_test": lambda **more: ct.skce_test(*problem(), **FAST, **more),
     "spiegelhalter_test": lambda **more: ct.spiegelhalter_test(*problem(), method="monte-carlo", **FAST, **more),
     "subgroup_tests": lambda **more: ct.subgroup_tests(*problem(), subgroup=np.arange(300) % 2, **FAST, **more),
     "tcal_test": lambda **more: ct.tcal_test(*two_classes(), **FAST, **more),
-    "track": lambda **more: ct.track(epochs(), **FAST, **more),
-    "unpaired_test": lambda **more: ct.unpaired_test(*problem(), *problem(seed=1), method="bootstrap", **FAST, **more),
+    "training_track": lambda **more: ct.training_track(None, epochs(), **FAST, **more),
+    "unpaired_test": lambda **more: ct.unpaired_test(
+        *problem(), *problem(seed=1), variance="bootstrap", **FAST, **more
+    ),
     "recalibration_study": lambda **more: ct.recalibration_study(
-        {"sharp": three_models()["sharp"]}, [TemperatureScaling()], problem()[0], folds=2, **FAST, **more
+        problem()[0], {"sharp": three_models()["sharp"]}, [TemperatureScaling()], folds=2, **FAST, **more
     ),
     "size_study": lambda **more: simulation.size_study(MODEL, ct.KS(), 30, 20, **STUDY, **more),
     "power_study": lambda **more: simulation.power_study(family, [-2, -4], ct.KS(), 30, 10, **STUDY, **more),

@@ -81,7 +81,7 @@ def test_names_of_classes_models_subgroups_and_functions_are_escaped():
         ct.calibration_test(labels, y_prob, classes=classes, lens=ct.ClassWise(1), **options),
         ct.calibration_table(labels, y_prob, classes=classes, lenses=[ct.ClassWise(1), ct.ClassWise(0)], **options),
         ct.subgroup_tests(y_true, y_prob, subgroup=labels[::-1], **options),
-        ct.compare_models({VILE: y_prob, "other": y_prob**2}, y_true, **options),
+        ct.compare_models(y_true, {VILE: y_prob, "other": y_prob**2}, **options),
         ct.l2_interval(labels, y_prob, classes=classes, lens=ct.ClassWise(1), region=region),
     ]:
         html = result._repr_html_()

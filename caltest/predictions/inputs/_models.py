@@ -35,6 +35,20 @@ def validate_names(names: Sequence[Any], argument: str) -> None:
         raise ValueError(msg)
 
 
+def named_models(models: Any, *, fewest: int = 1) -> dict[str, Any]:
+    """Return what was passed for each of several models by its name, from a mapping or a list of pairs."""
+    pairs = list(models.items()) if isinstance(models, Mapping) else models
+    if not isinstance(pairs, list | tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+        msg = f"`models` must map names to predictions, or list pairs (name, predictions), got {type(models).__name__}."
+        raise TypeError(msg)
+    validate_names([name for name, _ in pairs], "models")
+    if len(pairs) < fewest:
+        number, found = ("one model", "none") if fewest == 1 else ("two models", str(len(pairs)))
+        msg = f"`models` must hold at least {number}, got {found}."
+        raise ValueError(msg)
+    return dict(pairs)
+
+
 def by_name(predictions: Any, argument: str = "y_prob") -> dict[str, Any]:
     """Return what was passed for every model by its name; a single model without a name has the name ""."""
     if not isinstance(predictions, Mapping):

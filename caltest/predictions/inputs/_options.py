@@ -59,10 +59,17 @@ ARGUMENTS = {
 """What is passed first, documented where a docstring does not say more."""
 
 
-class DataOptions(TypedDict, total=False):
+class ClassesOption(TypedDict, total=False):
+    """Which classes there are."""
+
+    classes: Annotated[
+        Sequence[Any] | None, Option("sequence, optional", "The label of each column of the predictions.")
+    ]
+
+
+class DataOptions(ClassesOption, total=False):
     """Which classes there are, and which observations are looked at."""
 
-    classes: Annotated[Sequence[Any] | None, Option("sequence, optional", "The label of each column of ``y_prob``.")]
     region: Annotated[
         Region | None,
         Option(

@@ -10,6 +10,8 @@ _ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
     "seed": (("rng", "rng={value!r}"),),
     "n_bins": (("partition", "partition=EqualWidth({value!r})"), ("statistic", "statistic=ECE(EqualWidth({value!r}))")),
     "weights": (("sample_weight", "sample_weight"),),
+    "confidence_level": (("alpha", "alpha=1 - {value!r}"),),
+    "method": (("variance", "variance={value!r}"),),
     "n_jobs": (("workers", "workers={value!r}"),),
     "pos_label": (
         ("classes", "classes=[other_label, {value!r}], the label of the event last, with the probability of the event"),

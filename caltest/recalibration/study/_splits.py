@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.hypothesis_tests._folds import refuse_divided_groups
+from caltest.hypothesis_tests._by_fold import refuse_divided_groups
 from caltest.predictions.inputs._parts import validate_folds
 from caltest.predictions.inputs._validation import validate_count
 

@@ -6,55 +6,46 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import combinations, count
-from typing import Any
+from typing import Any, Unpack
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from caltest.hypothesis_tests._diagnostics import warn_before
-from caltest.predictions._lens import LensLike, lens_name
+from caltest.comparison._difference import DifferenceResult, combine_differences
+from caltest.comparison._judged import Judge, Observed
+from caltest.comparison._options import StudyOptions
+from caltest.comparison._pair import PairDifferences, compare_pairs
+from caltest.hypothesis_tests._diagnostics import enough_draws, warn_before
+from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
-from caltest.predictions.cells._partitions import Partition
-from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._models import validate_models, validate_names
-from caltest.predictions.inputs._validation import (
-    SeedLike,
-    validate_count,
-    validate_design,
-    validate_level,
-    validate_rng,
-)
+from caltest.predictions.inputs._models import named_models, validate_models
+from caltest.predictions.inputs._parts import Folds
+from caltest.predictions.inputs._validation import validate_count, validate_design, validate_rng
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.recalibration.maps._methods import fit_quietly, named_methods
-from caltest.recalibration.study._judge import Judge, questions_of
 from caltest.recalibration.study._splits import validate_splits
-from caltest.recalibration.study._study_entries import BEFORE, CombinedDifference, RepairedModel, RepairedPair
-from caltest.recalibration.study._study_notes import draws_note, study_notes
+from caltest.recalibration.study._study_entries import BEFORE, RepairedModel, RepairedPair
 from caltest.recalibration.study._study_result import RecalibrationStudy
 from caltest.resampling import correct_pvalues
-from caltest.results._progress import Progress, reporting
-from caltest.statistics import Statistic
+from caltest.results import Note
+from caltest.results._decision import rejects
+from caltest.results._progress import reporting
+from caltest.statistics import Omnibus, Statistic
+from caltest.statistics._base import default_lens, validate_statistic
 
 
 @reads_arguments
 def recalibration_study(
+    y_true: ArrayLike,
     models: Mapping[str, Any] | Sequence[tuple[str, Any]],
     recalibrators: Mapping[str, Recalibrator] | Sequence[Recalibrator] | None,
-    y_true: ArrayLike,
     *,
     folds: int | ArrayLike = 5,
     held_out: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    statistics: Sequence[Statistic] | None = None,
-    partition: Partition | Any = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    alpha: float = 0.05,
+    statistics: Sequence[Statistic | str] | None = None,
     n_resamples: int = 9999,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress | None = None,
+    **options: Unpack[StudyOptions],
 ) -> RecalibrationStudy:
     r"""Fit recalibration methods to a part of the observations, and judge them by the others.
 
@@ -73,21 +64,19 @@ def recalibration_study(
 
     Parameters
     ----------
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
     models : mapping of str to array-like, or sequence of pairs (str, array-like)
         Predicted probabilities of each model, ``(n_samples, n_classes)`` or ``(n_samples,)``.
     recalibrators : sequence of Recalibrator, mapping of str to Recalibrator, or None
         The methods; None for nine of them: `TemperatureScaling`, `VectorScaling`, `DirichletCalibration`,
         `PlattScaling`, `BetaCalibration`, `IsotonicCalibration`, `HistogramBinning`, `ScalingBinning` and
         `SplineCalibration`. `AutomaticCalibration` makes its choice within the calibration part of each fold.
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
     folds : int or array-like of shape (n_samples,)
         Number of folds, which are drawn without looking at labels and keep groups together; or the fold of each
         observation, integers or strings.
     held_out : array-like of bool of shape (n_samples,), optional
         A single split instead of folds: methods are fitted where it is False and judged where it is True.
-    classes : sequence, optional
-        The label of each column of the predictions.
     lens : lens, optional
         What tests, l2 errors and differences look at. By default the whole prediction, and for statistics that need two
         outcomes the confidence. Methods are fitted to the whole prediction in any case.
@@ -98,19 +87,12 @@ def recalibration_study(
         Cells (bins) of the l2 error, fitted to the predictions of each model; ``VarianceTree()`` by default.
     sample_weight : array-like of shape (n_samples,), optional
         Weight of each observation, in the fit and in the judgement.
-    groups : array-like of shape (n_samples,), optional
-        The group of each observation, such as its patient, if observations of a group may depend on each other.
     alpha : float
         Level of the decisions; intervals have the level 1 - ``alpha``.
     n_resamples : int
         Number of draws of each test.
-    workers : int
-        Threads of the tests; -1 for all processors. The answer does not depend on it.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
         Source of randomness of the folds and of the draws.
-    progress : bool or callable, optional
-        By default a bar with the time left on a terminal, and nothing elsewhere. True shows the bar, or lines where the
-        error stream is no terminal; False shows nothing; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -156,43 +138,45 @@ def recalibration_study(
     >>> import caltest
     >>> from caltest.recalibration import HistogramBinning, TemperatureScaling
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> methods = [TemperatureScaling(), HistogramBinning()]
-    >>> study = caltest.recalibration_study({"VGG-16": y_prob}, methods, y_true, n_resamples=999, rng=0)
+    >>> models, recalibrators = {"VGG-16": y_prob}, [TemperatureScaling(), HistogramBinning()]
+    >>> study = caltest.recalibration_study(y_true, models, recalibrators, n_resamples=999, rng=0)
     >>> before, scaled, binned = study
-    >>> before.l2_text, scaled.l2_text
+    >>> before.miscalibration.root_text, scaled.miscalibration.root_text
     ('0.0166 (0.0042 to 0.0334)', '0.0098 (0.0000 to 0.0271)')
     >>> scaled.better, binned.better
     (True, None)
     >>> scaled.found
     'T = 1.68 to 1.69'
     """
-    alpha, n_resamples = validate_level(alpha, "alpha"), validate_count(n_resamples, "n_resamples")
-    named = _named_models(models)
+    alpha, lens, classes = options["alpha"], options["lens"], options["classes"]
+    n_resamples = validate_count(n_resamples, "n_resamples")
+    named = named_models(models)
     outcome, probs = validate_models(y_true, named, classes)
     methods = named_methods(recalibrators)
-    n_classes = probs[0].shape[1]
-    design = validate_design(sample_weight, groups, len(outcome))
-    generator = validate_rng(rng)
+    design = validate_design(options["sample_weight"], options["groups"], len(outcome))
+    generator = validate_rng(options["rng"])
     splits = validate_splits(folds, held_out, len(outcome), design["group"], generator)
     judge = Judge(
-        questions_of(statistics, lens, n_classes),
-        Canonical() if lens is None else lens,
-        VarianceTree() if partition is None else partition,
-        classes,
-        alpha,
-        len(splits),
-        n_resamples,
-        workers,
+        questions=_questions(statistics, lens, probs[0].shape[1]),
+        lens=Canonical() if lens is None else lens,
+        score_lens=Canonical(),
+        partition=options["partition"],
+        classes=classes,
+        alpha=alpha,
+        confidence_level=1 - alpha / len(splits),
+        n_resamples=n_resamples,
+        workers=options["workers"],
     )
-    few = draws_note(n_resamples, len(splits) * len(judge.questions), len(named) * (1 + len(methods)), alpha)
+    few = _draws_note(n_resamples, len(splits) * len(judge.questions), len(named) * (1 + len(methods)), alpha)
     warn_before(few)
     streams = generator.spawn(len(splits))
     rows: list[RepairedModel] = []
     pairs: list[RepairedPair] = []
     cautions: list[tuple[str, str, str, str]] = []
+    of_groups: dict[Note, None] = {}
     total = len(named) * len(splits) * (1 + 2 * len(methods))  # each method is fitted and judged
     what = f"judging {len(methods)} recalibration method{'' if len(methods) == 1 else 's'}"
-    with reporting(progress, what) as report:
+    with reporting(options["progress"], what) as report:
         finished = count(1)
 
         def step() -> None:
@@ -211,10 +195,18 @@ def recalibration_study(
                     if method == BEFORE or method in maps:
                         values = prob[split.held_out]
                         values = values if method == BEFORE else maps[method].predict_proba(values)
-                        judged[method] = judge.judge(split.name, values, outcome[split.held_out], part, stream)
+                        observed = Observed(values, outcome[split.held_out], part)
+                        judged[method] = observed, judge.judge(method, observed, stream)
                     step()
                 found.append((maps, judged))
-            own, compared = _entries(name, methods, found, judge, streams)
+            kept = [BEFORE, *(method for method in methods if all(method in maps for maps, _ in found))]
+            tested = [
+                _differences([judged[method][0] for method in kept], judge, deepcopy(stream))
+                for (_, judged), stream in zip(found, streams, strict=True)
+            ]
+            of_groups |= dict.fromkeys(note for one in tested for note in one.notes)
+            parts = Folds(tuple(split.name for split in splits), tuple(split.held_out for split in splits))
+            own, compared = _entries(name, kept, found, [one.single for one in tested], folds=parts, alpha=alpha)
             rows, pairs = rows + own, pairs + compared
     if len(rows) == len(named):
         msg = f"`recalibrators` must hold a method that accepts the data, but all refused them: {cautions[0][3]}"
@@ -229,11 +221,32 @@ def recalibration_study(
         y_prob=dict(zip(named, probs, strict=True)),
         classes=None if classes is None else tuple(classes),
         lens=judge.lens,
-        lens_name=lens_name(judge.lens, classes),
+        lens_name=judge.lens_name,
         alpha=alpha,
         n_resamples=n_resamples,
-        notes=(*few, *judge.notes, *study_notes(rows, cautions, len(splits))),
+        notes=(*few, *of_groups, *_study_notes(rows, cautions, len(splits))),
     )
+
+
+def _questions(
+    statistics: Sequence[Statistic | str] | None, lens: LensLike | None, n_classes: int
+) -> list[tuple[Statistic, LensLike]]:
+    """Return the statistics, each with its lens."""
+    given = [Omnibus()] if statistics is None else statistics
+    if isinstance(given, Statistic | str) or not isinstance(given, Sequence):
+        msg = f"`statistics` must be a sequence of statistics such as [ECE(), ClasswiseKS()], got {given!r}."
+        raise TypeError(msg)
+    if not given:
+        msg = "`statistics` must hold at least one statistic, got none."
+        raise ValueError(msg)
+    chosen = [validate_statistic(statistic) for statistic in given]
+    return [(one, default_lens(one, n_classes) if lens is None else lens) for one in chosen]
+
+
+def _differences(observed: Sequence[Observed], judge: Judge, stream: np.random.Generator) -> PairDifferences:
+    """Return the test of each pair of a model before and after all methods, on the observations of a fold."""
+    samples = [one.behind(judge.lens) for one in observed]
+    return compare_pairs([one.prob for one in observed], samples, **judge.of_differences, paired=True, rng=stream)
 
 
 def _fit_all(
@@ -256,35 +269,26 @@ def _fit_all(
 
 
 def _entries(
-    model: str,
-    methods: Mapping[str, Recalibrator],
-    found: Sequence[Any],
-    judge: Judge,
-    streams: Sequence[Any],
+    model: str, kept: Sequence[str], found: Sequence[Any], tests: Sequence[Any], *, folds: Folds, alpha: float
 ) -> tuple[list[RepairedModel], list[RepairedPair]]:
     """Return the model before and after each method that was fitted in all folds, and all pairs of methods."""
-    kept = [BEFORE, *(method for method in methods if all(method in maps for maps, _ in found))]
-    tests = [
-        judge.differences([judged[method][1] for method in kept], deepcopy(stream))
-        for (_, judged), stream in zip(found, streams, strict=True)
-    ]
 
-    def between(a: int, b: int) -> CombinedDifference:
-        return CombinedDifference(tuple(of_fold[a, b] for of_fold in tests))
+    def between(a: int, b: int) -> DifferenceResult:
+        return combine_differences(folds.names, [of_fold[a, b] for of_fold in tests], alpha)
 
     rows = [
-        RepairedModel(
+        RepairedModel.of_folds(
+            folds,
+            [judged[method][1] for _, judged in found],
             model=model,
-            method=method,
-            folds=tuple(judged[method][0] for _, judged in found),
             maps=tuple(maps[method] for maps, _ in found) if method != BEFORE else (),
             change=between(0, place) if place else None,
-            alpha=judge.alpha,
+            alpha=alpha,
         )
         for place, method in enumerate(kept)
     ]
     pairs = [
-        RepairedPair(model=model, a=kept[a], b=kept[b], test=between(a, b), alpha=judge.alpha)
+        RepairedPair(model=model, a=kept[a], b=kept[b], test=between(a, b), alpha=alpha)
         for a, b in combinations(range(1, len(kept)), 2)
     ]
     return rows, pairs
@@ -310,13 +314,40 @@ def _adjusted(
     return found, [replace(pair, pvalue_adjusted=float(p)) for pair, p in zip(pairs, adjusted, strict=True)]
 
 
-def _named_models(models: Any) -> dict[str, Any]:
-    pairs = list(models.items()) if isinstance(models, Mapping) else models
-    if not isinstance(pairs, list | tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
-        msg = f"`models` must map names to predictions, or list pairs (name, predictions), got {type(models).__name__}."
-        raise TypeError(msg)
-    validate_names([name for name, _ in pairs], "models")
-    if not pairs:
-        msg = "`models` must hold at least one model, got none."
-        raise ValueError(msg)
-    return dict(pairs)
+def _draws_note(n_resamples: int, n_tests: int, n_rows: int, alpha: float) -> list[Note]:
+    """Return a caution if no adjusted p-value of calibration can reject with so many draws.
+
+    ``n_tests`` are combined to each of ``n_rows`` p-values.
+    """
+    if rejects(n_tests * n_rows / (n_resamples + 1), alpha):
+        return []
+    text = (
+        f"With {n_resamples} draws for each of {n_tests} tests of {n_rows} models no adjusted p-value of calibration "
+        f"can be below {min(n_tests * n_rows / (n_resamples + 1), 1):.2g}, unless tests are exact. Take "
+        f"{enough_draws(n_tests * n_rows, alpha)} draws or more."
+    )
+    return [Note("C205", text)]
+
+
+def _study_notes(
+    rows: Sequence[RepairedModel], cautions: Sequence[tuple[str, str, str, str]], n_folds: int
+) -> list[Note]:
+    """Return the cautions of all fits, one for each model and method, and those on labels of probability 0."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for code, model, method, text in cautions:
+        found.setdefault((code, model, method), []).append(text)
+    several = len({row.model for row in rows}) > 1
+    notes = []
+    for (code, model, method), texts in found.items():
+        where = f"{method} on {model}" if several else method
+        if code == "C703":
+            notes.append(Note(code, f"{where} is left out, because it refuses the data. {texts[0]}"))
+        else:
+            often = f" (one of {len(texts)} cautions in {n_folds} folds)" if len(texts) > 1 else ""
+            notes.append(Note(code, f"{where}: {texts[0]}{often}"))
+    for row in rows:
+        if row.n_impossible:
+            where = f"{row.recalibrator}{f' on {row.model}' if several else ''}"
+            what = "1 held-out label has" if row.n_impossible == 1 else f"{row.n_impossible} held-out labels have"
+            notes.append(Note("C705", f"{where}: {what} probability 0, so that the log score is infinite."))
+    return notes

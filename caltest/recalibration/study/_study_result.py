@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from caltest.predictions._lens import LensLike
 from caltest.recalibration.study._study_entries import BEFORE, UNCHANGED, RepairedModel, RepairedPair
-from caltest.recalibration.study._study_notes import undecidable
 from caltest.results import Note, Result
-from caltest.results._decision import equate_pvalue, rejects, show_pvalue
+from caltest.results._decision import DecisionWord, decide, equate_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, Table, counted, join, percent
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
@@ -71,24 +70,45 @@ class RecalibrationStudy(Result):
     notes: tuple[Note, ...] = ()
 
     plot = Picture("plot_recalibration")
-    _derived: ClassVar[tuple[str, ...]] = ("conclusion",)
+    _derived: ClassVar[tuple[str, ...]] = ("n_samples", "pvalue", "rejected", "decision", "conclusion")
     _left_out: ClassVar[frozenset[str]] = frozenset({"held_out", "y_true", "y_prob"})
 
     def __iter__(self) -> Iterator[RepairedModel]:
         return iter(self.rows)
 
     @property
+    def n_samples(self) -> int:
+        """Number of held-out observations."""
+        return self.rows[0].n_samples
+
+    @property
+    def pvalue(self) -> float:
+        """P-value of the hypothesis that no recalibrator changes the l2 error: the smallest adjusted one."""
+        return min(row.change_adjusted for row in self.rows if row.change is not None)
+
+    @property
+    def rejected(self) -> bool:
+        """Whether a change by any recalibrator is shown at the level ``alpha``."""
+        return self.decision == "rejected"
+
+    @property
+    def decision(self) -> DecisionWord:
+        """The decision about changes; "undecidable" if no p-value as small as ``alpha`` was possible."""
+        smallest = min(row.change.smallest_possible_pvalue for row in self.rows if row.change is not None)
+        return decide(self.pvalue, self.alpha, smallest)
+
+    @property
     def models(self) -> tuple[str, ...]:
         """The names of the models."""
         return tuple(self.y_prob)
 
-    def row(self, method: str, model: str | None = None) -> RepairedModel:
+    def row(self, recalibrator: str, model: str | None = None) -> RepairedModel:
         """Return a model after a method.
 
         Parameters
         ----------
-        method : str
-            The name of a method, or "before".
+        recalibrator : str
+            The name of a recalibrator, or "before".
         model : str, optional
             The name of the model; the first one by default.
 
@@ -104,19 +124,22 @@ class RecalibrationStudy(Result):
         """
         name = self.models[0] if model is None else model
         for row in self.rows:
-            if (row.model, row.method) == (name, method):
+            if (row.model, row.recalibrator) == (name, recalibrator):
                 return row
-        known = list(dict.fromkeys(row.method for row in self.rows))
-        msg = f"there is no method {method!r} on model {name!r}; methods are {known}, models {list(self.models)}."
+        known = list(dict.fromkeys(row.recalibrator for row in self.rows))
+        msg = (
+            f"there is no recalibrator {recalibrator!r} on model {name!r}; recalibrators are {known}, models "
+            f"{list(self.models)}."
+        )
         raise KeyError(msg)
 
-    def predict(self, method: str, model: str | None = None) -> NDArray[Any]:
+    def predict(self, recalibrator: str, model: str | None = None) -> NDArray[Any]:
         """Return the held-out predictions of a model after a method.
 
         Parameters
         ----------
-        method : str
-            The name of a method, or "before".
+        recalibrator : str
+            The name of a recalibrator, or "before".
         model : str, optional
             The name of the model; the first one by default.
 
@@ -131,20 +154,20 @@ class RecalibrationStudy(Result):
         KeyError
             If there is no such model or method.
         """
-        row = self.row(method, model)
+        row = self.row(recalibrator, model)
         prob = self.y_prob[row.model]
         found = np.full_like(prob, np.nan)
         for number, rows in enumerate(self.held_out):
             found[rows] = row.maps[number].predict_proba(prob[rows]) if row.maps else prob[rows]
         return found
 
-    def verdict(self, method: str, model: str | None = None) -> str:
+    def verdict(self, recalibrator: str, model: str | None = None) -> str:
         """Return what a method achieved, in whole sentences.
 
         Parameters
         ----------
-        method : str
-            The name of a method.
+        recalibrator : str
+            The name of a recalibrator.
         model : str, optional
             The name of the model; the first one by default.
 
@@ -160,7 +183,7 @@ class RecalibrationStudy(Result):
         KeyError
             If there is no such model or method.
         """
-        row, before = self.row(method, model), self.row(BEFORE, model)
+        row, before = self.row(recalibrator, model), self.row(BEFORE, model)
         level, p = percent(self.alpha), equate_pvalue(row.pvalue)
         chosen = row.chosen
         if set(chosen) == {UNCHANGED}:
@@ -180,7 +203,7 @@ class RecalibrationStudy(Result):
                 "prove that the model is calibrated."
             )
         elif row.decision == "undecidable":
-            first = f"After {name}: {undecidable(row)}"
+            first = f"After {name}: {row.undecidable}"
         else:
             first = (
                 f"Calibration is not rejected at the {level} level before ({equate_pvalue(before.pvalue)}), nor after "
@@ -189,15 +212,15 @@ class RecalibrationStudy(Result):
             )
         interval = percent(1 - self.alpha)
         size = (
-            f"The remaining l2 calibration error is at most {row.l2_interval.high:.4f} ({interval}); before it was "
-            f"{before.l2_text}."
+            f"The remaining l2 calibration error is at most {row.miscalibration.root_interval.high:.4f} ({interval}); "
+            f"before it was {before.miscalibration.root_text}."
         )
         change = {True: "smaller", False: "larger", None: "not shown to be different"}[row.better]
         where = ", in at least one fold" if row.better is not None and len(self.held_out) > 1 else ""
         lost = (
             f"It is {change} after recalibration{where} (adjusted p = {show_pvalue(row.change_adjusted)}). The "
-            f"accuracy changes from {before.mean('accuracy'):.4f} to {row.mean('accuracy'):.4f}, the log score from "
-            f"{before.mean('log'):.4f} to {row.mean('log'):.4f} nats."
+            f"accuracy changes from {before.accuracy:.4f} to {row.accuracy:.4f}, the log score from "
+            f"{before.log_score:.4f} to {row.log_score:.4f} nats."
         )
         return " ".join([*self._warning(row, before), first, size, lost])
 
@@ -205,10 +228,10 @@ class RecalibrationStudy(Result):
         """Return what has to be read before anything else: that predictions are worse, or stay as they are."""
         if set(row.chosen) == {UNCHANGED}:
             return ["The predictions stay as they are, because no method predicts held-out observations better."]
-        if row.mean("log") > before.mean("log") * (1 + _ROUNDING):
+        if row.log_score > before.log_score * (1 + _ROUNDING):
             return [
                 f"Recalibration makes the predictions worse: the log score of held-out observations rises from "
-                f"{before.mean('log'):.4f} to {row.mean('log'):.4f} nats, so that this map should not be used."
+                f"{before.log_score:.4f} to {row.log_score:.4f} nats, so that this map should not be used."
             ]
         return []
 
@@ -226,8 +249,8 @@ class RecalibrationStudy(Result):
 
     def _about(self, model: str) -> str:
         before, *after = [row for row in self.rows if row.model == model]
-        calm = [row.method for row in after if not rejects(row.pvalue_adjusted, self.alpha)]
-        still = [row.method for row in after if rejects(row.pvalue_adjusted, self.alpha)]
+        calm = [row.recalibrator for row in after if not rejects(row.pvalue_adjusted, self.alpha)]
+        still = [row.recalibrator for row in after if rejects(row.pvalue_adjusted, self.alpha)]
         p = equate_pvalue(before.pvalue_adjusted, name="adjusted p")
         if rejects(before.pvalue_adjusted, self.alpha):
             found = [f"Calibration of {model} is rejected before recalibration ({p})"]
@@ -235,13 +258,13 @@ class RecalibrationStudy(Result):
             found += [f"still after {join(still)}"] if still else []
             text = ", ".join(found) + "."
         elif before.decision == "undecidable":
-            text = f"{model}: {undecidable(before)}"
+            text = f"{model}: {before.undecidable}"
             text += f" Calibration is rejected after {join(still)}." if still else ""
         else:
             text = f"Calibration of {model} is not rejected before recalibration ({p}), which does not prove it."
             text += f" It is rejected after {join(still)}." if still else ""
-        better = [row.method for row in after if row.better is True]
-        worse = [row.method for row in after if row.better is False]
+        better = [row.recalibrator for row in after if row.better is True]
+        worse = [row.recalibrator for row in after if row.better is False]
         text += f" Better calibrated than before: {join(better)}." if better else ""
         text += f" Worse than before: {join(worse)}." if worse else ""
         return text if better or worse else f"{text} No method is shown to make it better or worse."
@@ -257,7 +280,7 @@ class RecalibrationStudy(Result):
         """
         import pandas as pd
 
-        return pd.DataFrame([row.numbers for row in self.rows]).set_index(["model", "method"])
+        return pd.DataFrame([row.numbers for row in self.rows]).set_index(["model", "recalibrator"])
 
     def pairs_frame(self) -> pd.DataFrame:
         """Return the pairs of methods as a pandas frame.
@@ -284,10 +307,10 @@ class RecalibrationStudy(Result):
 
         return pd.DataFrame(
             [
-                {"model": row.model, "method": row.method, "fold": fold.name, **error}
+                {"model": row.model, "recalibrator": row.recalibrator, "fold": fold["fold"], **error}
                 for row in self.rows
-                for fold in row.folds
-                for error in fold.numbers["errors"]
+                for fold in row.fold_numbers
+                for error in fold["errors"]
             ]
         )
 
@@ -331,8 +354,8 @@ class RecalibrationStudy(Result):
         name = describe(rows[0].folds[0].errors[0].test_statistic).partition("(")[0]
         evidence = [
             (
-                row.method,
-                row.l2_text,
+                row.recalibrator,
+                row.miscalibration.root_text,
                 *(f"{value:.4f}" for value in row.mean_error(0)),
                 show_pvalue(row.pvalue_adjusted),
             )
@@ -340,7 +363,7 @@ class RecalibrationStudy(Result):
         ]
         changes = [
             (
-                row.method,
+                row.recalibrator,
                 f"{row.change.difference:.2g} ({row.change.confidence_interval.low:.2g} to "
                 f"{row.change.confidence_interval.high:.2g})",
                 show_pvalue(row.change_adjusted),
@@ -351,9 +374,9 @@ class RecalibrationStudy(Result):
         ]
         scores = [
             (
-                row.method,
+                row.recalibrator,
                 *(
-                    f"{row.mean(part):z.4f}"
+                    f"{row.scores[part]:z.4f}"
                     for part in ("accuracy", "log", "brier", "brier_miscalibration", "brier_discrimination")
                 ),
                 row.found,

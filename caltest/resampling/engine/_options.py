@@ -37,16 +37,8 @@ class DrawOption(TypedDict, total=False):
     ]
 
 
-class TestOptions(LensOption, DataOptions, DrawOption, AlphaOption, WorkOptions, total=False):
-    """What all tests take."""
-
-
-class NullTestOptions(NullOption, TestOptions, total=False):
-    """What tests take that know other hypotheses than calibration."""
-
-
-class TableOptions(DataOptions, DesignOptions, NullOption, DrawOption, AlphaOption, WorkOptions, total=False):
-    """What several tests on the same draws take."""
+class ExceedanceOption(TypedDict, total=False):
+    """When draws stop early."""
 
     n_exceedances: Annotated[
         int | None,
@@ -58,6 +50,26 @@ class TableOptions(DataOptions, DesignOptions, NullOption, DrawOption, AlphaOpti
             "unless the data are large.",
         ),
     ]
+
+
+class TestOptions(LensOption, DataOptions, DrawOption, AlphaOption, WorkOptions, total=False):
+    """What all tests take."""
+
+
+class NullTestOptions(NullOption, TestOptions, total=False):
+    """What tests take that know other hypotheses than calibration."""
+
+
+class SharedDrawOptions(
+    DataOptions, DesignOptions, DrawOption, ExceedanceOption, AlphaOption, WorkOptions, total=False
+):
+    """What several tests of calibration on the same draws take."""
+
+
+class TableOptions(
+    DataOptions, DesignOptions, NullOption, DrawOption, AlphaOption, WorkOptions, ExceedanceOption, total=False
+):
+    """What several tests of any hypothesis on the same draws take."""
 
 
 class DesignedTestOptions(LensOption, TableOptions, total=False):

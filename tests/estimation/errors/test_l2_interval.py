@@ -405,7 +405,7 @@ def test_dependence_widens_intervals_and_comparisons():
     one, other = prob**1.3, prob**0.8
     plain, grouped = (ct.paired_test(y_true, one, other, groups=ids) for ids in (None, group))
     assert grouped.standard_error > 1.5 * plain.standard_error
-    found = ct.compare_models({"a": one, "b": other}, y_true, groups=group, n_resamples=99, rng=0)
+    found = ct.compare_models(y_true, {"a": one, "b": other}, groups=group, n_resamples=99, rng=0)
     assert found.pairs[0].test.standard_error == pytest.approx(grouped.standard_error)
     assert "random signs" in str(found)
     apart = ct.unpaired_test(y_true, one, y_true, other, groups_a=group, groups_b=group)

@@ -103,12 +103,14 @@ def test_the_accuracy_of_tied_classes_is_the_same_everywhere_and_in_every_order(
     wanted = accuracy(label, prob)
     assert wanted != (prob.argmax(axis=1) == label).mean(), "there are ties"
     for given, own in ((prob, label), (prob[:, order], np.argsort(order)[label])):
-        compared = ct.compare_models({"a": given, "b": np.full((120, 3), 1 / 3)}, own, n_resamples=99, rng=0)
+        compared = ct.compare_models(own, {"a": given, "b": np.full((120, 3), 1 / 3)}, n_resamples=99, rng=0)
         assert next(iter(compared)).accuracy == pytest.approx(wanted, rel=1e-12)
         half = np.arange(120) % 2 == 0
-        study = ct.recalibration_study({"a": given}, [TemperatureScaling()], own, held_out=half, n_resamples=99, rng=0)
-        assert study.rows[0].mean("accuracy") == pytest.approx(accuracy(own[half], given[half]), rel=1e-12)
-        assert ct.track([(own, given)], n_resamples=99, rng=0).accuracy[0] == pytest.approx(wanted, rel=1e-12)
+        study = ct.recalibration_study(own, {"a": given}, [TemperatureScaling()], held_out=half, n_resamples=99, rng=0)
+        assert study.rows[0].accuracy == pytest.approx(accuracy(own[half], given[half]), rel=1e-12)
+        assert ct.training_track(None, [(own, given)], n_resamples=99, rng=0).accuracy[0] == pytest.approx(
+            wanted, rel=1e-12
+        )
 
 
 def test_reference_values(shared_data):

@@ -66,6 +66,19 @@ BINARY = {
 }
 
 
+def test_labels_come_first():
+    """A mapping in the place of the labels is answered with the right call, in every function of several models."""
+    models = {"a": PROB, "b": PROB}
+    for name, arguments in (
+        ("compare_models", (models, LABEL)),
+        ("recalibration_study", (models, None, LABEL)),
+        ("training_track", (models, LABEL)),
+        ("calibration_test", (models, LABEL)),
+    ):
+        with pytest.raises(TypeError, match=rf"`y_true` must hold labels, got a mapping\. .* {name}\(y_true, \w+\)"):
+            getattr(caltest, name)(*arguments)
+
+
 def test_columns_named_after_the_labels_of_two_classes():
     """Read by position, a calibrated model had a p-value of .001."""
     for labels in (HAPPENED, HAPPENED.astype(int), pd.Series(HAPPENED, dtype="boolean"), HAPPENED[:, None]):
@@ -89,6 +102,8 @@ def test_functions_read_columns_by_their_names():
         parameters = inspect.signature(function).parameters if inspect.isfunction(function) else {}
         if not {"y_true", "y_prob"} <= set(parameters):
             continue
+        if name == "by_fold":
+            continue
         tried.add(name)
         n_resamples = 699 if name == "gce_table" else 199  # enough for its 32 tests
         options = {key: value for key, value in {"n_resamples": n_resamples, "rng": 0}.items() if key in parameters}
@@ -110,29 +125,36 @@ def test_functions_read_columns_by_their_names():
     assert len(tried) > 25
 
 
+def test_a_test_by_fold_reads_columns_by_their_names():
+    arguments = {"folds": np.arange(N) % 2, **DRAWS}
+    found = hypothesis_tests.by_fold(caltest.calibration_test, NAMED, FRAME[OTHER], **arguments)
+    assert found.pvalue == hypothesis_tests.by_fold(caltest.calibration_test, LABEL, PROB, **arguments).pvalue
+    assert found.class_columns == {label: label for label in NAMES}
+
+
 def test_comparisons_read_columns_by_their_names():
     sharp = PROB**2 / (PROB**2).sum(axis=1, keepdims=True)
     frames = {"a": FRAME[OTHER], "b": pl.DataFrame(sharp, schema=NAMES)}
-    expected = caltest.compare_models({"a": PROB, "b": sharp}, LABEL, **DRAWS)
-    found = caltest.compare_models(frames, NAMED, **DRAWS)
+    expected = caltest.compare_models(LABEL, {"a": PROB, "b": sharp}, **DRAWS)
+    found = caltest.compare_models(NAMED, frames, **DRAWS)
     assert [model.test.pvalue for model in found] == [model.test.pvalue for model in expected]
     assert found.class_columns == {label: label for label in NAMES}
-    own = caltest.compare_models({name: (NAMED, frame) for name, frame in frames.items()}, **DRAWS)
+    own = caltest.compare_models(None, {name: (NAMED, frame) for name, frame in frames.items()}, **DRAWS)
     assert own.pairs[0].test.pvalue == caltest.unpaired_test(NAMED, frames["a"], NAMED, frames["b"]).pvalue
     assert caltest.paired_test(NAMED, *frames.values()).pvalue == caltest.paired_test(LABEL, PROB, sharp).pvalue
-    by_fold = caltest.compare_models(frames, NAMED, folds=np.arange(N) % 2, **DRAWS)
+    by_fold = caltest.compare_models(NAMED, frames, folds=np.arange(N) % 2, **DRAWS)
     assert by_fold.class_columns == found.class_columns
-    track = comparison.track([(NAMED, FRAME[OTHER])], **DRAWS)
-    assert track.pvalue == comparison.track([(LABEL, PROB)], **DRAWS).pvalue
+    track = comparison.training_track(None, [(NAMED, FRAME[OTHER])], **DRAWS)
+    assert track.pvalue == comparison.training_track(None, [(LABEL, PROB)], **DRAWS).pvalue
     assert track.class_columns == found.class_columns
     agree = simulation.metric_agreement(NAMED, {**frames, "c": FRAME}, metrics=[caltest.GCE()], n_cells=(5, 9))
     np.testing.assert_array_equal(agree.values[:, 0], agree.values[:, 2])
     message = "b has columns without names, unlike others: pass `classes`"
-    check_refused(caltest.compare_models, ValueError, message, {"a": FRAME, "b": PROB}, NAMED)
+    check_refused(caltest.compare_models, ValueError, message, NAMED, {"a": FRAME, "b": PROB})
     message = "all models must predict the same classes, got 'bird', 'cat', 'dog' of a and 'bird', 'dog', 'eel' of b"
     other = FRAME.rename(columns={"cat": "eel"})
     labels = np.where(NAMED == "cat", "dog", NAMED)
-    check_refused(caltest.compare_models, ValueError, message, {"a": FRAME, "b": other}, labels)
+    check_refused(caltest.compare_models, ValueError, message, labels, {"a": FRAME, "b": other})
 
 
 def test_predictions_without_labels_have_the_same_order():
@@ -274,10 +296,10 @@ def test_indexes_that_differ_are_refused():
         check_refused(caltest.calibration_test, ValueError, case[2], *case[0], **case[1])
 
     assert failures(cases, check) == {}
-    check_refused(caltest.compare_models, ValueError, "models['b'].loc[", {"a": PROB, "b": shuffled}, y_true)
+    check_refused(caltest.compare_models, ValueError, "models['b'].loc[", y_true, {"a": PROB, "b": shuffled})
     pairs = {"a": (LABEL, PROB), "b": (y_true, shuffled)}
-    check_refused(caltest.compare_models, ValueError, "must have the same index", pairs)
-    check_refused(caltest.track, ValueError, "epoch 1: `y_true` and `y_prob`", [(y_true, shuffled)])
+    check_refused(caltest.compare_models, ValueError, "must have the same index", None, pairs)
+    check_refused(caltest.training_track, ValueError, "epoch 1: `y_true` and `y_prob`", y_true, [shuffled])
     check_refused(caltest.subgroup_tests, ValueError, "`subgroup` must have", y_true, PROB, subgroup=shuffled[0] > 0.5)
     expected = pvalue(LABEL, PROB)
     assert pvalue(y_true, shuffled.loc[y_true.index]) == expected, "the remedy"

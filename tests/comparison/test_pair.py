@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import caltest
-from caltest.comparison import FoldComparison, FoldDifferences
+from caltest.comparison import DifferenceResult, ModelComparison
 from caltest.resampling import correct_pvalues
 from tests.results.examples import FOLD, problem, three_models
 
@@ -16,8 +16,8 @@ def test_pairs_are_tested_fold_by_fold():
     a, b = models["sharp"], models["vague"]
     found = caltest.paired_test(y_true, a, b, folds=FOLD)
     alone = [caltest.paired_test(*(part[k == FOLD] for part in (y_true, a, b))) for k in range(3)]
-    assert isinstance(found, FoldDifferences)
-    assert [test.difference for test in found.tests] == [test.difference for test in alone]
+    assert type(found) is DifferenceResult
+    assert [test.difference for test in found.folds] == [test.difference for test in alone]
     assert found.pvalue == min(1, 3 * min(test.pvalue for test in alone))
     assert tuple(found) == (found.statistic, found.pvalue)
     assert found.pvalue_adjusted.tolist() == correct_pvalues([test.pvalue for test in alone]).tolist()
@@ -40,19 +40,19 @@ def test_a_difference_in_all_folds_has_a_direction():
 
 def test_models_are_compared_fold_by_fold():
     y_true, models = problem()[0], three_models()
-    found = caltest.compare_models(models, y_true, folds=FOLD, n_resamples=299, rng=5)
+    found = caltest.compare_models(y_true, models, folds=FOLD, n_resamples=299, rng=5)
     alone = [
         caltest.compare_models(
-            {name: prob[k == FOLD] for name, prob in models.items()}, y_true[k == FOLD], n_resamples=299, rng=stream
+            y_true[k == FOLD], {name: prob[k == FOLD] for name, prob in models.items()}, n_resamples=299, rng=stream
         )
         for k, stream in enumerate(np.random.default_rng(5).spawn(3))
     ]
-    assert isinstance(found, FoldComparison)
+    assert type(found) is ModelComparison
     for i in range(3):
-        assert found.pvalues[i] == min(1, 3 * min(one.models[i].test.pvalue for one in alone))
+        assert found.models[i].pvalue == min(1, 3 * min(one.models[i].test.pvalue for one in alone))
         pair = found.pairs_frame().iloc[i]
         assert pair["pvalue_adjusted"] == min(1, 3 * min(one.pairs[i].pvalue_adjusted for one in alone))
-    assert found.pvalue_adjusted.tolist() == correct_pvalues(found.pvalues).tolist()
+    assert [model.pvalue_adjusted for model in found] == correct_pvalues([model.pvalue for model in found]).tolist()
     assert found.to_frame().index.tolist() == list(models)
     assert len(found.folds_frame()) == 9
     json.dumps(found.to_dict(), allow_nan=False)
@@ -62,7 +62,7 @@ def test_the_conclusion_of_models_by_fold():
     y_true, y_prob = problem(3_000)
     sharp = y_prob**3 / (y_prob**3).sum(axis=1, keepdims=True)
     fold = np.arange(3_000) % 2
-    found = caltest.compare_models({"good": y_prob, "sharp": sharp}, y_true, folds=fold, n_resamples=299, rng=0)
+    found = caltest.compare_models(y_true, {"good": y_prob, "sharp": sharp}, folds=fold, n_resamples=299, rng=0)
     assert found.conclusion == (
         "Calibration is rejected for sharp, but not for good. good is better calibrated than sharp. Decisions are made "
         "at the 5 % level, adjusted for the numbers of models, of pairs and of folds."
@@ -72,16 +72,16 @@ def test_the_conclusion_of_models_by_fold():
 def test_refusals():
     y_true, models = problem()[0], three_models()
     with pytest.raises(ValueError, match="`folds`, `sample_weight` and `groups` need `y_true`"):
-        caltest.compare_models({name: (y_true, prob) for name, prob in models.items()}, folds=FOLD)
+        caltest.compare_models(None, {name: (y_true, prob) for name, prob in models.items()}, folds=FOLD)
     with pytest.raises(ValueError, match="`folds` must have the fold of each of the 300"):
-        caltest.compare_models(models, y_true, folds=FOLD[:5])
+        caltest.compare_models(y_true, models, folds=FOLD[:5])
     with pytest.raises(ValueError, match="`folds` must hold several folds"):
         caltest.paired_test(y_true, *list(models.values())[:2], folds=np.zeros(300, int))
 
 
 def test_too_few_draws_are_said():
     with pytest.warns(caltest.results.CalibrationWarning, match="With 99 draws for each of 9 tests"):
-        found = caltest.compare_models(three_models(), problem()[0], folds=FOLD, n_resamples=99, rng=0)
+        found = caltest.compare_models(problem()[0], three_models(), folds=FOLD, n_resamples=99, rng=0)
     assert "C205" in [note.code for note in found.notes]
 
 
@@ -103,7 +103,7 @@ def test_folds_of_three_groups_cannot_decide():
     y_true = (rng.random(360) < p).astype(int)
     fold = np.arange(360) % 2
     groups = 10 * fold + (np.arange(360) // 2) % 3
-    found = caltest.compare_models({"a": p, "b": p**1.5}, y_true, folds=fold, groups=groups, n_resamples=99, rng=0)
+    found = caltest.compare_models(y_true, {"a": p, "b": p**1.5}, folds=fold, groups=groups, n_resamples=99, rng=0)
     assert found.conclusion.startswith(
         "These data cannot decide: with 3 groups in a fold no adjusted p-value below 1 is possible, and the level is 5"
     )
@@ -119,7 +119,7 @@ def test_too_few_draws_are_not_too_few_groups():
     y_true = (rng.random(800) < p).astype(int)
     models, groups = {"a": p, "b": p**1.5}, np.arange(800) // 4
     with pytest.warns(caltest.results.CalibrationWarning):
-        found = caltest.compare_models(models, y_true, groups=groups, n_resamples=9, rng=0)
+        found = caltest.compare_models(y_true, models, groups=groups, n_resamples=9, rng=0)
     assert found.conclusion.startswith("This test cannot decide: with 9 draws no adjusted p-value below 0.2 is")
     fold = np.arange(800) // 4 % 2
     folds = caltest.paired_test(y_true, p, p**1.5, groups=groups, folds=fold, n_resamples=3, rng=0)

@@ -5,55 +5,133 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from inspect import unwrap
-from typing import Any
+from inspect import signature, unwrap
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import enough_draws, impossible_note, warn_before
-from caltest.hypothesis_tests._fold_table import FoldTable
-from caltest.hypothesis_tests._fold_tests import FoldTests
+from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import SMALL, Folds, part_of, validate_folds
 from caltest.predictions.inputs._validation import SeedLike, validate_design, validate_given_problem, validate_rng
+from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import Note, TestResult
 from caltest.results._decision import rejects
 from caltest.results._description import join, percent
 from caltest.results._progress import Progress, reporting
 
+_TOO_FEW_DRAWS, _IMPOSSIBLE, _INDEPENDENT = "C205", "C201", "C101"
 
-def fold_tests(test: Callable[..., TestResult], *arguments: Any, **options: Any) -> FoldTests:
-    """Return the results of a test of each fold, and their combined p-value; arguments as in `by_fold`."""
-    return combine_tests(*by_fold(test, *arguments, **options))
-
-
-def fold_table(test: Callable[..., CalibrationTable], *arguments: Any, **options: Any) -> FoldTable:
-    """Return the results of several tests of each fold, and their combined p-values; arguments as in `by_fold`."""
-    return combine_tables(*by_fold(test, *arguments, **options))
+Tested = TypeVar("Tested", bound=TestResult | CalibrationTable)
 
 
+@reads_arguments
 def by_fold(
-    test: Callable[..., Any],
+    test: Callable[..., Tested],
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    folds: ArrayLike,
+    *,
+    classes: Sequence[Any] | None = None,
+    subgroup: Any = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    rng: SeedLike = None,
+    progress: bool | Progress | None = None,
+    **options: Any,
+) -> Tested:
+    r"""Test cross-validated predictions fold by fold, by any test of calibration.
+
+    The predictions of each fold are those of another model, which is fixed given the labels of the other folds. So each
+    fold is tested separately, and the p-values of K folds are combined to :math:`\min(1, K \min_k p_k)`, which is valid
+    under any dependence between the folds. Functions with an argument ``folds`` do the same.
+
+    Parameters
+    ----------
+    test : callable
+        A test of labels and predictions, such as `calibration_test`, `calibration_table` or `hosmer_lemeshow_test`.
+    y_true : array-like of shape (n_samples,)
+        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
+    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Predicted probabilities; one dimension is the probability of the positive class.
+    folds : array-like of shape (n_samples,)
+        The cross-validation fold of every observation, integers or strings. Each model was made with the labels of the
+        other folds.
+    classes : sequence, optional
+        The label of each column of ``y_prob``.
+    subgroup : array-like of shape (n_samples,) or (n_samples, n_columns), or data frame, optional
+        The subgroup of every observation, for `subgroup_tests`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each observation: how much it counts.
+    groups : array-like of shape (n_samples,), optional
+        The group of each observation, such as its patient, if observations of a group may depend on each other.
+    rng : None, int, numpy.random.Generator or numpy.random.RandomState
+        Source of randomness; every fold has its own stream.
+    progress : bool or callable
+        True shows a bar with the time left; a function is called with ``(done, total)``.
+    **options
+        Further arguments of the test.
+
+    Returns
+    -------
+    TestResult or CalibrationTable
+        What the test returns, with p-values that are combined over the folds; ``folds`` holds those of each fold.
+
+    Raises
+    ------
+    TypeError
+        If ``folds`` is no array of integers or strings, or ``test`` returns neither a test result nor a table of tests.
+    ValueError
+        If ``folds`` has another length, lacks a value, or holds one fold only or a different one for every observation;
+        if a group lies in several folds; if the test refuses its arguments.
+
+    References
+    ----------
+    V. Vovk and R. Wang (2020), Combining p-values via averaging, Biometrika.
+
+    Examples
+    --------
+    >>> import caltest
+    >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
+    >>> event, risk = y_true[:900] == 3, y_prob[:900, 3]
+    >>> from caltest.hypothesis_tests import by_fold, spiegelhalter_test
+    >>> result = by_fold(spiegelhalter_test, event, risk, [0, 1, 2] * 300)
+    >>> result.pvalue == min(1, 3 * min(fold.pvalue for fold in result.folds))
+    True
+    """
+    each = {"subgroup": subgroup, "sample_weight": sample_weight, "groups": groups}
+    return run_by_fold(test, y_true, y_prob, folds, each, classes=classes, rng=rng, progress=progress, **options)
+
+
+def run_by_fold(
+    test: Callable[..., Tested],
     y_true: ArrayLike,
     y_prob: ArrayLike,
     folds: Any,
+    each: Mapping[str, Any],
     *,
     classes: Sequence[Any] | None,
     rng: SeedLike,
-    progress: bool | Progress,
-    each: Mapping[str, Any] | None = None,
+    progress: bool | Progress | None,
     **options: Any,
-) -> tuple[Folds, list[Any]]:
-    """Return the folds, and what a public function of labels and predictions returns for each.
+) -> Tested:
+    """Return what a public function of labels and predictions finds in each fold, as one result.
 
     ``each`` holds further arguments with an entry for each observation, such as subgroups and groups, or None.
     """
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     parts = validate_folds(folds, len(prob))
     arguments = labels_of(outcome, classes), prob
-    return parts, each_fold(test, parts, arguments, each, rng=rng, progress=progress, classes=classes, **options)
+    found = each_fold(test, parts, arguments, each, rng=rng, progress=progress, classes=classes, **options)
+    if isinstance(found[0], CalibrationTable):
+        return combine_tables(parts, found)
+    if isinstance(found[0], TestResult):
+        return combine_tests(parts, found)  # type: ignore[return-value]
+    msg = f"`test` must return a TestResult or a CalibrationTable, got {type(found[0]).__name__}."
+    raise TypeError(msg)
 
 
 def each_fold(
@@ -63,7 +141,7 @@ def each_fold(
     each: Mapping[str, Any] | None = None,
     *,
     rng: SeedLike,
-    progress: bool | Progress,
+    progress: bool | Progress | None,
     tests_in: Callable[[Any], Sequence[TestResult]] | None = None,
     **options: Any,
 ) -> list[Any]:
@@ -73,6 +151,8 @@ def each_fold(
     first fold, a warning says if the draws are too few for the tests of all folds, which ``tests_in`` returns.
     """
     test = unwrap(test)
+    known = signature(test).parameters.values()
+    takes_rng = any(parameter.name == "rng" or parameter.kind is parameter.VAR_KEYWORD for parameter in known)
     each = _by_observation(folds, dict(each or {}))
     streams, found = validate_rng(rng).spawn(len(folds)), []
     with reporting(progress, f"testing {len(folds)} folds") as report:
@@ -84,7 +164,8 @@ def each_fold(
             given = [part_of(argument, rows) for argument in arguments]
             named = {key: part_of(value, rows) for key, value in each.items()}
             try:
-                found.append(test(*given, **named, **options, rng=stream, progress=share))
+                shared = {"rng": stream, "progress": share} if takes_rng else {}
+                found.append(test(*given, **named, **options, **shared))
             except ValueError as error:
                 msg = f"fold {name}: {error}"
                 raise ValueError(msg) from None
@@ -124,22 +205,22 @@ def refuse_divided_groups(group: NDArray[np.int64], fold: NDArray[np.int64]) -> 
         raise ValueError(msg)
 
 
-def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool = False) -> FoldTests:
+def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool = False) -> TestResult:
     """Return the tests of all folds as one result; a table has the notes about all its tests itself."""
     own = [_of_all(test, rows) for (_, rows), test in zip(folds, tests, strict=True)]
     first, smallest = own[0], min(own, key=lambda test: test.pvalue)
     combined = CombinedPValues(len(own))
     impossible = np.sort(np.concatenate([test.impossible_samples for test in own]))
-    size = -math.log10(smallest.pvalue)
-    return FoldTests(
+    return TestResult(
         title=f"{first.title} by fold",
         test_statistic=first.test_statistic,
-        statistic=size,
+        statistic=-math.log10(smallest.pvalue),
         pvalue=combined.pvalue([test.pvalue for test in own]),
         smallest_possible_pvalue=combined.pvalue([test.smallest_possible_pvalue for test in own]),
         null=combined,
         lens=first.lens,
         lens_name=first.lens_name,
+        lens_short_name=first.lens_short_name,
         n_samples=sum(test.n_samples for test in own),
         n_outcomes=first.n_outcomes,
         n_groups=None if first.n_groups is None else sum(test.n_groups or 0 for test in own),
@@ -150,7 +231,7 @@ def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool =
         hypothesis=f"{first.hypothesis}, for the model of each fold",
         of_calibration=first.of_calibration,
         origin=combined.origin,
-        conditions=tuple(of_folds(note) for note in first.conditions),
+        conditions=tuple(condition_of_folds(note, is_grouped=first.n_groups is not None) for note in first.conditions),
         alpha=first.alpha,
         impossible_samples=impossible,
         notes=(
@@ -160,11 +241,13 @@ def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool =
             *fold_notes(folds.names, own),
         ),
         fold_names=folds.names,
+        pvalue_adjusted=correct_pvalues([test.pvalue for test in own]),
     )
 
 
-def combine_tables(folds: Folds, tables: Sequence[CalibrationTable]) -> FoldTable:
-    """Return the tables of all folds as one result; a test that some folds lack is combined over the others."""
+def combine_tables(folds: Folds, tables: Sequence[Any]) -> Any:
+    """Return the tables of all folds as one of their kind; a test that some folds lack is combined over the others."""
+    first, rule = tables[0], CombinedPValues(len(folds))
     labels = list(dict.fromkeys(label for table in tables for label in table.labels))
     tests = []
     for label in labels:
@@ -172,40 +255,32 @@ def combine_tables(folds: Folds, tables: Sequence[CalibrationTable]) -> FoldTabl
         part = Folds(tuple(folds.names[i] for i in held), tuple(folds.members[i] for i in held))
         found = [tables[i].tests[tables[i].labels.index(label)] for i in held]
         tests.append(combine_tests(part, found, in_table=True))
-    first = tables[0]
-    whole = [len(rows) for rows in folds.members]
-    sizes = whole if first._what[0] == "subgroup" else [max(test.n_samples for test in table) for table in tables]
-    return FoldTable(
-        tests=tuple(tests),
-        pvalue=CombinedPValues(len(folds)).pvalue([table.pvalue for table in tables]),
-        smallest_possible_pvalue=CombinedPValues(len(folds)).pvalue(
-            [table.smallest_possible_pvalue for table in tables]
-        ),
-        alpha=first.alpha,
-        correction=first.correction,
+    combined = first.with_tests(
+        tests,
+        labels,
+        pvalue=rule.pvalue([table.pvalue for table in tables]),
+        smallest_possible_pvalue=rule.pvalue([table.smallest_possible_pvalue for table in tables]),
+        folds=tuple(tables),
+        fold_names=folds.names,
+        fold_sizes=first.sizes_of_folds(folds, tables),
+    )
+    return replace(
+        combined,
         notes=(
-            *small_notes(folds.names, sizes),
+            *small_notes(folds.names, combined.fold_sizes),
             *few_draws_of_folds([test for table in tables for test in table], len(folds) * len(labels)),
             *dict.fromkeys(note for table in tables for note in table.notes if note.code != _TOO_FEW_DRAWS),
         ),
-        tables=tuple(tables),
-        fold_names=folds.names,
-        sizes=tuple(sizes),
-        names=tuple(labels),
-        what=first._what,
     )
 
 
-_TOO_FEW_DRAWS, _IMPOSSIBLE = "C205", "C201"
-_INDEPENDENT = "C101"
-
-
-def of_folds(note: Note) -> Note:
+def condition_of_folds(note: Note, *, is_grouped: bool) -> Note:
     """Return a condition of the p-value of a fold as that of all folds."""
     if note.code != _INDEPENDENT:
         return note
-    independent = note.text.partition(" and ")[0]
-    return Note(note.code, f"{independent} and no model was made with the labels of the fold that it is tested on.")
+    units = "groups of observations" if is_grouped else "observations"
+    text = f"{units} are independent and no model was made with the labels of the fold that it is tested on."
+    return Note(note.code, text)
 
 
 def small_notes(names: Sequence[str], sizes: Sequence[int]) -> list[Note]:

@@ -1,6 +1,7 @@
 """Tests of cross-validated predictions: fold by fold, combined, and valid where pooling is not."""
 
 import json
+import pickle
 from functools import partial
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import caltest
 from benchmarks import folds as study
-from caltest.hypothesis_tests import FoldTable, FoldTests
+from caltest.hypothesis_tests import CalibrationTable, SubgroupTests, by_fold, hosmer_lemeshow_test
 from caltest.predictions.inputs._parts import validate_folds
 from caltest.resampling import correct_pvalues
 from caltest.results import CalibrationWarning, TestResult
@@ -32,8 +33,7 @@ def test_every_fold_is_tested_by_itself_and_p_values_are_combined():
         for k, rng in enumerate(streams(3, 3))
     ]
     pvalues = [test.pvalue for test in alone]
-    assert isinstance(found, FoldTests)
-    assert isinstance(found, TestResult)
+    assert type(found) is TestResult
     assert [test.pvalue for test in found.components] == pvalues
     assert found.pvalue == min(1, 3 * min(pvalues))
     assert found.pvalue == pytest.approx(found.null.sf(found.statistic))
@@ -51,10 +51,10 @@ def test_the_answer_does_not_depend_on_workers_labels_of_folds_or_their_order_of
     other = caltest.calibration_test(
         y_true, y_prob, folds=pd.Series(FOLD).map({0: "a", 1: "b", 2: "c"}), workers=2, **DRAWS
     )
-    assert [t.pvalue for t in first.tests] == [t.pvalue for t in other.tests]
+    assert [t.pvalue for t in first.folds] == [t.pvalue for t in other.folds]
     order = np.argsort(-FOLD, kind="stable")  # the last fold comes first
     moved = caltest.calibration_test(y_true[order], y_prob[order], folds=FOLD[order], **DRAWS)
-    assert [t.pvalue for t in first.tests] == [t.pvalue for t in moved.tests]
+    assert [t.pvalue for t in first.folds] == [t.pvalue for t in moved.folds]
     named = caltest.calibration_test(
         np.array(["x", "y", "z"])[y_true], y_prob, folds=FOLD, classes=["x", "y", "z"], **DRAWS
     )
@@ -67,8 +67,8 @@ def test_options_reach_every_fold():
     inside = lambda prob: prob[:, 1] > 0.1  # noqa: E731
     options = {"lens": lens, "statistic": caltest.KS(), "region": inside, "alpha": 0.2, "method": "asymptotic"}
     found = caltest.calibration_test(y_true, y_prob, folds=FOLD, **options)
-    assert {test.lens for test in found.tests} == {lens}
-    assert found.n_samples == sum(test.n_samples for test in found.tests) == np.count_nonzero(y_prob[:, 1] > 0.1)
+    assert {test.lens for test in found.folds} == {lens}
+    assert found.n_samples == sum(test.n_samples for test in found.folds) == np.count_nonzero(y_prob[:, 1] > 0.1)
     assert (found.alpha, found.method, found.n_resamples) == (0.2, "asymptotic", 0)
     assert found.lens_name == "class 1 against the rest"
 
@@ -81,7 +81,7 @@ def test_tables_are_combined_test_by_test():
         caltest.calibration_table(y_true[k == FOLD], y_prob[k == FOLD], lenses=lenses, n_resamples=199, rng=rng)
         for k, rng in enumerate(streams(3, 3))
     ]
-    assert isinstance(found, FoldTable)
+    assert type(found) is CalibrationTable
     assert [test.pvalue for test in found] == [min(1, 3 * min(table[i].pvalue for table in alone)) for i in range(2)]
     assert found.pvalue == min(1, 3 * min(table.pvalue for table in alone))
     assert found.pvalue_adjusted.tolist() == correct_pvalues([test.pvalue for test in found]).tolist()
@@ -107,10 +107,55 @@ def test_reports_and_subgroups_are_made_fold_by_fold():
         "late": ("1", "2"),
     }
     lone = tests.tests[tests.labels.index("late in fold 0")]
-    assert lone.pvalue == lone.tests[0].pvalue  # one fold has it: nothing to combine
+    assert lone.pvalue == lone.folds[0].pvalue  # one fold has it: nothing to combine
     assert "300 observations in 3 folds" in str(tests)
     with pytest.raises(ValueError, match="`correction` must be one of 'holm', 'bonferroni'"):
         caltest.subgroup_tests(y_true, y_prob, subgroup=site, folds=FOLD, correction="sidak", **DRAWS)
+
+
+def test_any_test_is_made_by_fold():
+    """A classical test, a table with its subgroups, and a test without randomness, against a loop over the folds."""
+    y_true, y_prob = problem()
+    event, risk = y_true == 1, y_prob[:, 1]
+    found = by_fold(hosmer_lemeshow_test, event, risk, FOLD, rng=0, n_resamples=199)
+    alone = [
+        hosmer_lemeshow_test(event[k == FOLD], risk[k == FOLD], rng=rng, n_resamples=199)
+        for k, rng in enumerate(streams(0, 3))
+    ]
+    assert [fold.pvalue for fold in found.folds] == [fold.pvalue for fold in alone]
+    assert found.pvalue == min(1, 3 * min(fold.pvalue for fold in alone))
+    site = np.where(np.arange(300) < 150, "early", "late")
+    options = {"subgroup": site, "sample_weight": 1 + FOLD, "n_resamples": 199, "rng": 0}
+    table = by_fold(caltest.subgroup_tests, y_true, y_prob, FOLD, **options)
+    assert type(table) is SubgroupTests
+    assert table.to_dict() == caltest.subgroup_tests(y_true, y_prob, folds=FOLD, **options).to_dict()
+    with pytest.raises(TypeError, match="`test` must return a TestResult or a CalibrationTable, got float"):
+        by_fold(lambda y_true, y_prob, **options: 0.5, y_true, y_prob, FOLD)
+
+
+def test_one_class_for_each_function_holds_its_folds():
+    """With folds and without them: `folds` is an attribute, and what is printed or written stays of one kind."""
+    y_true, y_prob = problem()
+    site = np.where(np.arange(300) < 150, "early", "late")
+    few = {"n_resamples": 699, "rng": 0}
+    for function, more in (
+        (caltest.calibration_test, {}),
+        (caltest.calibration_table, {}),
+        (caltest.calibration_report, {"n_kernel_resamples": 699}),
+        (caltest.subgroup_tests, {"subgroup": site}),
+    ):
+        plain, found = (function(y_true, y_prob, **few, **more, **folds) for folds in ({}, {"folds": FOLD}))
+        assert type(plain) is type(found), function
+        assert (plain.folds, len(found.folds)) == ((), 3), function
+        assert {type(fold) for fold in found.folds} == {type(plain)}, function
+        assert "fold_names" not in plain.to_dict(), function
+        for result in (plain, found):
+            assert result.rejected == (result.decision == "rejected") == (result.pvalue <= result.alpha), function
+            assert result.n_samples == 300, function
+        again = pickle.loads(pickle.dumps(found))
+        assert str(again) == str(found), function
+        assert json.dumps(found.to_dict(), allow_nan=False) == json.dumps(again.to_dict()), function
+        assert found._repr_html_(), function
 
 
 def test_observations_are_named_by_their_number_in_all_data():
@@ -239,7 +284,7 @@ def test_a_single_user_function_still_works_as_statistic_by_fold():
     y_true, y_prob = problem(n_classes=2)
     found = caltest.calibration_test(y_true, y_prob[:, 1], statistic=KS(), folds=FOLD, **DRAWS)
     parts = validate_folds(FOLD, 300)
-    assert [test.n_samples for test in found.tests] == [len(rows) for rows in parts.members]
+    assert [test.n_samples for test in found.folds] == [len(rows) for rows in parts.members]
 
 
 def test_words_of_folds_whose_events_are_less_frequent_than_predicted():
@@ -308,6 +353,6 @@ def test_the_direction_in_a_table_of_folds_names_its_row():
     y_true = (np.cumsum(true, axis=1)[:, :-1] < rng.random((3000, 1))).sum(axis=1)
     lenses = [caltest.ClassWise(0), caltest.ClassWise(1), caltest.Confidence()]
     table = caltest.calibration_table(y_true, y_prob, folds=np.arange(3000) % 2, lenses=lenses, n_resamples=199, rng=0)
-    assert table.rejected.tolist() == [False, True, True]
+    assert table.rejected_tests.tolist() == [False, True, True]
     assert [test.direction for test in table.tests] == [None, "over-confident", "over-confident"]
     assert 'Through the lens "class 1 against the rest" they are over-confident. ' in table.conclusion

@@ -1,0 +1,354 @@
+"""Pairs of models: the test of each difference, and its adjustment for all pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from caltest.comparison._difference import DifferenceResult, agreed_sign, combine_differences
+from caltest.comparison._grouped_terms import GroupedPairTerms
+from caltest.comparison._judged import ComparedModel, mean_interval
+from caltest.comparison._label_margins import label_outcomes
+from caltest.comparison._pivots import Pivots, draw_pivots, known_groups
+from caltest.comparison._u_statistics import (
+    Differences,
+    Terms,
+    critical_value,
+    largest_deviations,
+    resample,
+    terms_of,
+)
+from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import Sample
+from caltest.resampling.distributions._base import SMALLEST_PVALUE
+from caltest.resampling.engine._pvalues import CombinedPValues
+from caltest.results import ConfidenceInterval, Note, Result
+from caltest.results._decision import equate_pvalue, level_of, rejects
+from caltest.results._description import Description, percent
+from caltest.results._plain import to_plain
+from caltest.results._progress import Progress, part_of
+from caltest.statistics._segments import FEWEST_GROUPS
+
+_NORMAL = "normal, variance from Hoeffding's decomposition (asymptotic, conservative near calibration)"
+_BOOTSTRAP = "bootstrap samples of the observations (asymptotic, conservative near calibration)"
+_SHARED = " with a shared effect of each group"
+SOME_GROUPS = 20
+"""With fewer effective groups the comparison is conservative, and depends on what the groups have in common."""
+_NO_VARIANCE = Note("C408", "No two observations of a cell show any variance, so the interval has no ends.")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ComparedPair(Result):
+    """Two models of a `ModelComparison`.
+
+    Attributes
+    ----------
+    a, b : str
+        Their names.
+    test : DifferenceResult
+        Test of their difference, that of a minus that of b, not adjusted for other pairs.
+    pvalue_adjusted : float
+        P-value adjusted for the number of pairs.
+    simultaneous_interval : ConfidenceInterval
+        Interval for the difference; the level is that of the intervals of all pairs together.
+    calibrated : bool
+        Whether calibration is rejected for neither model, after the adjustment for the number of models.
+    folds : tuple of ComparedPair
+        The pair in each fold; empty without folds. Their adjusted p-values are combined, and the ends of the interval
+        are means of those in the folds.
+    """
+
+    a: str
+    b: str
+    test: DifferenceResult
+    pvalue_adjusted: float
+    simultaneous_interval: ConfidenceInterval
+    calibrated: bool
+    folds: tuple[ComparedPair, ...] = ()
+
+    _derived: ClassVar[tuple[str, ...]] = ("better", "conclusion")
+
+    @property
+    def better(self) -> str | None:
+        """Name of the model that is better calibrated; None if no difference is shown.
+
+        With folds, the one that is better in all folds that reject after Holm's correction.
+        """
+        each = self.folds or (self,)
+        differences, pvalues = [one.test.difference for one in each], [one.pvalue_adjusted for one in each]
+        return {1: self.b, -1: self.a}.get(agreed_sign(differences, pvalues, self.test.alpha))
+
+    @property
+    def conclusion(self) -> str:
+        """The decision about the pair in words."""
+        p = equate_pvalue(self.pvalue_adjusted, name="adjusted p")
+        if not rejects(self.test.smallest_possible_pvalue, self.test.alpha):
+            return f"Whether {self.a} and {self.b} differ in calibration is undecidable ({p}): see its note."
+        if self.better is not None:
+            return f"{self.better} is better calibrated than {self.b if self.better == self.a else self.a} ({p})."
+        rest = ", and calibration is rejected for neither" if self.calibrated else ""
+        return f"No difference in calibration is shown between {self.a} and {self.b} ({p}){rest}."
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """Difference with its intervals and p-values, the conclusion and the better model, by name."""
+        return {
+            "a": self.a,
+            "b": self.b,
+            "difference": self.test.difference,
+            "standard_error": self.test.standard_error,
+            "statistic": self.test.statistic,
+            "low": self.test.confidence_interval.low,
+            "high": self.test.confidence_interval.high,
+            "pvalue": self.test.pvalue,
+            "low_simultaneous": self.simultaneous_interval.low,
+            "high_simultaneous": self.simultaneous_interval.high,
+            "pvalue_adjusted": self.pvalue_adjusted,
+            "better": self.better,
+            "conclusion": self.conclusion,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers of the pair as plain Python objects, ready for JSON.
+
+        Returns
+        -------
+        dict
+            `numbers`, with None for infinite ends of intervals.
+        """
+        return to_plain(self.numbers)
+
+    def _describe(self) -> Description:
+        title = f"{self.a} and {self.b}"
+        return self.test.describe_as(title, (self.a, self.b), self.conclusion, self.simultaneous_interval)
+
+
+@dataclass(frozen=True)
+class PairDifferences:
+    """The differences of several models.
+
+    Attributes
+    ----------
+    single : dict of (int, int) to DifferenceResult
+        The test of each pair of models, not adjusted for other pairs.
+    largest : list of arrays of shape (n_resamples,)
+        The largest studentised difference of all pairs on every draw, one array for each kind of draws.
+    is_symmetric : bool
+        Whether both ends of an interval are equally far from the difference.
+    notes : tuple of Note
+        Cautions about the groups or weights of all observations.
+    """
+
+    single: Mapping[tuple[int, int], DifferenceResult]
+    largest: Sequence[NDArray[np.float64]]
+    is_symmetric: bool
+    notes: tuple[Note, ...]
+
+
+def compare_pairs(
+    probs: Sequence[NDArray[Any]],
+    samples: Sequence[Sample],
+    *,
+    partition: Any,
+    lens: LensLike,
+    paired: bool,
+    rng: np.random.Generator,
+    n_resamples: int,
+    workers: int,
+    variance: str = "asymptotic",
+    joint: bool = False,
+    notes: tuple[Note, ...] = (),
+    progress: Progress | None = None,
+    **context: Any,
+) -> PairDifferences:
+    """Test the difference of every pair of models; ``joint`` draws what adjusts p-values for their number.
+
+    Bootstrap samples serve a single pair with ``variance="bootstrap"``, and all pairs together where there are neither
+    groups nor weights, for which labels and signs are simulated. ``notes`` and ``context`` belong to each result.
+    """
+    terms = terms_of(samples, partition)
+    differences, pairs = Differences.of(terms, paired=paired), list(combinations(range(len(samples)), 2))
+    is_drawn, is_single = isinstance(terms[0], GroupedPairTerms), variance == "bootstrap"
+    is_bootstrap = is_single or (joint and not is_drawn)
+    options: Any = {"paired": paired, "n_resamples": n_resamples, "rng": rng, "workers": workers}
+    drawn, pivots, largest = None, {}, []
+    if is_bootstrap:
+        drawn = resample(terms, differences, progress=part_of(progress, 0, 1 + is_drawn), **options)
+        largest.append(largest_deviations(differences, drawn))
+    if is_drawn:
+        outcomes = label_outcomes(lens, probs, samples) if paired else None
+        part = part_of(progress, int(is_bootstrap), 1 + is_bootstrap)
+        pivots = draw_pivots(terms, pairs, outcomes=outcomes, progress=part, **options)
+        largest.extend(np.abs([found.kinds for found in pivots.values()]).max(axis=0))
+    single = {}
+    for a, b in pairs:
+        grouped = _groups_of([terms[a], terms[b]])
+        single[a, b] = _difference_result(
+            differences,
+            (a, b),
+            drawn[a, b] if drawn is not None and is_single else None,
+            pivots=pivots.get((a, b)),
+            notes=(*grouped.pop("notes", ()), *notes),
+            n_samples=(samples[a].n_samples, samples[b].n_samples),
+            paired=paired,
+            lens=lens,
+            **grouped,
+            **context,
+        )
+    return PairDifferences(single, largest, not is_drawn, _groups_of(terms).get("notes", ()))
+
+
+def adjust_pairs(models: Sequence[ComparedModel], tested: PairDifferences, level: float) -> list[ComparedPair]:
+    """Return the pairs with p-values and intervals that hold for all of them together (max-T)."""
+    pairs = []
+    for (a, b), single in tested.single.items():
+        joint = [critical_value(kind, abs(single.statistic), level) for kind in tested.largest]
+        pvalue, reach = (max(values) for values in zip(*joint, strict=True))
+        # Never less than that of the pair alone, which may be infinite.
+        above = single.confidence_interval.high - single.difference
+        below = above if tested.is_symmetric else single.difference - single.confidence_interval.low
+        below, above = (max(far, reach * single.standard_error) for far in (below, above))
+        pairs.append(
+            ComparedPair(
+                a=models[a].name,
+                b=models[b].name,
+                test=single,
+                pvalue_adjusted=max(pvalue, single.pvalue),
+                simultaneous_interval=ConfidenceInterval(single.difference - below, single.difference + above),
+                calibrated=not (models[a].rejected or models[b].rejected),
+            )
+        )
+    return pairs
+
+
+def combine_pairs(names: Sequence[str], pairs: Sequence[ComparedPair], *, calibrated: bool) -> ComparedPair:
+    """Return a pair as all folds show it."""
+    first, sizes = pairs[0], [pair.test.n_samples[0] for pair in pairs]
+    return ComparedPair(
+        a=first.a,
+        b=first.b,
+        test=combine_differences(names, [pair.test for pair in pairs], first.test.alpha),
+        pvalue_adjusted=CombinedPValues(len(pairs)).pvalue([pair.pvalue_adjusted for pair in pairs]),
+        simultaneous_interval=mean_interval(sizes, [pair.simultaneous_interval for pair in pairs]),
+        calibrated=calibrated,
+        folds=tuple(pairs),
+    )
+
+
+def _difference_result(
+    differences: Differences,
+    pair: tuple[int, int],
+    deviation: NDArray[np.float64] | None,
+    *,
+    pivots: Pivots | None = None,
+    notes: tuple[Note, ...] = (),
+    **context: Any,
+) -> DifferenceResult:
+    """Return the result for a pair of models.
+
+    Bootstrap deviations ``(n_resamples,)`` replace the normal limit, and so do the pivots of groups or weights; with
+    both, the larger p-value and the longer interval are taken.
+    """
+    from scipy.special import ndtr, ndtri
+
+    a, b = (float(differences.estimate[i]) for i in pair)
+    error = math.sqrt(differences.variance[pair])
+    difference = a - b if error > 0 else 0.0
+    z = difference / error if error > 0 else 0.0
+    level = context["confidence_level"]
+    origin, pvalue, below = _NORMAL, float(2 * ndtr(-abs(z))), float(ndtri((1 + level) / 2)) * error
+    if deviation is not None:
+        origin = f"{len(deviation)} {_BOOTSTRAP}"
+        drawn = critical_value(np.abs(deviation), abs(difference), level)
+        if not math.isfinite(drawn[1]):
+            notes = (*notes, _too_few_draws(len(deviation), "bootstrap sample", level))
+        # Observations that show no variance show none when they are resampled.
+        pvalue, below = np.maximum(drawn, (pvalue, below)).tolist() if differences.unreliable[pair] else drawn
+    above, smallest = below, 0.0
+    if pivots is not None:
+        # Labels that hardly vary show neither their variance nor that of simulated ones: the normal limit is the least.
+        normal = deviation is not None or differences.unreliable[pair]
+        least = (pvalue, below) if normal else (0.0, 0.0)
+        is_grouped = context.get("n_groups") is not None
+        origin = _drawn_origin(origin, pivots, is_bootstrap=deviation is not None, is_grouped=is_grouped)
+        reach = pivots.reach(level)
+        pvalue = max(least[0], pivots.pvalue(z))
+        below, above = (max(least[1], far * error) if error > 0 else 0.0 for far in reach)
+        if not math.isfinite(sum(reach)):
+            notes = (*notes, _too_few_draws(pivots.n_resamples, "draw", level))
+            smallest = 1 / (pivots.n_resamples + 1)
+        if pivots.degrees + 1 < FEWEST_GROUPS:
+            pvalue, below, above, smallest = 1.0, math.inf, math.inf, 1.0
+    if not differences.informative[pair]:
+        below, above, notes = math.inf, math.inf, (*notes, _NO_VARIANCE)
+    return DifferenceResult(
+        difference=difference,
+        standard_error=error,
+        statistic=z,
+        pvalue=max(pvalue, SMALLEST_PVALUE),
+        confidence_interval=ConfidenceInterval(difference - below, difference + above),
+        estimate_a=a,
+        estimate_b=b,
+        method="bootstrap" if deviation is not None else "asymptotic" if pivots is None else "simulation",
+        origin=origin,
+        smallest_possible_pvalue=smallest,
+        notes=notes,
+        **context,
+    )
+
+
+def _drawn_origin(bootstrap: str, pivots: Pivots, *, is_bootstrap: bool, is_grouped: bool) -> str:
+    """Return where the p-value of groups or weights comes from, in words."""
+    has_signs = len(pivots.kinds) > 1
+    kind = f"simulated labels{_SHARED if is_grouped else ''}{', and random signs of groups' if has_signs else ''}"
+    larger = "; the larger p-value is taken" if has_signs or is_bootstrap else ""
+    return f"{f'{bootstrap}, and ' if is_bootstrap else ''}{pivots.n_resamples} draws of {kind}{larger}"
+
+
+def _groups_of(terms: Sequence[Terms]) -> dict[str, Any]:
+    """Return the numbers of groups of the observations of two models, and a caution if these or the weights are few."""
+    drawn = [part for part in terms if isinstance(part, GroupedPairTerms)]
+    if not drawn:
+        return {}
+    few = min(drawn, key=known_groups)
+    worth, is_grouped = known_groups(few), any(part.is_grouped for part in drawn)
+    found: dict[str, Any] = {"n_groups": (drawn[0].n_groups, drawn[-1].n_groups)} if is_grouped else {}
+    where = "in cells (bins) of several " + ("groups" if is_grouped else "observations")
+    if worth < FEWEST_GROUPS:
+        what = f"{few.n_groups} groups" if is_grouped else f"The weights of {few.n_groups} observations"
+        unit = "groups of equal size" if is_grouped else "observations of equal weight"
+        known = f"{what} are worth {worth:.1f} {unit} {where}."
+        advice = (
+            "Collect more groups, or take fewer cells if predictions hardly vary within groups."
+            if is_grouped
+            else "Check whether the weights are meant."
+        )
+        text = (
+            f"{known} Fewer than {FEWEST_GROUPS} do not show how uncertain the difference is: the p-value is 1, the "
+            f"smallest possible one, and there is no interval. {advice}"
+        )
+        found["notes"] = (Note("C303" if is_grouped else "C304", text),)
+    elif is_grouped and worth < SOME_GROUPS:
+        text = (
+            f"{few.n_groups} groups are worth {worth:.1f} groups of equal size {where}. With fewer than {SOME_GROUPS} "
+            "the p-value and the interval suppose that groups which were not observed are like the observed ones."
+        )
+        found["notes"] = (Note("C303", text),)
+    return found
+
+
+def _too_few_draws(n_resamples: int, draw: str, confidence_level: float) -> Note:
+    """Return the caution that no p-value can reach the level, so that the interval is infinite."""
+    enough = math.ceil(round(1 / level_of(confidence_level), 9)) - 1
+    number = f"{n_resamples} {draw}{'' if n_resamples == 1 else 's'}"
+    return Note(
+        "C205",
+        f"With {number} no p-value can be below {1 / (n_resamples + 1):.2g}, so the "
+        f"{percent(confidence_level)} interval has no ends. Take {enough} {draw}s or more.",
+    )
