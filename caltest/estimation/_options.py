@@ -9,7 +9,16 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample, induce, make_event_sample
-from caltest.predictions.inputs._options import AlphaOption, DataOptions, DesignOptions, LensOption, Option, WorkOptions
+from caltest.predictions.inputs._options import (
+    AlphaOption,
+    ClassesOption,
+    DataOptions,
+    DesignOptions,
+    LensOption,
+    Option,
+    WeightOption,
+    WorkOptions,
+)
 from caltest.predictions.inputs._validation import validate_design, validate_given_problem, validate_problem
 from caltest.resampling.engine._options import NullOption
 from caltest.statistics import ECE, Statistic
@@ -38,12 +47,24 @@ class DesignedEventOptions(EventOptions, DesignOptions, NullOption, total=False)
     """What curves take that know weights, groups and other hypotheses."""
 
 
+class ScoreOptions(LensOption, ClassesOption, WeightOption, total=False):
+    """What scores take."""
+
+
+class ErrorCurveOptions(ScoreOptions, WorkOptions, total=False):
+    """What curves of errors take, whose noise floors are drawn."""
+
+
 class LookOptions(LensOption, DataOptions, total=False):
     """What is looked at."""
 
 
 class DesignedOptions(LookOptions, DesignOptions, total=False):
     """What estimates take that know weights and groups."""
+
+
+class LevelOptions(LookOptions, AlphaOption, total=False):
+    """What tests take that draw nothing."""
 
 
 class DiagramOptions(DesignedOptions, AlphaOption, total=False):

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._by_fold import combine_tests, each_fold
 from caltest.hypothesis_tests._calibration import calibration_test
-from caltest.predictions._lens import LensLike
-from caltest.predictions._user_functions import Region
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._frames import read_observations
 from caltest.predictions.inputs._parts import Folds
-from caltest.predictions.inputs._validation import SeedLike, validate_design
+from caltest.predictions.inputs._validation import validate_design
+from caltest.resampling.engine._options import CrossValidationOptions
 from caltest.results import TestResult
 from caltest.results._picture import Picture
-from caltest.results._progress import Progress
 from caltest.statistics import Statistic
 
 
@@ -58,15 +56,10 @@ def cross_val_calibration(
     *,
     cv: Any = None,
     groups: ArrayLike | None = None,
-    lens: LensLike | None = None,
     statistic: Statistic | str | None = None,
-    region: Region | None = None,
     n_resamples: int = 9999,
     method: str = "auto",
-    alpha: float = 0.05,
-    workers: int = 1,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[CrossValidationOptions],
 ) -> CrossValidatedTests:
     r"""Cross-validate an estimator of scikit-learn and test the calibration of its out-of-fold predictions.
 
@@ -97,21 +90,12 @@ def cross_val_calibration(
         What to look at. By default the whole prediction if the statistic can judge it, and the confidence otherwise.
     statistic : Statistic or str, optional
         ``Omnibus()`` by default.
-    region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
-        left out.
     n_resamples : int
         Number of draws for each fold; the smallest possible combined p-value is K / (B + 1).
     method : {"auto", "exact", "monte-carlo", "asymptotic"}
         How the null distributions are found, as in `calibration_test`.
-    alpha : float
-        Level of the conclusion.
-    workers : int
-        Threads of the tests; -1 for all processors. The answer does not depend on it.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
         Source of randomness of the tests; that of the splits and of the estimator is their ``random_state``.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -157,11 +141,10 @@ def cross_val_calibration(
     folds = Folds(tuple(map(str, range(len(tested)))), tuple(np.flatnonzero(number == k) for k in range(len(tested))))
     observations, y_prob = np.concatenate(tested), np.concatenate(prob)
     y_true = label[observations]
-    options: dict[str, Any] = {"lens": lens, "statistic": statistic, "region": region, "n_resamples": n_resamples}
-    options |= {"method": method, "alpha": alpha, "workers": workers, "classes": classes}
+    test: dict[str, Any] = {"statistic": statistic, "n_resamples": n_resamples, "method": method, "classes": classes}
     # A group of another fold is another one: several splits may test it.
     each = {} if design is None else {"groups": number * (design.max() + 1) + design[observations]}
-    tests = each_fold(calibration_test, folds, (y_true, y_prob), each, rng=rng, progress=progress, **options)
+    tests = each_fold(calibration_test, folds, (y_true, y_prob), each, **test, **options)
     found = combine_tests(Folds(folds.names, tuple(tested)), tests)  # observations by their row in X
     return found.extend(
         CrossValidatedTests,

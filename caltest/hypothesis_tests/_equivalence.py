@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from numpy.typing import ArrayLike
 
+from caltest.estimation._options import DiagramOptions, look_at
 from caltest.estimation.errors._l2_interval import L2Interval, interval_of_distribution, l2_distribution
-from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._lenses import Canonical
-from caltest.predictions._sample import make_sample
-from caltest.predictions._user_functions import Region
+from caltest.predictions._lens import LensLike
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_level, validate_positive
+from caltest.predictions.inputs._validation import SeedLike, validate_positive
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.results import Note, Result
@@ -128,14 +125,9 @@ def equivalence_test(
     y_prob: ArrayLike,
     margin: float,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     partition: Partition | Any | None = None,
-    region: Region | None = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    alpha: float = 0.05,
     rng: SeedLike = 0,
+    **options: Unpack[DiagramOptions],
 ) -> EquivalenceResult:
     r"""Test whether the l2 calibration error is smaller than a margin (equivalence test).
 
@@ -145,26 +137,11 @@ def equivalence_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
     margin : float
         What the error is to be smaller than. It is a difference of probabilities: 0.02 is two percentage points, root
         mean square.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        What to look at; the whole prediction by default.
     partition : Partition or callable, optional
         Cells (bins) of the predictions; by default those of `l2_interval`.
-    region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
-        left out.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weight of each observation: how much it counts. Labels are not repeated.
-    groups : array-like of shape (n_samples,), optional
-        The group of each observation, such as its patient, if observations of a group may depend on each other.
     alpha : float
         Level of the test; the smallest margin is an upper limit with confidence 1 - ``alpha``.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
@@ -215,11 +192,8 @@ def equivalence_test(
     (True, 0.027)
     """
     bound = validate_positive(margin, "margin")
-    level = validate_level(alpha, "alpha")
-    look = Canonical() if lens is None else lens
-    sample = make_sample(
-        y_true, y_prob, classes=classes, lens=look, region=region, sample_weight=sample_weight, groups=groups
-    )
+    level = options["alpha"]
+    sample, about = look_at(y_true, y_prob, options)
     greatest = greatest_l2(sample.n_outcomes) ** 0.5
     if bound >= greatest:
         msg = f"`margin` must be below the greatest possible error, {greatest:.4g}, got {margin!r}; is it in percent?"
@@ -229,8 +203,7 @@ def equivalence_test(
         distribution,
         sample,
         cut,
-        lens=look,
-        lens_name=lens_name(look, classes),
+        **about,
         confidence_level=1 - level,
         alternative="less",
     )

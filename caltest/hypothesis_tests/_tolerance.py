@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.estimation._options import LevelOptions, look_at
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
 from caltest.hypothesis_tests._diagnostics import describe_answer, impossible_notes
-from caltest.predictions._lens import LensLike
-from caltest.predictions._lenses import Canonical
-from caltest.predictions._sample import induce
-from caltest.predictions._user_functions import Region
 from caltest.predictions.cells._against_rest import AgainstRest
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import validate_level, validate_positive, validate_problem
+from caltest.predictions.inputs._validation import validate_positive
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, LimitDistribution, Tail, chi_squared
 from caltest.resampling.engine._run import Answer, settle
@@ -154,11 +150,8 @@ def tolerance_test(
     y_prob: ArrayLike,
     margin: float,
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
     partition: Partition | Any = AgainstRest(),
-    region: Region | None = None,
-    alpha: float = 0.05,
+    **options: Unpack[LevelOptions],
 ) -> ToleranceResult:
     r"""Test whether a model is more miscalibrated than is tolerated (Nattino et al. 2020).
 
@@ -184,24 +177,13 @@ def tolerance_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
         Predicted probabilities of a model that was not fitted to these labels; one dimension is the probability of the
         positive class.
     margin : float
         :math:`\varepsilon_0`, positive.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        What to look at; the whole prediction by default.
     partition : Partition or callable
         The groups, as for `hosmer_lemeshow_test`: tenths of the observations.
-    region : callable, optional
-        From induced probabilities ``(n_samples, n_outcomes)`` to booleans ``(n_samples,)``; observations outside are
-        left out.
-    alpha : float
-        Level of the conclusion.
 
     Returns
     -------
@@ -235,10 +217,8 @@ def tolerance_test(
     >>> result.rejected, f"{result.pvalue:.4g}", round(result.miscalibration, 3)
     (True, '9.746e-11', 0.279)
     """
-    tolerated, level = validate_positive(margin, "margin"), validate_level(alpha, "alpha")
-    prob, outcome = validate_problem(y_true, y_prob, classes)
-    look = Canonical() if lens is None else lens
-    sample = induce(prob, outcome, lens=look, region=region)
+    tolerated = validate_positive(margin, "margin")
+    sample, about = look_at(y_true, y_prob, options)
     statistic = settle(HosmerLemeshow(partition), sample)
     value, freedom = float(statistic.evaluate(sample, sample.outcome)), statistic.degrees_of_freedom(sample)
     null = _null(freedom, sample.n_samples * tolerated**2)
@@ -248,7 +228,12 @@ def tolerance_test(
     tail = Tail(pvalue, math.nan, f"non-central chi-squared({freedom}, {sample.n_samples * tolerated**2:.4g})")
     answer = Answer(statistic, sample, value, null, pvalue, *one, (null,), "asymptotic", tail=tail)
     result = describe_answer(
-        answer, Consistency(), lens=look, classes=classes, alpha=level, title="Tolerance test of calibration"
+        answer,
+        Consistency(),
+        lens=about["lens"],
+        classes=options["classes"],
+        alpha=options["alpha"],
+        title="Tolerance test of calibration",
     )
     hypothesis = f"the standardised miscalibration within groups is at most {tolerated:.4g}"
     return replace(result, hypothesis=hypothesis, of_calibration=False, notes=tuple(impossible_notes(sample))).extend(

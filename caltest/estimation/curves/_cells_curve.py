@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.estimation._options import ErrorCurveOptions
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce, observations_that_count
@@ -17,7 +18,6 @@ from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_models, validate_names
 from caltest.predictions.inputs._validation import (
-    SeedLike,
     require,
     validate_count,
     validate_distinct,
@@ -30,7 +30,7 @@ from caltest.resampling.engine._run import settle
 from caltest.results import Result
 from caltest.results._description import Description, Table, counted
 from caltest.results._picture import Picture
-from caltest.results._progress import Progress, reporting
+from caltest.results._progress import reporting
 from caltest.statistics import ACE, GCE, UCE, Statistic
 from caltest.statistics._base import default_lens, validate_estimate
 
@@ -128,6 +128,7 @@ def measure_errors(
     n_resamples: int,
     seed: int,
     weight: Floats | None = None,
+    workers: int = 1,
 ) -> Floats:
     """Return errors, and mean and upper quantile of their noise floors, ``(3, n_statistics)``."""
     looks = {name: default_lens(one, prob.shape[1]) if lens is None else lens for name, one in statistics.items()}
@@ -137,7 +138,7 @@ def measure_errors(
         view = LensView(sample)
         own = {name: settle(statistics[name], sample) for name in statistics if looks[name] == look}
         draws = Consistency().draws(n_resamples, seed)
-        nulls = draw_nulls([Question(one, view) for one in own.values()], sample, draws)
+        nulls = draw_nulls([Question(one, view) for one in own.values()], sample, draws, workers)
         for (name, one), null in zip(own.items(), nulls, strict=True):
             value = float(one.evaluate(sample, sample.outcome))
             found[name] = value, null[0].mean(), np.quantile(null[0], HIGH, method="higher")
@@ -214,14 +215,10 @@ def cells_curve(
     y_true: ArrayLike,
     y_prob: ArrayLike | Mapping[str, ArrayLike],
     *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    sample_weight: ArrayLike | None = None,
     statistics: Mapping[str, Family] | None = None,
     n_cells: Sequence[int] = _N_CELLS,
     n_resamples: int = 99,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[ErrorCurveOptions],
 ) -> CellsCurve:
     r"""Compute binned calibration errors against the number of cells (bins), with their noise floors.
 
@@ -236,8 +233,6 @@ def cells_curve(
         Class indices from 0; booleans for two classes; any labels if ``classes`` is given.
     y_prob : array-like of shape (n_samples, n_classes) or (n_samples,), or mapping of str to such
         Predicted probabilities; of several models by name.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
     lens : lens, optional
         By default that of each statistic: the whole prediction if it can judge it, and the confidence otherwise.
     sample_weight : array-like of shape (n_samples,), optional
@@ -250,10 +245,6 @@ def cells_curve(
         Different numbers of cells.
     n_resamples : int
         Number of draws of the labels for each noise floor.
-    rng : None, int or numpy.random.Generator
-        Source of randomness.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -297,19 +288,18 @@ def cells_curve(
         msg = "`statistics` must hold at least one function of the number of cells, got none."
         raise ValueError(msg)
     numbers = validate_distinct(n_cells, "n_cells", validate_count, "integers >= 1", "integers")
-    count, seed = validate_count(n_resamples, "n_resamples"), int(validate_rng(rng).integers(2**62))
+    count, seed = validate_count(n_resamples, "n_resamples"), int(validate_rng(options["rng"]).integers(2**62))
     named = by_name(y_prob)
-    outcome, probs = validate_models(y_true, named, classes)
-    row, weight, _ = observations_that_count(validate_weight(sample_weight, len(outcome)), None)
+    outcome, probs = validate_models(y_true, named, options["classes"])
+    row, weight, _ = observations_that_count(validate_weight(options["sample_weight"], len(outcome)), None)
     outcome, probs = outcome[row], [prob[row] for prob in probs]
     errors = np.empty((3, len(families), len(probs), len(numbers)))
-    with reporting(progress, "numbers of cells") as report:
+    how: dict[str, Any] = {"lens": options["lens"], "workers": options["workers"], "n_resamples": count, "seed": seed}
+    with reporting(options["progress"], "numbers of cells") as report:
         for c, number in enumerate(numbers):
             chosen = validate_errors({name: family(int(number)) for name, family in families.items()})
             for m, prob in enumerate(probs):
-                errors[:, :, m, c] = measure_errors(
-                    chosen, prob, outcome, lens=lens, n_resamples=count, seed=seed, weight=weight
-                )
+                errors[:, :, m, c] = measure_errors(chosen, prob, outcome, weight=weight, **how)
                 report(c * len(probs) + m + 1, len(numbers) * len(probs))
     return CellsCurve(
         n_cells=numbers,

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from caltest.estimation._options import ErrorCurveOptions
 from caltest.estimation.curves._cells_curve import ErrorCurve, measure_errors, validate_errors
 from caltest.predictions._arrays import Floats, Integers
-from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, naming, validate_models
 from caltest.predictions.inputs._validation import (
-    SeedLike,
     require,
     validate_count,
     validate_distinct,
@@ -27,7 +26,7 @@ from caltest.predictions.inputs._validation import (
 from caltest.results._description import Description, counted
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
-from caltest.results._progress import Progress, reporting
+from caltest.results._progress import reporting
 from caltest.statistics import UCE, ConfidenceECE, Statistic
 
 _TEMPERATURES = tuple((4.0 ** (np.arange(-12, 13) / 12)).tolist())
@@ -134,14 +133,10 @@ def temperature_curve(
     y_prob: ArrayLike | Mapping[str, ArrayLike] | None = None,
     *,
     logits: ArrayLike | Mapping[str, ArrayLike] | None = None,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    sample_weight: ArrayLike | None = None,
     statistics: Statistic | Sequence[Statistic] | None = None,
     temperatures: Sequence[float] | None = None,
     n_resamples: int = 99,
-    rng: SeedLike = None,
-    progress: bool | Progress = False,
+    **options: Unpack[ErrorCurveOptions],
 ) -> TemperatureCurve:
     r"""Compute calibration errors against the softmax temperature, with noise floors and the smallest error.
 
@@ -166,8 +161,6 @@ def temperature_curve(
         Predicted probabilities; of several models by name.
     logits : array-like of shape (n_samples, n_classes) or (n_samples,), or mapping of str to such, optional
         Instead of ``y_prob``: what the softmax is applied to; one dimension is the log odds of the positive class.
-    classes : sequence, optional
-        The label of each column.
     lens : lens, optional
         By default that of each statistic: the whole prediction if it can judge it, and the confidence otherwise.
     sample_weight : array-like of shape (n_samples,), optional
@@ -180,10 +173,6 @@ def temperature_curve(
         Positive and different; 25 from 1/4 to 4, equally spaced on a logarithmic axis, by default.
     n_resamples : int
         Number of draws of the labels for each noise floor.
-    rng : None, int or numpy.random.Generator
-        Source of randomness.
-    progress : bool or callable
-        True shows a bar with the time left; a function is called with ``(done, total)``.
 
     Returns
     -------
@@ -234,27 +223,26 @@ def temperature_curve(
         raise ValueError(msg)
     points = _TEMPERATURES if temperatures is None else temperatures
     grid = validate_distinct(points, "temperatures", validate_positive, "positive numbers", "numbers")
-    count, seed = validate_count(n_resamples, "n_resamples"), int(validate_rng(rng).integers(2**62))
+    count, seed = validate_count(n_resamples, "n_resamples"), int(validate_rng(options["rng"]).integers(2**62))
     if logits is None:
-        outcome, as_is = validate_models(y_true, named, classes)
+        outcome, as_is = validate_models(y_true, named, options["classes"])
         with np.errstate(divide="ignore"):
             logs = [np.log(prob.astype(np.float64)) for prob in as_is]
     else:
         logs = [_validate_logits(name, values) for name, values in named.items()]
         given = {name: softmax(z, axis=1) for name, z in zip(named, logs, strict=True)}
-        outcome, as_is = validate_models(y_true, given, classes)
-    row, weight, _ = observations_that_count(validate_weight(sample_weight, len(outcome)), None)
+        outcome, as_is = validate_models(y_true, given, options["classes"])
+    row, weight, _ = observations_that_count(validate_weight(options["sample_weight"], len(outcome)), None)
     outcome, as_is, logs = outcome[row], [prob[row] for prob in as_is], [log[row] for log in logs]
     errors = np.empty((3, len(chosen), len(logs), len(grid)))
     log_score = np.empty((len(logs), len(grid)))
-    with reporting(progress, "temperatures") as report:
+    how: dict[str, Any] = {"lens": options["lens"], "workers": options["workers"], "n_resamples": count, "seed": seed}
+    with reporting(options["progress"], "temperatures") as report:
         for m, log in enumerate(logs):
             for t, temperature in enumerate(grid):
                 # Logarithm and softmax would move rounded predictions off the edges of cells.
                 tempered = as_is[m] if temperature == 1 else softmax(log / temperature, axis=1)
-                errors[:, :, m, t] = measure_errors(
-                    chosen, tempered, outcome, lens=lens, n_resamples=count, seed=seed, weight=weight
-                )
+                errors[:, :, m, t] = measure_errors(chosen, tempered, outcome, weight=weight, **how)
                 log_score[m, t] = _mean_log_score(log / temperature, outcome, weight)
                 report(m * len(grid) + t + 1, len(logs) * len(grid))
     return TemperatureCurve(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.estimation._options import ScoreOptions
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._sample import Sample, make_event_sample
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -139,9 +139,7 @@ def score_decomposition(
     y_prob: ArrayLike,
     *,
     score: str = "brier",
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    sample_weight: ArrayLike | None = None,
+    **options: Unpack[ScoreOptions],
 ) -> ScoreDecomposition:
     r"""Decompose a mean score into miscalibration, discrimination and uncertainty (CORP; Dimitriadis et al. 2021).
 
@@ -156,14 +154,8 @@ def score_decomposition(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
     score : {"brier", "log"}
         :math:`(p - y)^2`, or :math:`-\log p` of the observed outcome, in nats, with 0 log 0 = 0.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
     lens : lens, optional
         A lens with two outcomes; by default `Confidence()`, or the event itself for two classes.
     sample_weight : array-like of shape (n_samples,), optional
@@ -205,8 +197,8 @@ def score_decomposition(
         To test the miscalibration, use calibration_test with IsotonicError.
     """
     validate_choice(score, "score", tuple(SCORES))
-    sample, look = make_event_sample(y_true, y_prob, classes=classes, lens=lens, sample_weight=sample_weight)
-    return decomposition_of_sample(sample, score, lens=look, lens_name=lens_name(look, classes))
+    sample, look = make_event_sample(y_true, y_prob, **options)
+    return decomposition_of_sample(sample, score, lens=look, lens_name=lens_name(look, options["classes"]))
 
 
 def decomposition_of_sample(sample: Sample, score: str, *, lens: LensLike, lens_name: str) -> ScoreDecomposition:

@@ -5,12 +5,12 @@ The Brier, logarithmic and spherical scores are proper, but reward discriminatio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from caltest.estimation._options import ScoreOptions
 from caltest.estimation.scores._score_decomposition import accuracy_of, brier_of, log_of, mean_of
 from caltest.predictions._lens import LensLike
 from caltest.predictions._user_functions import apply_lens
@@ -22,10 +22,7 @@ from caltest.predictions.inputs._validation import validate_problem, validate_we
 def brier_score(
     y_true: ArrayLike,
     y_prob: ArrayLike,
-    *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    sample_weight: ArrayLike | None = None,
+    **options: Unpack[ScoreOptions],
 ) -> float:
     r"""Compute the Brier score, a proper score of which smaller values are better.
 
@@ -35,14 +32,6 @@ def brier_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        What to look at; the whole prediction by default.
     sample_weight : array-like of shape (n_samples,), optional
         Weight of each observation.
 
@@ -68,7 +57,7 @@ def brier_score(
     >>> caltest.estimation.brier_score([1, 0], [[0.25, 0.5, 0.25], [1.0, 0.0, 0.0]])
     0.1875
     """
-    prob, outcome, weight = _induced(y_true, y_prob, classes, lens, sample_weight)
+    prob, outcome, weight = _induced(y_true, y_prob, **options)
     return mean_of(brier_of(prob, outcome), weight)
 
 
@@ -76,10 +65,7 @@ def brier_score(
 def log_score(
     y_true: ArrayLike,
     y_prob: ArrayLike,
-    *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    sample_weight: ArrayLike | None = None,
+    **options: Unpack[ScoreOptions],
 ) -> float:
     r"""Compute the logarithmic score (negative log-likelihood, cross-entropy), of which smaller values are better.
 
@@ -90,14 +76,6 @@ def log_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        What to look at; the whole prediction by default.
     sample_weight : array-like of shape (n_samples,), optional
         Weight of each observation; those of weight 0 are left out, whatever their labels.
 
@@ -123,7 +101,7 @@ def log_score(
     >>> caltest.estimation.log_score([1, 0], [0.0, 0.75])
     inf
     """
-    prob, outcome, weight = _induced(y_true, y_prob, classes, lens, sample_weight)
+    prob, outcome, weight = _induced(y_true, y_prob, **options)
     return mean_of(log_of(prob, outcome), weight)
 
 
@@ -131,10 +109,7 @@ def log_score(
 def spherical_score(
     y_true: ArrayLike,
     y_prob: ArrayLike,
-    *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    sample_weight: ArrayLike | None = None,
+    **options: Unpack[ScoreOptions],
 ) -> float:
     r"""Compute the spherical score, a proper score of which larger values are better.
 
@@ -142,14 +117,6 @@ def spherical_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        What to look at; the whole prediction by default.
     sample_weight : array-like of shape (n_samples,), optional
         Weight of each observation.
 
@@ -174,7 +141,7 @@ def spherical_score(
     >>> round(caltest.estimation.spherical_score([1], [[0.5, 0.375, 0.125]]), 6)
     0.588348
     """
-    prob, outcome, weight = _induced(y_true, y_prob, classes, lens, sample_weight)
+    prob, outcome, weight = _induced(y_true, y_prob, **options)
     predicted = np.take_along_axis(prob, outcome[:, None], axis=1)[:, 0]
     return float(np.average(predicted / np.linalg.norm(prob, axis=1), weights=weight))
 
@@ -183,10 +150,7 @@ def spherical_score(
 def accuracy(
     y_true: ArrayLike,
     y_prob: ArrayLike,
-    *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    sample_weight: ArrayLike | None = None,
+    **options: Unpack[ScoreOptions],
 ) -> float:
     r"""Compute the accuracy: the share of the observations whose most probable class is the right one.
 
@@ -200,14 +164,6 @@ def accuracy(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        What to look at; the whole prediction by default.
     sample_weight : array-like of shape (n_samples,), optional
         Weight of each observation.
 
@@ -227,7 +183,7 @@ def accuracy(
     >>> caltest.estimation.accuracy([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
     0.875
     """
-    prob, outcome, weight = _induced(y_true, y_prob, classes, lens, sample_weight)
+    prob, outcome, weight = _induced(y_true, y_prob, **options)
     return mean_of(accuracy_of(prob, outcome), weight)
 
 
@@ -235,10 +191,7 @@ def accuracy(
 def mean_confidence(
     y_true: ArrayLike,
     y_prob: ArrayLike,
-    *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    sample_weight: ArrayLike | None = None,
+    **options: Unpack[ScoreOptions],
 ) -> float:
     r"""Compute the mean confidence: the average of the largest probability.
 
@@ -250,14 +203,6 @@ def mean_confidence(
     ----------
     y_true : array-like of shape (n_samples,)
         As in `accuracy`; the value does not depend on them.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        What to look at; the whole prediction by default.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weight of each observation.
 
     Returns
     -------
@@ -275,7 +220,7 @@ def mean_confidence(
     >>> caltest.estimation.mean_confidence([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
     0.71875
     """
-    confidence, _, weight = _top(y_true, y_prob, classes, lens, sample_weight)
+    confidence, _, weight = _top(y_true, y_prob, **options)
     return float(np.average(confidence, weights=weight))
 
 
@@ -283,10 +228,7 @@ def mean_confidence(
 def overconfidence_score(
     y_true: ArrayLike,
     y_prob: ArrayLike,
-    *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    sample_weight: ArrayLike | None = None,
+    **options: Unpack[ScoreOptions],
 ) -> float:
     r"""Compute the overconfidence: the confidence in wrong predictions, averaged over all observations.
 
@@ -299,14 +241,6 @@ def overconfidence_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        What to look at; the whole prediction by default.
     sample_weight : array-like of shape (n_samples,), optional
         Weight of each observation.
 
@@ -331,7 +265,7 @@ def overconfidence_score(
     >>> caltest.estimation.overconfidence_score([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
     0.0625
     """
-    confidence, right, weight = _top(y_true, y_prob, classes, lens, sample_weight)
+    confidence, right, weight = _top(y_true, y_prob, **options)
     return float(np.average(confidence * (1 - right), weights=weight))
 
 
@@ -339,10 +273,7 @@ def overconfidence_score(
 def underconfidence_score(
     y_true: ArrayLike,
     y_prob: ArrayLike,
-    *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    sample_weight: ArrayLike | None = None,
+    **options: Unpack[ScoreOptions],
 ) -> float:
     r"""Compute the underconfidence: one minus the confidence in right predictions, averaged over all observations.
 
@@ -353,14 +284,6 @@ def underconfidence_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Class indices from 0; booleans for two classes; any labels if ``classes`` is given or columns have their names.
-    y_prob : array-like of shape (n_samples, n_classes) or (n_samples,)
-        Predicted probabilities; one dimension is the probability of the positive class.
-    classes : sequence, optional
-        The label of each column of ``y_prob``.
-    lens : lens, optional
-        What to look at; the whole prediction by default.
     sample_weight : array-like of shape (n_samples,), optional
         Weight of each observation.
 
@@ -380,21 +303,21 @@ def underconfidence_score(
     >>> caltest.estimation.underconfidence_score([1, 0, 1, 1], [0.75, 0.25, 0.5, 0.875])
     0.21875
     """
-    confidence, right, weight = _top(y_true, y_prob, classes, lens, sample_weight)
+    confidence, right, weight = _top(y_true, y_prob, **options)
     return float(np.average((1 - confidence) * right, weights=weight))
 
 
 _Induced = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.float64] | None]
 
 
-def _induced(y_true: Any, y_prob: Any, classes: Any, lens: LensLike | None, sample_weight: Any) -> _Induced:
+def _induced(y_true: Any, y_prob: Any, *, classes: Any, lens: LensLike | None, sample_weight: Any) -> _Induced:
     """Return probabilities, outcomes and weights behind the lens, in the caller's order."""
     prob, outcome = validate_problem(y_true, y_prob, classes)
     found, seen = (prob, outcome) if lens is None else apply_lens(lens, prob, outcome)
     return found, seen.astype(np.int64), validate_weight(sample_weight, len(prob))
 
 
-def _top(*arguments: Any) -> _Induced:
+def _top(y_true: Any, y_prob: Any, **options: Any) -> _Induced:
     """Return the largest probability, whether it is that of the outcome, and weights, ``(n_samples,)`` each."""
-    prob, outcome, weight = _induced(*arguments)
+    prob, outcome, weight = _induced(y_true, y_prob, **options)
     return prob.max(axis=1), accuracy_of(prob, outcome), weight

@@ -67,8 +67,8 @@ class ClassesOption(TypedDict, total=False):
     ]
 
 
-class DataOptions(ClassesOption, total=False):
-    """Which classes there are, and which observations are looked at."""
+class RegionOption(TypedDict, total=False):
+    """Which observations are looked at."""
 
     region: Annotated[
         Region | None,
@@ -80,14 +80,18 @@ class DataOptions(ClassesOption, total=False):
     ]
 
 
+class DataOptions(ClassesOption, RegionOption, total=False):
+    """Which classes there are, and which observations are looked at."""
+
+
 class LensOption(TypedDict, total=False):
     """What is looked at."""
 
     lens: Annotated[LensLike | None, Option("lens, optional", "What to look at; the whole prediction by default.")]
 
 
-class DesignOptions(TypedDict, total=False):
-    """How much observations count, and which of them may depend on each other."""
+class WeightOption(TypedDict, total=False):
+    """How much observations count."""
 
     sample_weight: Annotated[
         ArrayLike | None,
@@ -96,6 +100,11 @@ class DesignOptions(TypedDict, total=False):
             "Weight of each observation: how much it counts. Labels are not repeated.",
         ),
     ]
+
+
+class DesignOptions(WeightOption, total=False):
+    """How much observations count, and which of them may depend on each other."""
+
     groups: Annotated[
         ArrayLike | None,
         Option(

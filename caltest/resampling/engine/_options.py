@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from typing import Annotated, Any, TypedDict
 
 from caltest.predictions._sample import Sample
-from caltest.predictions.inputs._options import AlphaOption, DataOptions, DesignOptions, LensOption, Option, WorkOptions
+from caltest.predictions.inputs._options import (
+    AlphaOption,
+    DataOptions,
+    DesignOptions,
+    LensOption,
+    Option,
+    RegionOption,
+    WorkOptions,
+)
 from caltest.resampling.draws._schemes import Consistency, validate_resampling
 from caltest.resampling.engine._stopping import USUAL_DRAWS, Stopping
 
@@ -50,6 +58,10 @@ class ExceedanceOption(TypedDict, total=False):
             "unless the data are large.",
         ),
     ]
+
+
+class CrossValidationOptions(LensOption, RegionOption, AlphaOption, WorkOptions, total=False):
+    """What tests take that make their predictions themselves."""
 
 
 class TestOptions(LensOption, DataOptions, DrawOption, AlphaOption, WorkOptions, total=False):

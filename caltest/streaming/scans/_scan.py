@@ -34,11 +34,11 @@ def scan(
     micro_cells: int | RedrawnCells = 4096,
     sep: str | None = None,
     decimal: str = ".",
-    workers: int = 1,
+    workers: int | None = None,
     scheduler: Any = None,
     output: str | Path | None = None,
     name: str = "",
-    progress: bool | Progress = False,
+    progress: bool | Progress | None = None,
 ) -> CalibrationState:
     """Return the state of files, of a table, or of batches, in constant memory.
 
@@ -59,9 +59,9 @@ def scan(
         are drawn by the name and the content of the file and the number of the row in it.
     sep, decimal : str, optional
         Separator of the values of CSV files, by default a comma (a semicolon if ``decimal=","``), and decimal mark.
-    workers : int
-        Threads for files, each of which reads some row groups or a file; -1 for all processors. The state does not
-        depend on it.
+    workers : int, optional
+        Threads for files, each of which reads some row groups or a file; -1 for all processors. By default 1, or as in
+        `caltest.config_context`. The state does not depend on it.
     scheduler : str or distributed.Client, optional
         For files that the workers of a Dask cluster read instead: the address of its scheduler, such as
         ``"tcp://10.0.0.1:8786"``, or a client. What a lost worker had done is done again by others, and counted once.
@@ -74,8 +74,9 @@ def scan(
     name : str
         For a table or batches through a lens with more than two outcomes: their ``source`` in
         `CalibrationState.update`, by which their rows are told from those of other states that are merged.
-    progress : bool or callable
-        For files: whether a progress bar is shown, or a function that is called with ``(done, total)`` bytes.
+    progress : bool or callable, optional
+        For files: whether a progress bar is shown, or a function that is called with ``(done, total)`` bytes. By
+        default a bar on a terminal, or as in `caltest.config_context`.
 
     Returns
     -------

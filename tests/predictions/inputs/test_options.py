@@ -1,5 +1,6 @@
 """Options that functions share: one declaration makes the signature, the documentation and the validation."""
 
+import importlib
 import inspect
 from typing import Annotated, Unpack
 
@@ -10,6 +11,10 @@ import caltest
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._options import AlphaOption, DesignOptions, Option, WorkOptions
 
+ROOMS = (
+    *("comparison", "estimation", "hypothesis_tests", "page", "recalibration", "resampling", "simulation"),
+    *("statistics", "streaming"),
+)
 LABEL, PROB = np.array([0, 1, 1, 0]), np.array([0.2, 0.7, 0.6, 0.4])
 
 
@@ -73,3 +78,35 @@ def test_the_signature_names_them_and_the_docstring_says_them_once():
 def test_functions_that_read_no_frames_complete_options_too():
     """Folds call the inner function, whose arguments were read for all of them."""
     assert inspect.unwrap(found)(LABEL, PROB)["alpha"] == 0.05
+
+
+def public_functions():
+    """Every public function of the rooms, once, by its name."""
+    rooms = [importlib.import_module(f"caltest.{room}") for room in ROOMS]
+    found = {name: getattr(room, name) for room in rooms for name in room.__all__}
+    return {name: each for name, each in found.items() if inspect.isfunction(each)}
+
+
+def test_workers_and_progress_are_those_of_config_context_by_default():
+    found = {
+        (name, option): inspect.signature(function).parameters[option].default
+        for name, function in public_functions().items()
+        for option in ("workers", "progress")
+        if option in inspect.signature(function).parameters
+    }
+    assert len(found) > 50
+    assert {key: value for key, value in found.items() if value is not None} == {}
+
+
+@pytest.mark.parametrize("name", ["cells_curve", "temperature_curve"])
+def test_curves_of_errors_do_not_depend_on_workers(name):
+    """They take threads as other functions do, from `config_context` too."""
+    curve, given = getattr(caltest, name), {"n_resamples": 19, "rng": 0}
+    rng = np.random.default_rng(1)
+    prob = rng.dirichlet(np.ones(3), 200)
+    label = np.argmax(rng.multinomial(1, prob), axis=1)
+    alone = curve(label, prob, **given)
+    with caltest.config_context(workers=2, progress=False):
+        together = curve(label, prob, **given)
+    np.testing.assert_array_equal(together.floor, alone.floor)
+    np.testing.assert_array_equal(together.floor_upper, alone.floor_upper)
