@@ -140,6 +140,9 @@ def write_page(
     ...     "<h1>Is the model calibrated?</h1>" in path.read_text(encoding="utf-8")
     True
     """
+    if isinstance(y_true, str | Path):
+        msg = "`y_true` must hold labels, got a path. Labels come first: write_page(y_true, y_prob, path)."
+        raise TypeError(msg)
     design = {"classes": classes, "sample_weight": sample_weight, "groups": groups}
     probs: dict[str, Any] = dict(y_prob) if isinstance(y_prob, Mapping) else {"": y_prob}
     models = [_Model(name, y_true, prob, design) for name, prob in probs.items()]

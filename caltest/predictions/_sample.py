@@ -24,6 +24,7 @@ from caltest.predictions._user_functions import (
 from caltest.predictions.cells._order import stable_order
 from caltest.predictions.inputs._validation import is_large, validate_design, validate_given_problem
 from caltest.results._naming import describe
+from caltest.results._other_names import AnswersOtherNames
 
 Derived = TypeVar("Derived")
 
@@ -31,7 +32,7 @@ _BLOCK_ROWS = 2**16  # temporary arrays of many observations are made in parts
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class Sample(AnswersOtherNames):
     """Predictions and outcomes behind a lens; two-outcome samples are sorted by the event's probability.
 
     Attributes

@@ -12,6 +12,7 @@ import numpy as np
 from caltest.results._description import Description, show_columns
 from caltest.results._naming import describe
 from caltest.results._note import Note
+from caltest.results._other_names import AnswersOtherNames
 from caltest.results._plain import to_plain
 from caltest.results._text import to_html, to_text
 
@@ -33,7 +34,7 @@ _LONGEST = 100  # characters of a line in `repr`, which has about two
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result(ABC):
+class Result(AnswersOtherNames, ABC):
     """A frozen result.
 
     A subclass is a frozen dataclass that says what it prints in `_describe`; everything else follows from its fields.

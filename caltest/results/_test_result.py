@@ -16,6 +16,7 @@ from caltest.results._description import Description, Table, join, sized
 from caltest.results._distribution import Distribution
 from caltest.results._naming import describe
 from caltest.results._note import PAGE, Note
+from caltest.results._other_names import answer_attribute
 from caltest.results._picture import Picture
 from caltest.results._verdict import Finding, Verdict
 
@@ -196,8 +197,7 @@ class TestResult(Decision, ComponentResult):
         derived = self.__dict__.get("derived", {})
         if name in derived:
             return derived[name]
-        msg = f"{type(self).__name__!r} object has no attribute {name!r}"
-        raise AttributeError(msg)
+        raise AttributeError(answer_attribute(type(self), name), name=name, obj=self)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.derived})

@@ -120,9 +120,12 @@ def reads_arguments(function: Callable[Parameters, Returned]) -> Callable[Parame
         except TypeError:
             return complete(*args, **kwargs)  # refuses them in Python's words
         given = bound.arguments
-        if isinstance(given.get("y_true"), Mapping):
-            call = f"{function.__name__}(y_true, {list(signature.parameters)[1]})"
-            msg = f"`y_true` must hold labels, got a mapping. Labels come first: {call}."
+        if isinstance(given.get("y_true"), Mapping) or (
+            {"models", "epochs"} & parameters and _models(given.get("y_true"))
+        ):
+            first = (name for name, each in signature.parameters.items() if each.default is each.empty)
+            call = f"{function.__name__}({', '.join(first)})"
+            msg = f"`y_true` must hold labels, got a mapping or pairs. Labels come first: {call}."
             raise TypeError(msg)
         for name in _COUNTS:
             refuse_too_many(given.get(name), name)

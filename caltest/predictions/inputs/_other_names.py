@@ -9,9 +9,12 @@ _ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
     "random_state": (("rng", "rng={value!r}"),),
     "seed": (("rng", "rng={value!r}"),),
     "n_bins": (("partition", "partition=EqualWidth({value!r})"), ("statistic", "statistic=ECE(EqualWidth({value!r}))")),
+    "groups": (("groups_a", "groups_a and groups_b"),),
+    "y_prob": (("prob_a", "prob_a and prob_b"), ("models", "models"), ("epochs", "epochs")),
     "weights": (("sample_weight", "sample_weight"),),
     "confidence_level": (("alpha", "alpha=1 - {value!r}"),),
     "method": (("variance", "variance={value!r}"),),
+    "methods": (("recalibrators", "recalibrators"),),
     "n_jobs": (("workers", "workers={value!r}"),),
     "pos_label": (
         ("classes", "classes=[other_label, {value!r}], the label of the event last, with the probability of the event"),

@@ -21,12 +21,13 @@ from caltest.recalibration.maps._platt_scaling import PlattScaling
 from caltest.recalibration.maps._spline_calibration import SplineCalibration
 from caltest.recalibration.maps._step_functions import IsotonicCalibration
 from caltest.recalibration.maps._temperature import TemperatureScaling
+from caltest.results._other_names import AnswersOtherNames
 
 _KEPT = 1e-9  # accuracies that differ by rounding
 
 
 @dataclass(eq=False, repr=False)
-class AutomaticCalibration(Recalibrator):
+class AutomaticCalibration(AnswersOtherNames, Recalibrator):
     r"""Choice of a recalibration method by cross-validation: the smallest log score among those that keep the accuracy.
 
     Every candidate m is fitted to four of five folds of the observations that `fit` gets, and predicts the fifth. The

@@ -1,0 +1,61 @@
+"""Arguments with the name of another package, or of an earlier form of caltest, are answered with ours."""
+
+import importlib
+import inspect
+
+import numpy as np
+import pytest
+
+import caltest
+from caltest.predictions.inputs._other_names import _ANSWERS
+
+LABEL, PROB = np.array([0, 1, 1, 0]), np.array([0.2, 0.7, 0.6, 0.4])
+ROOMS = ("comparison", "estimation", "hypothesis_tests", "recalibration", "simulation")
+
+
+def reading_functions():
+    """The public functions that read their arguments at the door, by name."""
+    rooms = [importlib.import_module(f"caltest.{room}") for room in ROOMS]
+    every = {name: getattr(room, name) for room in rooms for name in room.__all__}
+    return {name: each for name, each in every.items() if inspect.isfunction(each) and hasattr(each, "__wrapped__")}
+
+
+@pytest.mark.parametrize("name", _ANSWERS)
+def test_every_function_answers_every_name(name):
+    asked = 0
+    for function, each in reading_functions().items():
+        taken = inspect.signature(each).parameters
+        answer = next((text for ours, text in _ANSWERS[name] if ours in taken), None)
+        if name in taken or answer is None:
+            continue
+        with pytest.raises(TypeError) as refused:
+            each(**{name: 3})
+        assert str(refused.value) == f"{function}() has no `{name}`; use {answer.format(value=3)}."
+        asked += 1
+    assert asked > 0
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "groups"])
+def test_weights_and_groups_are_taken_or_refused_by_name_with_advice(name):
+    for function, each in reading_functions().items():
+        if name not in inspect.signature(each).parameters:
+            with pytest.raises(TypeError, match=rf"^{function}\(\) (takes|has) no `{name}`; .*(do|groups_b)\.$"):
+                each(**{name: [1, 1, 1, 1]})
+
+
+@pytest.mark.parametrize(
+    ("function", "call"),
+    [
+        (caltest.compare_models, "compare_models(y_true, models)"),
+        (caltest.recalibration_study, "recalibration_study(y_true, models, recalibrators)"),
+        (caltest.training_track, "training_track(y_true, epochs)"),
+    ],
+)
+def test_labels_come_first(function, call):
+    given = [{"a": PROB, "b": PROB[::-1]}, LABEL, None][: call.count(",") + 1]
+    for models in (given[0], list(given[0].items())):
+        with pytest.raises(TypeError) as refused:
+            function(models, *given[1:])
+        assert str(refused.value) == f"`y_true` must hold labels, got a mapping or pairs. Labels come first: {call}."
+    with pytest.raises(TypeError, match=r"Labels come first: write_page\(y_true, y_prob, path\)"):
+        caltest.page.write_page("page.html", LABEL, PROB)
