@@ -1,7 +1,7 @@
 """The table of what functions take is made from their signatures."""
 
 import caltest
-from benchmarks.arguments_table import ARGUMENTS, BEGIN, PAGE, functions, page, table
+from benchmarks.arguments_table import ARGUMENTS, BEGIN, PAGE, ROOMS, functions, page, table
 
 
 def test_the_page_holds_the_table_of_today():
@@ -18,8 +18,4 @@ def test_a_line_says_what_the_function_takes():
     assert {mark.strip() for mark in took.values()} == {"yes"}
     took = dict(zip(ARGUMENTS, rows["hypothesis_tests.cox_test"], strict=True))
     assert [name for name, mark in took.items() if mark.strip()] == ["region", "lens", "classes", "workers"]
-    assert {name.split(".")[1] for name in rows} <= {
-        name
-        for room in ("hypothesis_tests", "estimation", "comparison", "recalibration", "simulation", "streaming", "page")
-        for name in getattr(caltest, room).__all__
-    }
+    assert {name.split(".")[1] for name in rows} <= {name for room in ROOMS for name in getattr(caltest, room).__all__}
