@@ -83,9 +83,9 @@ def confidence_test(y_true, y_prob, *, statistic, rng):
 
 SINGLE = {
     "temperature score": caltest.TemperatureScore(),
-    "class-wise KS": caltest.ClasswiseKS(),
+    "class-wise KS": caltest.statistics.ClasswiseKS(),
     "tree ECE": caltest.ECE(),
-    "confidence ECE 15": caltest.ConfidenceECE(),
+    "confidence ECE 15": caltest.statistics.ConfidenceECE(),
 }
 """Tests of single statistics that share the draws of `Omnibus`."""
 
@@ -130,9 +130,9 @@ def tests(n_samples: int, n_classes: int) -> dict[str, object]:
     chosen = {
         **{name: partial(shared_test, name=name) for name in ("Omnibus", *SINGLE)},
         "debiased l2, tree": caltest.SquaredL2(caltest.VarianceTree()),
-        "confidence Kuiper": partial(confidence_test, statistic=caltest.Kuiper()),
-        "confidence T-Cal": partial(confidence_test, statistic=caltest.TCal()),
-        "matrix score": caltest.MatrixScore(),
+        "confidence Kuiper": partial(confidence_test, statistic=caltest.statistics.Kuiper()),
+        "confidence T-Cal": partial(confidence_test, statistic=caltest.statistics.TCal()),
+        "matrix score": caltest.statistics.MatrixScore(),
         "SKCE": caltest.SKCE(),
     }
     slow = {"SKCE"} if n_samples > SKCE_SIZE else set()
@@ -155,7 +155,7 @@ CURVES = {
         (40, 70, 100, 130, 160, 190),
         (10_000,),
         {
-            "T-Cal": caltest.TCal(),
+            "T-Cal": caltest.statistics.TCal(),
             "Omnibus": caltest.Omnibus(),
             "tree ECE": caltest.ECE(),
             "ECE 15": caltest.ECE(caltest.EqualWidth(15)),
@@ -167,7 +167,7 @@ CURVES = {
         (5, 10, 15, 20, 30, 40),
         (2_000,),
         {
-            "T-Cal": caltest.TCal(),
+            "T-Cal": caltest.statistics.TCal(),
             "Omnibus": caltest.Omnibus(),
             "tree ECE": caltest.ECE(),
             "ECE 15": caltest.ECE(caltest.EqualWidth(15)),

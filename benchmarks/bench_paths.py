@@ -177,10 +177,10 @@ def main():
     two, ten = problems()
     for name, arrays in two.items():
         compare(name, arrays, caltest.KS(), KSLoop(*arrays))
-        compare(name, arrays, caltest.Kuiper(), KuiperLoop(*arrays))
-        compare(name, arrays, caltest.IsotonicError(), IsotonicLoop(*arrays))
+        compare(name, arrays, caltest.statistics.Kuiper(), KuiperLoop(*arrays))
+        compare(name, arrays, caltest.statistics.IsotonicError(), IsotonicLoop(*arrays))
     for name, arrays in ten.items():
-        compare(name, arrays, caltest.ClasswiseKS(), ClasswiseLoop(*arrays))
+        compare(name, arrays, caltest.statistics.ClasswiseKS(), ClasswiseLoop(*arrays))
 
 
 if __name__ == "__main__":

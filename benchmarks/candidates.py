@@ -54,13 +54,13 @@ def _confidence(sample):
 def candidates(n_samples: int, n_classes: int) -> dict[str, object]:
     """Return the candidates by name, that of the default first."""
     tree, over, under, paths, confidence = default_parts()
-    kuiper = OfConfidence(caltest.Kuiper())
+    kuiper = OfConfidence(caltest.statistics.Kuiper())
     return {
         "five parts": caltest.Omnibus(),
         "three parts, |U|": caltest.Omnibus((tree, caltest.TemperatureScore(), paths)),
         "U and -U": caltest.Omnibus((tree, over, under, paths)),
         "with dyadic cells": caltest.Omnibus((*default_parts(), OfConfidence(DyadicMaximum()))),
-        "with 63 cells": caltest.Omnibus((*default_parts(), caltest.ConfidenceECE(63))),
+        "with 63 cells": caltest.Omnibus((*default_parts(), caltest.statistics.ConfidenceECE(63))),
         "Kuiper instead of ECE": caltest.Omnibus((tree, over, under, paths, kuiper)),
         "tree ECE": tree,
         "temperature score": caltest.TemperatureScore(),

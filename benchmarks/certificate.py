@@ -132,7 +132,9 @@ def entries() -> list[Entry]:
         "Cox, score": (partial(caltest.cox_test, kind="score", method="asymptotic"),),
         "bridge, limit": (partial(caltest.bridge_test, method="asymptotic"),),
         "KS, limit": (partial(caltest.calibration_test, statistic=caltest.KS(), method="asymptotic"),),
-        "Kuiper, limit": (partial(caltest.calibration_test, statistic=caltest.Kuiper(), method="asymptotic"),),
+        "Kuiper, limit": (
+            partial(caltest.calibration_test, statistic=caltest.statistics.Kuiper(), method="asymptotic"),
+        ),
         "SKCE, bootstrap": (
             partial(caltest.skce_test, method="asymptotic", n_resamples=N_RESAMPLES),
             *(100, 500, (WHOLE, TOP)),

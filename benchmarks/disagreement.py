@@ -76,7 +76,7 @@ def recalibrated():
     fit, test = order[:5000], order[5000:]
     label, known = y_true[fit], prob[fit]
     log, log_test = (np.log(np.clip(values, 1e-12, 1)) for values in (known, prob[test]))
-    best = best_temperatures(label, known, metrics=[caltest.GCE(max_prob=True, class_conditional=False)])
+    best = best_temperatures(label, known, metrics=[caltest.statistics.GCE(max_prob=True, class_conditional=False)])
     rng = np.random.default_rng(SEED)
     resamples = [rng.integers(len(fit), size=len(fit)) for _ in range(20)]
 

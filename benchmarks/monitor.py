@@ -92,7 +92,7 @@ def daily(n_paths, rng):
 
 def pvalue(y_true, y_prob):
     """Return the p-value of the score test of shift and slope, of which the monitor also knows."""
-    return caltest.calibration_test(y_true, y_prob, statistic=caltest.CoxScore(), method="asymptotic").pvalue
+    return caltest.calibration_test(y_true, y_prob, statistic=caltest.statistics.CoxScore(), method="asymptotic").pvalue
 
 
 def measure(n_level, n_delay, n_daily):

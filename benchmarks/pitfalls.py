@@ -149,7 +149,7 @@ def folds(count: int) -> Iterator[Row]:
             cells = cells_of_equal_predictions(y_prob)
             found[f"{name}: ECE"] = rejected(y_true, y_prob, rng, statistic=caltest.ECE(cells))
             if len(np.unique(y_prob)) > 1:
-                found[f"{name}: CoxScore"] = rejected(y_true, y_prob, rng, statistic=caltest.CoxScore())
+                found[f"{name}: CoxScore"] = rejected(y_true, y_prob, rng, statistic=caltest.statistics.CoxScore())
         return found
 
     yield from rows("folds", "prevalence of the training labels", n, 4 * count, measure)

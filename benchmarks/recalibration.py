@@ -61,7 +61,7 @@ EVENTS = {
     "gupta-2": (caltest.KS(), TopRank(2), 6),
     "gupta-4": (caltest.KS(), WithinTop(2), 14),
     "gupta-6": (caltest.ECE(caltest.EqualWidth(25)), TOP1, 13),
-    "gupta-7 KDE-ECE": (caltest.KDEError(), TOP1, 6),
+    "gupta-7 KDE-ECE": (caltest.statistics.KDEError(), TOP1, 6),
     "gupta-7 MCE": (caltest.MCE(caltest.EqualWidth(25)), TOP1, 6),
     "gupta-7 Brier": (None, TOP1, 6),
 }

@@ -30,7 +30,9 @@ def statistics_of(kinds, cells=CELLS):
             *(make(mass) for make in (caltest.ECE, caltest.SquaredL2) for mass in masses),
             caltest.KS(),
         ],
-        "GCE": [caltest.GCE(scheme, n_cells=count) for count in cells for scheme in ("equal-width", "equal-mass")],
+        "GCE": [
+            caltest.statistics.GCE(scheme, n_cells=count) for count in cells for scheme in ("equal-width", "equal-mass")
+        ],
         "trees": [caltest.ECE(tree), caltest.SquaredL2(tree)],
     }
     return [statistic for kind in bias.KINDS if kind in kinds for statistic in all_kinds[kind]]

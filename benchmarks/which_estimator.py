@@ -24,10 +24,10 @@ ESTIMATORS = {
     "ECE, 30 equal-width cells": caltest.ECE(caltest.EqualWidth(30)),
     "ECE, 15 equal-mass cells": caltest.ECE(caltest.EqualMass(15)),
     "ECE, tree": caltest.ECE(),
-    "convex ECE, 15 equal-width cells": caltest.ConvexECE(caltest.EqualWidth(15)),
-    "convex ECE, 15 equal-mass cells": caltest.ConvexECE(caltest.EqualMass(15)),
+    "convex ECE, 15 equal-width cells": caltest.statistics.ConvexECE(caltest.EqualWidth(15)),
+    "convex ECE, 15 equal-mass cells": caltest.statistics.ConvexECE(caltest.EqualMass(15)),
     "monotonic sweep": MonotonicSweepECE(),
-    "kernel density": caltest.KDEError(),
+    "kernel density": caltest.statistics.KDEError(),
     "squared error, debiased": caltest.SquaredL2(caltest.EqualMass(15)),
 }
 STYLES = {

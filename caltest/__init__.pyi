@@ -69,27 +69,13 @@ from .resampling.draws._schemes import Consistency as Consistency
 from .results._config import config_context as config_context
 from .statistics._binned import ECE as ECE
 from .statistics._binned import MCE as MCE
-from .statistics._confidence import ConfidenceECE as ConfidenceECE
-from .statistics._convex import ConvexECE as ConvexECE
 from .statistics._cumulative import KS as KS
-from .statistics._cumulative import Bridge as Bridge
-from .statistics._cumulative import ClasswiseKS as ClasswiseKS
-from .statistics._cumulative import Kuiper as Kuiper
-from .statistics._gce import GCE as GCE
 from .statistics._hosmer_lemeshow import HosmerLemeshow as HosmerLemeshow
-from .statistics._isotonic import IsotonicError as IsotonicError
-from .statistics._kde import KDEError as KDEError
 from .statistics._omnibus import Omnibus as Omnibus
-from .statistics._recalibration_scores import CoxScore as CoxScore
-from .statistics._recalibration_scores import MatrixScore as MatrixScore
-from .statistics._recalibration_scores import OverConfidence as OverConfidence
 from .statistics._recalibration_scores import TemperatureScore as TemperatureScore
-from .statistics._recalibration_scores import UnderConfidence as UnderConfidence
 from .statistics._skce import SKCE as SKCE
 from .statistics._smooth_ece import SmoothECE as SmoothECE
-from .statistics._spiegelhalter import Spiegelhalter as Spiegelhalter
 from .statistics._squared_l2 import SquaredL2 as SquaredL2
-from .statistics._squared_l2 import TCal as TCal
 from .streaming.monitors._monitor import CalibrationMonitor as CalibrationMonitor
 
 __version__: str

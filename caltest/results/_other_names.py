@@ -69,9 +69,9 @@ OF_CLASSES = {
 }
 """By class and attribute what has its place, where this depends on the class."""
 
-_ROOMS = (
+ROOMS = (
     *("predictions", "statistics", "hypothesis_tests", "estimation", "comparison", "resampling", "results"),
-    *("recalibration", "simulation", "streaming", "plotting", "scorers", "page", "datasets"),
+    *("recalibration", "simulation", "streaming", "plotting", "scorers", "page", "datasets", "torch"),
 )
 
 
@@ -92,7 +92,7 @@ def attach(room: str, file: str) -> tuple[Callable[[str], Any], Callable[[], lis
             if now is not None:
                 msg = f"{room}.{name} is called caltest.{now} now."
             else:
-                rooms = () if own or name.startswith("_") else _ROOMS
+                rooms = () if own or name.startswith("_") else ROOMS
                 there = next((each for each in rooms if name in find(each).__all__), None)
                 if there is None:
                     raise

@@ -64,7 +64,7 @@ class ConfidenceECE(Statistic):
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.ConfidenceECE()), 6)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.ConfidenceECE()), 6)
     0.03978
     """
 

@@ -74,7 +74,7 @@ class ConvexECE(Statistic):
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> convex = caltest.ConvexECE(caltest.EqualWidth(15), low=0.1)
+    >>> convex = caltest.statistics.ConvexECE(caltest.EqualWidth(15), low=0.1)
     >>> round(caltest.calibration_error(y_true, y_prob, lens=caltest.Confidence(), statistic=convex), 4)
     0.0399
     """

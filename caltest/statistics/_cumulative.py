@@ -153,10 +153,10 @@ class Kuiper(Cumulative):
     The path rises to 0.125 and falls to -0.25:
 
     >>> import caltest
-    >>> caltest.calibration_error([1, 0, 0, 0], [0.25, 0.25, 0.75, 0.75], statistic=caltest.Kuiper())
+    >>> caltest.calibration_error([1, 0, 0, 0], [0.25, 0.25, 0.75, 0.75], statistic=caltest.statistics.Kuiper())
     0.375
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> options = {"lens": caltest.Confidence(), "statistic": caltest.Kuiper(), "method": "asymptotic"}
+    >>> options = {"lens": caltest.Confidence(), "statistic": caltest.statistics.Kuiper(), "method": "asymptotic"}
     >>> result = caltest.calibration_test(y_true, y_prob, **options)
     >>> round(result.statistic, 4), round(result.statistic / result.null.scale, 2)
     (0.04, 30.9)
@@ -192,7 +192,7 @@ class ClasswiseKS(Statistic):
     --------
     >>> import caltest
     >>> y_prob = [[0.5, 0.25, 0.25]] * 4
-    >>> caltest.calibration_error([0, 0, 1, 2], y_prob, statistic=caltest.ClasswiseKS())
+    >>> caltest.calibration_error([0, 0, 1, 2], y_prob, statistic=caltest.statistics.ClasswiseKS())
     0.0
     """
 
@@ -397,7 +397,7 @@ class Bridge(Statistic):
     --------
     >>> import caltest
     >>> y_true, y_prob = [0, 1, 0, 1, 1, 1, 0, 1], [0.25, 0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.75]
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.Bridge()), 4)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.Bridge()), 4)
     1.7702
     """
 

@@ -69,7 +69,7 @@ class GCE(OverClasses):
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> adaptive = caltest.GCE("equal-mass", norm="l2")
+    >>> adaptive = caltest.statistics.GCE("equal-mass", norm="l2")
     >>> round(caltest.calibration_error(y_true, y_prob, statistic=adaptive), 10)
     0.011777551
     """

@@ -63,7 +63,7 @@ class IsotonicError(Statistic):
 
     >>> import caltest
     >>> y_true, y_prob = [0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75]
-    >>> caltest.calibration_error(y_true, y_prob, statistic=caltest.IsotonicError())
+    >>> caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.IsotonicError())
     0.0625
     """
 

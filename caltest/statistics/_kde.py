@@ -85,7 +85,7 @@ class KDEError(Statistic):
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> error = caltest.KDEError(bandwidth=0.05, reference="mean")
+    >>> error = caltest.statistics.KDEError(bandwidth=0.05, reference="mean")
     >>> round(caltest.calibration_error(y_true, y_prob, lens=caltest.Confidence(), statistic=error), 4)
     0.0398
     """

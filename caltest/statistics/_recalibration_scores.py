@@ -123,7 +123,7 @@ class OverConfidence(TemperatureScore):
     --------
     >>> import caltest
     >>> y_true, y_prob = [1] * 6 + [0] * 4, [0.9] * 10
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.OverConfidence()), 4)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.OverConfidence()), 4)
     6.5917
     """
 
@@ -150,7 +150,7 @@ class UnderConfidence(TemperatureScore):
     --------
     >>> import caltest
     >>> y_true, y_prob = [1] * 9 + [0], [0.6] * 10
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.UnderConfidence()), 4)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.UnderConfidence()), 4)
     1.2164
     """
 
@@ -281,7 +281,7 @@ class MatrixScore(Statistic):
     >>> import caltest
     >>> y_prob = [[0.25, 0.25, 0.5]] * 8
     >>> y_true = [0, 0, 0, 0, 1, 1, 2, 2]
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.MatrixScore()), 6)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.MatrixScore()), 6)
     1.632993
     """
 
@@ -381,7 +381,7 @@ class CoxScore(Statistic):
 
     >>> import caltest
     >>> y_true, y_prob = [1] * 15 + [0] * 5, [0.5] * 20
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.CoxScore()), 12)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.CoxScore()), 12)
     5.0
     """
 

@@ -56,7 +56,7 @@ class Spiegelhalter(Statistic):
 
     >>> import caltest
     >>> y_true, y_prob = [1] * 6 + [0] * 4, [0.9] * 10
-    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.Spiegelhalter()), 4)
+    >>> round(caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.Spiegelhalter()), 4)
     3.1623
     """
 

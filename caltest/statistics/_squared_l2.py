@@ -244,7 +244,7 @@ class TCal(Combination):
     Examples
     --------
     >>> import caltest
-    >>> print(caltest.TCal(3).components[-1])
+    >>> print(caltest.statistics.TCal(3).components[-1])
     SquaredL2(partition=EqualWidth(8), estimator='t-cal')
     """
 

@@ -38,6 +38,7 @@ from benchmarks.loops import bias as loops_of_studies
 from benchmarks.loops.drawing import RowsAndClasses, RowsAndEvents, alias_tables, generator
 from caltest.simulation import DirichletModel, approximation_study
 from caltest.simulation.studies._estimates import Estimates
+from caltest.statistics import KDEError
 
 DOCS = against.ROOT / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), *against.ROOT.glob("*.md"), against.ROOT / "benchmarks" / "README.md"])
@@ -319,7 +320,7 @@ def test_the_page_that_compares_estimators_has_the_winners_of_its_data():
             f"| {row['setting']}, {row['n_samples']} | {row['best']} | {median} | {row['not told from it']} |" in page
         )
     studied = approximation_study(
-        [DirichletModel(2, 0.5), DirichletModel(3, 0.5)], {"a": caltest.ECE(), "b": caltest.KDEError()}, [30], 5,
+        [DirichletModel(2, 0.5), DirichletModel(3, 0.5)], {"a": caltest.ECE(), "b": KDEError()}, [30], 5,
         n_holdout=1000, rng=0,
     )  # fmt: skip
     found = approximation.winners(studied)

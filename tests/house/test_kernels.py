@@ -24,6 +24,7 @@ RUN_ON_ALL_KINDS = """
 import numpy as np
 import caltest
 from caltest import Confidence, Consistency, ECE, EqualWidth, KS, TopK
+from caltest.statistics import GCE
 rng = np.random.default_rng(0)
 prob = (rng.multinomial(61, [0.5, 0.25, 0.25], size=120) + 1) / 64
 label = rng.integers(3, size=120)
@@ -49,14 +50,14 @@ for y_prob in kinds:
         caltest.calibration_test(y_true, event, n_resamples=300, rng=0, workers=2, region=lambda p: p[:, 1] > 0.1)
         caltest.calibration_test(y_true, event, statistic=KS(), n_resamples=19, rng=np.random.default_rng(1))
         caltest.calibration_test(y_true, event, statistic=KS(), sample_weight=heavy, n_resamples=19, rng=0)
-        caltest.calibration_test(y_true, event, statistic=caltest.IsotonicError(), n_resamples=19, rng=0)
+        caltest.calibration_test(y_true, event, statistic=caltest.statistics.IsotonicError(), n_resamples=19, rng=0)
         caltest.score_decomposition(y_true, event, score="log")
         caltest.streaming.CalibrationState().update(y_true, event).error()
         caltest.streaming.CalibrationState(3).update(label, y_prob)
         caltest.streaming.CalibrationState(3, caltest.Canonical()).update(label, y_prob).test()
         caltest.calibration_error(y_true, event, statistic=ECE(EqualWidth(15)))
         caltest.CalibrationMonitor().update(y_true, event)
-        for statistic in (caltest.ConvexECE(), caltest.statistics.MonotonicSweepECE(), caltest.SquaredL2()):
+        for statistic in (caltest.statistics.ConvexECE(), caltest.statistics.MonotonicSweepECE(), caltest.SquaredL2()):
             caltest.calibration_test(y_true, event, statistic=statistic, n_resamples=19, rng=0)
             caltest.calibration_error(y_true, event, statistic=statistic, sample_weight=heavy)
     caltest.calibration_test(label, y_prob, statistic=caltest.SquaredL2(), n_resamples=19, rng=0)
@@ -66,7 +67,7 @@ for y_prob in kinds:
     caltest.calibration_test(label == 1, event, statistic=caltest.statistics.MMCE(), n_resamples=19, rng=0)
     caltest.calibration_table(label, y_prob, n_resamples=99, rng=0)
     caltest.gce_table(label, y_prob, n_resamples=639, rng=0)
-    for statistic in (caltest.GCE(), caltest.statistics.TACE(), caltest.statistics.UCE()):
+    for statistic in (caltest.statistics.GCE(), caltest.statistics.TACE(), caltest.statistics.UCE()):
         for lens in (None, Confidence()):
             caltest.calibration_test(label, y_prob, lens=lens, statistic=statistic, n_resamples=300, workers=2)
     for partition in (EqualWidth(2), caltest.EqualMass(2), caltest.VarianceTree(min_leaf=40)):
@@ -76,14 +77,14 @@ for y_prob in kinds:
         caltest.calibration_test(label, y_prob, statistic=ECE(lambda p: p[:, 0] > 0.5), resampling=rows, n_resamples=19)
     tree = ECE(caltest.VarianceTree(min_leaf=100))  # a single cell, whatever is drawn
     caltest.calibration_test(label, y_prob, statistic=tree, resampling=rows, n_resamples=19)
-    caltest.calibration_test(label, y_prob, statistic=caltest.MatrixScore(), n_resamples=19)
+    caltest.calibration_test(label, y_prob, statistic=caltest.statistics.MatrixScore(), n_resamples=19)
     score = caltest.TemperatureScore()
     caltest.calibration_test(label, y_prob, statistic=score, resampling=rows, n_resamples=19)
     caltest.calibration_test(label == 1, event, statistic=score, resampling=rows, n_resamples=19)
     caltest.calibration_test(event < 0.5, event, statistic=ECE(EqualWidth(2)))
     caltest.calibration_test(event < 0.5, event, statistic=ECE(EqualWidth(2)), method="monte-carlo", n_resamples=19)
     caltest.calibration_test(label, y_prob, lens=Confidence(), statistic=ECE(EqualWidth(5)), n_resamples=19)
-    for statistic in (caltest.Bridge(), caltest.TCal(), caltest.CoxScore()):
+    for statistic in (caltest.statistics.Bridge(), caltest.statistics.TCal(), caltest.statistics.CoxScore()):
         caltest.calibration_test(label == 1, event, statistic=statistic, n_resamples=19, rng=0)
     for statistic in (None, caltest.SKCE()):
         caltest.calibration_test(label, y_prob, statistic=statistic, groups=label, n_resamples=19)
@@ -102,7 +103,7 @@ for y_prob in kinds:
     caltest.calibration_band(label, y_prob, n_resamples=19, rng=0)
     caltest.reliability_curve(label == 1, event, simultaneous=True)
     caltest.smooth_reliability_curve(label == 1, event, n_resamples=19)
-    for statistic in (caltest.KDEError(), caltest.SmoothECE()):
+    for statistic in (caltest.statistics.KDEError(), caltest.SmoothECE()):
         caltest.calibration_test(label == 1, event, statistic=statistic, n_resamples=19)
     rho = Consistency(calibration_function=lambda p: p[:, [0, 2, 1]])
     caltest.calibration_test(label, y_prob, resampling=rho, n_resamples=19, rng=0)
@@ -111,7 +112,7 @@ for y_prob in kinds:
     caltest.calibration_test(label, y_prob, lens=Confidence(), statistic=statistic, resampling=refit, n_resamples=19)
 from caltest.simulation import DirichletModel, bias_study
 for partition in (EqualWidth(5, closed="right"), caltest.EqualMass(5), caltest.VarianceTree()):
-    statistics = [ECE(partition), caltest.SquaredL2(partition), KS(), caltest.GCE()]
+    statistics = [ECE(partition), caltest.SquaredL2(partition), KS(), caltest.statistics.GCE()]
     bias_study([DirichletModel(2), DirichletModel(3)], statistics, 20, 2, lenses=Confidence(), rng=0)
 from caltest.predictions.inputs import _validation
 from caltest.resampling.draws import _labels as _draws
@@ -124,7 +125,7 @@ bundled = caltest.datasets.load_cifar10_vgg16()
 caltest.calibration_error(*bundled, statistic=caltest.SKCE())  # so many pairs that a sample brackets their median
 caltest.reliability_curve(*bundled)  # cells of thousands of rows
 sharp = bundled[0][:500], bundled[1][:500]  # labels by their departures from the usual ones
-for statistic in (caltest.Omnibus(), caltest.Kuiper()):
+for statistic in (caltest.Omnibus(), caltest.statistics.Kuiper()):
     caltest.calibration_test(*sharp, lens=Confidence(), statistic=statistic, method="monte-carlo", n_resamples=19)
 caltest.calibration_test(*sharp, n_resamples=19)
 for model in (caltest.simulation.GaussianMixture1D(), caltest.simulation.BentPosterior(
@@ -132,7 +133,7 @@ for model in (caltest.simulation.GaussianMixture1D(), caltest.simulation.BentPos
 )):
     for partition in (EqualWidth(5), caltest.EqualMass(5)):
         caltest.simulation.bias_study(model, [ECE(partition), caltest.SquaredL2(partition)], [40, 70], 3, rng=0)
-    caltest.simulation.bias_study(model, [caltest.GCE("equal-mass"), ECE(caltest.VarianceTree())], [40, 70], 3, rng=0)
+    caltest.simulation.bias_study(model, [GCE("equal-mass"), ECE(caltest.VarianceTree())], [40, 70], 3, rng=0)
 """
 
 

@@ -94,10 +94,11 @@ event.register("numba:compile", Compilations())
 from numba.core import caching
 caching.CompileResultCacheImpl._locator_classes = []
 import caltest
+from caltest.statistics import ECE, SCE, ClasswiseKS, ConfidenceECE, TemperatureScore
 y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-for statistic in (caltest.ECE(), caltest.ConfidenceECE(), caltest.TemperatureScore(), caltest.statistics.SCE()):
+for statistic in (ECE(), ConfidenceECE(), TemperatureScore(), SCE()):
     caltest.calibration_error(y_true, y_prob, statistic=statistic)
-for statistic in (caltest.ECE(caltest.EqualWidth(15)), caltest.KS(), caltest.TemperatureScore(), caltest.ClasswiseKS()):
+for statistic in (ECE(caltest.EqualWidth(15)), caltest.KS(), TemperatureScore(), ClasswiseKS()):
     caltest.calibration_error(y_true, y_prob, lens=caltest.Confidence(), statistic=statistic)
 print(compiled)
 """

@@ -356,21 +356,33 @@ def test_exact_is_refused_where_no_distribution_is_known():
 # Statistic and p-value by the classical tests, before `calibration_test` had limits: n = 200, seed 5, for two classes
 # and for three, whose confidence is tested where one probability is needed.
 LIMITS = {
-    caltest.Spiegelhalter(): ((1.164003479545428, 0.24442260167259333), (0.2692729178295721, 0.7877196711884014)),
+    caltest.statistics.Spiegelhalter(): (
+        (1.164003479545428, 0.24442260167259333),
+        (0.2692729178295721, 0.7877196711884014),
+    ),
     caltest.HosmerLemeshow(): ((3.9581138128257307, 0.9492167564368345), (21.863628510267677, 0.3479561632410613)),
     caltest.HosmerLemeshow(covariance="mean"): (
         (3.9224990999039564, 0.9507754535513063),
         (19.595734460743852, 0.4834599806806654),
     ),
-    caltest.CoxScore(): ((1.6367680418323718, 0.44114395822647867), (0.07879280899898615, 0.9613695423909702)),
-    caltest.CoxScore("intercept"): (
+    caltest.statistics.CoxScore(): (
+        (1.6367680418323718, 0.44114395822647867),
+        (0.07879280899898615, 0.9613695423909702),
+    ),
+    caltest.statistics.CoxScore("intercept"): (
         (0.2856044871388979, 0.5930511461023903),
         (0.07752255208840275, 0.7806832754514638),
     ),
-    caltest.CoxScore("slope"): ((1.351163554693474, 0.24507480558793543), (0.0012702569105833956, 0.9715688839433456)),
-    caltest.Bridge(): ((3.009594869630175, 0.5562210076752849), (1.7619197390190484, 0.7794414901266191)),
+    caltest.statistics.CoxScore("slope"): (
+        (1.351163554693474, 0.24507480558793543),
+        (0.0012702569105833956, 0.9715688839433456),
+    ),
+    caltest.statistics.Bridge(): ((3.009594869630175, 0.5562210076752849), (1.7619197390190484, 0.7794414901266191)),
     caltest.KS(): ((0.03203467114392762, 0.3739490715625783), (0.02962757359145023, 0.6369521038820202)),
-    caltest.Kuiper(): ((0.035541673083990775, 0.5458089113861065), (0.044340467339089855, 0.5273797900989856)),
+    caltest.statistics.Kuiper(): (
+        (0.035541673083990775, 0.5458089113861065),
+        (0.044340467339089855, 0.5273797900989856),
+    ),
 }
 
 
@@ -508,7 +520,7 @@ def test_certainties_that_come_true(method):
     for statistic in default_statistics():
         result = run(y_true, np.eye(3)[y_true], statistic, lens=lens_for(statistic), method=method, n_resamples=19)
         assert result.pvalue == 1, str(statistic)
-        if not isinstance(statistic, caltest.KDEError):  # smoothing moves certainties from the end
+        if not isinstance(statistic, caltest.statistics.KDEError):  # smoothing moves certainties from the end
             assert result.components[0].statistic == 0, str(statistic)
         assert codes(result.notes) == ["C202"] * len(result.components), str(statistic)
         assert_json(result, str(statistic))
@@ -521,7 +533,7 @@ def test_constant_predictions():
         right = run(np.resize([0, 1, 0, 2], 400), y_prob, statistic, lens=lens)
         wrong = run(np.ones(400, dtype=int), y_prob, statistic, lens=lens)
         assert right.pvalue > ALPHA, str(statistic)
-        if isinstance(statistic, caltest.UnderConfidence):
+        if isinstance(statistic, caltest.statistics.UnderConfidence):
             assert wrong.pvalue == 1
         elif isinstance(statistic, caltest.statistics.UCE):  # its centre is not that of a calibrated model, as it says
             assert wrong.statistic < wrong.noise_interval[0]
@@ -545,7 +557,9 @@ def test_the_pvalue_is_never_zero():
     y_prob = np.tile([0.9, 0.05, 0.05], (300, 1))
     for statistic in default_statistics():
         result = run(np.resize([1, 2], 300), y_prob, statistic, lens=lens_for(statistic), n_resamples=9)
-        assert result.pvalue == (1 if isinstance(statistic, caltest.UnderConfidence) else 0.1), str(statistic)
+        assert result.pvalue == (1 if isinstance(statistic, caltest.statistics.UnderConfidence) else 0.1), str(
+            statistic
+        )
 
 
 @pytest.mark.slow
@@ -604,7 +618,7 @@ def level_statistics(n_outcomes):
         if statistic.components == (statistic,)
         and statistic not in combined.parts
         and (n_outcomes == 2 or not isinstance(statistic, TWO_OUTCOMES))
-        and not isinstance(statistic, caltest.KDEError | caltest.SmoothECE | caltest.SKCE)
+        and not isinstance(statistic, caltest.statistics.KDEError | caltest.SmoothECE | caltest.SKCE)
     ]
     return combined, caltest.Omnibus(others) if len(others) > 1 else others[0]
 
@@ -670,7 +684,7 @@ def wrong_for_everybody(n_groups, n=240):
     return (rng.random(n) < 0.24).astype(int), np.full(n, 0.9), np.arange(n) % n_groups
 
 
-@pytest.mark.parametrize("statistic", [None, caltest.KS(), caltest.ECE(), caltest.Spiegelhalter()])
+@pytest.mark.parametrize("statistic", [None, caltest.KS(), caltest.ECE(), caltest.statistics.Spiegelhalter()])
 @pytest.mark.parametrize(("n_groups", "smallest"), [(2, 0.5), (3, 0.25), (5, 0.0625)])
 def test_too_few_groups_for_any_small_pvalue_cannot_decide(statistic, n_groups, smallest):
     """Signs of G groups and their opposites give the same value: no p-value is below 2 ** (1 - G)."""
@@ -693,7 +707,7 @@ def test_enough_groups_decide():
 
 def test_one_sided_statistics_have_smaller_pvalues():
     y_true, y_prob, group = wrong_for_everybody(5)
-    found = caltest.calibration_test(y_true, y_prob, groups=group, statistic=caltest.OverConfidence(), rng=0)
+    found = caltest.calibration_test(y_true, y_prob, groups=group, statistic=caltest.statistics.OverConfidence(), rng=0)
     assert (found.pvalue, found.smallest_possible_pvalue, found.decision) == (2**-5, 2**-5, "rejected")
 
 

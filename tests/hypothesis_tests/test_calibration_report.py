@@ -18,10 +18,10 @@ TESTS = [
     (caltest.ECE(caltest.EqualWidth(15)), "top"),
     (caltest.statistics.SCE(), None),
     (caltest.KS(), "top"),
-    (caltest.Kuiper(), "top"),
+    (caltest.statistics.Kuiper(), "top"),
     (caltest.SKCE(), None),
-    (caltest.Spiegelhalter(), None),
-    (caltest.TCal(), "top"),
+    (caltest.statistics.Spiegelhalter(), None),
+    (caltest.statistics.TCal(), "top"),
 ]
 FEW = pytest.mark.filterwarnings("ignore:With .* draws and .* tests:caltest.results.CalibrationWarning")
 

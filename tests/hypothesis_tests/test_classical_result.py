@@ -24,11 +24,11 @@ TESTS = {
 }
 """Every test with the ways in which its null distribution is found."""
 STATISTICS = {
-    caltest.spiegelhalter_test: caltest.Spiegelhalter(),
+    caltest.spiegelhalter_test: caltest.statistics.Spiegelhalter(),
     caltest.hosmer_lemeshow_test: caltest.HosmerLemeshow(),
-    caltest.cox_test: caltest.CoxScore(),
-    caltest.bridge_test: caltest.Bridge(),
-    caltest.tcal_test: caltest.TCal(),
+    caltest.cox_test: caltest.statistics.CoxScore(),
+    caltest.bridge_test: caltest.statistics.Bridge(),
+    caltest.tcal_test: caltest.statistics.TCal(),
 }
 TITLES = {
     caltest.spiegelhalter_test: "Spiegelhalter test",
@@ -203,7 +203,7 @@ def test_known_calibration_function():
         options = {"statistic": statistic, "n_resamples": 199, "rng": 0}
         assert caltest.calibration_test(y_true, prob, resampling=scheme, **options).pvalue > 0.01, str(statistic)
         known = caltest.calibration_test(y_true, prob, **options).pvalue
-        assert known < 0.02 or statistic == caltest.Spiegelhalter(), str(statistic)
+        assert known < 0.02 or statistic == caltest.statistics.Spiegelhalter(), str(statistic)
     for test, statistic in STATISTICS.items():
         if test is caltest.cox_test:  # its estimates are of intercept 0 and slope 1
             continue
@@ -348,10 +348,18 @@ POPULATIONS = {
 
 def level_pvalues(n_classes, concentration, n_data_sets):
     """P-values by 199 draws of calibrated predictions, n = 200, by name of the statistic."""
-    statistics = [caltest.Spiegelhalter(), caltest.HosmerLemeshow(), caltest.HosmerLemeshow(covariance="mean")]
+    statistics = [
+        caltest.statistics.Spiegelhalter(),
+        caltest.HosmerLemeshow(),
+        caltest.HosmerLemeshow(covariance="mean"),
+    ]
     if n_classes == 2:
-        statistics += [caltest.CoxScore(), caltest.CoxScore("intercept"), caltest.CoxScore("slope")]
-        statistics += [caltest.Bridge(), caltest.SquaredL2(caltest.EqualWidth(16), estimator="t-cal")]
+        statistics += [
+            caltest.statistics.CoxScore(),
+            caltest.statistics.CoxScore("intercept"),
+            caltest.statistics.CoxScore("slope"),
+        ]
+        statistics += [caltest.statistics.Bridge(), caltest.SquaredL2(caltest.EqualWidth(16), estimator="t-cal")]
     found = {}
     for i in range(n_data_sets):
         y_true, y_prob = calibrated(200, n_classes, seed=i, concentration=concentration)

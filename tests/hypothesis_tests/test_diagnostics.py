@@ -45,7 +45,7 @@ def test_a_shift_is_one_of_the_frequency():
     rng = np.random.default_rng(1)
     logit = rng.normal(0, 1.5, 1000)
     y_true = rng.random(1000) < 1 / (1 + np.exp(0.6 - logit))
-    result = run(y_true, 1 / (1 + np.exp(-logit)), caltest.CoxScore())
+    result = run(y_true, 1 / (1 + np.exp(-logit)), caltest.statistics.CoxScore())
     assert result.rejected
     assert result.direction == "too high"  # which is no over-confidence
     assert "The event is less frequent than predicted: average prediction 0.4859, frequency 0.396" in result.conclusion
@@ -62,7 +62,7 @@ def test_direction(temperature, direction):
         top = predicted.max(axis=1).mean(), (predicted.argmax(axis=1) == y_true).mean()
         numbers = f"average confidence {top[0]:.4g}, accuracy {top[1]:.4g} (temperature score, p = 0.01)"
         assert f"The model is {direction}: {numbers}." in words(result), n_classes
-        for statistic in (caltest.TemperatureScore(), caltest.Spiegelhalter()):
+        for statistic in (caltest.TemperatureScore(), caltest.statistics.Spiegelhalter()):
             assert run(y_true, predicted, statistic).direction == direction, (str(statistic), n_classes)
 
 
@@ -100,8 +100,8 @@ def test_direction_of_an_infinite_score():
     result = run(y_true, y_prob)
     assert (result.score, result.direction) == (-np.inf, "over-confident")
     assert result.to_dict()["score"] is None
-    assert run(y_true, y_prob, caltest.Spiegelhalter()).pvalue == 1 / 200
-    assert run(y_true, y_prob, caltest.Spiegelhalter()).direction is None
+    assert run(y_true, y_prob, caltest.statistics.Spiegelhalter()).pvalue == 1 / 200
+    assert run(y_true, y_prob, caltest.statistics.Spiegelhalter()).direction is None
 
 
 # Notes.
@@ -144,7 +144,7 @@ def test_too_little_scatter():
 
 
 def test_a_constant_statistic():
-    result = run([1] * 20, [0.5] * 20, caltest.Spiegelhalter())
+    result = run([1] * 20, [0.5] * 20, caltest.statistics.Spiegelhalter())
     assert codes(result.notes) == ["C202"]
     assert "Spiegelhalter() is constant under the null hypothesis for these predictions" in words(result)
 

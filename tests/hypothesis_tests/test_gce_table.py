@@ -30,7 +30,7 @@ def table(problem):
 def test_metrics_are_those_of_the_paper(table):
     """Scheme, then all or top entries, one or several classes, threshold, norm: the last changes fastest."""
     options = product(("equal-width", "equal-mass"), (True, False), (True, False), (0.0, 0.01), ("l1", "l2"))
-    assert table.metrics == gce_metrics() == tuple(caltest.GCE(*choice, 15) for choice in options)
+    assert table.metrics == gce_metrics() == tuple(caltest.statistics.GCE(*choice, 15) for choice in options)
     assert len(set(table.metrics)) == len(table) == 32
 
 
@@ -39,8 +39,8 @@ def test_names_of_the_paper(table):
     named = {name: i for i, name in enumerate(table.names) if name}
     assert named == {"class-conditional ECE": 0, "ECE": 4, "SCE": 8, "RMSCE": 21, "ACE": 24, "TACE": 26}
     assert set(named) == set(NAMES.values())
-    assert gce_name(caltest.GCE(threshold=0.3)) == ""
-    assert gce_name(caltest.GCE("equal-mass", threshold=0.3)) == "TACE"
+    assert gce_name(caltest.statistics.GCE(threshold=0.3)) == ""
+    assert gce_name(caltest.statistics.GCE("equal-mass", threshold=0.3)) == "TACE"
 
 
 def test_tests_are_those_of_single_metrics(problem, table):
@@ -77,9 +77,9 @@ def test_options(problem):
     assert {metric.n_cells for metric in small.metrics} == {4}
     classes = np.array(["a", "b", "c", "d"])
     named = caltest.gce_table(classes[problem[0]], problem[1], classes=classes, n_resamples=9, rng=0)
-    expected = caltest.calibration_error(*problem, statistic=caltest.GCE())
+    expected = caltest.calibration_error(*problem, statistic=caltest.statistics.GCE())
     assert named[named.names.index("SCE")].statistic == expected
-    assert named.metrics[8] == caltest.GCE()
+    assert named.metrics[8] == caltest.statistics.GCE()
 
 
 @FEW

@@ -47,7 +47,7 @@ def test_exact_columns_add_up_to_the_p_value(label):
 
 
 def test_limits_are_drawn():
-    ax = ct.calibration_test(LABEL, EVENT, statistic=ct.Spiegelhalter(), method="asymptotic").plot()
+    ax = ct.calibration_test(LABEL, EVENT, statistic=ct.statistics.Spiegelhalter(), method="asymptotic").plot()
     assert heights(ax, "under the null hypothesis") + heights(ax, "at least as extreme") > 0.99
 
 

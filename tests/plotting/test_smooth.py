@@ -47,7 +47,7 @@ def test_labels(curve):
 
 
 def test_a_line_breaks_where_no_prediction_is_near():
-    curve = ct.smooth_reliability_curve([0, 1], [0.1, 0.9], statistic=ct.KDEError(0.02), rng=0)
+    curve = ct.smooth_reliability_curve([0, 1], [0.1, 0.9], statistic=ct.statistics.KDEError(0.02), rng=0)
     ax = ct.plotting.plot_smooth_reliability(curve, new_axes(), style="classical")
     line = next(line for line in ax.get_lines() if line.get_label().startswith("observed"))
     assert np.isnan(line.get_ydata()).sum() == 1

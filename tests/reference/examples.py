@@ -223,18 +223,21 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
     caltest.ECE: lambda: binned(caltest.ECE),
     caltest.MCE: lambda: binned(caltest.MCE),
     caltest.TemperatureScore: lambda: [caltest.TemperatureScore()],
-    caltest.OverConfidence: lambda: [caltest.OverConfidence()],
-    caltest.UnderConfidence: lambda: [caltest.UnderConfidence()],
-    caltest.ConfidenceECE: lambda: [caltest.ConfidenceECE(), caltest.ConfidenceECE(3)],
-    caltest.MatrixScore: lambda: [caltest.MatrixScore()],
+    caltest.statistics.OverConfidence: lambda: [caltest.statistics.OverConfidence()],
+    caltest.statistics.UnderConfidence: lambda: [caltest.statistics.UnderConfidence()],
+    caltest.statistics.ConfidenceECE: lambda: [caltest.statistics.ConfidenceECE(), caltest.statistics.ConfidenceECE(3)],
+    caltest.statistics.MatrixScore: lambda: [caltest.statistics.MatrixScore()],
     caltest.KS: lambda: [caltest.KS()],
-    caltest.Kuiper: lambda: [caltest.Kuiper()],
-    caltest.ClasswiseKS: lambda: [caltest.ClasswiseKS()],
-    caltest.ConvexECE: lambda: [
-        *(caltest.ConvexECE(several[0]) for kind, several in PARTITIONS.items() if kind not in NO_TWIN),
-        *(caltest.ConvexECE(caltest.EqualWidth(4), distance=distance) for distance in [*distances(), hellinger]),
-        caltest.ConvexECE(caltest.EqualWidth(6), low=0.25),
-        caltest.ConvexECE(caltest.EqualMass(6, cut="halfway"), share="swapped"),
+    caltest.statistics.Kuiper: lambda: [caltest.statistics.Kuiper()],
+    caltest.statistics.ClasswiseKS: lambda: [caltest.statistics.ClasswiseKS()],
+    caltest.statistics.ConvexECE: lambda: [
+        *(caltest.statistics.ConvexECE(several[0]) for kind, several in PARTITIONS.items() if kind not in NO_TWIN),
+        *(
+            caltest.statistics.ConvexECE(caltest.EqualWidth(4), distance=distance)
+            for distance in [*distances(), hellinger]
+        ),
+        caltest.statistics.ConvexECE(caltest.EqualWidth(6), low=0.25),
+        caltest.statistics.ConvexECE(caltest.EqualMass(6, cut="halfway"), share="swapped"),
     ],
     statistics.MonotonicSweepECE: lambda: [
         statistics.MonotonicSweepECE(),
@@ -244,16 +247,16 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
         *(caltest.SquaredL2(partition) for partition in partitions_of_two()),
         *(caltest.SquaredL2(caltest.EqualWidth(4), estimator) for estimator in ("t-cal", "kumar")),
     ],
-    caltest.GCE: lambda: [
-        caltest.GCE(),
-        caltest.GCE(norm="l2", threshold=0.2, n_cells=4),
-        caltest.GCE(max_prob=True, n_cells=3),
-        caltest.GCE(max_prob=True, class_conditional=False, norm="l2"),
-        caltest.GCE(class_conditional=False, threshold=0.01),
-        caltest.GCE("equal-mass"),
-        caltest.GCE("equal-mass", norm="l2", threshold=0.1, n_cells=4),
-        caltest.GCE("equal-mass", max_prob=True, norm="l2", n_cells=2),
-        caltest.GCE("equal-mass", class_conditional=False, n_cells=7),
+    caltest.statistics.GCE: lambda: [
+        caltest.statistics.GCE(),
+        caltest.statistics.GCE(norm="l2", threshold=0.2, n_cells=4),
+        caltest.statistics.GCE(max_prob=True, n_cells=3),
+        caltest.statistics.GCE(max_prob=True, class_conditional=False, norm="l2"),
+        caltest.statistics.GCE(class_conditional=False, threshold=0.01),
+        caltest.statistics.GCE("equal-mass"),
+        caltest.statistics.GCE("equal-mass", norm="l2", threshold=0.1, n_cells=4),
+        caltest.statistics.GCE("equal-mass", max_prob=True, norm="l2", n_cells=2),
+        caltest.statistics.GCE("equal-mass", class_conditional=False, n_cells=7),
     ],
     statistics.SCE: lambda: [
         statistics.SCE(),
@@ -281,24 +284,29 @@ STATISTICS: dict[type, Callable[..., list[Any]]] = {
         statistics.ClassConditionalECE(3, class_weight="observations"),
     ],
     statistics.UCE: lambda: [statistics.UCE(), statistics.UCE(4)],
-    caltest.KDEError: lambda: [
-        caltest.KDEError(),
-        caltest.KDEError(0.1, reference="mean"),
-        caltest.KDEError(0.2, kernel="gaussian", grid=(-0.5, 1.5, 42)),
-        caltest.KDEError(0.05, grid=(-1.0, 2.0, 64)),
+    caltest.statistics.KDEError: lambda: [
+        caltest.statistics.KDEError(),
+        caltest.statistics.KDEError(0.1, reference="mean"),
+        caltest.statistics.KDEError(0.2, kernel="gaussian", grid=(-0.5, 1.5, 42)),
+        caltest.statistics.KDEError(0.05, grid=(-1.0, 2.0, 64)),
     ],
     caltest.SmoothECE: lambda: [caltest.SmoothECE(0.1, n_points=50), caltest.SmoothECE(n_points=32)],
-    caltest.Spiegelhalter: lambda: [caltest.Spiegelhalter()],
+    caltest.statistics.Spiegelhalter: lambda: [caltest.statistics.Spiegelhalter()],
     caltest.HosmerLemeshow: lambda: [
         caltest.HosmerLemeshow(),
         caltest.HosmerLemeshow(caltest.EqualWidth(3), covariance="mean"),
         caltest.HosmerLemeshow(thirds),
         caltest.HosmerLemeshow(caltest.VarianceTree(), covariance="mean"),
     ],
-    caltest.CoxScore: lambda: [caltest.CoxScore(part) for part in ("joint", "intercept", "slope")],
-    caltest.Bridge: lambda: [caltest.Bridge()],
-    caltest.TCal: list,  # a combination, without a value of its own
-    caltest.IsotonicError: lambda: [caltest.IsotonicError(), caltest.IsotonicError("log")],
+    caltest.statistics.CoxScore: lambda: [
+        caltest.statistics.CoxScore(part) for part in ("joint", "intercept", "slope")
+    ],
+    caltest.statistics.Bridge: lambda: [caltest.statistics.Bridge()],
+    caltest.statistics.TCal: list,  # a combination, without a value of its own
+    caltest.statistics.IsotonicError: lambda: [
+        caltest.statistics.IsotonicError(),
+        caltest.statistics.IsotonicError("log"),
+    ],
     caltest.SKCE: lambda: [
         caltest.SKCE(),
         caltest.SKCE(estimator="biased"),

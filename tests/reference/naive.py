@@ -494,7 +494,9 @@ def log(x):
 def temperature_score(statistic, prob, outcome, weight=None, expected=None):
     """The absolute value of U, or its evidence of one side."""
     score = signed_temperature_score(prob, outcome, weight, expected)
-    return {caltest.OverConfidence: -score, caltest.UnderConfidence: score}.get(type(statistic), abs(score))
+    return {caltest.statistics.OverConfidence: -score, caltest.statistics.UnderConfidence: score}.get(
+        type(statistic), abs(score)
+    )
 
 
 def confidence_ece(statistic, prob, outcome, weight=None, expected=None):
@@ -1270,34 +1272,34 @@ def mmce(statistic, prob, outcome, weight=None, expected=None):
 
 STATISTICS = {
     caltest.statistics.ACE: ace,
-    caltest.Bridge: bridge,
+    caltest.statistics.Bridge: bridge,
     caltest.statistics.ClassConditionalECE: class_conditional_ece,
-    caltest.ClasswiseKS: classwise_ks,
-    caltest.ConfidenceECE: confidence_ece,
-    caltest.ConvexECE: convex_ece,
-    caltest.CoxScore: cox_score,
+    caltest.statistics.ClasswiseKS: classwise_ks,
+    caltest.statistics.ConfidenceECE: confidence_ece,
+    caltest.statistics.ConvexECE: convex_ece,
+    caltest.statistics.CoxScore: cox_score,
     caltest.ECE: ece,
-    caltest.GCE: gce,
+    caltest.statistics.GCE: gce,
     caltest.HosmerLemeshow: hosmer_lemeshow,
-    caltest.IsotonicError: isotonic_error,
-    caltest.KDEError: kde_error,
+    caltest.statistics.IsotonicError: isotonic_error,
+    caltest.statistics.KDEError: kde_error,
     caltest.KS: ks,
-    caltest.Kuiper: kuiper,
-    caltest.MatrixScore: matrix_score,
+    caltest.statistics.Kuiper: kuiper,
+    caltest.statistics.MatrixScore: matrix_score,
     caltest.MCE: mce,
     caltest.statistics.MMCE: mmce,
     caltest.statistics.MonotonicSweepECE: monotonic_sweep,
     caltest.statistics.RMSCE: rmsce,
     caltest.statistics.SCE: sce,
-    caltest.OverConfidence: temperature_score,
+    caltest.statistics.OverConfidence: temperature_score,
     caltest.SKCE: skce,
     caltest.SmoothECE: smooth_ece,
-    caltest.Spiegelhalter: spiegelhalter,
+    caltest.statistics.Spiegelhalter: spiegelhalter,
     caltest.SquaredL2: squared_l2,
     caltest.statistics.TACE: tace,
     caltest.TemperatureScore: temperature_score,
     caltest.statistics.UCE: uce,
-    caltest.UnderConfidence: temperature_score,
+    caltest.statistics.UnderConfidence: temperature_score,
 }
 
 

@@ -146,7 +146,7 @@ EXAMPLES: dict[type[Result], Callable[[], Result]] = {
         base_rates, np.zeros(60, int), np.zeros(60, int), classes=[0, 1], shares=[0, 0.5], n_resamples=19, rng=0
     ),
     simulation.BestTemperatures: lambda: simulation.best_temperatures(
-        *problem(), metrics=[ct.GCE(), ct.GCE("equal-mass")], n_grid=9
+        *problem(), metrics=[ct.statistics.GCE(), ct.statistics.GCE("equal-mass")], n_grid=9
     ),
 }
 """Every public kind of result."""

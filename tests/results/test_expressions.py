@@ -18,7 +18,7 @@ def test_texts_that_name_objects():
     cases = {
         " ECE(EqualWidth(n_cells=15)) ": caltest.ECE(caltest.EqualWidth(15)),
         "ECE(VarianceTree, chebyshev)": caltest.ECE(caltest.VarianceTree(), predictions.chebyshev),
-        "Omnibus((KS, Kuiper()))": caltest.Omnibus((caltest.KS(), caltest.Kuiper())),
+        "Omnibus((KS, Kuiper()))": caltest.Omnibus((caltest.KS(), caltest.statistics.Kuiper())),
         "SKCE(gaussian_kernel, bandwidth=0.5)": caltest.SKCE(statistics.gaussian_kernel, bandwidth=0.5),
         "EqualMass('sqrt')": caltest.EqualMass("sqrt"),
         "Edges([0.5, 0.9])": caltest.Edges([0.5, 0.9]),

@@ -96,7 +96,7 @@ def test_specifications_are_picklable():
 def test_parameters_at_their_defaults_are_left_out():
     assert repr(ct.ECE()) == "ECE()"
     assert repr(ct.ECE(ct.EqualWidth(15))) == "ECE(partition=EqualWidth(15))"
-    assert repr(ct.GCE("equal-mass", norm="l2")) == "GCE(scheme='equal-mass', norm='l2')"
+    assert repr(ct.statistics.GCE("equal-mass", norm="l2")) == "GCE(scheme='equal-mass', norm='l2')"
     assert repr(ct.ClassWise(3)) == "ClassWise(3)"
 
 

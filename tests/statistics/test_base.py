@@ -38,7 +38,10 @@ EVERY = pytest.mark.parametrize("kind", STATISTICS, ids=lambda kind: kind.__name
 
 def of_kind(kind: type[Statistic]) -> list[Statistic]:
     """A statistic with its defaults, or a small one with a partition and a distance of a user."""
-    small = {caltest.MCE: caltest.MCE(examples.thirds, examples.hellinger), caltest.TCal: caltest.TCal(3)}
+    small = {
+        caltest.MCE: caltest.MCE(examples.thirds, examples.hellinger),
+        caltest.statistics.TCal: caltest.statistics.TCal(3),
+    }
     return [kind(), *([small[kind]] if kind in small else [])]
 
 
@@ -216,7 +219,7 @@ def test_names_of_the_classes_do_not_matter(problem, data):
         *(kind(caltest.EqualWidth(10, axes="all"), examples.hellinger) for kind in (caltest.ECE, caltest.MCE)),
         *(caltest.ECE(caltest.EqualWidth(10, axes="all"), distance) for distance in naive.DISTANCES),
         caltest.TemperatureScore(),
-        caltest.ClasswiseKS(),
+        caltest.statistics.ClasswiseKS(),
     ]:
         one = value(statistic, plain)
         assert value(statistic, named) == one
@@ -234,12 +237,12 @@ def test_a_whole_weight_is_a_repeated_row(problem, data):
     for statistic in (
         caltest.ECE(fixed),
         caltest.MCE(fixed),
-        caltest.ConvexECE(fixed),
+        caltest.statistics.ConvexECE(fixed),
         caltest.KS(),
-        caltest.Kuiper(),
-        caltest.IsotonicError(),
+        caltest.statistics.Kuiper(),
+        caltest.statistics.IsotonicError(),
         caltest.SmoothECE(0.2, n_points=100),
-        caltest.KDEError(0.1, reference="mean"),
+        caltest.statistics.KDEError(0.1, reference="mean"),
     ):
         weighted = caltest.calibration_error(y_true, y_prob, statistic=statistic, sample_weight=times)
         repeated = caltest.calibration_error(
@@ -269,17 +272,17 @@ def test_the_other_event_is_the_same_problem(problem, inside):
     for statistic in (
         caltest.ECE(caltest.EqualWidth(3)),
         caltest.SquaredL2(caltest.EqualWidth(3)),
-        caltest.Kuiper(),
-        caltest.IsotonicError(),
+        caltest.statistics.Kuiper(),
+        caltest.statistics.IsotonicError(),
         caltest.SmoothECE(),
         caltest.SmoothECE(0.1),
-        caltest.KDEError(0.1, reference="mean"),
+        caltest.statistics.KDEError(0.1, reference="mean"),
         caltest.SKCE(),
         caltest.statistics.MMCE(),
         caltest.TemperatureScore(),
-        caltest.Spiegelhalter(),
-        caltest.CoxScore(),
-        caltest.Bridge(),
+        caltest.statistics.Spiegelhalter(),
+        caltest.statistics.CoxScore(),
+        caltest.statistics.Bridge(),
         caltest.HosmerLemeshow(caltest.EqualWidth(3)),
     ):
         one = caltest.calibration_error(y_true, prob, statistic=statistic)
@@ -344,12 +347,12 @@ def test_limits_are_those_of_large_samples():
             assert np.mean(null >= limit.quantile(q)) == pytest.approx(1 - q, abs=error), (kind, q)
     assert offered >= {
         caltest.KS,
-        caltest.Kuiper,
-        caltest.ClasswiseKS,
-        caltest.Bridge,
-        caltest.Spiegelhalter,
+        caltest.statistics.Kuiper,
+        caltest.statistics.ClasswiseKS,
+        caltest.statistics.Bridge,
+        caltest.statistics.Spiegelhalter,
         caltest.HosmerLemeshow,
-        caltest.CoxScore,
+        caltest.statistics.CoxScore,
     }
 
 

@@ -37,7 +37,7 @@ def test_the_square_root_rule():
         y_prob = rng.dirichlet(np.ones(2), size=n)
         y_true = draw_labels(y_prob, rng)
         for kind in (caltest.EqualWidth, caltest.EqualMass):
-            for statistic in (caltest.ECE, caltest.SquaredL2, caltest.ConvexECE):
+            for statistic in (caltest.ECE, caltest.SquaredL2, caltest.statistics.ConvexECE):
                 value = error(y_true, y_prob, statistic(kind("sqrt")))
                 assert value == error(y_true, y_prob, statistic(kind(n_cells))), (n, statistic, kind)
 

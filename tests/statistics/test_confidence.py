@@ -7,7 +7,7 @@ import caltest
 from caltest.predictions._sample import make_sample
 from tests.reference.cases import check_refused
 
-ERROR = caltest.ConfidenceECE()
+ERROR = caltest.statistics.ConfidenceECE()
 
 
 def problem(n, n_classes, seed=0):
@@ -80,5 +80,7 @@ def test_draws_and_counts_agree():
 
 
 def test_bad_numbers_of_cells_are_refused():
-    check_refused(caltest.ConfidenceECE, ValueError, "`n_cells` must be odd, so that 0.5 is not an edge, got 4.", 4)
-    check_refused(caltest.ConfidenceECE, ValueError, "`n_cells` must be an integer >= 1, got 0.", 0)
+    check_refused(
+        caltest.statistics.ConfidenceECE, ValueError, "`n_cells` must be odd, so that 0.5 is not an edge, got 4.", 4
+    )
+    check_refused(caltest.statistics.ConfidenceECE, ValueError, "`n_cells` must be an integer >= 1, got 0.", 0)

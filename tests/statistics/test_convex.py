@@ -60,7 +60,7 @@ def posocco(key, y_true, y_prob, share="swapped"):
         statistic = caltest.ECE(HALFWAY)
     else:
         low = 1 / y_prob.shape[1] if setting == "confidence" else 0.0
-        statistic = caltest.ConvexECE({"c": caltest.EqualWidth(15), "ac": HALFWAY}[name], low, share)
+        statistic = caltest.statistics.ConvexECE({"c": caltest.EqualWidth(15), "ac": HALFWAY}[name], low, share)
     if setting == "confidence":
         return error(y_true, y_prob, statistic, caltest.Confidence())
     return np.mean([error(y_true, y_prob, statistic, caltest.ClassWise(k)) for k in range(y_prob.shape[1])])
@@ -88,15 +88,17 @@ def test_estimators_of_posocco_on_bundled_predictions():
 def test_a_row_halfway_between_two_centres():
     # Centres 1/4 and 3/4. Residuals -1/4, 1/2, 1/4; the middle row counts half in either cell.
     y_true, y_prob = [0, 1, 1], [0.25, 0.5, 0.75]
-    assert error(y_true, y_prob, caltest.ConvexECE(caltest.EqualWidth(2))) == pytest.approx((0 + 0.5) / 3, rel=1e-12)
-    weighted = error(y_true, y_prob, caltest.ConvexECE(caltest.EqualWidth(2)), sample_weight=[2, 1, 0])
+    assert error(y_true, y_prob, caltest.statistics.ConvexECE(caltest.EqualWidth(2))) == pytest.approx(
+        (0 + 0.5) / 3, rel=1e-12
+    )
+    weighted = error(y_true, y_prob, caltest.statistics.ConvexECE(caltest.EqualWidth(2)), sample_weight=[2, 1, 0])
     assert weighted == pytest.approx((0.25 + 0.25) / 3, rel=1e-12)
 
 
 def test_the_nearer_centre_counts_more():
     # Residuals 3/5 at 0.4, which belongs to the upper cell by 3/10, and -1/4 at the lower centre itself.
     y_true, y_prob = [1, 0], [0.4, 0.25]
-    convex = caltest.ConvexECE(caltest.EqualWidth(2))
+    convex = caltest.statistics.ConvexECE(caltest.EqualWidth(2))
     assert error(y_true, y_prob, convex) == pytest.approx((0.7 * 0.6 - 0.25 + 0.3 * 0.6) / 2, rel=1e-12)
     swapped = replace(convex, share="swapped")
     assert error(y_true, y_prob, swapped) == pytest.approx((0.25 - 0.3 * 0.6 + 0.7 * 0.6) / 2, rel=1e-12)
@@ -105,7 +107,7 @@ def test_the_nearer_centre_counts_more():
 def test_cells_above_the_smallest_score():
     # Cells [0.5, 0.75), [0.75, 1]: centres 0.625 and 0.875; 0.55 lies before the first, 0.75 halfway between.
     y_true, y_prob = [1, 0], [0.55, 0.75]
-    convex = caltest.ConvexECE(caltest.EqualWidth(2), low=0.5)
+    convex = caltest.statistics.ConvexECE(caltest.EqualWidth(2), low=0.5)
     assert error(y_true, y_prob, convex) == pytest.approx((0.45 - 0.375 + 0.375) / 2, rel=1e-12)
 
 
@@ -113,14 +115,14 @@ def test_scores_at_the_centres_make_the_ordinary_error():
     y_true, y_prob = [0, 1, 1, 1, 0, 0], [0.125, 0.125, 0.375, 0.625, 0.875, 0.875]
     partition = caltest.EqualWidth(4)
     for distance in (caltest.predictions.total_variation, caltest.predictions.squared_euclidean):
-        value = error(y_true, y_prob, caltest.ConvexECE(partition, distance=distance))
+        value = error(y_true, y_prob, caltest.statistics.ConvexECE(partition, distance=distance))
         assert value == pytest.approx(error(y_true, y_prob, caltest.ECE(partition, distance)), rel=1e-12)
 
 
 def test_a_cell_full_of_events_has_no_other_outcomes():
     """A distance that takes roots: rounding must not leave less than none."""
     y_prob = np.random.default_rng(0).random(1000)
-    convex = caltest.ConvexECE(caltest.EqualWidth(7), distance=lambda p, q: np.sqrt(q).sum(axis=-1))
+    convex = caltest.statistics.ConvexECE(caltest.EqualWidth(7), distance=lambda p, q: np.sqrt(q).sum(axis=-1))
     assert error(np.ones(1000, dtype=int), y_prob, convex) == pytest.approx(1, rel=1e-6)
 
 
@@ -132,15 +134,17 @@ def test_a_cell_full_of_events_has_no_other_outcomes():
 def test_it_is_at_least_the_overall_gap(seed, share):
     y_true, y_prob = make_data(30, 2, seed)
     gap = abs(np.mean(y_true - y_prob[:, 1]))
-    assert error(y_true, y_prob, caltest.ConvexECE(caltest.EqualWidth(5), share=share)) >= gap - 1e-12
-    assert error(y_true, y_prob, caltest.ConvexECE(caltest.EqualWidth(1), share=share)) == pytest.approx(gap, abs=1e-12)
+    assert error(y_true, y_prob, caltest.statistics.ConvexECE(caltest.EqualWidth(5), share=share)) >= gap - 1e-12
+    assert error(y_true, y_prob, caltest.statistics.ConvexECE(caltest.EqualWidth(1), share=share)) == pytest.approx(
+        gap, abs=1e-12
+    )
 
 
 @PROFILE
 @given(seed=st.integers(0, 10**6), row=st.integers(0, 29), edge=st.integers(1, 9))
 def test_it_does_not_jump_at_an_edge_or_a_centre(seed, row, edge):
     y_true, y_prob = make_data(30, 2, seed)
-    convex = caltest.ConvexECE(caltest.EqualWidth(5))
+    convex = caltest.statistics.ConvexECE(caltest.EqualWidth(5))
     values = []
     for step in (-1e-9, 1e-9):
         y_prob[row, 1] = edge / 10 + step
@@ -152,7 +156,11 @@ def test_errors_under_a_known_calibration_function():
     """Cells and shares from the predictions, residuals centred on the function."""
     y_true, y_prob = make_data(100, 2)
     rho = caltest.Consistency(calibration_function=lambda p: 0.25 + p / 2)
-    statistics = (caltest.ConvexECE(caltest.EqualWidth(5)), caltest.statistics.MonotonicSweepECE(), caltest.SquaredL2())
+    statistics = (
+        caltest.statistics.ConvexECE(caltest.EqualWidth(5)),
+        caltest.statistics.MonotonicSweepECE(),
+        caltest.SquaredL2(),
+    )
     for statistic in statistics:
         value = caltest.calibration_test(y_true, y_prob, statistic=statistic, resampling=rho, n_resamples=9).statistic
         expected = naive.evaluate(statistic, y_prob, y_true, expected=(0.25 + y_prob / 2).tolist())
@@ -165,8 +173,8 @@ def test_errors_under_a_known_calibration_function():
 def test_bad_parameters_are_refused():
     for low in (1.0, -0.1, math.nan):
         with pytest.raises(ValueError, match=f"`low` must be a number of at least 0 and below 1, got {low}"):
-            caltest.ConvexECE(low=low)
+            caltest.statistics.ConvexECE(low=low)
     with pytest.raises(ValueError, match=r"`share` must be one of 'linear', 'swapped', got 'nearest'"):
-        caltest.ConvexECE(share="nearest")
+        caltest.statistics.ConvexECE(share="nearest")
     with pytest.raises(ValueError, match=r"`partition` of `ConvexECE` must make intervals, as EqualWidth\(15\) does"):
-        error([0, 1], [0.25, 0.75], caltest.ConvexECE(lambda p: np.zeros(len(p), dtype=int)))
+        error([0, 1], [0.25, 0.75], caltest.statistics.ConvexECE(lambda p: np.zeros(len(p), dtype=int)))

@@ -15,7 +15,7 @@ from caltest.resampling.distributions._brownian import EitherEndDistribution, Ex
 from caltest.resampling.engine._evaluation import null_values
 from tests.statistics.networks import NETWORKS, network, read
 
-BOTH = {"KS": caltest.KS(), "Kuiper": caltest.Kuiper()}
+BOTH = {"KS": caltest.KS(), "Kuiper": caltest.statistics.Kuiper()}
 PVALUE = {"KS": brownian.ks_pvalue, "Kuiper": brownian.kuiper_pvalue}
 LOG_PVALUE = {"KS": brownian.ks_log_pvalue, "Kuiper": brownian.kuiper_log_pvalue}
 LIMIT = {"KS": ExcursionDistribution, "Kuiper": RangeDistribution}
@@ -82,15 +82,18 @@ def test_the_path_is_read_at_the_end_of_tied_blocks():
 
 def test_kuiper_by_hand():
     # The path +1/4 +1/4 | -3/4 -3/4, read at 1/2 and -1.
-    assert caltest.calibration_error([1, 0, 0, 0], [0.25, 0.25, 0.75, 0.75], statistic=caltest.Kuiper()) == 1.5 / 4
+    assert (
+        caltest.calibration_error([1, 0, 0, 0], [0.25, 0.25, 0.75, 0.75], statistic=caltest.statistics.Kuiper())
+        == 1.5 / 4
+    )
     # It only falls: the start at 0 counts.
-    assert caltest.calibration_error([0, 0], [0.25, 0.75], statistic=caltest.Kuiper()) == 0.5
+    assert caltest.calibration_error([0, 0], [0.25, 0.75], statistic=caltest.statistics.Kuiper()) == 0.5
     # It only rises.
-    assert caltest.calibration_error([1, 1], [0.25, 0.75], statistic=caltest.Kuiper()) == 0.5
+    assert caltest.calibration_error([1, 1], [0.25, 0.75], statistic=caltest.statistics.Kuiper()) == 0.5
     # Within a tied block it would reach 1/2.
-    assert caltest.calibration_error([1, 0], [0.5, 0.5], statistic=caltest.Kuiper()) == 0
+    assert caltest.calibration_error([1, 0], [0.5, 0.5], statistic=caltest.statistics.Kuiper()) == 0
     # Weights 3 and 1: +9/4, -3/4, over 4.
-    options = {"statistic": caltest.Kuiper(), "sample_weight": [3.0, 1.0]}
+    options = {"statistic": caltest.statistics.Kuiper(), "sample_weight": [3.0, 1.0]}
     assert caltest.calibration_error([1, 0], [0.25, 0.75], **options) == 2.25 / 4
 
 
@@ -112,7 +115,7 @@ def test_kuiper_is_the_largest_residual_of_an_interval(rows):
     ]
     value, ks = (
         caltest.calibration_error(happened == 1, event, statistic=statistic, sample_weight=weight)
-        for statistic in (caltest.Kuiper(), caltest.KS())
+        for statistic in (caltest.statistics.Kuiper(), caltest.KS())
     )
     assert value == pytest.approx(max(intervals), abs=1e-12)
     assert ks - 1e-12 <= value <= 2 * ks + 1e-12
@@ -123,8 +126,12 @@ def test_kuiper_is_the_largest_residual_of_an_interval(rows):
 
 def test_standardised_path_by_hand():
     # Class 0: residual 1/2 in a single row of variance 1/4; the other classes -1/4 of variance 3/16.
-    assert error([0], [[0.5, 0.25, 0.25]], caltest.ClasswiseKS()) == pytest.approx(0.5 / 0.25**0.5, rel=1e-12)
-    assert error([2], [[0.5, 0.25, 0.25]], caltest.ClasswiseKS()) == pytest.approx(0.75 / (3 / 16) ** 0.5, rel=1e-12)
+    assert error([0], [[0.5, 0.25, 0.25]], caltest.statistics.ClasswiseKS()) == pytest.approx(
+        0.5 / 0.25**0.5, rel=1e-12
+    )
+    assert error([2], [[0.5, 0.25, 0.25]], caltest.statistics.ClasswiseKS()) == pytest.approx(
+        0.75 / (3 / 16) ** 0.5, rel=1e-12
+    )
 
 
 def test_classwise_paths_are_ks_of_every_class():
@@ -136,14 +143,14 @@ def test_classwise_paths_are_ks_of_every_class():
         / np.sqrt((y_prob[:, k] * (1 - y_prob[:, k])).sum())
         for k in range(4)
     )
-    assert error(y_true, y_prob, caltest.ClasswiseKS()) == pytest.approx(expected, rel=1e-12)
+    assert error(y_true, y_prob, caltest.statistics.ClasswiseKS()) == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_path_without_variance_is_flat_or_infinite():
-    assert error([0, 1], [0.0, 1.0], caltest.ClasswiseKS()) == 0
-    assert error([1, 1], [0.0, 1.0], caltest.ClasswiseKS()) == np.inf
+    assert error([0, 1], [0.0, 1.0], caltest.statistics.ClasswiseKS()) == 0
+    assert error([1, 1], [0.0, 1.0], caltest.statistics.ClasswiseKS()) == np.inf
     # A contradiction is infinite whatever its weight.
-    assert error([1, 1], [0.0, 1.0], caltest.ClasswiseKS(), sample_weight=[0.25, 0.25]) == np.inf
+    assert error([1, 1], [0.0, 1.0], caltest.statistics.ClasswiseKS(), sample_weight=[0.25, 0.25]) == np.inf
 
 
 # Published values: `metrics` and `top1` of ../shared/data/goldens.json, 12 significant digits. They were read after
@@ -243,18 +250,20 @@ def test_classwise_ks_of_two_outcomes_is_that_of_the_event_and_its_complement():
     for y_true, event in (calibrated(500), calibrated(500, digits=2)):
         both = [error(y, p, caltest.KS()) * 500 for y, p in ((y_true, event), (~y_true, 1 - event))]
         expected = max(both) / np.sqrt((event * (1 - event)).sum())
-        assert error(y_true, event, caltest.ClasswiseKS()) == pytest.approx(expected, rel=1e-12)
-        assert error(~y_true, 1 - event, caltest.ClasswiseKS()) == pytest.approx(expected, rel=1e-12)
+        assert error(y_true, event, caltest.statistics.ClasswiseKS()) == pytest.approx(expected, rel=1e-12)
+        assert error(~y_true, 1 - event, caltest.statistics.ClasswiseKS()) == pytest.approx(expected, rel=1e-12)
 
 
 def test_classwise_ks_of_two_outcomes_has_a_limit():
     for problem, scale in ((calibrated(500), 1), (calibrated(500, digits=2), 1), (([0, 1, 1], [0.0, 1.0, 1.0]), 0)):
-        result = caltest.calibration_test(*problem, statistic=caltest.ClasswiseKS(), method="asymptotic")
+        result = caltest.calibration_test(*problem, statistic=caltest.statistics.ClasswiseKS(), method="asymptotic")
         assert isinstance(result.null, EitherEndDistribution)
         assert result.null.scale == scale
         assert result.pvalue == pytest.approx(EitherEndDistribution(1.0).sf(result.statistic), rel=1e-12)
     y_true, event = calibrated(10_000)
-    drawn = caltest.calibration_test(y_true, event, n_resamples=2999, rng=1, statistic=caltest.ClasswiseKS()).null
+    drawn = caltest.calibration_test(
+        y_true, event, n_resamples=2999, rng=1, statistic=caltest.statistics.ClasswiseKS()
+    ).null
     step = 1 / np.sqrt((event * (1 - event)).sum())
     for quantile in (0.5, 0.9, 0.95):
         x = drawn.quantile(quantile)
@@ -265,7 +274,9 @@ def test_classwise_ks_of_two_outcomes_has_a_limit():
 
 def test_classwise_ks_of_many_classes_has_no_limit():
     with pytest.raises(ValueError, match='method="asymptotic" needs a statistic whose limit is known'):
-        caltest.calibration_test([0, 1], np.full((2, 3), 1 / 3), statistic=caltest.ClasswiseKS(), method="asymptotic")
+        caltest.calibration_test(
+            [0, 1], np.full((2, 3), 1 / 3), statistic=caltest.statistics.ClasswiseKS(), method="asymptotic"
+        )
 
 
 @pytest.mark.parametrize("name", BOTH)
@@ -322,7 +333,14 @@ def test_asymptotic_is_conservative_where_few_predictions_are_distinct():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "statistic", [caltest.KS(), caltest.Kuiper(), caltest.IsotonicError(), caltest.IsotonicError("log")], ids=str
+    "statistic",
+    [
+        caltest.KS(),
+        caltest.statistics.Kuiper(),
+        caltest.statistics.IsotonicError(),
+        caltest.statistics.IsotonicError("log"),
+    ],
+    ids=str,
 )
 def test_level(statistic):
     pvalues = np.array(

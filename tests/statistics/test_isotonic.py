@@ -15,7 +15,7 @@ SKLEARN = {"brier": brier_score_loss, "log": log_loss}
 
 
 def error(y_true, y_prob, score="brier", **options):
-    return caltest.calibration_error(y_true, y_prob, statistic=caltest.IsotonicError(score), **options)
+    return caltest.calibration_error(y_true, y_prob, statistic=caltest.statistics.IsotonicError(score), **options)
 
 
 def mean_score(score, p, y, weight=None):
@@ -97,7 +97,7 @@ def test_an_excluded_outcome_is_infinite_under_the_log_score():
     assert np.isfinite(error([1, 1, 0], [0.0, 0.5, 0.5]))
     assert error([1, 1, 0], [0.0, 0.5, 0.5], "log", sample_weight=[0.0, 1.0, 1.0]) == pytest.approx(0, abs=1e-15)
     result = caltest.calibration_test(
-        [1, 1, 0], [0.0, 0.5, 0.5], statistic=caltest.IsotonicError("log"), n_resamples=99
+        [1, 1, 0], [0.0, 0.5, 0.5], statistic=caltest.statistics.IsotonicError("log"), n_resamples=99
     )
     assert result.statistic == np.inf
     assert result.pvalue == 1 / 100
@@ -140,4 +140,4 @@ def test_the_fit_beats_every_increasing_function_under_both_scores(score):
 def test_bad_scores_are_refused():
     for refused in ("Brier", "quadratic"):
         with pytest.raises(ValueError, match=f"`score` must be one of 'brier', 'log', got '{refused}'"):
-            caltest.IsotonicError(refused)
+            caltest.statistics.IsotonicError(refused)

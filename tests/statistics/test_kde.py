@@ -31,13 +31,13 @@ GRID = (1 / 10 - 3, 4.0, 2**14)
 def test_errors_of_networks(shared_data, column):
     y_true, y_prob = network(shared_data, column)
     right, confidence = y_prob.argmax(axis=1) == y_true, y_prob.max(axis=1).astype(float)
-    value = error(y_true, y_prob, ct.KDEError(0.05, support=SUPPORT, grid=GRID), ct.Confidence())
+    value = error(y_true, y_prob, ct.statistics.KDEError(0.05, support=SUPPORT, grid=GRID), ct.Confidence())
     assert value == pytest.approx(CONFIDENCE[column], abs=TOLERANCE)
-    ours = error(right, confidence, ct.KDEError(0.05, support=SUPPORT))
+    ours = error(right, confidence, ct.statistics.KDEError(0.05, support=SUPPORT))
     assert ours == pytest.approx(value, rel=2e-3)  # midpoints instead of the authors' points
-    by_rule = error(right, confidence, ct.KDEError(support=SUPPORT, grid=GRID))
+    by_rule = error(right, confidence, ct.statistics.KDEError(support=SUPPORT, grid=GRID))
     assert by_rule == pytest.approx(SILVERMAN[column], abs=TOLERANCE)
-    statistic = ct.KDEError(0.05, grid=(-2.5, 3.5, 2**14))
+    statistic = ct.statistics.KDEError(0.05, grid=(-2.5, 3.5, 2**14))
     mean = np.mean([error(y_true, y_prob, statistic, ct.ClassWise(k)) for k in range(10)])
     assert mean == pytest.approx(CLASS_WISE[column], abs=TOLERANCE)
 
@@ -46,27 +46,27 @@ def test_errors_of_networks(shared_data, column):
 
 
 def test_one_or_constant_predictions():
-    assert error([1], [0.25], ct.KDEError(0.1, reference="mean")) == pytest.approx(0.75, abs=1e-12)
+    assert error([1], [0.25], ct.statistics.KDEError(0.1, reference="mean")) == pytest.approx(0.75, abs=1e-12)
     # Silverman's bandwidth is 0 here: the smallest, 1 / 2 ** 14, serves.
-    assert error([1], [0.25], ct.KDEError()) == pytest.approx(0.75, abs=1e-4)
+    assert error([1], [0.25], ct.statistics.KDEError()) == pytest.approx(0.75, abs=1e-4)
     y_true, y_prob = [1] * 5 + [0] * 15, [0.5] * 20
-    assert error(y_true, y_prob, ct.KDEError(reference="mean")) == pytest.approx(0.25, abs=1e-12)
-    assert error(y_true, y_prob, ct.KDEError()) == pytest.approx(0.25, abs=1e-4)
+    assert error(y_true, y_prob, ct.statistics.KDEError(reference="mean")) == pytest.approx(0.25, abs=1e-12)
+    assert error(y_true, y_prob, ct.statistics.KDEError()) == pytest.approx(0.25, abs=1e-4)
     # What smoothing alone does: E|g - 1/2| of a triweight variable is 3 h * 35 / 128.
-    value = error([1] * 10 + [0] * 10, y_prob, ct.KDEError(0.05))
+    value = error([1] * 10 + [0] * 10, y_prob, ct.statistics.KDEError(0.05))
     assert value == pytest.approx(0.15 * 35 / 128, rel=1e-3)
 
 
 def test_without_miscalibration_beyond_rounding():
-    assert error([1, 0, 1, 0], [1.0, 0.0, 1.0, 0.0], ct.KDEError(reference="mean")) == 0
+    assert error([1, 0, 1, 0], [1.0, 0.0, 1.0, 0.0], ct.statistics.KDEError(reference="mean")) == 0
 
 
 def test_the_published_reference_has_no_power_on_a_sharp_model():
     """Why there is another: smoothing moves predictions near 1 by more than this model is wrong."""
     options = {"lens": ct.Confidence(), "n_resamples": 99, "rng": 0}
     for statistic, pvalue in (
-        (ct.KDEError(0.05), 1),
-        (ct.KDEError(0.05, reference="mean"), 1 / 100),
+        (ct.statistics.KDEError(0.05), 1),
+        (ct.statistics.KDEError(0.05, reference="mean"), 1 / 100),
         (ct.SmoothECE(), 1 / 100),
     ):
         result = ct.calibration_test(*ct.datasets.load_cifar10_vgg16(), statistic=statistic, **options)
@@ -83,7 +83,7 @@ def test_residuals_of_one_sign_keep_their_mass(problem, bandwidth):
     y_true, y_prob = problem
     mean = (y_true - y_prob).mean()
     for kernel in ("triweight", "gaussian"):
-        statistic = ct.KDEError(bandwidth, kernel=kernel, reference="mean")
+        statistic = ct.statistics.KDEError(bandwidth, kernel=kernel, reference="mean")
         assert error(y_true, y_prob, statistic) == pytest.approx(mean, abs=1e-12), kernel
 
 
@@ -93,7 +93,7 @@ def test_a_whole_weight_is_a_repeated_observation(problem, data):
     """With a given bandwidth; Silverman's rule ignores weights."""
     y_true, y_prob = problem
     times = data.draw(st.lists(st.integers(0, 3), min_size=len(y_true), max_size=len(y_true)).filter(any))
-    for statistic in (ct.KDEError(0.1), ct.KDEError(0.1, reference="mean")):
+    for statistic in (ct.statistics.KDEError(0.1), ct.statistics.KDEError(0.1, reference="mean")):
         weighted = error(y_true, y_prob, statistic, sample_weight=times)
         repeated = error(np.repeat(y_true, times), np.repeat(y_prob, times), statistic)
         np.testing.assert_allclose(weighted, repeated, rtol=1e-12, atol=1e-12, err_msg=str(statistic))
@@ -129,11 +129,11 @@ REFUSED = {
 def test_bad_parameters_are_refused():
     def check(case):
         options, kind, message = case
-        check_refused(ct.KDEError, kind, message, **options)
+        check_refused(ct.statistics.KDEError, kind, message, **options)
 
     assert failures(REFUSED, check) == {}
 
 
 def test_the_support_must_contain_the_predictions():
     message = "`support` must contain all probabilities of the event, got (0.5, 1.0) and 0.3."
-    check_refused(error, ValueError, message, [0, 1], [0.3, 0.7], ct.KDEError(support=(0.5, 1)))
+    check_refused(error, ValueError, message, [0, 1], [0.3, 0.7], ct.statistics.KDEError(support=(0.5, 1)))

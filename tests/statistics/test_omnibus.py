@@ -9,8 +9,14 @@ from tests.reference.cases import check_refused
 
 
 def test_parts():
-    over, under = caltest.OverConfidence(), caltest.UnderConfidence()
-    assert caltest.Omnibus().parts == (caltest.ECE(), over, under, caltest.ClasswiseKS(), caltest.ConfidenceECE())
+    over, under = caltest.statistics.OverConfidence(), caltest.statistics.UnderConfidence()
+    assert caltest.Omnibus().parts == (
+        caltest.ECE(),
+        over,
+        under,
+        caltest.statistics.ClasswiseKS(),
+        caltest.statistics.ConfidenceECE(),
+    )
     assert repr(caltest.Omnibus()) == "Omnibus()"
     several = [caltest.ECE(), caltest.MCE()]
     for parts in (several, tuple(several), iter(several)):
@@ -21,7 +27,7 @@ def test_parts():
 
 def test_bad_parts_are_refused():
     few = "`parts` must be at least two statistics other than combinations such as Omnibus, got"
-    for parts in ((), (caltest.ECE(),), (caltest.ECE(), caltest.Omnibus()), (caltest.ECE(), caltest.TCal())):
+    for parts in ((), (caltest.ECE(),), (caltest.ECE(), caltest.Omnibus()), (caltest.ECE(), caltest.statistics.TCal())):
         check_refused(caltest.Omnibus, ValueError, f"{few} {parts!r}.", parts)
     for parts in (3, caltest.ECE(), (caltest.ECE(), "KS"), "KS", (caltest.ECE(), caltest.KS)):
         message = f"`parts` must be statistics such as (ECE(), ClasswiseKS()), got {parts!r}."
@@ -30,7 +36,7 @@ def test_bad_parts_are_refused():
 
 def test_a_combination_estimates_nothing():
     message = r"combines tests and estimates no error; use calibration_test, or ECE\(\) to estimate"
-    for statistic in (caltest.Omnibus(), caltest.TCal()):
+    for statistic in (caltest.Omnibus(), caltest.statistics.TCal()):
         for function in (caltest.calibration_error, caltest.bootstrap_interval):
             with pytest.raises(ValueError, match=f"`{type(statistic).__name__}` {message}"):
                 function([0, 1], [0.25, 0.75], statistic=statistic)
@@ -97,7 +103,7 @@ def power(make, n_data_sets, statistic=None, n_resamples=99):
     return rejected / n_data_sets
 
 
-OLD = caltest.Omnibus((caltest.ECE(), caltest.TemperatureScore(), caltest.ClasswiseKS()))
+OLD = caltest.Omnibus((caltest.ECE(), caltest.TemperatureScore(), caltest.statistics.ClasswiseKS()))
 
 
 def test_an_error_of_the_confidence_that_changes_its_sign_is_detected():

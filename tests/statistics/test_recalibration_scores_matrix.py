@@ -6,7 +6,7 @@ import pytest
 import caltest
 from caltest.predictions._sample import make_sample
 
-SCORE = caltest.MatrixScore()
+SCORE = caltest.statistics.MatrixScore()
 
 
 def draw(y_prob, rng):
@@ -83,7 +83,7 @@ def test_outcomes_in_parts():
 
 def test_it_detects_two_classes_that_are_confused():
     """Fifteen per cent of two of ten classes exchanged: always; the paths of single classes stay nearly the same."""
-    found = {SCORE: 0, caltest.ClasswiseKS(): 0}
+    found = {SCORE: 0, caltest.statistics.ClasswiseKS(): 0}
     for seed in range(10):
         rng = np.random.default_rng(seed)
         y_prob = rng.dirichlet(np.full(10, 0.5), size=2000)
@@ -95,4 +95,4 @@ def test_it_detects_two_classes_that_are_confused():
                 y_true, y_prob, statistic=statistic, n_resamples=39, rng=seed
             ).rejected
     assert found[SCORE] >= 9
-    assert found[caltest.ClasswiseKS()] <= 8
+    assert found[caltest.statistics.ClasswiseKS()] <= 8

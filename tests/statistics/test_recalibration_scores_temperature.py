@@ -42,15 +42,20 @@ def test_directions(events, sign):
     """
     right = [1] * events + [0] * (10 - events)
     sample = make_sample([*right, *(1 - y for y in right)], [0.75] * 10 + [0.25] * 10)
-    for statistic in (SCORE, caltest.Spiegelhalter(), caltest.CoxScore("slope")):
+    for statistic in (SCORE, caltest.statistics.Spiegelhalter(), caltest.statistics.CoxScore("slope")):
         assert np.sign(statistic.direction(sample, sample.outcome)) == sign, statistic
-    for statistic in (caltest.CoxScore(), caltest.CoxScore("intercept"), caltest.ECE(), caltest.KS()):
+    for statistic in (
+        caltest.statistics.CoxScore(),
+        caltest.statistics.CoxScore("intercept"),
+        caltest.ECE(),
+        caltest.KS(),
+    ):
         assert statistic.direction(sample, sample.outcome) is None, statistic
 
 
 def test_sides():
     """Evidence of one side is the score or its negative; an impossible label is evidence of over-confidence."""
-    over, under = caltest.OverConfidence(), caltest.UnderConfidence()
+    over, under = caltest.statistics.OverConfidence(), caltest.statistics.UnderConfidence()
     for view in VIEWS[:6]:
         sample = make_sample(view.y_true, view.y_prob, lens=view.lens)
         signed = SCORE.signed(sample, sample.outcome)

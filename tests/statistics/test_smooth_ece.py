@@ -174,7 +174,7 @@ def test_more_observations_than_a_tile():
 def test_a_rest_below_zero_counts_as_zero():
     """Float32 predictions through a lens may leave the unit interval by rounding."""
     y_prob = np.array([[0.6000001, 0.4, 0.0], [0.3, 0.7000001, 0.0], [0.2, 0.5, 0.3]])
-    for statistic in (ct.SmoothECE(), ct.KDEError()):
+    for statistic in (ct.SmoothECE(), ct.statistics.KDEError()):
         assert np.isfinite(error([0, 1, 2], y_prob, statistic, ct.WithinTop(2))), statistic
 
 
@@ -189,7 +189,11 @@ def test_bad_parameters_are_refused():
     check_refused(ct.SmoothECE, ValueError, "`n_points` must be an integer >= 28, got 20.", n_points=20)
 
 
-LEVEL_CASES = [ct.KDEError(), ct.KDEError(0.05, kernel="gaussian", reference="mean"), ct.SmoothECE(n_points=500)]
+LEVEL_CASES = [
+    ct.statistics.KDEError(),
+    ct.statistics.KDEError(0.05, kernel="gaussian", reference="mean"),
+    ct.SmoothECE(n_points=500),
+]
 
 
 @pytest.mark.slow

@@ -256,8 +256,8 @@ def test_bad_estimators_are_refused():
 FALSE_ALARM = 1e-3
 LEVELS = (0.01, 0.05, 0.1)
 TWO_OUTCOMES = (
-    caltest.ConvexECE(caltest.EqualWidth(15)),
-    caltest.ConvexECE(caltest.EqualMass(15, cut="halfway")),
+    caltest.statistics.ConvexECE(caltest.EqualWidth(15)),
+    caltest.statistics.ConvexECE(caltest.EqualMass(15, cut="halfway")),
     caltest.ECE(caltest.EqualMass("sqrt")),
     caltest.statistics.MonotonicSweepECE(),
     caltest.statistics.MonotonicSweepECE("l2"),

@@ -59,7 +59,8 @@ class IsotonicCurve(Result):
     brier, log : ScoreDecomposition
         Miscalibration, discrimination and uncertainty of both scores.
     pvalue : float
-        P-value of calibration by the miscalibration of the Brier score (`caltest.IsotonicError`), simulated labels.
+        P-value of calibration by the miscalibration of the Brier score (`caltest.statistics.IsotonicError`), simulated
+        labels.
     noise_floor : float
         Average of this miscalibration if the model is calibrated.
     density_edges, density : arrays of shape (n_bins + 1,) and (n_bins,)

@@ -57,7 +57,8 @@ class SmoothReliabilityCurve(Result):
         Median of the smoothed frequencies of resampled observations, which Posocco and Bonnefoy (2021, figure 1) take
         as the reliability curve; nan where fewer than 5 observations are near.
     error : float
-        Average of the local calibration error, weighted with the density: `caltest.KDEError` on these observations.
+        Average of the local calibration error, weighted with the density: `caltest.statistics.KDEError` on these
+        observations.
     bandwidth : float
         Standard deviation of the kernel.
     confidence_level : float
@@ -174,10 +175,10 @@ def smooth_reliability_curve(
 
     .. math:: \hat r(g) = g + \frac{\sum_i (y_i - p_i) k_h(g - p_i)}{\sum_i k_h(g - p_i)}
 
-    is computed at the points g of a grid, with the kernel sums of `caltest.KDEError` instead of cells (bins). Residuals
-    are smoothed, so that the curve of a calibrated model is g on average. The published curve (Posocco & Bonnefoy 2021)
-    smooths the events y instead and draws even a calibrated model away from the diagonal, wherever the density of the
-    predictions changes; ``statistic=KDEError(0.05, reference="point")`` has it.
+    is computed at the points g of a grid, with the kernel sums of `caltest.statistics.KDEError` instead of cells.
+    Residuals are smoothed, so that the curve of a calibrated model is g on average. The published curve (Posocco &
+    Bonnefoy 2021) smooths the events y instead and draws even a calibrated model away from the diagonal, wherever the
+    density of the predictions changes; ``statistic=KDEError(0.05, reference="point")`` has it.
 
     Two bands answer two questions. If the model is calibrated, where would the curve be? Labels are simulated from the
     predictions; this is valid at every sample size. How well is the curve determined? The smoothed frequency is a

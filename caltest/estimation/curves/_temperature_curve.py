@@ -205,7 +205,7 @@ def temperature_curve(
     --------
     >>> import caltest
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    >>> curve = caltest.temperature_curve(y_true, y_prob, statistics=caltest.ConfidenceECE(), rng=0)
+    >>> curve = caltest.temperature_curve(y_true, y_prob, statistics=caltest.statistics.ConfidenceECE(), rng=0)
     >>> round(float(curve.temperature[curve.best[0, 0]]), 3), round(float(curve.value[0, 0].min()), 4)
     (1.587, 0.0165)
     """

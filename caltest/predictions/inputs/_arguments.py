@@ -125,7 +125,8 @@ def reads_arguments(function: Callable[Parameters, Returned]) -> Callable[Parame
         ):
             first = (name for name, each in signature.parameters.items() if each.default is each.empty)
             call = f"{function.__name__}({', '.join(first)})"
-            msg = f"`y_true` must hold labels, got a mapping or pairs. Labels come first: {call}."
+            what = "a mapping" if isinstance(first_given, Mapping) else "pairs of names and predictions"
+            msg = f"`y_true` must hold labels, got {what}. Labels come first: {call}."
             raise TypeError(msg)
         for name in _COUNTS:
             refuse_too_many(given.get(name), name)

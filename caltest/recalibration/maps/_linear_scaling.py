@@ -310,7 +310,7 @@ class MatrixScaling(LinearScaling):
     See Also
     --------
     VectorScaling : A diagonal matrix.
-    caltest.MatrixScore : The test that looks for what this method repairs.
+    caltest.statistics.MatrixScore : The test that looks for what this method repairs.
 
     References
     ----------

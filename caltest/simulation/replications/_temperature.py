@@ -185,7 +185,7 @@ def best_temperatures(
     >>> import caltest
     >>> from caltest.simulation import best_temperatures
     >>> y_true, y_prob = caltest.datasets.load_digits_predictions()
-    >>> metrics = [caltest.GCE(scheme) for scheme in ("equal-width", "equal-mass")]
+    >>> metrics = [caltest.statistics.GCE(scheme) for scheme in ("equal-width", "equal-mass")]
     >>> best = best_temperatures(y_true, y_prob["logistic_regression"], metrics=metrics)
     >>> best.to_frame()[["scheme", "temperature", "value", "judged"]].round(3)
             scheme  temperature  value  judged

@@ -23,7 +23,7 @@ def test_errors_and_floors_are_those_of_the_package():
     assert curve.n_cells.tolist() == [2, 15]
     assert curve.statistics == ("ECE", "ACE", "UCE")
     for c, number in enumerate(curve.n_cells.tolist()):
-        kinds = ct.GCE(max_prob=True, class_conditional=False, n_cells=number), ct.statistics.ACE(number)
+        kinds = ct.statistics.GCE(max_prob=True, class_conditional=False, n_cells=number), ct.statistics.ACE(number)
         for s, statistic in enumerate((*kinds, ct.statistics.UCE(number))):
             for m, prob in enumerate((y_prob, y_prob[::-1])):
                 error = ct.calibration_error(y_true, prob, statistic=statistic)
@@ -87,7 +87,11 @@ def test_weights_are_repetitions():
     y_true, y_prob = problem(300)
     weight = np.random.default_rng(2).integers(0, 4, 300)
     rows = np.repeat(np.arange(300), weight)
-    options = {"statistics": {"UCE": ct.statistics.UCE, "ECE": ct.ConfidenceECE}, "n_cells": [5, 15], "rng": 0}
+    options = {
+        "statistics": {"UCE": ct.statistics.UCE, "ECE": ct.statistics.ConfidenceECE},
+        "n_cells": [5, 15],
+        "rng": 0,
+    }
     weighted = ct.cells_curve(y_true, y_prob, sample_weight=weight, n_resamples=19, **options)
     repeated = ct.cells_curve(y_true[rows], y_prob[rows], n_resamples=19, **options)
     np.testing.assert_allclose(weighted.value, repeated.value, atol=1e-12)

@@ -59,7 +59,7 @@ def test_the_decomposition_and_the_noise_floor_are_those_of_the_package():
     for score in ("brier", "log"):
         whole = ct.score_decomposition(y_true, event, score=score)
         assert getattr(curve, score).to_dict() == whole.to_dict()
-    floor = ct.noise_floor(event, statistic=ct.IsotonicError(), n_resamples=1999, rng=1)
+    floor = ct.noise_floor(event, statistic=ct.statistics.IsotonicError(), n_resamples=1999, rng=1)
     assert abs(curve.noise_floor - floor.mean) < 4 * floor.std * np.sqrt(1 / 499 + 1 / 1999)
     assert curve.density.sum() == pytest.approx(1.0)
 

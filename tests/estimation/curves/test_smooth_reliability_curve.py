@@ -21,7 +21,7 @@ def curve():
 def test_the_error_is_the_average_local_error():
     y_true, y_prob = ct.datasets.load_cifar10_vgg16()
     for reference in ("point", "mean"):
-        statistic = ct.KDEError(0.05, reference=reference)
+        statistic = ct.statistics.KDEError(0.05, reference=reference)
         found = ct.smooth_reliability_curve(y_true, y_prob, statistic=statistic, n_resamples=1)
         error = ct.calibration_error(y_true, y_prob, statistic=statistic, lens=ct.Confidence())
         assert found.error == error, reference
@@ -36,7 +36,7 @@ def test_it_equals_its_definition():
     y_prob = rng.uniform(0.3, 0.7, size=50)
     y_true = rng.random(50) < y_prob
     for reference in ("point", "mean"):
-        statistic = ct.KDEError(0.05, grid=(0.0, 1.0, 5_001), reference=reference)
+        statistic = ct.statistics.KDEError(0.05, grid=(0.0, 1.0, 5_001), reference=reference)
         found = ct.smooth_reliability_curve(y_true, y_prob, statistic=statistic, n_resamples=1, rng=0)
         kernel = np.clip(1 - np.square((found.point[:, None] - y_prob) / 0.15), 0, None) ** 3
         inner = kernel.sum(axis=1) > 0.01
@@ -88,7 +88,7 @@ def test_the_confidence_band_does_not_collapse_without_events():
     """Resampled observations without an event have none either: their band had nearly no width."""
     y_prob = np.random.default_rng(0).beta(0.5, 500, 500)
     for y_true in (np.zeros(500), np.arange(500) == 250):
-        for statistic in (None, ct.KDEError(0.05)):
+        for statistic in (None, ct.statistics.KDEError(0.05)):
             curve = ct.smooth_reliability_curve(y_true, y_prob, statistic=statistic, n_resamples=19, rng=0)
             at = int(curve.density.argmax())
             assert curve.confidence_upper[at] - curve.confidence_lower[at] > (1 - 0.05 ** (1 / 500)) / 2
@@ -125,7 +125,7 @@ def test_squared_kernels_equal_sums_over_observations(kernel):
     """Each observation with its mirror images; it is moved by at most a 64th of the bandwidth."""
     rng = np.random.default_rng(1)
     position = np.sort(np.append(rng.beta(0.4, 0.6, 60), [0.0, 1.0]))
-    statistic = ct.KDEError(0.1, kernel=kernel)
+    statistic = ct.statistics.KDEError(0.1, kernel=kernel)
     sample = make_sample(rng.random(62) < position, position)
     smoother = statistic.smoother(sample)
     squared = statistic.squared_kernels(sample, smoother, np.arange(len(smoother.point)))
@@ -188,7 +188,9 @@ def test_calibrated_models_are_not_shown_as_miscalibrated():
     y_prob = rng.beta(0.3, 0.3, 20_000)
     y_true = rng.random(20_000) < y_prob
     centred = ct.smooth_reliability_curve(y_true, y_prob, rng=0, n_resamples=99)
-    published = ct.smooth_reliability_curve(y_true, y_prob, statistic=ct.KDEError(0.05), rng=0, n_resamples=99)
+    published = ct.smooth_reliability_curve(
+        y_true, y_prob, statistic=ct.statistics.KDEError(0.05), rng=0, n_resamples=99
+    )
     away = (published.confidence_lower > published.point) | (published.confidence_upper < published.point)
     assert away.mean() > 0.3
     assert centred.outside.mean() < 0.3
@@ -210,7 +212,10 @@ def test_it_is_repeatable_and_makes_a_frame(curve):
         *("confidence_lower", "confidence_upper", "bootstrap_median", "outside"),
     ]
     assert len(frame) == len(curve.point)
-    assert (curve.lens, curve.test_statistic) == (ct.Confidence(), ct.KDEError(bandwidth=0.05, reference="mean"))
+    assert (curve.lens, curve.test_statistic) == (
+        ct.Confidence(),
+        ct.statistics.KDEError(bandwidth=0.05, reference="mean"),
+    )
 
 
 def test_few_or_equal_predictions():
@@ -300,7 +305,9 @@ def test_the_median_is_that_of_curves_of_resampled_observations():
     rng = np.random.default_rng(0)
     p = rng.random(300)
     y = rng.random(300) < p
-    curve = ct.smooth_reliability_curve(y, p, statistic=ct.KDEError(0.1, reference="point"), n_resamples=999, rng=0)
+    curve = ct.smooth_reliability_curve(
+        y, p, statistic=ct.statistics.KDEError(0.1, reference="point"), n_resamples=999, rng=0
+    )
     at = int(np.abs(curve.point - 0.5).argmin())
     weight = np.exp(-0.5 * ((p - curve.point[at]) / 0.1) ** 2)
     drawn = rng.integers(300, size=(2000, 300))

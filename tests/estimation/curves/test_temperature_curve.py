@@ -14,7 +14,11 @@ def problem(n=400, n_classes=4, seed=0):
     return draw_labels(y_prob, rng), y_prob
 
 
-STATISTICS = [ct.ConfidenceECE(5), ct.statistics.UCE(5), ct.MMCE() if hasattr(ct, "MMCE") else ct.statistics.MMCE()]
+STATISTICS = [
+    ct.statistics.ConfidenceECE(5),
+    ct.statistics.UCE(5),
+    ct.MMCE() if hasattr(ct, "MMCE") else ct.statistics.MMCE(),
+]
 
 
 def test_errors_floors_and_scores_are_those_of_the_package():
@@ -95,7 +99,7 @@ def test_logits_are_matched_to_labels_by_name_and_to_observations_by_index():
     logits = rng.normal(size=(60, 3))
     label = np.array(["a", "b", "c"])[rng.integers(3, size=60)]
     frame = pd.DataFrame(logits, columns=["a", "b", "c"])
-    options = {"temperatures": [1.0], "statistics": ct.ConfidenceECE(), "n_resamples": 9, "rng": 0}
+    options = {"temperatures": [1.0], "statistics": ct.statistics.ConfidenceECE(), "n_resamples": 9, "rng": 0}
     plain = ct.temperature_curve(label, logits=logits, classes=["a", "b", "c"], **options)
     for given in (frame[["c", "a", "b"]], {"model": frame[["b", "c", "a"]]}):
         found = ct.temperature_curve(label, logits=given, **options)
@@ -147,7 +151,11 @@ def test_weights_are_repetitions_and_have_no_unit():
     y_true, y_prob = problem(300)
     weight = np.random.default_rng(2).integers(0, 4, 300)
     rows = np.repeat(np.arange(300), weight)
-    options = {"statistics": [ct.ConfidenceECE(5), ct.statistics.UCE(5)], "temperatures": [0.5, 2.0], "rng": 0}
+    options = {
+        "statistics": [ct.statistics.ConfidenceECE(5), ct.statistics.UCE(5)],
+        "temperatures": [0.5, 2.0],
+        "rng": 0,
+    }
     weighted = ct.temperature_curve(y_true, y_prob, sample_weight=weight, n_resamples=199, **options)
     scaled = ct.temperature_curve(y_true, y_prob, sample_weight=weight / 8, n_resamples=199, **options)
     repeated = ct.temperature_curve(y_true[rows], y_prob[rows], n_resamples=199, **options)
@@ -159,7 +167,9 @@ def test_weights_are_repetitions_and_have_no_unit():
     rng = np.random.default_rng(3)
     tempered = softmax(np.log(y_prob) / 2, axis=1)
     drawn = [
-        ct.calibration_error(draw_labels(tempered, rng), tempered, statistic=ct.ConfidenceECE(5), sample_weight=weight)
+        ct.calibration_error(
+            draw_labels(tempered, rng), tempered, statistic=ct.statistics.ConfidenceECE(5), sample_weight=weight
+        )
         for _ in range(300)
     ]
     assert abs(np.mean(drawn) - weighted.floor[0, 0, 1]) < 4 * np.std(drawn) * np.sqrt(1 / 199 + 1 / 300)

@@ -188,7 +188,11 @@ def test_as_plain_objects(problem):
 def test_refusals(problem):
     for error, options, message in (
         (ValueError, {"statistic": ct.Omnibus()}, "`Omnibus` combines tests and estimates no error"),
-        (ValueError, {"statistic": ct.TCal(), "lens": ct.Confidence()}, "`TCal` combines tests and estimates no error"),
+        (
+            ValueError,
+            {"statistic": ct.statistics.TCal(), "lens": ct.Confidence()},
+            "`TCal` combines tests and estimates no error",
+        ),
         (
             TypeError,
             {"statistic": ct.ECE},

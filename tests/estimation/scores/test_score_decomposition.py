@@ -53,7 +53,7 @@ def test_terms_of_any_data(rows, score):
     assert predicted == pytest.approx(miscalibration - discrimination + uncertainty, abs=1e-12)
     assert predicted == pytest.approx(mean_score(score, event[weight > 0], happened[weight > 0], weight[weight > 0]))
     assert min(found) >= -1e-12
-    statistic = ct.IsotonicError(score)
+    statistic = ct.statistics.IsotonicError(score)
     assert miscalibration == ct.calibration_error(happened, event, statistic=statistic, sample_weight=weight)
     # A whole weight is a repeated observation.
     times = weight.astype(int)

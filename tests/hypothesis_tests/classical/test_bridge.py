@@ -94,5 +94,5 @@ def test_parts_are_printed():
 def test_where_the_limit_fails():
     """The figures of the docstring."""
     for n in (100, 1000):
-        check_size(caltest.Bridge(), five_values, n, alpha=0.05, documented="0.017")
-    check_size(caltest.Bridge(), rare_events, 100, alpha=0.05, documented="0.07")
+        check_size(caltest.statistics.Bridge(), five_values, n, alpha=0.05, documented="0.017")
+    check_size(caltest.statistics.Bridge(), rare_events, 100, alpha=0.05, documented="0.07")

@@ -81,7 +81,7 @@ def test_parts_are_score_tests_on_the_same_draws():
         "intercept": (result.in_the_large_statistic, result.in_the_large_pvalue),
         "slope": (result.slope_statistic, result.slope_pvalue),
     }.items():
-        alone = caltest.calibration_test(y_true, y_prob, statistic=caltest.CoxScore(part), **options)
+        alone = caltest.calibration_test(y_true, y_prob, statistic=caltest.statistics.CoxScore(part), **options)
         assert found == tuple(alone), part
 
 
@@ -130,7 +130,7 @@ def test_the_likelihood_ratio_is_named():
             assert "CoxScore" not in text
         assert "CoxLikelihoodRatio()" in str(result.components[0])
     assert "CoxLikelihoodRatio() is constant under the null hypothesis" in words(result)
-    assert score_test(y_true, y_prob).test_statistic == caltest.CoxScore()
+    assert score_test(y_true, y_prob).test_statistic == caltest.statistics.CoxScore()
     with pytest.raises(ValueError, match="`part` must be one of 'joint', 'intercept', 'slope', got 'both'"):
         CoxLikelihoodRatio("both")
 
@@ -241,7 +241,7 @@ def test_likelihood_ratios_need_their_limit():
             caltest.cox_test(*problem, kind=wrong)
     for kind, wrong in [(ValueError, "both"), (TypeError, None)]:
         with pytest.raises(kind, match="`part` must be one of 'joint', 'intercept', 'slope', got"):
-            caltest.CoxScore(wrong)
+            caltest.statistics.CoxScore(wrong)
 
 
 # Distributions.
@@ -253,14 +253,14 @@ def test_mean_under_the_null():
         sample = make_sample(*calibrated(200, 2, concentration=concentration))
         draws = caltest.Consistency().draws(4000, rng=0)
         for part, mean in {"joint": 2, "intercept": 1, "slope": 1}.items():
-            values = null_values(caltest.CoxScore(part), sample, draws)
+            values = null_values(caltest.statistics.CoxScore(part), sample, draws)
             error = values.std() / math.sqrt(len(values))
             assert abs(values.mean() - mean) < STANDARD_ERRORS * error, (part, concentration)
 
 
 def test_where_the_limit_fails():
     """The figure of the docstring."""
-    check_size(caltest.CoxScore(), rare_events, 100, alpha=0.01, documented="0.026")
+    check_size(caltest.statistics.CoxScore(), rare_events, 100, alpha=0.01, documented="0.026")
 
 
 def test_the_likelihood_ratio_has_no_partition():

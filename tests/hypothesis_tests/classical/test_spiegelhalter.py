@@ -136,11 +136,11 @@ def test_mean_square_under_the_null():
     """1, whatever the predictions."""
     for n_classes, concentration in [(2, 0.5), (2, 2.0), (4, 0.5), (4, 2.0)]:
         sample = make_sample(*calibrated(200, n_classes, concentration=concentration))
-        values = null_values(caltest.Spiegelhalter(), sample, caltest.Consistency().draws(4000, rng=0)) ** 2
+        values = null_values(caltest.statistics.Spiegelhalter(), sample, caltest.Consistency().draws(4000, rng=0)) ** 2
         error = values.std() / math.sqrt(len(values))
         assert abs(values.mean() - 1) < STANDARD_ERRORS * error, (n_classes, concentration)
 
 
 def test_where_the_limit_fails():
     """The figure of the docstring."""
-    check_size(caltest.Spiegelhalter(), rare_events, 20, alpha=0.01, documented="0.03")
+    check_size(caltest.statistics.Spiegelhalter(), rare_events, 20, alpha=0.01, documented="0.03")

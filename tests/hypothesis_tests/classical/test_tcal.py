@@ -87,9 +87,9 @@ def test_all_scales_in_one_pass():
     for n in (2, 3, 7, 8, 100, 1000):
         y_true, y_prob = calibrated(n, 2, seed=n)
         sample = make_sample(y_true, y_prob)
-        scales = caltest.TCal().for_sample(sample)
+        scales = caltest.statistics.TCal().for_sample(sample)
         assert scales.n_scales == math.floor(math.log2(n)), n
-        assert caltest.TCal(2).for_sample(sample).n_scales == min(2, scales.n_scales), n
+        assert caltest.statistics.TCal(2).for_sample(sample).n_scales == min(2, scales.n_scales), n
         outcomes = np.random.default_rng(0).integers(2, size=(2, 5, n), dtype=sample.outcome.dtype)
         together = scales.evaluate_components(sample, outcomes)
         assert together.shape == (scales.n_scales, 2, 5), n
@@ -102,7 +102,7 @@ def test_all_scales_of_edges_ties_and_weights():
     y_true = np.random.default_rng(0).integers(2, size=51)
     for weight in (None, np.random.default_rng(1).random(51)):
         sample = make_sample(y_true, event, sample_weight=weight)
-        scales = caltest.TCal().for_sample(sample)
+        scales = caltest.statistics.TCal().for_sample(sample)
         together = scales.evaluate_components(sample, sample.outcome)
         for part, value in zip(scales.components, together, strict=True):
             expected = naive.evaluate(part, np.column_stack([1 - event, event]), y_true, weight)
@@ -122,7 +122,7 @@ def test_debiased_errors_have_mean_zero():
 def test_scales_are_combined_as_the_loops_do():
     y_true, y_prob = calibrated(100, 2, seed=4)
     result = caltest.tcal_test(y_true, y_prob, n_resamples=60, rng=0)
-    assert result.test_statistic == caltest.TCal(6)
+    assert result.test_statistic == caltest.statistics.TCal(6)
     assert [part.test_statistic for part in result.components] == [scale(m) for m in (2, 4, 8, 16, 32, 64)]
     values = [[part.statistic, *part.null_distribution] for part in result.components]
     pvalues = [naive.tail_pvalues(row) for row in values]
@@ -144,7 +144,9 @@ def test_power_against_a_wiggle():
 def test_in_a_table():
     y_true, y_prob = calibrated(100, 3)
     lenses = [caltest.Confidence(), caltest.ClassWise(0)]
-    table = caltest.calibration_table(y_true, y_prob, lenses=lenses, statistic=caltest.TCal(), n_resamples=39, rng=0)
+    table = caltest.calibration_table(
+        y_true, y_prob, lenses=lenses, statistic=caltest.statistics.TCal(), n_resamples=39, rng=0
+    )
     assert [len(test.components) for test in table.tests] == [6, 6]
 
 
@@ -177,9 +179,9 @@ def test_bad_scales_are_refused():
         (TypeError, 2.5, "`n_scales` must be an integer >= 1, got 2.5"),
     ]:
         with pytest.raises(kind, match=message):
-            caltest.TCal(wrong)
+            caltest.statistics.TCal(wrong)
     sample = make_sample([0, 1, 1], [0.25, 0.5, 0.75])
     with pytest.raises(ValueError, match="`n_scales` is too large for 3 observations, got 30; call `for_sample` first"):
-        caltest.TCal().evaluate_components(sample, sample.outcome)
+        caltest.statistics.TCal().evaluate_components(sample, sample.outcome)
     with pytest.raises(ValueError, match="`TCal` combines tests and estimates no error"):
-        caltest.calibration_error([0, 1], [0.25, 0.75], statistic=caltest.TCal())
+        caltest.calibration_error([0, 1], [0.25, 0.75], statistic=caltest.statistics.TCal())

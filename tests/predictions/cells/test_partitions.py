@@ -304,7 +304,7 @@ def test_outer_cells_of_the_complement_are_mirror_images(n_cells):
         lambda n: caltest.calibration_test([0, 1], [0.5, 0.75], statistic=caltest.ECE(caltest.EqualWidth(n))),
         lambda n: caltest.reliability_curve([0, 1], [0.5, 0.75], partition=caltest.EqualWidth(n)),
         caltest.EqualSpread,
-        lambda n: caltest.GCE(n_cells=n),
+        lambda n: caltest.statistics.GCE(n_cells=n),
         lambda n: caltest.estimation.prediction_distribution([0.5, 0.75], n_cells=n),
         caltest.SimplexGrid,
     ],

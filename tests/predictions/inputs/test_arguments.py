@@ -147,7 +147,9 @@ def test_comparisons_read_columns_by_their_names():
     track = comparison.training_track(None, [(NAMED, FRAME[OTHER])], **DRAWS)
     assert track.pvalue == comparison.training_track(None, [(LABEL, PROB)], **DRAWS).pvalue
     assert track.class_columns == found.class_columns
-    agree = simulation.metric_agreement(NAMED, {**frames, "c": FRAME}, metrics=[caltest.GCE()], n_cells=(5, 9))
+    agree = simulation.metric_agreement(
+        NAMED, {**frames, "c": FRAME}, metrics=[caltest.statistics.GCE()], n_cells=(5, 9)
+    )
     np.testing.assert_array_equal(agree.values[:, 0], agree.values[:, 2])
     message = "b has columns without names, unlike others: pass `classes`"
     check_refused(caltest.compare_models, ValueError, message, NAMED, {"a": FRAME, "b": PROB})

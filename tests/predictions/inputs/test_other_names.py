@@ -56,6 +56,7 @@ def test_labels_come_first(function, call):
     for models in (given[0], list(given[0].items())):
         with pytest.raises(TypeError) as refused:
             function(models, *given[1:])
-        assert str(refused.value) == f"`y_true` must hold labels, got a mapping or pairs. Labels come first: {call}."
+        what = "a mapping" if isinstance(models, dict) else "pairs of names and predictions"
+        assert str(refused.value) == f"`y_true` must hold labels, got {what}. Labels come first: {call}."
     with pytest.raises(TypeError, match=r"Labels come first: write_page\(y_true, y_prob, path\)"):
         caltest.page.write_page("page.html", LABEL, PROB)

@@ -167,7 +167,7 @@ def test_frequencies(n_classes):
 @pytest.mark.parametrize("n_classes", [33, *(pytest.param(k, marks=pytest.mark.slow) for k in (100, 1000)), 1001])
 def test_workers_and_blocks_do_not_matter(n_classes, monkeypatch):
     sample = make_sample(*problem(130, n_classes))
-    statistic = caltest.ConfidenceECE()
+    statistic = caltest.statistics.ConfidenceECE()
 
     def null(workers):
         return LABELS.draws(150, 2).map(lambda part: null_values(statistic, sample.bare(), part), workers)

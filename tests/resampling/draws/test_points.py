@@ -139,7 +139,12 @@ def test_exact_distribution_of_the_confidence():
 
 def test_same_distribution_as_drawing_every_label(monkeypatch):
     y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
-    statistics = caltest.ECE(), caltest.TemperatureScore(), caltest.ClasswiseKS(), caltest.statistics.ConfidenceECE()
+    statistics = (
+        caltest.ECE(),
+        caltest.TemperatureScore(),
+        caltest.statistics.ClasswiseKS(),
+        caltest.statistics.ConfidenceECE(),
+    )
 
     def nulls(seed):
         sample = make_sample(y_true[:500], y_prob[:500])

@@ -90,7 +90,12 @@ def test_signed_statistics_equal_loops(n_classes, weighted):
         ct.TemperatureScore(): lambda sign: signed.temperature(sample, sign),
     }
     whole = np.ones((1, 6), dtype=np.int8)
-    for statistic in (ct.ConfidenceECE(5), ct.MatrixScore(), ct.OverConfidence(), ct.UnderConfidence()):
+    for statistic in (
+        ct.statistics.ConfidenceECE(5),
+        ct.statistics.MatrixScore(),
+        ct.statistics.OverConfidence(),
+        ct.statistics.UnderConfidence(),
+    ):
         assert statistic.evaluate_signs(sample, whole)[0] == pytest.approx(
             float(statistic.evaluate(sample, sample.outcome))
         )
@@ -398,7 +403,7 @@ def test_the_pvalue_of_few_groups_is_that_of_enumeration():
         y_true = (rng.random(n_ids) < 0.8)[group].astype(int)
         sample = make_sample(y_true, prob, groups=group)
         signs = np.array(list(itertools.product([1, -1], repeat=n_ids)), dtype=np.int8)
-        for statistic in (ct.KS(), ct.ECE(ct.EqualWidth(5)), ct.OverConfidence()):
+        for statistic in (ct.KS(), ct.ECE(ct.EqualWidth(5)), ct.statistics.OverConfidence()):
             values = statistic.for_sample(sample).evaluate_signs(sample, signs)
             share = np.mean(values >= values[0] - 1e-12 * np.abs(values).max())
             largest = np.mean(values >= values.max() - 1e-12 * np.abs(values).max())

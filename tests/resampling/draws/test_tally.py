@@ -23,10 +23,10 @@ STATISTICS = (
     caltest.SquaredL2(),
     caltest.statistics.SCE(),
     caltest.TemperatureScore(),
-    caltest.ClasswiseKS(),
+    caltest.statistics.ClasswiseKS(),
     caltest.statistics.ConfidenceECE(5),
 )
-EVENTS = caltest.KS(), caltest.Kuiper(), caltest.statistics.ACE(4)
+EVENTS = caltest.KS(), caltest.statistics.Kuiper(), caltest.statistics.ACE(4)
 
 
 def problem(prob, seed=0):
@@ -98,7 +98,7 @@ def test_contradicted_class():
     prob = np.column_stack([np.full(50, 0.95), np.full(50, 0.05), np.zeros(50)])
     y_true = np.zeros(50, dtype=int)
     y_true[3] = 2
-    result = caltest.calibration_test(y_true, prob, statistic=caltest.ClasswiseKS(), n_resamples=99, rng=0)
+    result = caltest.calibration_test(y_true, prob, statistic=caltest.statistics.ClasswiseKS(), n_resamples=99, rng=0)
     assert result.statistic == np.inf
     assert result.pvalue == 0.01
     assert np.isfinite(result.null.values).all()
@@ -205,8 +205,8 @@ def test_equal_predictions_are_ranked_by_the_number_of_departures(n_departures, 
     number = np.concatenate([(block != base.once(Points.of).usual).sum(axis=1) for _, block in draws.blocks(base)])
     looks = [caltest.Canonical(), caltest.Confidence()]
     for statistic, extreme in (
-        (caltest.OverConfidence(), np.greater_equal),
-        (caltest.UnderConfidence(), np.less_equal),
+        (caltest.statistics.OverConfidence(), np.greater_equal),
+        (caltest.statistics.UnderConfidence(), np.less_equal),
     ):
         found = [
             caltest.calibration_test(y_true, prob, lens=lens, statistic=statistic, n_resamples=999, rng=5)
@@ -240,12 +240,12 @@ def test_chances_that_no_draw_meets(smallest, n_classes):
     assert result.pvalue == 1.0
 
 
-class NotANumber(caltest.UnderConfidence):
+class NotANumber(caltest.statistics.UnderConfidence):
     def evaluate_summary(self, sample, counted):
         return np.full(counted.shape, np.nan)
 
 
-class OneNumber(caltest.UnderConfidence):
+class OneNumber(caltest.statistics.UnderConfidence):
     def evaluate_summary(self, sample, counted):
         return np.float64(1.0)
 

@@ -306,8 +306,8 @@ def test_numbers_of_outcomes_that_a_statistic_is_not_defined_for():
         "`KS`" + two: caltest.KS(),
         "`EqualMass`" + two: caltest.ECE(caltest.EqualMass(3)),
         "`Edges`" + two: caltest.HosmerLemeshow(caltest.Edges([0.5])),
-        "`Kuiper`" + two: Pair((Surprise(), caltest.Kuiper())),
-        "`TCal`" + two: caltest.TCal(),
+        "`Kuiper`" + two: Pair((Surprise(), caltest.statistics.Kuiper())),
+        "`TCal`" + two: caltest.statistics.TCal(),
     }
     sample = make_sample(*problem(30, 3))
     for message, statistic in cases.items():

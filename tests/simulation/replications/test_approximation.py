@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import caltest
-from caltest import ECE, ConvexECE, EqualMass, EqualWidth, KDEError
+from caltest import ECE, EqualMass, EqualWidth
 from caltest.simulation import (
     ApproximationStudy,
     GaussianMixture1D,
@@ -21,6 +21,7 @@ from caltest.simulation import (
 from caltest.simulation.models._base import draw_classes
 from caltest.simulation.replications._approximation import _relative
 from caltest.simulation.studies._run import replicate_rng
+from caltest.statistics import ConvexECE, KDEError
 from tests.reference import naive
 
 mpl.use("Agg")

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 import caltest
-from caltest import GCE
 from caltest.hypothesis_tests._gce_table import gce_metrics
 from caltest.simulation import best_temperatures, label_noise_study, metric_agreement
 from caltest.simulation.replications._agreement import rank_correlation
+from caltest.statistics import GCE
 from tests.reference import naive
 
 PROFILE = settings(deadline=None, derandomize=True, database=None, max_examples=30)

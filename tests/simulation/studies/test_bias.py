@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import caltest
-from caltest import ECE, KS, ConvexECE, EqualMass, EqualWidth, SquaredL2, VarianceTree
+from caltest import ECE, KS, EqualMass, EqualWidth, SquaredL2, VarianceTree
 from caltest.simulation import (
     BentPosterior,
     DirichletModel,
@@ -25,7 +25,7 @@ from caltest.simulation.studies import _bias
 from caltest.simulation.studies._data_sets import draw_data_sets
 from caltest.simulation.studies._run import Block, replicate_rng
 from caltest.simulation.studies._study import _differences
-from caltest.statistics import MonotonicSweepECE
+from caltest.statistics import ConvexECE, MonotonicSweepECE
 from tests.reference import naive
 
 PERFECT, CONSTANT, WRONG = GaussianMixture1D(0, -2), GaussianMixture1D(0, 0), GaussianMixture1D(1, 1)
@@ -137,7 +137,7 @@ def interrupted_and_resumed(study, out, **options):
 
 def of_mixture(**options):
     mixture = GaussianMixture([0.3, 0.3, 0.4], [[-1.0, 0.0], [1.0, 0.5], [0.0, 2.0]], [np.eye(2)] * 3, [0, 1, 2])
-    statistics = [ECE(EqualMass(5)), caltest.GCE(), SquaredL2(), KS(), ConvexECE()]
+    statistics = [ECE(EqualMass(5)), caltest.statistics.GCE(), SquaredL2(), KS(), ConvexECE()]
     return bias_study(
         BentPosterior(mixture, Temperature(2.0)), statistics, [30, 50], 20, lenses=TOP, n_truth=500, rng=3, **options
     )

@@ -118,7 +118,7 @@ def test_what_is_not_common_is_left_to_the_statistic():
 
     left = (
         *(MCE(), ECE(lambda prob: prob[:, 1] > 0.5), ECE(distance=caltest.predictions.chebyshev), Own()),
-        *(SquaredL2(estimator="kumar"), caltest.ConvexECE(), caltest.TemperatureScore()),
+        *(SquaredL2(estimator="kumar"), caltest.statistics.ConvexECE(), caltest.TemperatureScore()),
     )
     assert not any(is_common(statistic, 2) for statistic in left)
     assert not is_common(ECE(EqualWidth(5)), 3), "a grid of several classes"

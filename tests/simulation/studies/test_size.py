@@ -129,7 +129,13 @@ def test_statistics_on_labels_share_draws(monkeypatch):
         _battery, "run", lambda questions, *args, **kw: asked.append(len(questions)) or run(questions, *args, **kw)
     )
     _, y_true, y_prob = DirichletModel(2).draw(30, 0)
-    statistics = [caltest.KS(), ONE_CELL, caltest.Omnibus(), caltest.HosmerLemeshow(), caltest.IsotonicError()]
+    statistics = [
+        caltest.KS(),
+        ONE_CELL,
+        caltest.Omnibus(),
+        caltest.HosmerLemeshow(),
+        caltest.statistics.IsotonicError(),
+    ]
     for method, expected in (("auto", [1, 1, 3]), ("monte-carlo", [1, 4])):
         asked.clear()
         Battery.of(statistics, 19, None, method).pvalues(y_true, y_prob, TOP, 0)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import caltest
-from caltest import ECE, KS, MCE, EqualWidth, HosmerLemeshow, Kuiper, SquaredL2, TCal
+from caltest import ECE, KS, MCE, EqualWidth, HosmerLemeshow, SquaredL2
 from caltest.predictions import ClassWise, Confidence
-from caltest.statistics import Spiegelhalter, TemperatureScore
+from caltest.statistics import Kuiper, Spiegelhalter, TCal, TemperatureScore
 from caltest.streaming import CalibrationState, RedrawnCells
 
 STATISTICS = [

@@ -307,7 +307,7 @@ def test_a_refused_batch_or_state_changes_nothing(monkeypatch):
         (lambda: small().error(ECE(EqualWidth(3))), ValueError, "divides 4"),
         (lambda: small().error(ECE()), ValueError, "divides 4"),
         (lambda: small().error(caltest.KS()), ValueError, "10 outcomes|4 outcomes"),
-        (lambda: small().test(caltest.TCal(3)), ValueError, "estimates no error"),
+        (lambda: small().test(caltest.statistics.TCal(3)), ValueError, "estimates no error"),
         (lambda: small().test(3), TypeError, "statistic"),
         (lambda: small().test(n_resamples=99), ValueError, "n_resamples=99"),
         (lambda: small().curve(), ValueError, "Confidence"),

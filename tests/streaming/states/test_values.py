@@ -104,4 +104,4 @@ def test_what_needs_the_observations():
     with pytest.raises(ValueError, match=r"the cells of EqualWidth\(7\) cannot be made of micro-cells"):
         state.test(LargestExcess(EqualWidth(7)), n_resamples=9)
     with pytest.raises(ValueError, match=r"got TCal\(\); of TCal a state needs the number of scales"):
-        CalibrationState(micro_cells=2048).update([0, 1] * 3000, [0.25, 0.5] * 3000).test(caltest.TCal())
+        CalibrationState(micro_cells=2048).update([0, 1] * 3000, [0.25, 0.5] * 3000).test(caltest.statistics.TCal())
