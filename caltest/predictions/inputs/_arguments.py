@@ -120,12 +120,11 @@ def reads_arguments(function: Callable[Parameters, Returned]) -> Callable[Parame
         except TypeError:
             return complete(*args, **kwargs)  # refuses them in Python's words
         given = bound.arguments
-        if isinstance(given.get("y_true"), Mapping) or (
-            {"models", "epochs"} & parameters and _models(given.get("y_true"))
-        ):
+        labels = given.get("y_true")
+        if isinstance(labels, Mapping) or ({"models", "epochs"} & parameters and _models(labels)):
             first = (name for name, each in signature.parameters.items() if each.default is each.empty)
             call = f"{function.__name__}({', '.join(first)})"
-            what = "a mapping" if isinstance(first_given, Mapping) else "pairs of names and predictions"
+            what = "a mapping" if isinstance(labels, Mapping) else "pairs of names and predictions"
             msg = f"`y_true` must hold labels, got {what}. Labels come first: {call}."
             raise TypeError(msg)
         for name in _COUNTS:
