@@ -90,7 +90,7 @@ def pvalues(design, rng):
     found = run(questions, base, caltest.Consistency(), n_resamples=N_RESAMPLES, rng=rng)
     return {
         type(q.statistic).__name__ + (", confidence" if q.view is top else ""): f.pvalue
-        for q, f in zip(questions, found.findings, strict=True)
+        for q, f in zip(questions, found.answers, strict=True)
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._by_fold import run_by_fold
-from caltest.hypothesis_tests._diagnostics import describe_finding
+from caltest.hypothesis_tests._diagnostics import describe_answer
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._view import LensView
@@ -200,4 +200,4 @@ def run_test(
     found = run(
         [question], sample, null, n_resamples=n_resamples, method=method, workers=workers, rng=rng, progress=progress
     )
-    return describe_finding(found.findings[0], null, lens=lens, classes=classes, alpha=alpha, title=title)
+    return describe_answer(found.answers[0], null, lens=lens, classes=classes, alpha=alpha, title=title)

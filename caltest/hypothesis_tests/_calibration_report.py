@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region, within
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable, shared_origin
-from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, warn_before
+from caltest.hypothesis_tests._diagnostics import describe_answers, few_draws_notes, warn_before
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import induce
@@ -216,7 +216,7 @@ def calibration_report(
             rng=generator,
             progress=lambda done, total: report(done, total + n_kernel),
         )
-        answers = dict(zip(fast, shared.findings, strict=True))
+        answers = dict(zip(fast, shared.answers, strict=True))
         if slow:
             kernel = run(
                 slow,
@@ -227,9 +227,9 @@ def calibration_report(
                 rng=again,
                 progress=lambda done, total: report(n_draws + done, n_draws + total),
             )
-            answers |= zip(slow, kernel.findings, strict=True)
+            answers |= zip(slow, kernel.answers, strict=True)
     found, looks = [answers[question] for question in questions], [look for _, look in asked]
-    tests = describe_findings(found, null, looks, classes=classes, alpha=level)
+    tests = describe_answers(found, null, looks, classes=classes, alpha=level)
     return CalibrationReport(
         tests=tests,
         pvalue=shared.pvalue,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import (
-    describe_findings,
+    describe_answers,
     enough_draws,
     few_draws_notes,
     most_tests,
@@ -146,7 +146,7 @@ def calibration_table(
             rng=options["rng"],
             progress=report,
         )
-    tests = describe_findings(found.findings, null, looks, classes=classes, alpha=level)
+    tests = describe_answers(found.answers, null, looks, classes=classes, alpha=level)
     return CalibrationTable(
         tests=tests,
         pvalue=found.pvalue,

@@ -21,15 +21,14 @@ from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.draws._schemes import Consistency, SignedGroups
 from caltest.resampling.draws._signs import AllSigns, SignDraws
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, correct_pvalues
-from caltest.resampling.engine._run import Finding, monte_carlo_error
+from caltest.resampling.engine._run import Answer, monte_carlo_error
 from caltest.resampling.engine._sparsity import sparsity_notes
 from caltest.resampling.engine._stopping import Stopping
 from caltest.results import ComponentResult, Note, TestResult
 from caltest.results._decision import rejects
 from caltest.results._description import percent
 from caltest.results._note import warn_user
-from caltest.results._verdict import OF_EVENT, FindingKind
-from caltest.results._verdict import Finding as FoundError
+from caltest.results._verdict import OF_EVENT, Finding, FindingKind
 
 DIRECTION_LEVEL = 0.05
 """A direction is named only if the statistic that has it is significant itself."""
@@ -44,8 +43,8 @@ _SHOWN = 5  # observations that a note names
 _BLOCK_VALUES = 2**18
 
 
-def describe_findings(
-    findings: Sequence[Finding],
+def describe_answers(
+    answers: Sequence[Answer],
     null: Consistency,
     lenses: Sequence[LensLike],
     *,
@@ -55,14 +54,14 @@ def describe_findings(
     """Return the results of several tests, in their order; the l2 error of a sample is computed once."""
     problems: dict[int, L2Problem] = {}
     results = []
-    for finding, lens in zip(findings, lenses, strict=True):
-        problem = problems.setdefault(id(finding.sample), _l2_problem(finding.sample, lens, classes))
-        results.append(describe_finding(finding, null, lens=lens, classes=classes, alpha=alpha, problem=problem))
+    for answer, lens in zip(answers, lenses, strict=True):
+        problem = problems.setdefault(id(answer.sample), _l2_problem(answer.sample, lens, classes))
+        results.append(describe_answer(answer, null, lens=lens, classes=classes, alpha=alpha, problem=problem))
     return tuple(results)
 
 
-def describe_finding(
-    finding: Finding,
+def describe_answer(
+    answer: Answer,
     null: Consistency,
     *,
     lens: LensLike,
@@ -72,7 +71,7 @@ def describe_finding(
     problem: L2Problem | None = None,
 ) -> TestResult:
     """Return the result of a test; the l2 error is that of ``problem``, by default of the sample of the test."""
-    sample, parts = finding.sample, finding.statistic.components
+    sample, parts = answer.sample, answer.statistic.components
     scheme = null.for_sample(sample)
     components = tuple(
         ComponentResult(
@@ -83,30 +82,30 @@ def describe_finding(
             derived=part.derived(sample, float(value), distribution),
         )
         for part, value, pvalue, distribution in zip(
-            parts, finding.component_values, finding.component_pvalues, finding.component_nulls, strict=True
+            parts, answer.component_values, answer.component_pvalues, answer.component_nulls, strict=True
         )
     )
     score, findings = _direction(components, sample, lens)
     notes = (
         *scheme.notes,
         *_weight_notes(sample),
-        *(sparsity_notes(parts, sample, finding.draws) if finding.draws is not None else ()),
+        *(sparsity_notes(parts, sample, answer.draws) if answer.draws is not None else ()),
         *dict.fromkeys(note for part in parts for note in few_cells_notes(sample, part.partition)),
         *_constant_notes(components),
         *_scatter_notes(components),
         *impossible_notes(sample),
     )
     conditions = scheme.conditions
-    if finding.method == "asymptotic":
+    if answer.method == "asymptotic":
         many = Note("C103", "many observations have predictions far from 0 and 1.")
         conditions = (*conditions, many)
     return TestResult(
         title=title,
-        test_statistic=finding.statistic,
-        statistic=finding.value,
-        pvalue=finding.pvalue,
-        smallest_possible_pvalue=finding.smallest,
-        null=finding.null,
+        test_statistic=answer.statistic,
+        statistic=answer.value,
+        pvalue=answer.pvalue,
+        smallest_possible_pvalue=answer.smallest,
+        null=answer.null,
         derived=components[0].derived if len(components) == 1 else {},
         lens=lens,
         lens_name=lens_name(lens, classes),
@@ -116,11 +115,11 @@ def describe_finding(
         n_groups=sample.n_groups,
         weighted=sample.weight is not None,
         components=components,
-        method=finding.method,
-        numerical_error=_numerical_error(finding),
+        method=answer.method,
+        numerical_error=_numerical_error(answer),
         hypothesis=null.hypothesis,
         of_calibration=null.calibration_function is None,
-        origin=_origin(finding, null),
+        origin=_origin(answer, null),
         conditions=conditions,
         alpha=alpha,
         score=score,
@@ -138,7 +137,7 @@ def _l2_problem(sample: Sample, lens: LensLike, classes: Sequence[Any] | None) -
 
 def _direction(
     components: Sequence[ComponentResult], sample: Sample, lens: LensLike
-) -> tuple[float | None, tuple[FoundError, ...]]:
+) -> tuple[float | None, tuple[Finding, ...]]:
     """Return the score of the first component that has one, and the direction and its numbers if there is no doubt.
 
     A score must be significant, and confidence and accuracy must differ in the same direction: a score also reacts to
@@ -175,7 +174,7 @@ def _weight_notes(sample: Sample) -> tuple[Note, ...]:
     return (Note("C304", text),)
 
 
-def _shift(sample: Sample, lens: LensLike) -> tuple[float, FoundError] | None:
+def _shift(sample: Sample, lens: LensLike) -> tuple[float, Finding] | None:
     """Return how many standard errors the frequency of an event is off, if that is significant, and the finding."""
     if not _names_event(sample, lens) or sample.weight is not None or sample.group is not None:
         return None
@@ -191,7 +190,7 @@ def _shift(sample: Sample, lens: LensLike) -> tuple[float, FoundError] | None:
     pvalue = PoissonBinomial.of(expected).two_sided(events)
     if not rejects(pvalue, DIRECTION_LEVEL) or not error > 0:
         return None
-    finding = FoundError(
+    finding = Finding(
         kind="too low" if deviation > 0 else "too high",
         predicted=float(expected.mean()),
         observed=events / sample.n_samples,
@@ -216,20 +215,20 @@ def _error_of_confidence(sample: Sample) -> float:
 
 def _finding(
     confidence: float, accuracy: float, sample: Sample, lens: LensLike, *, source: str, pvalue: float
-) -> tuple[FoundError, ...]:
+) -> tuple[Finding, ...]:
     """Return the direction with its numbers; that of a rare event is about its frequency."""
     share = float((sample.given[:, 1] < 0.5).mean())
     shown: dict[str, Any] = {"source": source, "pvalue": float(pvalue)}
     if not _names_event(sample, lens) or max(share, 1 - share) < _ONE_SIDED:
         kind: FindingKind = "over-confident" if confidence > accuracy else "under-confident"
-        return (FoundError(kind=kind, predicted=confidence, observed=accuracy, **shown),)
+        return (Finding(kind=kind, predicted=confidence, observed=accuracy, **shown),)
     # Confidence is that of the more frequent outcome: a risk that is too low would be called over-confident.
     predicted, observed = _mean(sample.given[:, 1].astype(np.float64), sample), _mean(sample.outcome == 1, sample)
     low = predicted < observed
     if low != ((confidence > accuracy) == (share > 0.5)):
         return ()
     kind = "too low" if low else "too high"
-    return (FoundError(kind=kind, predicted=predicted, observed=observed, quantities=OF_EVENT, **shown),)
+    return (Finding(kind=kind, predicted=predicted, observed=observed, quantities=OF_EVENT, **shown),)
 
 
 def _confidence_and_accuracy(sample: Sample) -> tuple[float, float]:
@@ -257,45 +256,45 @@ def _mean(values: NDArray[np.float64], sample: Sample) -> float:
     return float(np.average(values, weights=sample.weight))
 
 
-def _origin(finding: Finding, null: Consistency) -> str:
+def _origin(answer: Answer, null: Consistency) -> str:
     """Return where the null distribution comes from, in words."""
-    scheme = null.for_sample(finding.sample)
-    if isinstance(finding.draws, AllSigns) and isinstance(scheme, SignedGroups):
-        return scheme.origin_of_all(finding.draws.n_resamples + 1)
-    if isinstance(finding.draws, SignDraws):
-        return _simulated_origin(finding, scheme)
+    scheme = null.for_sample(answer.sample)
+    if isinstance(answer.draws, AllSigns) and isinstance(scheme, SignedGroups):
+        return scheme.origin_of_all(answer.draws.n_resamples + 1)
+    if isinstance(answer.draws, SignDraws):
+        return _simulated_origin(answer, scheme)
     if isinstance(scheme, SignedGroups):
-        return scheme.origin_of_independent(_independent_origin(finding, null))
-    return _independent_origin(finding, null)
+        return scheme.origin_of_independent(_independent_origin(answer, null))
+    return _independent_origin(answer, null)
 
 
-def _independent_origin(finding: Finding, null: Consistency) -> str:
-    if finding.tail is None:
-        return _simulated_origin(finding, null)
-    if finding.method == "upper-bound":
-        return f"upper bound, predictions fixed (valid at every sample size): {finding.tail.method}"
-    if finding.method == "exact":
-        return f"computed exactly, predictions fixed (valid at every sample size): {finding.tail.method}"
-    return f"limit for large samples, predictions fixed (not exact in small samples): {finding.tail.method}"
+def _independent_origin(answer: Answer, null: Consistency) -> str:
+    if answer.tail is None:
+        return _simulated_origin(answer, null)
+    if answer.method == "upper-bound":
+        return f"upper bound, predictions fixed (valid at every sample size): {answer.tail.method}"
+    if answer.method == "exact":
+        return f"computed exactly, predictions fixed (valid at every sample size): {answer.tail.method}"
+    return f"limit for large samples, predictions fixed (not exact in small samples): {answer.tail.method}"
 
 
-def _simulated_origin(finding: Finding, null: Consistency) -> str:
+def _simulated_origin(answer: Answer, null: Consistency) -> str:
     """Return the origin of draws, and why they stopped if they did before their largest number."""
-    made, stopping = _n_draws(finding), finding.stopping
+    made, stopping = _n_draws(answer), answer.stopping
     if stopping is None or made == stopping.n_resamples:
         return null.origin(made)
     reason = f"stopped because at least {stopping.n_exceedances} of them were at least as extreme"
     return f"{null.origin(f'{made} of at most {stopping.n_resamples}')}; {reason}"
 
 
-def _n_draws(finding: Finding) -> int:
-    return 0 if finding.draws is None or isinstance(finding.draws, AllSigns) else finding.draws.n_resamples
+def _n_draws(answer: Answer) -> int:
+    return 0 if answer.draws is None or isinstance(answer.draws, AllSigns) else answer.draws.n_resamples
 
 
-def _numerical_error(finding: Finding) -> float:
-    if finding.tail is None:
-        return monte_carlo_error(finding.pvalue, _n_draws(finding))
-    return min(finding.tail.relative_error, 1.0) * finding.pvalue  # an infinite error: the p-value is an upper bound
+def _numerical_error(answer: Answer) -> float:
+    if answer.tail is None:
+        return monte_carlo_error(answer.pvalue, _n_draws(answer))
+    return min(answer.tail.relative_error, 1.0) * answer.pvalue  # an infinite error: the p-value is an upper bound
 
 
 def _scatter_notes(components: Sequence[ComponentResult]) -> list[Note]:

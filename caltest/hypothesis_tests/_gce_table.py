@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Unpack
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
-from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, stopping_of_tests, warn_before
+from caltest.hypothesis_tests._diagnostics import describe_answers, few_draws_notes, stopping_of_tests, warn_before
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import make_sample
 from caltest.predictions._view import LensView
@@ -219,7 +219,7 @@ def gce_table(
             rng=options["rng"],
             progress=report,
         )
-    tests = describe_findings(found.findings, null, [Canonical()] * len(metrics), classes=classes, alpha=level)
+    tests = describe_answers(found.answers, null, [Canonical()] * len(metrics), classes=classes, alpha=level)
     return GCETable(
         tests=tests,
         pvalue=found.pvalue,

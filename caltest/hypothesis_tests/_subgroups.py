@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region
 from caltest.hypothesis_tests._calibration_table_result import LONGEST, CalibrationTable
-from caltest.hypothesis_tests._diagnostics import describe_findings, few_draws_notes, stopping_of_tests, warn_before
+from caltest.hypothesis_tests._diagnostics import describe_answers, few_draws_notes, stopping_of_tests, warn_before
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
@@ -303,7 +303,7 @@ def subgroup_tests(
             rng=options["rng"],
             progress=report,
         )
-    tests = describe_findings(found.findings, null, [look] * len(names), classes=classes, alpha=level)
+    tests = describe_answers(found.answers, null, [look] * len(names), classes=classes, alpha=level)
     return SubgroupTests(
         tests=tests,
         pvalue=found.pvalue,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
-from caltest.hypothesis_tests._diagnostics import describe_finding, impossible_notes
+from caltest.hypothesis_tests._diagnostics import describe_answer, impossible_notes
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import induce
@@ -22,7 +22,7 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import validate_level, validate_positive, validate_problem
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, LimitDistribution, Tail, chi_squared
-from caltest.resampling.engine._run import Finding, settle
+from caltest.resampling.engine._run import Answer, settle
 from caltest.results._decision import equate_pvalue
 from caltest.results._description import Table, percent
 from caltest.statistics import HosmerLemeshow
@@ -246,9 +246,9 @@ def tolerance_test(
     pvalue = max(pvalue, SMALLEST_PVALUE)
     one = np.array([value]), np.array([pvalue])
     tail = Tail(pvalue, math.nan, f"non-central chi-squared({freedom}, {sample.n_samples * tolerated**2:.4g})")
-    finding = Finding(statistic, sample, value, null, pvalue, *one, (null,), "asymptotic", tail=tail)
-    result = describe_finding(
-        finding, Consistency(), lens=look, classes=classes, alpha=level, title="Tolerance test of calibration"
+    answer = Answer(statistic, sample, value, null, pvalue, *one, (null,), "asymptotic", tail=tail)
+    result = describe_answer(
+        answer, Consistency(), lens=look, classes=classes, alpha=level, title="Tolerance test of calibration"
     )
     hypothesis = f"the standardised miscalibration within groups is at most {tolerated:.4g}"
     return replace(result, hypothesis=hypothesis, of_calibration=False, notes=tuple(impossible_notes(sample))).extend(

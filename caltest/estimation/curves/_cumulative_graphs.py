@@ -26,7 +26,7 @@ from caltest.predictions.inputs._validation import (
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import TIE_TOLERANCE, MonteCarloDistribution
 from caltest.resampling.engine._evaluation import Question
-from caltest.resampling.engine._run import Finding, run
+from caltest.resampling.engine._run import Answer, run
 from caltest.results import Result
 from caltest.results._decision import equate_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, Table, counted, percent
@@ -397,7 +397,7 @@ def cumulative_graphs(
                 workers=options["workers"],
                 rng=seed,
                 progress=part_of(report, number, len(probs)),
-            ).findings[0]
+            ).answers[0]
             models.append(_graph(name, found, alpha, knots))
     return CumulativeGraphs(
         models=tuple(models),
@@ -410,7 +410,7 @@ def cumulative_graphs(
     )
 
 
-def _graph(name: str, found: Finding, alpha: float, n_knots: int) -> CumulativeGraph:
+def _graph(name: str, found: Answer, alpha: float, n_knots: int) -> CumulativeGraph:
     from scipy.special import ndtri
 
     sample = found.sample
@@ -443,7 +443,7 @@ def _graph(name: str, found: Finding, alpha: float, n_knots: int) -> CumulativeG
     )
 
 
-def _critical_value(found: Finding, alpha: float) -> float:
+def _critical_value(found: Answer, alpha: float) -> float:
     """Return the largest value of KS that is not rejected; 1, which no path exceeds, if draws are too few for any."""
     if not isinstance(found.null, MonteCarloDistribution):
         return found.null.quantile(1 - alpha) if found.null.std > 0 else 0.0

@@ -218,7 +218,7 @@ def isotonic_curve(
     sample, about = event_of(y_true, y_prob, options)
     tested = run(
         [Question(IsotonicError(), LensView(sample))], sample, Consistency(), n_resamples=n_resamples, rng=seed
-    ).findings[0]
+    ).answers[0]
     size, events, _ = pool_adjacent_violators(np.ascontiguousarray(sample.outcome[None]), sample.once(tie_masks))
     shown = _shown_rows(sample, size)
     digits = None

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._calibration import look_at
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
-from caltest.hypothesis_tests._diagnostics import describe_finding
+from caltest.hypothesis_tests._diagnostics import describe_answer
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -22,7 +22,7 @@ from caltest.resampling.distributions._base import Distribution, chi_squared
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import TestOptions, drawing_of
 from caltest.resampling.engine._pvalues import tail_pvalue
-from caltest.resampling.engine._run import Finding, run, settle
+from caltest.resampling.engine._run import Answer, run, settle
 from caltest.results import Note, TestResult
 from caltest.results._description import Table
 from caltest.results._naming import Specification
@@ -205,13 +205,13 @@ def cox_test(
     drawing = drawing_of(options, sample)
     with reporting(options["progress"], "simulating labels") as report:
         if method == "asymptotic":
-            found = [run([question], sample, null, method=method, **drawing).findings[0] for question in questions]
+            found = [run([question], sample, null, method=method, **drawing).answers[0] for question in questions]
         else:
-            found = list(run(questions, sample, null, progress=report, **drawing).findings)
+            found = list(run(questions, sample, null, progress=report, **drawing).answers)
     if kind == "likelihood-ratio":  # the score tests have refused bad options
         found = [fit.likelihood_ratio(part, sample) for part in _PARTS]
     told: dict[str, Any] = {"lens": look, "classes": options["classes"], "alpha": options["alpha"]}
-    joint, large, slope = (describe_finding(finding, null, **told, title="Cox test") for finding in found)
+    joint, large, slope = (describe_answer(finding, null, **told, title="Cox test") for finding in found)
     known = not math.isnan(fit.estimates["slope"])
     derived = {
         **fit.estimates,
@@ -302,7 +302,7 @@ class _Fit:
         separated = bool(x.size) and (one_class or (varies and not crossed))
         return cls(int(x.size > 0) + varies, separated, bool(one_class), estimates, ratio, tuple(notes))
 
-    def likelihood_ratio(self, part: str, sample: Sample) -> Finding:
+    def likelihood_ratio(self, part: str, sample: Sample) -> Answer:
         """Return the numbers of the likelihood ratio test of a part."""
         freedom = {"joint": self.rank, "intercept": min(self.rank, 1), "slope": max(self.rank - 1, 0)}
         null, value = chi_squared(freedom[part]), self.ratio[part]
@@ -310,7 +310,7 @@ class _Fit:
         pvalue = tail_pvalue(sample, tail.probability)
         statistic: Any = CoxLikelihoodRatio(part)
         one = np.array([value]), np.array([pvalue])
-        return Finding(statistic, sample, value, null, pvalue, *one, (null,), "asymptotic", tail=tail)
+        return Answer(statistic, sample, value, null, pvalue, *one, (null,), "asymptotic", tail=tail)
 
 
 def _overlap(x: NDArray[np.float64], y: NDArray[np.float64]) -> bool:

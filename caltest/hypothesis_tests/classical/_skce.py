@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._calibration import look_at, run_test
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
-from caltest.hypothesis_tests._diagnostics import describe_finding
+from caltest.hypothesis_tests._diagnostics import describe_answer
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -24,7 +24,7 @@ from caltest.resampling.distributions._base import Distribution, LimitDistributi
 from caltest.resampling.draws._rows import BootstrapDraws
 from caltest.resampling.engine._options import TestOptions, drawing_of
 from caltest.resampling.engine._pvalues import tail_pvalue, tail_pvalues
-from caltest.resampling.engine._run import Finding
+from caltest.resampling.engine._run import Answer
 from caltest.results import Note, TestResult
 from caltest.results._decision import show_pvalue
 from caltest.results._description import Table
@@ -128,9 +128,9 @@ def skce_test(
         smallest = 1 / (n_resamples + 1) if isinstance(distribution, MonteCarloDistribution) else 0.0
         pvalue = max(tail_pvalue(sample, tail.probability), smallest)
         one = np.array([value]), np.array([pvalue])
-        finding = Finding(chosen, sample, value, distribution, pvalue, *one, (distribution,), method, tail=tail)
+        answer = Answer(chosen, sample, value, distribution, pvalue, *one, (distribution,), method, tail=tail)
         conditions = (_IDENTICAL,) if method == "distribution-free" else (_IDENTICAL, _MANY)
-        found = describe_finding(finding, null, **words)
+        found = describe_answer(answer, null, **words)
         notes = (*found.notes, _EQUAL_TERMS) if isinstance(distribution, WithoutSpread) else found.notes
         result = replace(found, origin=tail.method, numerical_error=math.nan, conditions=conditions, notes=notes)
     derived = {"bandwidth": chosen.similarity(sample).bandwidth, **more}

@@ -43,7 +43,7 @@ AnyStatistic = TypeVar("AnyStatistic", bound=Statistic)
 
 
 @dataclass(frozen=True, eq=False)
-class Finding:
+class Answer:
     """The numbers of one test.
 
     Attributes
@@ -93,20 +93,20 @@ class Finding:
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class Answers:
     """The numbers of several tests on the same draws, in the order of the questions.
 
     Attributes
     ----------
-    findings : tuple of Finding
+    answers : tuple of Answer
         The numbers of each test.
     known : float or None
-        The global p-value, if the findings come from two null distributions or from different numbers of draws.
+        The global p-value, if the answers come from two null distributions or from different numbers of draws.
     smallest : float
         No global p-value below it is possible.
     """
 
-    findings: tuple[Finding, ...]
+    answers: tuple[Answer, ...]
     known: float | None = None
     smallest: float = SMALLEST_PVALUE
 
@@ -115,10 +115,10 @@ class Findings:
         """Global p-value of "all hypotheses are true": exact min-p over the tests, or that of a single test."""
         if self.known is not None:
             return self.known
-        if len(self.findings) == 1:
-            return self.findings[0].pvalue
-        ranked = [finding.ranked for finding in self.findings if finding.ranked is not None]
-        return global_pvalue((finding.sample for finding in self.findings), ranked)
+        if len(self.answers) == 1:
+            return self.answers[0].pvalue
+        ranked = [answer.ranked for answer in self.answers if answer.ranked is not None]
+        return global_pvalue((answer.sample for answer in self.answers), ranked)
 
 
 def run(
@@ -131,7 +131,7 @@ def run(
     workers: int = 1,
     rng: SeedLike = None,
     progress: Progress | None = None,
-) -> Findings:
+) -> Answers:
     """Answer several questions on the same draws.
 
     Parameters
@@ -153,7 +153,7 @@ def run(
 
     Returns
     -------
-    Findings
+    Answers
         In the order of the questions.
 
     Raises
@@ -178,7 +178,7 @@ def run(
         _refuse_others(asked)
     observed = [components(question.statistic, question.sample, question.sample.outcome) for question in asked]
 
-    def conclude(some: Draws) -> Findings:
+    def conclude(some: Draws) -> Answers:
         evaluation = Evaluation(asked, base, some)
         rule = Stopping(some.n_resamples) if isinstance(some, AllSigns) else stopping
         return _draw_until(evaluation, asked, observed, some, stopping=rule, workers=workers, progress=progress)
@@ -186,7 +186,7 @@ def run(
     found = None
     if len(asked) == 1 and method != "monte-carlo":
         computed = _compute(asked[0], null, method)
-        found = None if computed is None else Findings((computed,))
+        found = None if computed is None else Answers((computed,))
     elif method in {"exact", "asymptotic"}:
         msg = f'method="{method}" answers one question, several share their draws; got {len(asked)} questions.'
         raise ValueError(msg)
@@ -203,10 +203,10 @@ def _draw_until(
     stopping: Stopping,
     workers: int,
     progress: Progress | None,
-) -> Findings:
-    """Return the findings of draws that are made until every question, and the global one, has its p-value."""
+) -> Answers:
+    """Return the answers of draws that are made until every question, and the global one, has its p-value."""
     ranked = evaluation.observed()
-    found: list[Finding | None] = [None] * len(questions)
+    found: list[Answer | None] = [None] * len(questions)
     joint: float | None = None
     nulls: list[Floats] = [np.empty((len(values), 0)) for values in ranked]
 
@@ -222,36 +222,36 @@ def _draw_until(
         pool = replace(draws, n_resamples=number)
         each = zip(questions, observed, ranked, nulls, strict=True)
         concluded = [_conclude(*one, draws=pool, stopping=stopping) for one in each]
-        for place, finding in enumerate(concluded):
-            pvalue = stopping.pvalue(finding.pvalue, number, before)
+        for place, answer in enumerate(concluded):
+            pvalue = stopping.pvalue(answer.pvalue, number, before)
             if found[place] is None and pvalue is not None:
-                found[place] = replace(finding, pvalue=pvalue)
+                found[place] = replace(answer, pvalue=pvalue)
         if joint is None and len(questions) > 1:
-            joint = stopping.pvalue(Findings(tuple(concluded)).pvalue, number, before)
-        answers = [finding for finding in found if finding is not None]
+            joint = stopping.pvalue(Answers(tuple(concluded)).pvalue, number, before)
+        answers = [answer for answer in found if answer is not None]
         if len(answers) == len(questions) and (joint is not None or len(questions) == 1):
             if number < stopping.n_resamples:
                 report(stopping.n_resamples, 0.0)
             break
-    ranks = [finding.ranked for finding in concluded if finding.ranked is not None]
+    ranks = [answer.ranked for answer in concluded if answer.ranked is not None]
     smallest = smallest_pvalue(ranks, stopping.n_resamples) if isinstance(draws, SignDraws) else answers[0].smallest
-    return Findings(tuple(answers), joint, smallest)
+    return Answers(tuple(answers), joint, smallest)
 
 
-def _larger(independent: Findings, signed: Findings) -> Findings:
-    """Return for every question the finding with the larger p-value.
+def _larger(independent: Answers, signed: Answers) -> Answers:
+    """Return for every question the answer with the larger p-value.
 
     Random signs know how observations of a group depend on each other, but not how few rare labels there could have
     been; simulated labels know the second only. An impossible label rejects however few arrangements of signs there
     are.
     """
-    pairs = list(zip(independent.findings, signed.findings, strict=True))
+    pairs = list(zip(independent.answers, signed.answers, strict=True))
     impossible = any(other.method == "all-signs" and other.sample.impossible.size for _, other in pairs)
     pvalue = independent.pvalue if impossible else max(independent.pvalue, signed.pvalue)
-    return Findings(tuple(_of_larger(*pair) for pair in pairs), pvalue, max(independent.smallest, signed.smallest))
+    return Answers(tuple(_of_larger(*pair) for pair in pairs), pvalue, max(independent.smallest, signed.smallest))
 
 
-def _of_larger(independent: Finding, signed: Finding) -> Finding:
+def _of_larger(independent: Answer, signed: Answer) -> Answer:
     if signed.method == "all-signs" and signed.sample.impossible.size:
         return independent
     larger = independent if independent.pvalue > signed.pvalue else signed
@@ -296,8 +296,8 @@ def asymptotic_distribution(statistic: Statistic, sample: Sample, null: Consiste
     return found
 
 
-def _compute(question: Question, null: Consistency, method: str) -> Finding | None:
-    """Return the finding of a computed distribution; None where labels must be simulated."""
+def _compute(question: Question, null: Consistency, method: str) -> Answer | None:
+    """Return the answer of a computed distribution; None where labels must be simulated."""
     statistic, sample = question.statistic, question.sample
     asymptotic = method == "asymptotic"
     if sample.group is not None and method != "auto":
@@ -318,7 +318,7 @@ def _compute(question: Question, null: Consistency, method: str) -> Finding | No
     pvalue = tail_pvalue(sample, tail.probability)
     one = observed, np.array([pvalue])
     kind = "asymptotic" if asymptotic else "upper-bound" if math.isinf(tail.relative_error) else "exact"
-    return Finding(statistic, sample, value, found, pvalue, *one, (found,), kind, tail=tail)
+    return Answer(statistic, sample, value, found, pvalue, *one, (found,), kind, tail=tail)
 
 
 def _refuse_others(questions: Sequence[Question]) -> None:
@@ -342,7 +342,7 @@ def _conclude(
     *,
     draws: Draws,
     stopping: Stopping,
-) -> Finding:
+) -> Answer:
     """Rank observed components ``(n_components,)`` among drawn ones ``(n_components, n_resamples)``.
 
     ``ranked`` are the observed ones again, computed as the draws are, so that rounding does not decide about ties.
@@ -354,7 +354,7 @@ def _conclude(
     if len(nulls) > 1:
         smallest = 0.0 - np.log10(part_pvalues.min(axis=0))  # never -0
         value, distribution = float(smallest[0]), _null(smallest[0], smallest[1:], draws)
-    return Finding(
+    return Answer(
         question.statistic,
         question.sample,
         value,

@@ -100,7 +100,7 @@ class Battery:
                 method=self.method if len(names) == 1 else "monte-carlo",
                 rng=seed,
             )
-            found |= {name: finding.pvalue for name, finding in zip(names, answer.findings, strict=True)}
+            found |= {name: finding.pvalue for name, finding in zip(names, answer.answers, strict=True)}
         return found
 
     def _draws_labels(self, statistic: Statistic, sample: Sample) -> bool:

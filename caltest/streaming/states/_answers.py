@@ -21,7 +21,7 @@ from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.results import TestResult
 from caltest.statistics._base import Statistic, validate_estimate, validate_statistic
 from caltest.streaming.states._cells import CoarseCells
-from caltest.streaming.states._conclusion import conclude, drawn_finding, report
+from caltest.streaming.states._conclusion import computed_of_draws, conclude, report
 from caltest.streaming.states._micro_cells import Sums
 from caltest.streaming.states._values import OutcomeSums, StateSums, Streamed, refusal, values_of
 
@@ -148,7 +148,7 @@ class ManyOutcomes(Answers):
             f"{self.sums.redrawn.n_resamples} Monte Carlo draws of the outcomes of every observation, made when it was "
             "added, predictions fixed (valid at every sample size)"
         )
-        found = drawn_finding((chosen,), self.values(chosen)[None], self.sums.n_impossible, origin)
+        found = computed_of_draws((chosen,), self.values(chosen)[None], self.sums.n_impossible, origin)
         return report(chosen, found, self.sums, lens=self.lens, alpha=alpha)
 
     def curve(self, partition: Partition | None, level: float, *, simultaneous: bool) -> Never:

@@ -15,8 +15,7 @@ from caltest.resampling.engine._pvalues import combine_pvalues, tail_pvalues
 from caltest.resampling.engine._run import monte_carlo_error
 from caltest.results import ComponentResult, Note, TestResult
 from caltest.results._decision import rejects
-from caltest.results._verdict import OF_CONFIDENCE, OF_EVENT, FindingKind
-from caltest.results._verdict import Finding as FoundError
+from caltest.results._verdict import OF_CONFIDENCE, OF_EVENT, Finding, FindingKind
 from caltest.statistics._base import Statistic
 from caltest.streaming.states._micro_cells import Nodes
 from caltest.streaming.states._values import Simulation, StateSums, Streamed, refusal, values_of
@@ -26,7 +25,7 @@ _SMALLEST_SHOWN = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Finding:
+class Computed:
     """Value, p-value and null distribution of a test, and how they were found."""
 
     parts: tuple[ComponentResult, ...]
@@ -61,12 +60,12 @@ def conclude(
 
 def report(
     statistic: Statistic,
-    found: Finding,
+    found: Computed,
     sums: StateSums,
     *,
     lens: LensLike,
     alpha: float,
-    findings: tuple[FoundError, ...] = (),
+    findings: tuple[Finding, ...] = (),
 ) -> TestResult:
     """Return the result of a test of a state."""
     null = Consistency()
@@ -94,7 +93,7 @@ def report(
     )
 
 
-def _computed(statistic: Statistic, state: Streamed, value: float, law: Distribution) -> Finding:
+def _computed(statistic: Statistic, state: Streamed, value: float, law: Distribution) -> Computed:
     """Return what the exact null distribution tells."""
     tail = law.tail(value)
     pvalue = max(0.0 if state.n_impossible else min(tail.probability, 1.0), SMALLEST_PVALUE)
@@ -103,7 +102,7 @@ def _computed(statistic: Statistic, state: Streamed, value: float, law: Distribu
     origin = f"{kind} from sums over micro-cells, predictions fixed (valid at every sample size): {tail.method}"
     parts = (ComponentResult(test_statistic=statistic, statistic=value, pvalue=pvalue, null=law),)
     error = min(tail.relative_error, 1.0) * pvalue
-    return Finding(parts, value, pvalue, law, "upper-bound" if bound else "exact", error, origin)
+    return Computed(parts, value, pvalue, law, "upper-bound" if bound else "exact", error, origin)
 
 
 def _simulated(
@@ -112,7 +111,7 @@ def _simulated(
     state: Streamed,
     n_resamples: int,
     rng: np.random.Generator,
-) -> Finding:
+) -> Computed:
     """Return what simulated numbers of events tell."""
     drawn = [observed[:, None]]
     drawn += [
@@ -122,10 +121,10 @@ def _simulated(
         f"{n_resamples} Monte Carlo draws of the numbers of events in micro-cells, predictions fixed; predictions "
         "within a micro-cell are replaced by two with the same mean and variance"
     )
-    return drawn_finding(parts, np.concatenate(drawn, axis=1), state.n_impossible, origin)
+    return computed_of_draws(parts, np.concatenate(drawn, axis=1), state.n_impossible, origin)
 
 
-def drawn_finding(parts: tuple[Statistic, ...], values: Floats, n_impossible: int, origin: str) -> Finding:
+def computed_of_draws(parts: tuple[Statistic, ...], values: Floats, n_impossible: int, origin: str) -> Computed:
     """Return what Monte Carlo draws tell, from ``values (n_statistics, B + 1)`` that begin with the observed ones."""
     observed, drawn = values[:, 0].copy(), values[:, 1:]
     if n_impossible:
@@ -144,7 +143,7 @@ def drawn_finding(parts: tuple[Statistic, ...], values: Floats, n_impossible: in
         smallest = 0.0 - np.log10(ranked.min(axis=0))
         value, pvalue, law = float(smallest[0]), float(combine_pvalues(ranked)[0]), MonteCarloDistribution(smallest[1:])
     error = monte_carlo_error(pvalue, drawn.shape[1])
-    return Finding(components, value, pvalue, law, "monte-carlo", error, origin, 1 / values.shape[1])
+    return Computed(components, value, pvalue, law, "monte-carlo", error, origin, 1 / values.shape[1])
 
 
 def _impossible(number: int) -> tuple[Note, ...]:
@@ -158,7 +157,7 @@ def _impossible(number: int) -> tuple[Note, ...]:
     return (Note("C201", text),)
 
 
-def _findings(state: Streamed, lens: LensLike) -> tuple[FoundError, ...]:
+def _findings(state: Streamed, lens: LensLike) -> tuple[Finding, ...]:
     """Return the direction and the numbers that it rests on, if the number of events is significantly off."""
     nodes: Nodes = state.micro.nodes
     events, n = int(state.micro.count[:, 1].sum()), state.micro.n_samples
@@ -171,7 +170,7 @@ def _findings(state: Streamed, lens: LensLike) -> tuple[FoundError, ...]:
     kinds: tuple[FindingKind, FindingKind] = ("over-confident", "under-confident")
     if names_event(lens):
         kinds = ("too high", "too low")
-    finding = FoundError(
+    finding = Finding(
         kind=kinds[int(events > expected)],
         predicted=expected / n,
         observed=events / n,

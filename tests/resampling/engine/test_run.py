@@ -82,7 +82,7 @@ def ask(statistic, y_true, y_prob, null=LABELS, n_resamples=60, **options):
     """The finding of one question."""
     sample = null.under_null(make_sample(y_true, y_prob))
     question = Question(statistic, LensView(sample))
-    (finding,) = run([question], sample, null, n_resamples=n_resamples, **{"rng": 1, **options}).findings
+    (finding,) = run([question], sample, null, n_resamples=n_resamples, **{"rng": 1, **options}).answers
     return finding
 
 
@@ -234,7 +234,7 @@ def test_several_questions_share_their_draws(workers):
     base, questions = several(y_true, y_prob, lenses, statistics)
     found = run(questions, base, LABELS, n_resamples=60, rng=1, workers=workers)
     drawn = np.concatenate([block for _, block in LABELS.draws(60, 1).blocks(base)])
-    for question, finding in zip(questions, found.findings, strict=True):
+    for question, finding in zip(questions, found.answers, strict=True):
         outcomes, sample = question.view.outcomes(drawn), question.sample
         for part, null in zip(question.statistic.components, finding.component_nulls, strict=True):
             np.testing.assert_allclose(null.values, part.evaluate(sample, outcomes), rtol=1e-12)
@@ -244,7 +244,7 @@ def test_several_questions_share_their_draws(workers):
         ranks = naive.combine_pvalues([naive.tail_pvalues(row) for row in rows])
         np.testing.assert_allclose(finding.ranked, ranks, atol=1e-14)
         assert finding.pvalue == finding.ranked[0]
-    expected = naive.combine_pvalues([finding.ranked.tolist() for finding in found.findings])[0]
+    expected = naive.combine_pvalues([finding.ranked.tolist() for finding in found.answers])[0]
     assert found.pvalue == pytest.approx(expected, abs=1e-14)
 
 
@@ -252,11 +252,11 @@ def test_the_global_pvalue_of_one_question_is_its_own():
     y_true, y_prob = problem(40, 3)
     base, questions = several(y_true, y_prob, [caltest.Canonical()], [Surprise()])
     found = run(questions, base, LABELS, n_resamples=60, rng=1)
-    assert found.pvalue == found.findings[0].pvalue
+    assert found.pvalue == found.answers[0].pvalue
     impossible = [2, 0, 1], [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.25, 0.5, 0.25]]
     base, questions = several(*impossible, [caltest.Canonical(), caltest.ClassWise(0)], [Surprise(), Surprise()])
     found = run(questions, base, LABELS, n_resamples=60, rng=1)
-    assert found.pvalue == found.findings[0].pvalue == 1 / 61
+    assert found.pvalue == found.answers[0].pvalue == 1 / 61
 
 
 def test_several_questions_are_drawn():
@@ -266,8 +266,8 @@ def test_several_questions_are_drawn():
     base, questions = several(y_true, y_prob, [caltest.Canonical(), caltest.ClassWise(0)], [exact, exact])
     call = partial(run, questions, base, LABELS, n_resamples=60, rng=1)
     one, other = call(method="auto"), call()
-    assert [f.method for f in one.findings] == ["monte-carlo"] * 2
-    np.testing.assert_array_equal([f.pvalue for f in one.findings], [f.pvalue for f in other.findings])
+    assert [f.method for f in one.answers] == ["monte-carlo"] * 2
+    np.testing.assert_array_equal([f.pvalue for f in one.answers], [f.pvalue for f in other.answers])
     for method in ("exact", "asymptotic"):
         message = f'method="{method}" answers one question, several share their draws; got 2 questions.'
         check_refused(call, ValueError, message, method=method)
@@ -283,7 +283,7 @@ def test_lenses_and_resampled_predictions_exclude_each_other():
         [Question(Surprise(), LensView(base)), Question(Pair(), LensView(base))], base, ROWS, n_resamples=9, rng=1
     )
     alone = ask(Surprise(), y_true, y_prob, ROWS, 9)
-    np.testing.assert_array_equal(found.findings[0].null.values, alone.null.values)
+    np.testing.assert_array_equal(found.answers[0].null.values, alone.null.values)
 
 
 def test_a_view_must_be_of_the_base():

@@ -93,9 +93,9 @@ def test_the_engine_stops_as_the_sequential_twin(statistic, monkeypatch):
             for some, workers in ((questions[:1], 1), (questions, 1), (questions, 2))
         )
         nulls = [values.T.tolist() for values in draw_nulls(questions, sample, Consistency().draws(120, seed))]
-        parts = [one.component_values.tolist() for one in several.findings]
+        parts = [one.component_values.tolist() for one in several.answers]
         stops = []
-        for observed, values, one, two in zip(parts, nulls, several.findings, threads.findings, strict=True):
+        for observed, values, one, two in zip(parts, nulls, several.answers, threads.answers, strict=True):
             number, pvalue = naive.stopped_pvalue(observed, values, 10, rule.checkpoints)
             assert (one.draws.n_resamples, one.pvalue) == (number, pytest.approx(pvalue, abs=1e-15))
             assert (two.draws.n_resamples, two.pvalue) == (number, one.pvalue)
@@ -103,7 +103,7 @@ def test_the_engine_stops_as_the_sequential_twin(statistic, monkeypatch):
             stops.append(number)
         number, pvalue = naive.stopped_global_pvalue(parts, nulls, 10, rule.checkpoints)
         assert several.pvalue == threads.pvalue == pytest.approx(pvalue, abs=1e-15)
-        assert alone.pvalue == alone.findings[0].pvalue == several.findings[0].pvalue
+        assert alone.pvalue == alone.answers[0].pvalue == several.answers[0].pvalue
         numbers |= {*stops, number}
         orders |= {(stop > number) - (stop < number) for stop in stops}
     assert len(numbers) > 2
@@ -128,9 +128,9 @@ def test_no_draw_is_made_after_all_questions_have_stopped(monkeypatch):
             progress=lambda *parts, to=seen: to.append(parts),
         )
         nulls = [values.T.tolist() for values in draw_nulls(questions, sample, Consistency().draws(120, seed))]
-        parts = [one.component_values.tolist() for one in found.findings]
+        parts = [one.component_values.tolist() for one in found.answers]
         last = naive.stopped_global_pvalue(parts, nulls, 10, rule.checkpoints)[0]
-        last = max(last, *(one.draws.n_resamples for one in found.findings))
+        last = max(last, *(one.draws.n_resamples for one in found.answers))
         done = [number for number, _ in seen]
         assert (done[0], done[-1]) == (0, 120)
         assert done == sorted(done)
