@@ -24,10 +24,7 @@ from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region, apply_region
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import (
-    validate_design,
-    validate_given_problem,
-)
+from caltest.predictions.inputs._validation import refuse_if, require, validate_design, validate_given_problem
 from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import SharedDrawOptions
@@ -177,9 +174,7 @@ def inside_region(region: Region | None, prob: NDArray[np.float64]) -> NDArray[n
     if region is None:
         return None
     inside = apply_region(region, prob)
-    if not inside.any():
-        msg = "`region` must hold at least one observation, got none."
-        raise ValueError(msg)
+    refuse_if(not inside.any(), "`region` must hold at least one observation, got none.")
     return inside
 
 
@@ -205,12 +200,8 @@ def _chosen_lenses(
             some = _frequent_classes(prob, most_tests(n_resamples, alpha) - len(whole))
             return whole + [ClassWise(k) for k in some], [_left_out(len(chosen), whole, some, n_resamples, alpha)]
         return chosen, []
-    if not isinstance(lenses, list | tuple):
-        msg = f"`lenses` must be a list of lenses, got {lenses!r}."
-        raise TypeError(msg)
-    if not lenses:
-        msg = "`lenses` must hold at least one lens, got none."
-        raise ValueError(msg)
+    require(isinstance(lenses, list | tuple), "`lenses` must be a list of lenses", lenses, right_type=False)
+    refuse_if(not lenses, "`lenses` must hold at least one lens, got none.")
     return [Canonical() if lens is None else lens for lens in lenses], []
 
 

@@ -20,6 +20,8 @@ from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import Folds
 from caltest.predictions.inputs._validation import (
+    refuse_if,
+    require,
     validate_choice,
     validate_design,
     validate_problem,
@@ -346,9 +348,8 @@ def _validate_subgroup(subgroup: Any, n_samples: int) -> tuple[list[str], list[N
     columns = _columns(subgroup)
     names, members = [], []
     for name, values in columns.items():
-        if len(values) != n_samples:
-            msg = f"`subgroup` must have a label for each of the {n_samples} observations, got {len(values)}."
-            raise ValueError(msg)
+        must = f"`subgroup` must have a label for each of the {n_samples} observations"
+        require(len(values) == n_samples, must, len(values))
         levels, code = _levels(values)
         names += [f"{name}={level}" if name else str(level) for level in levels]
         members += [code == k for k in range(len(levels))]
@@ -359,9 +360,7 @@ def _columns(subgroup: Any) -> dict[str, Any]:
     """Return the columns of a frame or of an array, by name; a single column of an array has none."""
     if hasattr(subgroup, "columns"):
         names = list(subgroup.columns)
-        if len(set(names)) < len(names):
-            msg = f"`subgroup` must have columns of different names, got {names}."
-            raise ValueError(msg)
+        refuse_if(len(set(names)) < len(names), f"`subgroup` must have columns of different names, got {names}.")
         columns = {str(name): subgroup[name] for name in names}
     elif hasattr(subgroup, "dtype") and not isinstance(subgroup, np.ndarray):  # a series, or categories
         columns = {"": subgroup}
@@ -374,9 +373,7 @@ def _columns(subgroup: Any) -> dict[str, Any]:
             )
             raise ValueError(msg)
         columns = {"": array} if array.ndim == 1 else {str(k): column for k, column in enumerate(array.T)}
-    if not columns:
-        msg = "`subgroup` must have at least one column, got none."
-        raise ValueError(msg)
+    refuse_if(not columns, "`subgroup` must have at least one column, got none.")
     return columns
 
 

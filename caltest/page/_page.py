@@ -21,7 +21,7 @@ from caltest.hypothesis_tests import CalibrationReport, CalibrationTable, calibr
 from caltest.page._figures import Picture, diagram, diagrams, overlay, triangle
 from caltest.predictions import ClassWise
 from caltest.predictions.inputs._arguments import read_problem
-from caltest.predictions.inputs._validation import SeedLike, is_number, validate_given_problem, validate_rng
+from caltest.predictions.inputs._validation import SeedLike, is_number, refuse_if, validate_given_problem, validate_rng
 from caltest.results import Note, Result
 from caltest.results._atomic_file import write_atomically
 from caltest.results._description import Table, join
@@ -182,9 +182,7 @@ def _check_report(report: Any, y_true: ArrayLike, n_models: int) -> None:
     if not isinstance(report, CalibrationReport):
         msg = f"`report` must be a CalibrationReport from calibration_report(...), got {type(report).__name__}."
         raise TypeError(msg)
-    if n_models > 1:
-        msg = f"`report` is of one model and the page of {n_models}; leave it out."
-        raise ValueError(msg)
+    refuse_if(n_models > 1, f"`report` is of one model and the page of {n_models}; leave it out.")
     if report[0].n_samples != np.size(y_true):
         msg = f"`report` must be of the same {np.size(y_true)} observations, got one of {report[0].n_samples}."
         raise ValueError(msg)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from caltest.predictions.inputs._models import validate_names
+from caltest.predictions.inputs._validation import require
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.recalibration.study._study_entries import BEFORE
 from caltest.results import CalibrationWarning
@@ -52,9 +53,8 @@ def named_methods(recalibrators: Any) -> dict[str, Recalibrator]:
 def validate_methods(methods: Any, argument: str) -> None:
     """Refuse what is no recalibration method on probabilities."""
     for method in methods:
-        if not isinstance(method, Recalibrator):
-            msg = f"`{argument}` must hold methods such as caltest.recalibration.TemperatureScaling(), got {method!r}."
-            raise TypeError(msg)
+        must = f"`{argument}` must hold methods such as caltest.recalibration.TemperatureScaling()"
+        require(isinstance(method, Recalibrator), must, method, right_type=False)
         if method.input != "probabilities":
             msg = f"`{argument}` must hold methods on probabilities, got {method!r}: leave out `input`."
             raise ValueError(msg)

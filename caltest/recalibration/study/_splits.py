@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from caltest.hypothesis_tests._by_fold import refuse_divided_groups
 from caltest.predictions.inputs._parts import validate_folds
-from caltest.predictions.inputs._validation import validate_count
+from caltest.predictions.inputs._validation import refuse_if, require, validate_count
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,8 @@ def _validate_held_out(held_out: Any, n_samples: int) -> NDArray[np.bool_]:
     if array.dtype != bool:
         msg = f"`held_out` must hold booleans, True for observations that judge, got {array.dtype} values."
         raise TypeError(msg)
-    if array.shape != (n_samples,):
-        msg = f"`held_out` must have shape ({n_samples},), one for each observation, got {array.shape}."
-        raise ValueError(msg)
+    must = f"`held_out` must have shape ({n_samples},), one for each observation"
+    require(array.shape == (n_samples,), must, array.shape)
     if array.all() or not array.any():
         msg = f"`held_out` must be True for some observations and False for others, got {bool(array[0])} for all."
         raise ValueError(msg)
@@ -77,9 +76,7 @@ def _drawn(
     """Return a random fold of each observation, all of nearly the same number of observations or of groups."""
     n_units = n_samples if group is None else int(group.max()) + 1
     what = "observations" if group is None else "groups"
-    if n_units < 4:
-        msg = f"`folds` needs 4 {what} or more, two in each of two folds, but there are {n_units}."
-        raise ValueError(msg)
+    refuse_if(n_units < 4, f"`folds` needs 4 {what} or more, two in each of two folds, but there are {n_units}.")
     if n_folds > n_units // 2:
         msg = f"`folds` must be at most half of the {n_units} {what}, so that every fold holds several, got {n_folds}."
         raise ValueError(msg)

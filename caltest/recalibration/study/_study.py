@@ -21,7 +21,7 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import named_models, validate_models
 from caltest.predictions.inputs._parts import Folds
-from caltest.predictions.inputs._validation import validate_count, validate_design, validate_rng
+from caltest.predictions.inputs._validation import refuse_if, require, validate_count, validate_design, validate_rng
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.recalibration.maps._methods import fit_quietly, named_methods
 from caltest.recalibration.study._splits import validate_splits
@@ -233,12 +233,9 @@ def _questions(
 ) -> list[tuple[Statistic, LensLike]]:
     """Return the statistics, each with its lens."""
     given = [Omnibus()] if statistics is None else statistics
-    if isinstance(given, Statistic | str) or not isinstance(given, Sequence):
-        msg = f"`statistics` must be a sequence of statistics such as [ECE(), ClasswiseKS()], got {given!r}."
-        raise TypeError(msg)
-    if not given:
-        msg = "`statistics` must hold at least one statistic, got none."
-        raise ValueError(msg)
+    must = "`statistics` must be a sequence of statistics such as [ECE(), ClasswiseKS()]"
+    require(not isinstance(given, Statistic | str) and isinstance(given, Sequence), must, given, right_type=False)
+    refuse_if(not given, "`statistics` must hold at least one statistic, got none.")
     chosen = [validate_statistic(statistic) for statistic in given]
     return [(one, default_lens(one, n_classes) if lens is None else lens) for one in chosen]
 

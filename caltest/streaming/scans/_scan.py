@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from caltest.predictions._lens import Lens
-from caltest.predictions.inputs._validation import validate_workers
+from caltest.predictions.inputs._validation import refuse_if, require, validate_workers
 from caltest.results._atomic_file import require_writable, write_atomically
 from caltest.results._progress import Progress, reporting
 from caltest.streaming.scans._engines import on_cluster, on_threads
@@ -105,18 +105,14 @@ def scan(
     """
     named = {"label": label, "prob": prob, "classes": classes}
     if is_path(source) or (isinstance(source, Sequence) and source and all(map(is_path, source))):
-        if name:
-            msg = f"`name` is for a table or batches; files have names, got {name!r}."
-            raise ValueError(msg)
+        require(not name, "`name` is for a table or batches; files have names", name)
         files = find_files(source)
         csv = CsvFormat(sep, decimal)
         reading = Reading.of(*first_batch(files, csv), named, lens, micro_cells)
         options = {"csv": csv, "workers": validate_workers(workers), "scheduler": scheduler, "output": output}
         with nullcontext() if output is None else locked(output), reporting(progress, "reading") as report:
             return _scan_files(files, reading, **options, progress=report)
-    if (sep, decimal) != (None, "."):
-        msg = "`sep` and `decimal` are for CSV files, got a table or batches."
-        raise ValueError(msg)
+    refuse_if((sep, decimal) != (None, "."), "`sep` and `decimal` are for CSV files, got a table or batches.")
     if output is not None:
         msg = "`output` is for files, which can be told apart; save the state of batches by `to_bytes`."
         raise ValueError(msg)

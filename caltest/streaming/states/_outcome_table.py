@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from caltest._compiled._micro_cells import add_redrawn, fill_losses
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import Lens
+from caltest.predictions.inputs._validation import refuse_if
 from caltest.results._plain import read_json
 from caltest.streaming.states._answers import ManyOutcomes
 from caltest.streaming.states._redrawn_cells import MOST_COUNTS, RedrawnCells
@@ -57,9 +58,7 @@ class Rows:
 
     def require_new(self, source: str, start: int, stop: int) -> None:
         """Raise ValueError if one of these rows is known, or has no number of 62 bits."""
-        if stop > _MOST:
-            msg = f"`first_row` must be such that rows have numbers below 2**62, got {start}."
-            raise ValueError(msg)
+        refuse_if(stop > _MOST, f"`first_row` must be such that rows have numbers below 2**62, got {start}.")
         ranges = self._ranges.get(source, [])
         place = bisect(ranges, (start, stop))
         for known in ranges[max(place - 1, 0) : place + 1]:

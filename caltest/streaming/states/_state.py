@@ -18,6 +18,7 @@ from caltest.predictions.inputs._validation import (
     FLOAT32_ROUNDING,
     PAIR_ROUNDING,
     SeedLike,
+    refuse_if,
     validate_bool,
     validate_count,
     validate_given_problem,
@@ -458,9 +459,7 @@ class CalibrationState:
         return CalibrationState(self.n_classes, self.lens, self.micro_cells)
 
     def _answers(self) -> Answers:
-        if not self.n_samples:
-            msg = "the state is empty; call `update` first."
-            raise ValueError(msg)
+        refuse_if(not self.n_samples, "the state is empty; call `update` first.")
         return self._table.answers(self.lens)
 
     def _pack(self, more: dict[str, Any]) -> bytes:
