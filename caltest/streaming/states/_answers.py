@@ -20,9 +20,8 @@ from caltest.predictions.inputs._validation import SeedLike, validate_rng
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
 from caltest.results import TestResult
 from caltest.statistics._base import Statistic, validate_estimate, validate_statistic
-from caltest.streaming.states._cells import CoarseCells
 from caltest.streaming.states._conclusion import computed_of_draws, conclude, report
-from caltest.streaming.states._micro_cells import Sums
+from caltest.streaming.states._micro_cells import CoarseCells, Sums
 from caltest.streaming.states._values import OutcomeSums, StateSums, Streamed, refusal, values_of
 
 _DRAWS = 999

@@ -14,9 +14,8 @@ from caltest.predictions._lens import Lens, lens_name, lens_short_name
 from caltest.predictions._lenses import Canonical, ClassGroups, ClassWise, Confidence, TopK, TopRank, WithinTop
 from caltest.predictions.inputs._validation import refuse_if, validate_count
 from caltest.streaming.states._micro_cells import LARGEST, SMALLEST, USUAL, MicroCells
-from caltest.streaming.states._outcome_table import OutcomeTable
 from caltest.streaming.states._redrawn_cells import RedrawnCells
-from caltest.streaming.states._table import MicroTable
+from caltest.streaming.states._table import MicroTable, OutcomeTable
 
 Answer = TypeVar("Answer", bound=Any)
 
