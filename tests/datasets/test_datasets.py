@@ -80,7 +80,10 @@ def test_predictions_are_frozen(load):
     ("file", "said"),
     [
         ("cifar10_vgg16.LICENSE.txt", ["verified_calibration", "MIT License", "Copyright (c) 2019 Ananya Kumar"]),
-        ("digits.LICENSE.txt", ["Optical", "E. Alpaydin and C. Kaynak", "CC BY 4.0", "BSD 3-Clause", "benchmarks/digits.py"]),
+        (
+            "digits.LICENSE.txt",
+            ["Optical", "E. Alpaydin and C. Kaynak", "CC BY 4.0", "BSD 3-Clause", "digits.py"],
+        ),
     ],
 )
 def test_source_and_licence_lie_beside_the_data(file, said):
