@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region
 from caltest.hypothesis_tests._calibration_table_result import LONGEST, CalibrationTable
-from caltest.hypothesis_tests._diagnostics import describe_answers, few_draws_notes, stopping_of_tests, warn_before
+from caltest.hypothesis_tests._diagnostics import ask_together, few_draws_notes, stopping_of_tests, warn_before
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
@@ -30,10 +30,8 @@ from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import SharedDrawOptions
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
-from caltest.resampling.engine._run import run
 from caltest.results import Note, TestResult
 from caltest.results._description import Table, join, percent, sized
-from caltest.results._progress import reporting
 from caltest.results._test_result import in_folds, short_direction
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
@@ -282,10 +280,7 @@ def subgroup_tests(
     stopping = stopping_of_tests(len(names), *drawn, prob.size, level)
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     look = default_lens(chosen, prob.shape[1]) if lens is None else lens
-    base, null = (
-        induce(prob, outcome, **validate_design(options["sample_weight"], options["groups"], len(prob))),
-        Consistency(),
-    )
+    base = induce(prob, outcome, **validate_design(options["sample_weight"], options["groups"], len(prob)))
     whole = LensView.of(look, prob, outcome, base)
     names, members = _inside(options["region"], whole, names, members)
     notes = [*_label_notes(members, outcome), *few_draws_notes(len(names), stopping.n_resamples, level, correction)]
@@ -295,24 +290,11 @@ def subgroup_tests(
         if not view.sample.n_samples:
             msg = f"every subgroup must hold an observation of positive weight, got none in {name!r}."
             raise ValueError(msg)
-    with reporting(options["progress"], "simulating labels") as report:
-        found = run(
-            [Question(chosen, view) for view in views],
-            base,
-            null,
-            n_resamples=stopping,
-            workers=options["workers"],
-            rng=options["rng"],
-            progress=report,
-        )
-    tests = describe_answers(found.answers, null, [look] * len(names), classes=classes, alpha=level)
+    questions, looks = [Question(chosen, view) for view in views], [look] * len(names)
+    tests = ask_together(questions, base, Consistency(), looks, stopping=stopping, notes=notes, options=options)
     return SubgroupTests(
-        tests=tests,
-        pvalue=found.pvalue,
-        smallest_possible_pvalue=found.smallest,
-        alpha=level,
+        **tests,
         correction=correction,
-        notes=tuple(notes),
         subgroups=tuple(names),
         _n_samples=int(np.count_nonzero(np.any(members, axis=0)[whole.sample.row])),
     )
