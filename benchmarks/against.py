@@ -62,7 +62,7 @@ CALLS = {
     "subgroups by predicted class, 999 draws": (
         "caltest.subgroup_tests(*images, subgroup=images[1].argmax(axis=1), n_resamples=999, rng=0)"
     ),
-    "comparison of 4 models": "caltest.compare_models(labels, models, rng=0)",
+    "comparison of 4 models": "caltest.compare_models(y_true=labels, models=models, rng=0)",
     "noise floor, 999 draws": "caltest.noise_floor(images[1], n_resamples=999, rng=0)",
     "ECE": "caltest.calibration_error(*images)",
     "l2 interval": "caltest.l2_interval(*images)",

@@ -240,7 +240,7 @@ def _run(options: argparse.Namespace) -> int:
     from caltest.plotting._recalibration import save_before_after
 
     save_before_after(study, row.recalibrator, outputs["--plot"])
-    verdict = f"{study.verdict(row.recalibrator)} {_how(options.method, study, fitted)}"
+    verdict = f"{study.achieved(row.recalibrator)} {_how(options.method, study, fitted)}"
     text = wrapped([verdict, f"Label column: {data.label}. {columns_of(data)}"], "\n\n")
     print(_as_json(study, data, verdict, fitted) if options.json else f"{text}\n\n{study}", flush=True)
     for what, path in zip(("recalibrated predictions", "map", "picture"), outputs.values(), strict=True):

@@ -19,6 +19,7 @@ from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._decision import Decision, equate_pvalue, rejects
 from caltest.results._description import Description, Table, join, percent
 from caltest.results._note import PAGE
+from caltest.results._verdict import Judged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +35,7 @@ _BY_FOLD = {"better", "fold_names", "pvalue_adjusted"}  # which only differences
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class DifferenceResult(Decision, Result):
+class DifferenceResult(Judged, Decision, Result):
     """Result of `paired_test` and `unpaired_test`; unpacks as ``statistic, pvalue``.
 
     With folds the models of each fold are compared separately, and ``folds`` holds what was found. P-values are

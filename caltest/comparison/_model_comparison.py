@@ -25,6 +25,7 @@ from caltest.results._description import Description, Table, join, percent
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
 from caltest.results._picture import Picture
+from caltest.results._verdict import Judged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +39,7 @@ _NAMES = {"fdr_bh": "Benjamini-Hochberg", "fdr_by": "Benjamini-Yekutieli"}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ModelComparison(Result):
+class ModelComparison(Judged, Result):
     """Result of `compare_models`; iterates over its models.
 
     With folds the models of each fold are compared separately, and ``folds`` holds what was found; ``models`` and

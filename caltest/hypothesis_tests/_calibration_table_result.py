@@ -25,6 +25,7 @@ from caltest.results._test_result import (
     size_in_fold,
     towards_of_models,
 )
+from caltest.results._verdict import Finding, Judged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +36,7 @@ LONGEST = 60  # characters of the rejected tests in a conclusion
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class CalibrationTable(Result):
+class CalibrationTable(Judged, Result):
     """Result of `calibration_table`; iterates over its tests.
 
     Attributes
@@ -189,8 +190,11 @@ class CalibrationTable(Result):
                 "the model is calibrated."
             ]
         decision = f"Calibration is rejected at the {percent(self.alpha)} level (global p = {self.pvalue:.4g})."
-        findings = self.tests[self._spoken].findings if self.rejected_tests[self._spoken] else ()
-        return [decision, *(f"{self._through(self._spoken)} {finding.clause}" for finding in findings[:1])]
+        return [decision, *(f"{self._through(self._spoken)} {finding.clause}" for finding in self._findings())]
+
+    def _findings(self) -> tuple[Finding, ...]:
+        """Return what is wrong according to the clearest test, if that rejects."""
+        return self.tests[self._spoken].findings[:1] if self.rejected_tests[self._spoken] else ()
 
     def _undecidable(self) -> str:
         """Say that no global p-value could have rejected."""

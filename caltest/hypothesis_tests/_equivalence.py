@@ -23,11 +23,12 @@ from caltest.results._decision import Decision, equate_pvalue, rejects
 from caltest.results._description import Description, percent
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
+from caltest.results._verdict import Judged
 from caltest.statistics._squared_l2_distribution import greatest_l2
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class EquivalenceResult(Decision, Result):
+class EquivalenceResult(Judged, Decision, Result):
     """Result of `equivalence_test`; unpacks as ``statistic, pvalue``.
 
     Attributes

@@ -25,6 +25,7 @@ from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution
 from caltest.resampling.engine._run import Answer, settle
 from caltest.results._decision import equate_pvalue
 from caltest.results._description import Table, percent
+from caltest.results._verdict import Verdict
 from caltest.statistics import HosmerLemeshow
 
 
@@ -137,6 +138,9 @@ class ToleranceResult(ClassicalTestResult):
 
     margin: float
     miscalibration: float
+
+    def _verdict(self, size: Any = None) -> Verdict:
+        return replace(super()._verdict(size), said=self.conclusion)
 
     @property
     def conclusion(self) -> str:

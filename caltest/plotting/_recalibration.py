@@ -166,5 +166,5 @@ def save_before_after(study: RecalibrationStudy, recalibrator: str, path: Path) 
     path : Path
         File name; its suffix decides the format.
     """
-    caption = fill(study.verdict(recalibrator), _CAPTION)
+    caption = fill(study.achieved(recalibrator), _CAPTION)
     save_drawn(lambda figure: plot_before_after(study, recalibrator, figure.subplots(1, 2)), (11.0, 6.4), caption, path)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from caltest.results._base import Result
 from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue
 from caltest.results._description import Description, counted, percent, sized
@@ -108,6 +110,9 @@ class Verdict(Result):
         Further sentences of a rejection, such as those about single folds.
     undecidable : str
         The sentence if nothing can be decided; if empty, it is made from the numbers.
+    said : str
+        The conclusion of a result that is about something else, such as a difference; if empty, it is made from the
+        numbers.
     """
 
     pvalue: float
@@ -128,6 +133,7 @@ class Verdict(Result):
     advice: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
     undecidable: str = ""
+    said: str = ""
 
     _derived: ClassVar[tuple[str, ...]] = ("decision", "conclusion")
 
@@ -139,6 +145,8 @@ class Verdict(Result):
     @property
     def conclusion(self) -> str:
         """The decision in words, and what is wrong."""
+        if self.said:
+            return self.said
         p = self.p or equate_pvalue(self.pvalue)
         if self.decision == "undecidable" and self.undecidable:
             return self.undecidable
@@ -159,3 +167,22 @@ class Verdict(Result):
     def _describe(self) -> Description:
         size = [] if self.size is None else [self.size.conclusion]
         return Description("Verdict", [self.conclusion, *size], remarks=self.advice, notes=self.cautions)
+
+
+class Judged:
+    """What results have in common that decide by one p-value, and say their conclusion themselves."""
+
+    @property
+    def verdict(self: Any) -> Verdict:
+        """The decision, what is wrong and what changes the reading."""
+        size = np.max(self.n_samples) if getattr(self, "paired", True) else np.sum(self.n_samples)
+        return Verdict(
+            pvalue=float(self.pvalue),
+            alpha=self.alpha,
+            smallest_possible_pvalue=getattr(self, "smallest_possible_pvalue", 0.0),
+            n_samples=int(size),
+            findings=self._findings() if hasattr(self, "_findings") else (),
+            size=getattr(self, "interval", None),
+            cautions=getattr(self, "notes", ()),
+            said=self.conclusion,
+        )

@@ -69,7 +69,7 @@ class NegativeError(Specification):
     lens: LensLike | None = None
 
     def __post_init__(self) -> None:
-        validate_estimate(self.statistic)
+        object.__setattr__(self, "statistic", validate_estimate(self.statistic))  # of a name, the object
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:  # noqa: N803
         """Return minus the error of the estimator's probabilities of features X, given the labels y.

@@ -39,7 +39,7 @@ def test_it_writes_what_the_function_finds(given, tmp_path, run):
     for number, rows in enumerate(study.held_out):
         assert np.flatnonzero(table["fold"] == number).tolist() == rows.tolist()
     said = " ".join(text.split())
-    assert said.startswith(study.verdict("TemperatureScaling"))
+    assert said.startswith(study.achieved("TemperatureScaling"))
     assert "calibration is rejected no longer" in said
     fitted = load_recalibrator(tmp_path / "repaired.json")
     assert fitted.classes_.tolist() == CLASSES.tolist()

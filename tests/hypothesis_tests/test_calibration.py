@@ -564,7 +564,11 @@ def test_bad_arguments_are_refused():
     y_true, y_prob = calibrated(20, 3)
     for options, kind, message in [
         ({"method": "normal"}, ValueError, "`method` must be one of .*, 'asymptotic', got 'normal'"),
-        ({"statistic": 3}, TypeError, r"`statistic` must be a statistic such as ECE\(\) or Omnibus\(\), got 3"),
+        (
+            {"statistic": 3},
+            TypeError,
+            r"`statistic` must be a statistic such as ECE\(\) or Omnibus\(\), or its name, got 3",
+        ),
         ({"resampling": "rows"}, TypeError, r"`resampling` must be a Consistency\(...\)"),
         ({"region": lambda prob: prob[:, 0] > 2}, ValueError, "`region` must hold at least one"),
         ({"region": "all"}, (TypeError, ValueError), "`region` must be a function"),

@@ -418,7 +418,11 @@ def test_bad_arguments_are_refused(problem):
     for options, kind, message in [
         ({"lenses": ct.Confidence()}, TypeError, r"`lenses` must be a list of lenses, got Confidence\(\)"),
         ({"lenses": []}, ValueError, "`lenses` must hold at least one lens"),
-        ({"statistic": 3}, TypeError, r"`statistic` must be a statistic such as ECE\(\) or Omnibus\(\), got 3"),
+        (
+            {"statistic": 3},
+            TypeError,
+            r"`statistic` must be a statistic such as ECE\(\) or Omnibus\(\), or its name, got 3",
+        ),
         ({"lenses": [None], "statistic": ct.KS()}, ValueError, "`KS` needs a two-outcome lens"),
         ({"region": lambda p: p[:, 0] > 2}, ValueError, "`region` must hold at least one observation, got none"),
         ({"n_resamples": 0}, ValueError, "`n_resamples` must be an integer >= 1, got 0"),

@@ -363,7 +363,11 @@ def test_bad_arguments(problem):
     y_true, y_prob, subgroup = problem
     for options, kind, message in [
         ({"correction": "fdr_bh"}, ValueError, r"`correction` must be one of .* got 'fdr_bh'"),
-        ({"statistic": 3}, TypeError, r"`statistic` must be a statistic such as ECE\(\) or Omnibus\(\), got 3"),
+        (
+            {"statistic": 3},
+            TypeError,
+            r"`statistic` must be a statistic such as ECE\(\) or Omnibus\(\), or its name, got 3",
+        ),
         ({"lens": "top"}, TypeError, "`lens` must be a lens"),
         ({"n_resamples": 0}, ValueError, "`n_resamples` must be an integer >= 1, got 0"),
         ({"alpha": 0}, ValueError, "`alpha` must lie strictly between 0 and 1, got 0"),

@@ -7,6 +7,7 @@ import pytest
 
 import caltest
 from caltest.results import Finding, Verdict
+from tests.results.examples import EXAMPLES, example
 
 HIGH = Finding(kind="over-confident", predicted=0.95, observed=0.9312, pvalue=0.004, source="temperature score")
 RISK = Finding(
@@ -59,3 +60,25 @@ def test_a_test_and_its_verdict_agree():
     assert found.direction == verdict.findings[0].kind == "over-confident"
     assert verdict.findings[0].sentence == found.direction_words
     assert verdict.size.estimate == caltest.l2_interval(label, prob, lens=caltest.Confidence()).estimate
+
+
+DECIDING = [kind for kind in EXAMPLES if hasattr(kind, "verdict")]
+
+
+@pytest.mark.parametrize("kind", DECIDING, ids=lambda kind: kind.__name__)
+def test_results_that_decide_have_a_verdict(kind):
+    result = example(kind)
+    verdict = result.verdict
+    assert isinstance(verdict, Verdict)
+    assert (verdict.pvalue, verdict.alpha) == (result.pvalue, result.alpha)
+    assert verdict.conclusion == result.conclusion
+    assert verdict.decision == getattr(result, "decision", verdict.decision)
+    assert verdict.cautions == getattr(result, "notes", ())
+    assert verdict.to_dict()["conclusion"] == result.conclusion
+
+
+def test_which_results_have_a_verdict():
+    """Tests, tables, reports, comparisons, studies of repairs and monitors; curves have a p-value beside a picture."""
+    names = {kind.__name__ for kind in DECIDING}
+    assert {"TestResult", "CalibrationTable", "CalibrationReport", "SubgroupTests", "EquivalenceResult"} <= names
+    assert {"DifferenceResult", "ModelComparison", "RecalibrationStudy", "MonitorResult"} <= names

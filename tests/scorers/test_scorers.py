@@ -80,7 +80,8 @@ def test_bad_input_is_named(iris):
     with pytest.raises(ValueError, match="Omnibus"):
         NegativeError(ct.Omnibus())
     with pytest.raises(TypeError, match="`statistic` must be a statistic"):
-        NegativeError("ece")
+        NegativeError(3)
+    assert NegativeError("ECE(EqualWidth(5))") == NegativeError(ct.ECE(ct.EqualWidth(5)))
 
 
 def test_classes_may_be_dates(iris):

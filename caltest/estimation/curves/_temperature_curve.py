@@ -29,6 +29,7 @@ from caltest.results._naming import describe
 from caltest.results._picture import Picture
 from caltest.results._progress import Progress, reporting
 from caltest.statistics import UCE, ConfidenceECE, Statistic
+from caltest.statistics._base import validate_estimate
 
 _TEMPERATURES = tuple((4.0 ** (np.arange(-12, 13) / 12)).tolist())
 
@@ -227,7 +228,7 @@ def temperature_curve(
         msg = "temperature_curve needs `y_prob` or `logits`, and not both."
         raise TypeError(msg)
     listed = (ConfidenceECE(), UCE()) if statistics is None else statistics
-    several = (listed,) if isinstance(listed, Statistic) else tuple(listed)
+    several = [validate_estimate(one) for one in ([listed] if isinstance(listed, Statistic | str) else listed)]
     chosen = validate_errors({describe(one): one for one in several})
     if not chosen or len(chosen) < len(several):
         msg = f"`statistics` must be different statistics, got {describe(several)}."

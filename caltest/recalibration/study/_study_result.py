@@ -17,6 +17,7 @@ from caltest.results._description import Description, Table, counted, join, perc
 from caltest.results._naming import describe
 from caltest.results._note import PAGE
 from caltest.results._picture import Picture
+from caltest.results._verdict import Judged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +26,7 @@ _ROUNDING = 1e-9  # relative
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class RecalibrationStudy(Result):
+class RecalibrationStudy(Judged, Result):
     """Result of `recalibration_study`; iterates over the models before and after each method.
 
     Attributes
@@ -161,7 +162,7 @@ class RecalibrationStudy(Result):
             found[rows] = row.maps[number].predict_proba(prob[rows]) if row.maps else prob[rows]
         return found
 
-    def verdict(self, recalibrator: str, model: str | None = None) -> str:
+    def achieved(self, recalibrator: str, model: str | None = None) -> str:
         """Return what a method achieved, in whole sentences.
 
         Parameters

@@ -22,6 +22,7 @@ from caltest.results._decision import equate_pvalue
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
+from caltest.results._verdict import Judged
 from caltest.streaming.monitors._bets import Bets
 from caltest.streaming.monitors._saved_monitor import read_monitor, write_monitor
 
@@ -38,7 +39,7 @@ SENTENCES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class MonitorResult(Result):
+class MonitorResult(Judged, Result):
     """What a `caltest.CalibrationMonitor` has found so far; returned by its method ``result``.
 
     Attributes

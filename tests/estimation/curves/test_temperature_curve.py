@@ -135,7 +135,7 @@ def test_refusals():
         ({"statistics": []}, ValueError, "`statistics` must be different statistics"),
         ({"statistics": [ct.ECE(), ct.ECE()]}, ValueError, "`statistics` must be different statistics"),
         ({"statistics": ct.Omnibus()}, ValueError, "`Omnibus` combines tests"),
-        ({"statistics": ["ECE"]}, TypeError, "`statistic` must be a statistic"),
+        ({"statistics": [3]}, TypeError, "`statistic` must be a statistic"),
         ({"n_resamples": 0}, ValueError, "`n_resamples` must be an integer >= 1, got 0"),
     ):
         with pytest.raises(kind, match=message):

@@ -144,7 +144,7 @@ def test_refusals():
         (ValueError, {"n_resamples": 0}, "`n_resamples` must be an integer >= 1, got 0"),
         (ValueError, {"confidence_level": 95}, "`confidence_level` must lie strictly between 0 and 1, got 95"),
         (ValueError, {"statistic": ct.Omnibus()}, "`Omnibus` combines tests and estimates no error"),
-        (TypeError, {"statistic": "ece"}, "`statistic` must be a statistic"),
+        (TypeError, {"statistic": 3}, "`statistic` must be a statistic"),
         (TypeError, {"progress": 3, "n_resamples": 9}, "`progress` must be True, False or a function"),
     ):
         with pytest.raises(error, match=message):

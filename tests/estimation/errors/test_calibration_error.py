@@ -44,7 +44,7 @@ def test_weights_regions_and_names(problem):
 
 def test_refusals(problem):
     for error, options, message in (
-        (TypeError, {"statistic": "ece"}, "`statistic` must be a statistic"),
+        (TypeError, {"statistic": 3}, "`statistic` must be a statistic"),
         (ValueError, {"statistic": ct.Omnibus()}, "`Omnibus` combines tests and estimates no error"),
         (ValueError, {"statistic": ct.KS(), "lens": ct.Canonical()}, "`KS` needs a two-outcome lens"),
         (ValueError, {"region": lambda p: p[:, 0] > 2}, "`region` must hold at least one"),

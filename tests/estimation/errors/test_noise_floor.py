@@ -192,7 +192,7 @@ def test_refusals(problem):
         (
             TypeError,
             {"statistic": ct.ECE},
-            r"`statistic` must be a statistic such as ECE\(\) or Omnibus\(\), got <class",
+            r"`statistic` must be a statistic such as ECE\(\) or Omnibus\(\), or its name, got <class",
         ),
         (ValueError, {"statistic": ct.KS(), "lens": ct.Canonical()}, "`KS` needs a two-outcome lens such as"),
         (ValueError, {"method": "exact"}, r'method="exact" needs .* got ECE\(\) with 3 outcomes'),

@@ -86,7 +86,7 @@ def test_an_over_confident_model_is_repaired(study, problem):
     assert study.row("temperature").better
     assert not study.row("temperature").rejected
     assert study.row("temperature").accuracy == study.rows[0].accuracy
-    verdict = study.verdict("temperature")
+    verdict = study.achieved("temperature")
     assert verdict.startswith("After temperature scaling (T = ")
     assert "calibration is rejected no longer at the 5 % level (p = " in verdict
     assert "This does not prove that the model is calibrated." in verdict
@@ -196,7 +196,7 @@ def test_the_verdict_begins_with_what_is_worse_or_stays():
     study = caltest.recalibration_study(label, {"a": event}, methods, folds=2, **FAST)
     before, worse = study.row("before").log_score, study.row("bins").log_score
     assert worse > before
-    assert study.verdict("bins").startswith(
+    assert study.achieved("bins").startswith(
         "Recalibration makes the predictions worse: the log score of held-out observations rises from "
         f"{before:.4f} to {worse:.4f} nats, so that this map should not be used. "
     )
@@ -204,9 +204,9 @@ def test_the_verdict_begins_with_what_is_worse_or_stays():
     for one in row.maps:  # on these data the choice is left to chance
         one.unchanged_ = True
     assert row.chosen == {"no change": 2}
-    assert study.verdict("auto").startswith("The predictions stay as they are, because no method predicts held-out")
+    assert study.achieved("auto").startswith("The predictions stay as they are, because no method predicts held-out")
     row.maps[0].unchanged_ = False
-    assert "recalibration (temperature scaling in 1 and no change in 1 of 2 folds)" in study.verdict("auto")
+    assert "recalibration (temperature scaling in 1 and no change in 1 of 2 folds)" in study.achieved("auto")
 
 
 def test_progress_counts_every_fit_and_every_judgement(problem, monkeypatch):
@@ -297,7 +297,7 @@ def test_folds_of_few_groups_cannot_decide():
     )
     for row in study:
         assert (row.decision, row.rejected, row.smallest_possible_pvalue) == ("undecidable", False, 0.5)
-    verdict = study.verdict("temperature")
+    verdict = study.achieved("temperature")
     assert "These data cannot decide: with 3 groups or fewer in each fold no combined p-value below 0.5 is" in verdict
     assert "not rejected" not in verdict
     assert "not rejected" not in study.conclusion
@@ -324,7 +324,7 @@ def test_the_verdict_does_not_say_that_nothing_shows_a_need_for_repair():
     study = caltest.recalibration_study(
         y_true, {"net": milder}, {"temperature": TemperatureScaling()}, n_resamples=199, rng=0
     )
-    verdict = study.verdict("temperature")
+    verdict = study.achieved("temperature")
     assert "Calibration is not rejected at the 5 % level before" in verdict
     assert caltest.calibration_test(y_true, milder, n_resamples=999, rng=0).rejected
     assert "these tests do not show that this model needs repair" in verdict
