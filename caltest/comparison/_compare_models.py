@@ -27,6 +27,7 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import named_models, validate_models
 from caltest.predictions.inputs._parts import validate_folds
 from caltest.predictions.inputs._validation import (
+    refuse_if,
     validate_choice,
     validate_design,
     validate_given_problem,
@@ -246,7 +247,5 @@ def _validated(models: Any, y_true: ArrayLike | None, classes: Sequence[Any] | N
             msg = f"model {name!r}: {error}"
             raise ValueError(msg) from None
     n_classes = {name: prob.shape[1] for name, (prob, _) in problems.items()}
-    if len(set(n_classes.values())) > 1:
-        msg = f"all models must predict the same classes, got {n_classes} classes."
-        raise ValueError(msg)
+    refuse_if(len(set(n_classes.values())) > 1, f"all models must predict the same classes, got {n_classes} classes.")
     return problems

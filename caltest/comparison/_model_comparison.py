@@ -16,6 +16,7 @@ from caltest.comparison._pair import ComparedPair, combine_pairs
 from caltest.hypothesis_tests._by_fold import condition_of_folds, few_draws_of_folds, fold_notes, small_notes
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._parts import Folds
+from caltest.predictions.inputs._validation import refuse_if
 from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE, CombinedPValues
 from caltest.results import ConfidenceInterval, Note, Result
@@ -273,9 +274,7 @@ class ModelComparison(Judged, Result):
         """
         import pandas as pd
 
-        if not self.folds:
-            msg = "the models were not compared by fold; to_frame() has one row for each model."
-            raise ValueError(msg)
+        refuse_if(not self.folds, "the models were not compared by fold; to_frame() has one row for each model.")
         return pd.concat([fold.to_frame() for fold in self.folds], keys=self.fold_names, names=["fold"])
 
     def pairs_frame(self) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from caltest.predictions.cells._cells import few_cells_notes
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import naming, validate_models
 from caltest.predictions.inputs._parts import validate_folds
-from caltest.predictions.inputs._validation import SeedLike, validate_design, validate_rng
+from caltest.predictions.inputs._validation import SeedLike, refuse_if, validate_design, validate_rng
 from caltest.results._progress import Progress, reporting
 
 
@@ -211,9 +211,7 @@ def unpaired_test(
     >>> round(caltest.unpaired_test(y_true[half[0]], bayes, y_true[half[1]], network).statistic, 1)
     3.1
     """
-    if (groups_a is None) != (groups_b is None):
-        msg = "`groups_a` and `groups_b` must both be given or both be None."
-        raise ValueError(msg)
+    refuse_if((groups_a is None) != (groups_b is None), "`groups_a` and `groups_b` must both be given or both be None.")
     problems = (y_true_a, prob_a, groups_a), (y_true_b, prob_b, groups_b)
     samples = [
         _named_sample(problem, name, classes=options["classes"], lens=options["lens"])

@@ -17,7 +17,7 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import induce
 from caltest.predictions.inputs._arguments import read_problem, reads_arguments, warn_of_repeated_index
 from caltest.predictions.inputs._frames import refuse_other_indexes
-from caltest.predictions.inputs._validation import validate_design, validate_problem, validate_rng
+from caltest.predictions.inputs._validation import refuse_if, require, validate_design, validate_problem, validate_rng
 from caltest.resampling import Consistency
 from caltest.results import Note, Result
 from caltest.results._decision import rejects
@@ -297,9 +297,7 @@ def training_track(
             runs.append(run)
             score = mean_of(log_of(prob, outcome), weight)
             rows.append((number, hit, score, estimate.statistic, estimate.noise_floor, pvalue))
-    if not rows:
-        msg = "`epochs` must hold at least one epoch, got none."
-        raise ValueError(msg)
+    refuse_if(not rows, "`epochs` must hold at least one epoch, got none.")
     epoch, hits, scores, errors, floors, pvalues = np.array(rows).T
     track_of_epochs = TrainingTrack(
         run=tuple(runs),
@@ -336,9 +334,8 @@ def _read(y_true: ArrayLike | None, epochs: Any) -> Iterator[tuple[str, int, tup
     runs = epochs if isinstance(epochs, Mapping) else {"": epochs}
     what = "predictions" if y_true is not None else "pairs (y_true, y_prob)"
     for run, found in runs.items():
-        if not isinstance(found, Iterable) or isinstance(found, str):
-            msg = f"`epochs` must be an iterable of {what}, or a mapping of such, got {found!r}."
-            raise TypeError(msg)
+        must = f"`epochs` must be an iterable of {what}, or a mapping of such"
+        require(isinstance(found, Iterable) and not isinstance(found, str), must, found, right_type=False)
         number = 0
         for number, epoch in enumerate(found, 1):
             is_pair = isinstance(epoch, tuple | list) and len(epoch) == 2

@@ -79,7 +79,7 @@ def load_cifar10_vgg16() -> Predictions:
 def load_digits_predictions() -> ModelPredictions:
     """Load predictions of four scikit-learn classifiers for 899 held-out images of handwritten digits (ten classes).
 
-    They are made by ``python -m caltest.datasets._make_digits``: the models are trained on a random half of
+    They are made by ``python benchmarks/digits.py`` of the repository: the models are trained on a random half of
     scikit-learn's digits and predict the other half. Logistic regression and the random forest are under-confident,
     naive Bayes is over-confident and gives some labels probability 0, and calibration of the neural network is not
     rejected. See ``digits.LICENSE.txt`` beside the data.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import (
-    describe_answers,
+    ask_together,
     enough_draws,
     few_draws_notes,
     most_tests,
@@ -24,17 +24,12 @@ from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region, apply_region
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import (
-    validate_design,
-    validate_given_problem,
-)
+from caltest.predictions.inputs._validation import refuse_if, require, validate_design, validate_given_problem
 from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import SharedDrawOptions
-from caltest.resampling.engine._run import run
 from caltest.resampling.engine._stopping import Stopping
 from caltest.results import Note
-from caltest.results._progress import reporting
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
 
@@ -121,39 +116,22 @@ def calibration_table(
         return run_by_fold(
             calibration_table, y_true, y_prob, folds, each, lenses=lenses, statistic=statistic, **options
         )
-    classes, level = options["classes"], options["alpha"]
-    prob, outcome = validate_given_problem(y_true, y_prob, classes)
+    prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     drawn = options["n_resamples"], options["n_exceedances"]
-    looks, stopping, notes = plan_of_table(lenses, chosen, prob, *drawn, alpha=level)
+    looks, stopping, notes = plan_of_table(lenses, chosen, prob, *drawn, alpha=options["alpha"])
     warn_before(notes)
     design = validate_design(options["sample_weight"], options["groups"], len(prob))
-    inside, single, null = inside_region(options["region"], prob), len(looks) == 1, Consistency()
+    inside, single = inside_region(options["region"], prob), len(looks) == 1
     if single:  # needs no draws in common with others: labels are simulated as they look through the lens
         base = within(LensView(induce(prob, outcome, lens=looks[0], **design)), inside).sample
         views = [LensView(base)]
     else:
         base = induce(prob, outcome, **design)
         views = [within(LensView.of(look, prob, outcome, base), inside) for look in looks]
-    with reporting(options["progress"], "simulating labels") as report:
-        found = run(
-            [Question(chosen, view) for view in views],
-            base,
-            null,
-            n_resamples=stopping,
-            method="auto" if single else "monte-carlo",
-            workers=options["workers"],
-            rng=options["rng"],
-            progress=report,
-        )
-    tests = describe_answers(found.answers, null, looks, classes=classes, alpha=level)
-    return CalibrationTable(
-        tests=tests,
-        pvalue=found.pvalue,
-        smallest_possible_pvalue=found.smallest,
-        alpha=level,
-        notes=tuple(notes),
-    )
+    questions, method = [Question(chosen, view) for view in views], "auto" if single else "monte-carlo"
+    how: dict[str, Any] = {"stopping": stopping, "notes": notes, "options": options, "method": method}
+    return CalibrationTable(**ask_together(questions, base, Consistency(), looks, **how))
 
 
 def plan_of_table(
@@ -177,9 +155,7 @@ def inside_region(region: Region | None, prob: NDArray[np.float64]) -> NDArray[n
     if region is None:
         return None
     inside = apply_region(region, prob)
-    if not inside.any():
-        msg = "`region` must hold at least one observation, got none."
-        raise ValueError(msg)
+    refuse_if(not inside.any(), "`region` must hold at least one observation, got none.")
     return inside
 
 
@@ -205,12 +181,8 @@ def _chosen_lenses(
             some = _frequent_classes(prob, most_tests(n_resamples, alpha) - len(whole))
             return whole + [ClassWise(k) for k in some], [_left_out(len(chosen), whole, some, n_resamples, alpha)]
         return chosen, []
-    if not isinstance(lenses, list | tuple):
-        msg = f"`lenses` must be a list of lenses, got {lenses!r}."
-        raise TypeError(msg)
-    if not lenses:
-        msg = "`lenses` must hold at least one lens, got none."
-        raise ValueError(msg)
+    require(isinstance(lenses, list | tuple), "`lenses` must be a list of lenses", lenses, right_type=False)
+    refuse_if(not lenses, "`lenses` must hold at least one lens, got none.")
     return [Canonical() if lens is None else lens for lens in lenses], []
 
 

@@ -13,7 +13,7 @@ from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._frames import read_observations
 from caltest.predictions.inputs._parts import Folds
-from caltest.predictions.inputs._validation import validate_design
+from caltest.predictions.inputs._validation import require, validate_design
 from caltest.resampling.engine._options import CrossValidationOptions
 from caltest.results import TestResult
 from caltest.results._picture import Picture
@@ -131,9 +131,7 @@ def cross_val_calibration(
     >>> result.y_prob.shape, result.fold_names
     ((569, 2), ('0', '1', '2', '3', '4'))
     """
-    if not hasattr(estimator, "predict_proba"):
-        msg = f"`estimator` must have `predict_proba`, got {estimator!r}."
-        raise TypeError(msg)
+    require(hasattr(estimator, "predict_proba"), "`estimator` must have `predict_proba`", estimator, right_type=False)
     y = read_observations(y, "y")
     design = validate_design(None, groups, len(np.asarray(y)))["group"]
     label, classes, tested, prob = _out_of_fold(estimator, X, y, cv, design)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,14 +20,16 @@ from caltest.resampling.distributions._base import TIE_TOLERANCE
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.draws._schemes import Consistency, SignedGroups
 from caltest.resampling.draws._signs import AllSigns, SignDraws
+from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, correct_pvalues
-from caltest.resampling.engine._run import Answer, monte_carlo_error
+from caltest.resampling.engine._run import Answer, monte_carlo_error, run
 from caltest.resampling.engine._sparsity import sparsity_notes
 from caltest.resampling.engine._stopping import Stopping
 from caltest.results import ComponentResult, Note, TestResult
 from caltest.results._decision import rejects
 from caltest.results._description import percent
 from caltest.results._note import warn_user
+from caltest.results._progress import reporting
 from caltest.results._verdict import OF_EVENT, Finding, FindingKind
 
 DIRECTION_LEVEL = 0.05
@@ -41,6 +43,31 @@ _FEW_WEIGHTS = 0.1  # of the observations
 _CLEARLY = 1.5  # a shift that is so many times as significant names the direction
 _SHOWN = 5  # observations that a note names
 _BLOCK_VALUES = 2**18
+
+
+def ask_together(
+    questions: Sequence[Question],
+    base: Sample,
+    null: Consistency,
+    lenses: Sequence[LensLike],
+    *,
+    stopping: Stopping,
+    notes: Sequence[Note],
+    options: Mapping[str, Any],
+    **how: Any,
+) -> dict[str, Any]:
+    """Return what a table of tests on the same draws holds: the tests, their global p-value, the level and notes."""
+    with reporting(options["progress"], "simulating labels") as report:
+        shared = {"workers": options["workers"], "rng": options["rng"], "progress": report}
+        found = run(questions, base, null, n_resamples=stopping, **shared, **how)
+    level = options["alpha"]
+    return {
+        "tests": describe_answers(found.answers, null, lenses, classes=options["classes"], alpha=level),
+        "pvalue": found.pvalue,
+        "smallest_possible_pvalue": found.smallest,
+        "alpha": level,
+        "notes": tuple(notes),
+    }
 
 
 def describe_answers(

@@ -9,17 +9,15 @@ from typing import Any, ClassVar, Unpack
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
-from caltest.hypothesis_tests._diagnostics import describe_answers, few_draws_notes, stopping_of_tests, warn_before
+from caltest.hypothesis_tests._diagnostics import ask_together, few_draws_notes, stopping_of_tests, warn_before
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import make_sample
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import TableOptions
-from caltest.resampling.engine._run import run
 from caltest.results import TestResult
 from caltest.results._description import Table
-from caltest.results._progress import reporting
 from caltest.statistics import GCE
 from caltest.statistics._gce import SCHEMES
 
@@ -193,11 +191,11 @@ def gce_table(
     (0.008836746, 0.001)
     """
     metrics = gce_metrics(threshold, n_cells)
-    null, classes, level = options["resampling"], options["classes"], options["alpha"]
+    null, level = options["resampling"], options["alpha"]
     sample = make_sample(
         y_true,
         y_prob,
-        classes=classes,
+        classes=options["classes"],
         region=options["region"],
         sample_weight=options["sample_weight"],
         groups=options["groups"],
@@ -208,23 +206,7 @@ def gce_table(
     )
     notes = few_draws_notes(len(metrics), stopping.n_resamples, level)
     warn_before(notes)
-    view = LensView(sample)
-    with reporting(options["progress"], "simulating labels") as report:
-        found = run(
-            [Question(metric, view) for metric in metrics],
-            sample,
-            null,
-            n_resamples=stopping,
-            workers=options["workers"],
-            rng=options["rng"],
-            progress=report,
-        )
-    tests = describe_answers(found.answers, null, [Canonical()] * len(metrics), classes=classes, alpha=level)
-    return GCETable(
-        tests=tests,
-        pvalue=found.pvalue,
-        smallest_possible_pvalue=found.smallest,
-        alpha=level,
-        notes=tuple(notes),
-        metrics=metrics,
-    )
+    view, looks = LensView(sample), [Canonical()] * len(metrics)
+    questions = [Question(metric, view) for metric in metrics]
+    tests = ask_together(questions, sample, null, looks, stopping=stopping, notes=notes, options=options)
+    return GCETable(**tests, metrics=metrics)

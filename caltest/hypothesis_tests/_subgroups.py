@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region
 from caltest.hypothesis_tests._calibration_table_result import LONGEST, CalibrationTable
-from caltest.hypothesis_tests._diagnostics import describe_answers, few_draws_notes, stopping_of_tests, warn_before
+from caltest.hypothesis_tests._diagnostics import ask_together, few_draws_notes, stopping_of_tests, warn_before
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
@@ -20,6 +20,8 @@ from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import Folds
 from caltest.predictions.inputs._validation import (
+    refuse_if,
+    require,
     validate_choice,
     validate_design,
     validate_problem,
@@ -28,10 +30,8 @@ from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import SharedDrawOptions
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
-from caltest.resampling.engine._run import run
 from caltest.results import Note, TestResult
 from caltest.results._description import Table, join, percent, sized
-from caltest.results._progress import reporting
 from caltest.results._test_result import in_folds, short_direction
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
@@ -280,10 +280,7 @@ def subgroup_tests(
     stopping = stopping_of_tests(len(names), *drawn, prob.size, level)
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     look = default_lens(chosen, prob.shape[1]) if lens is None else lens
-    base, null = (
-        induce(prob, outcome, **validate_design(options["sample_weight"], options["groups"], len(prob))),
-        Consistency(),
-    )
+    base = induce(prob, outcome, **validate_design(options["sample_weight"], options["groups"], len(prob)))
     whole = LensView.of(look, prob, outcome, base)
     names, members = _inside(options["region"], whole, names, members)
     notes = [*_label_notes(members, outcome), *few_draws_notes(len(names), stopping.n_resamples, level, correction)]
@@ -293,24 +290,11 @@ def subgroup_tests(
         if not view.sample.n_samples:
             msg = f"every subgroup must hold an observation of positive weight, got none in {name!r}."
             raise ValueError(msg)
-    with reporting(options["progress"], "simulating labels") as report:
-        found = run(
-            [Question(chosen, view) for view in views],
-            base,
-            null,
-            n_resamples=stopping,
-            workers=options["workers"],
-            rng=options["rng"],
-            progress=report,
-        )
-    tests = describe_answers(found.answers, null, [look] * len(names), classes=classes, alpha=level)
+    questions, looks = [Question(chosen, view) for view in views], [look] * len(names)
+    tests = ask_together(questions, base, Consistency(), looks, stopping=stopping, notes=notes, options=options)
     return SubgroupTests(
-        tests=tests,
-        pvalue=found.pvalue,
-        smallest_possible_pvalue=found.smallest,
-        alpha=level,
+        **tests,
         correction=correction,
-        notes=tuple(notes),
         subgroups=tuple(names),
         _n_samples=int(np.count_nonzero(np.any(members, axis=0)[whole.sample.row])),
     )
@@ -346,9 +330,8 @@ def _validate_subgroup(subgroup: Any, n_samples: int) -> tuple[list[str], list[N
     columns = _columns(subgroup)
     names, members = [], []
     for name, values in columns.items():
-        if len(values) != n_samples:
-            msg = f"`subgroup` must have a label for each of the {n_samples} observations, got {len(values)}."
-            raise ValueError(msg)
+        must = f"`subgroup` must have a label for each of the {n_samples} observations"
+        require(len(values) == n_samples, must, len(values))
         levels, code = _levels(values)
         names += [f"{name}={level}" if name else str(level) for level in levels]
         members += [code == k for k in range(len(levels))]
@@ -359,9 +342,7 @@ def _columns(subgroup: Any) -> dict[str, Any]:
     """Return the columns of a frame or of an array, by name; a single column of an array has none."""
     if hasattr(subgroup, "columns"):
         names = list(subgroup.columns)
-        if len(set(names)) < len(names):
-            msg = f"`subgroup` must have columns of different names, got {names}."
-            raise ValueError(msg)
+        refuse_if(len(set(names)) < len(names), f"`subgroup` must have columns of different names, got {names}.")
         columns = {str(name): subgroup[name] for name in names}
     elif hasattr(subgroup, "dtype") and not isinstance(subgroup, np.ndarray):  # a series, or categories
         columns = {"": subgroup}
@@ -374,9 +355,7 @@ def _columns(subgroup: Any) -> dict[str, Any]:
             )
             raise ValueError(msg)
         columns = {"": array} if array.ndim == 1 else {str(k): column for k, column in enumerate(array.T)}
-    if not columns:
-        msg = "`subgroup` must have at least one column, got none."
-        raise ValueError(msg)
+    refuse_if(not columns, "`subgroup` must have at least one column, got none.")
     return columns
 
 

@@ -1,38 +1,56 @@
-"""Writing the page: what is computed for it, in the order in which it is read."""
+"""Writing the page: what is computed for it, in the order in which it is read, and its pictures, embedded as SVG."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest.comparison import compare_models
 from caltest.estimation import reliability_curve, score_decomposition, simplex_diagram
+from caltest.estimation.curves._reliability_curve import ReliabilityCurve
+from caltest.estimation.simplex._simplex_diagram import SimplexDiagram
 from caltest.hypothesis_tests import CalibrationReport, CalibrationTable, calibration_report, calibration_table
-from caltest.page._figures import Picture, diagram, diagrams, overlay, triangle
+from caltest.plotting._axes import literal, to_svg
+from caltest.plotting._reliability import draw_both_styles, plot_reliability
+from caltest.plotting._simplex import plot_simplex
 from caltest.predictions import ClassWise
 from caltest.predictions.inputs._arguments import read_problem
-from caltest.predictions.inputs._validation import SeedLike, is_number, validate_given_problem, validate_rng
+from caltest.predictions.inputs._validation import SeedLike, is_number, refuse_if, validate_given_problem, validate_rng
 from caltest.results import Note, Result
 from caltest.results._atomic_file import write_atomically
 from caltest.results._description import Table, join
 from caltest.results._progress import Progress, reporting
 from caltest.results._test_result import short_direction
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 TITLE = "Is the model calibrated?"
 _PACKAGES = ("numpy", "numba", "scipy")
 _SHOWN = 3  # classes with a diagram
+_LONGEST = 28  # characters of a name above a panel
 _MOST_ROWS = 40  # lenses in the table
 _TESTS_DRAWS = 999
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture: its source as a data address, what it shows in words for those who cannot see it, and a caption."""
+
+    source: str
+    alternative: str
+    caption: str
 
 
 @dataclass(frozen=True)
@@ -185,9 +203,7 @@ def _check_report(report: Any, y_true: ArrayLike, n_models: int) -> None:
     if not isinstance(report, CalibrationReport):
         msg = f"`report` must be a CalibrationReport from calibration_report(...), got {type(report).__name__}."
         raise TypeError(msg)
-    if n_models > 1:
-        msg = f"`report` is of one model and the page of {n_models}; leave it out."
-        raise ValueError(msg)
+    refuse_if(n_models > 1, f"`report` is of one model and the page of {n_models}; leave it out.")
     if report[0].n_samples != np.size(y_true):
         msg = f"`report` must be of the same {np.size(y_true)} observations, got one of {report[0].n_samples}."
         raise ValueError(msg)
@@ -288,3 +304,56 @@ def _comparison(probs: Mapping[str, Any], models: Sequence[_Model], options: Map
     curves = {one.name: reliability_curve(one.y_true, one.y_prob, rng=0, **one.design) for one in models}
     caption = "Reliability diagram of all models, each with its ECE in these cells (bins) and the noise floor of it."
     return _part_of("Which model is better calibrated?", found, [overlay(curves, caption)])
+
+
+def diagram(curve: ReliabilityCurve) -> Picture:
+    """Return the reliability diagram of one event, as deviations and as frequencies."""
+    caption = f"Reliability diagram of the {curve.lens_name}. {curve.conclusion}"
+    return _picture(lambda figure: draw_both_styles(figure, curve), (11, 6.0), _in_words([curve]), caption)
+
+
+def diagrams(curves: Mapping[str, ReliabilityCurve], caption: str) -> Picture:
+    """Return the reliability diagrams of several classes side by side."""
+
+    def draw(figure: Figure) -> None:
+        panels = figure.subplots(-(-len(curves) // 3), 3, squeeze=False)
+        for panel in panels.flat[len(curves) :]:
+            panel.remove()
+        for panel, (name, curve) in zip(panels.flat, curves.items(), strict=False):
+            plot_reliability(curve, panel, style="classical", tests=curve.cell_tests(), legend=False)
+            shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
+            panel.set_title(literal(shown), fontsize="medium")
+
+    height = 4.8 * -(-len(curves) // 3)  # in less, the labels of the predictions are cut off
+    return _picture(draw, (11, height), _in_words(list(curves.values()), list(curves)), caption)
+
+
+def overlay(curves: Mapping[str, ReliabilityCurve], caption: str) -> Picture:
+    """Return the reliability diagram of several models in the same axes, as deviations and as frequencies."""
+    height = 5.6 + 0.32 * len(curves)
+    words = _in_words(list(curves.values()), list(curves))
+    return _picture(lambda figure: draw_both_styles(figure, curves), (11, height), words, caption)
+
+
+def triangle(found: SimplexDiagram) -> Picture:
+    """Return the reliability diagram of three classes in the triangle of their probabilities."""
+    words = f"Reliability diagram on the triangle of three classes. {found.conclusion}"
+    return _picture(lambda figure: plot_simplex(found, figure.subplots()), (8, 7), words, "")
+
+
+def _picture(draw: Callable[[Figure], Any], size: tuple[float, float], words: str, caption: str) -> Picture:
+    content = base64.b64encode(to_svg(draw, size)).decode()
+    return Picture(f"data:image/svg+xml;base64,{content}", words, caption)
+
+
+def _in_words(curves: Sequence[ReliabilityCurve], names: Sequence[str] | None = None) -> str:
+    """Return what diagrams show, in words."""
+    texts = []
+    for name, curve in zip(names or [curve.lens_name for curve in curves], curves, strict=True):
+        worst = int(abs(curve.deviation).argmax())
+        texts.append(
+            f"{name}: {int(curve.outside.sum())} of {curve.n_cells} cells (bins) are outside their bars; the largest "
+            f"difference between frequency and prediction is {curve.deviation[worst]:+.3f}, where the prediction is "
+            f"{curve.predicted[worst]:.3f}."
+        )
+    return "Reliability diagram. " + " ".join(texts)

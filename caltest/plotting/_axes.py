@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions.inputs._models import validate_names
+from caltest.predictions.inputs._validation import refuse_if
 from caltest.results._atomic_file import atomic_file
 
 if TYPE_CHECKING:
@@ -112,9 +113,7 @@ def named(results: Any, kind: type, name: str, made_by: str) -> dict[str, Any]:
     validate_names(list(results), name)
     for model, result in results.items():
         require(result, kind, f"{name}[{model!r}]", made_by)
-    if not results:
-        msg = f"`{name}` must hold at least one {kind.__name__}, got none."
-        raise ValueError(msg)
+    refuse_if(not results, f"`{name}` must hold at least one {kind.__name__}, got none.")
     return dict(results)
 
 
@@ -141,9 +140,7 @@ def several(axes: Any, shape: tuple[int, int], figsize: tuple[float, float], **o
         return grid[0] if shape[0] == 1 else grid
     given = np.atleast_1d(axes)
     wanted = shape[0] * shape[1]
-    if given.size != wanted:
-        msg = f"`axes` must hold {wanted} axes, one for each panel, got {given.size}."
-        raise ValueError(msg)
+    refuse_if(given.size != wanted, f"`axes` must hold {wanted} axes, one for each panel, got {given.size}.")
     return given
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from caltest.comparison import ModelComparison
 from caltest.plotting._axes import BAR, DASHED, LINE, draw_forest, require, save_drawn, several
+from caltest.predictions.inputs._validation import refuse_if
 from caltest.results._description import percent
 from caltest.results._naming import describe
 
@@ -60,9 +61,7 @@ def plot_comparison(comparison: ModelComparison, axes: Sequence[Axes] | None = N
     ['ECE()', 'l2 error (debiased)', 'difference of squared l2 errors (first - second)']
     """
     require(comparison, ModelComparison, "comparison", "compare_models")
-    if comparison.folds:
-        msg = "`comparison` has no picture of all folds; plot one of its `folds`."
-        raise ValueError(msg)
+    refuse_if(comparison.folds, "`comparison` has no picture of all folds; plot one of its `folds`.")
     panels = several(axes, (1, 3), figure_size(comparison), width_ratios=_WIDTHS)
     plain, size, pairs = panels.flat
     models, level = comparison.models, percent(comparison.confidence_level)

@@ -12,7 +12,7 @@ from caltest.plotting._axes import literal, single
 from caltest.predictions.inputs._arguments import read_problem
 from caltest.predictions.inputs._class_columns import plain_dates
 from caltest.predictions.inputs._frames import read_observations, refuse_other_indexes
-from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_prob
+from caltest.predictions.inputs._validation import require, validate_choice, validate_count, validate_prob
 from caltest.results._description import percent
 
 if TYPE_CHECKING:
@@ -222,9 +222,7 @@ class ReliabilityDisplay:
             msg = f"`estimator` must have two classes, got {len(classes)}; use caltest.reliability_curve(...).plot()."
             raise ValueError(msg)
         positive = classes[1] if pos_label is None else pos_label
-        if positive not in classes:
-            msg = f"`pos_label` must be one of the classes {classes}, got {pos_label!r}."
-            raise ValueError(msg)
+        require(positive in classes, f"`pos_label` must be one of the classes {classes}", pos_label)
         y_prob = np.asarray(estimator.predict_proba(X))[:, classes.index(positive)]
         kwargs |= {"n_bins": n_bins, "strategy": strategy, "bars": bars, "confidence_level": confidence_level}
         named = type(estimator).__name__ if name is None else name
@@ -343,9 +341,7 @@ def _values(label: NDArray[Any]) -> list[Any]:
     """Return the distinct labels, in their order where they have one."""
     import pandas as pd
 
-    if label.ndim != 1:
-        msg = f"`y_true` must have shape (n_samples,), got {label.shape}."
-        raise ValueError(msg)
+    require(label.ndim == 1, "`y_true` must have shape (n_samples,)", label.shape)
     missing = np.flatnonzero(pd.isna(label))
     if missing.size:
         msg = f"`y_true` must have a label for every observation, got {label[missing[0]]} in row {missing[0]}."

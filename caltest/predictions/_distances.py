@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from caltest.predictions._arrays import Floats
+from caltest.predictions.inputs._validation import require
 
 Distance = Callable[[Floats, Floats], Floats]
 """A function of predicted and observed probabilities ``(..., n_outcomes)`` that reduces the last axis."""
@@ -118,9 +119,8 @@ OF_DIFFERENCES = frozenset({total_variation, euclidean, squared_euclidean, cheby
 
 def validate_distance(distance: Any) -> None:
     """Raise TypeError unless ``distance`` is a function that can be hashed."""
-    if not callable(distance) or isinstance(distance, type):
-        msg = f"`distance` must be a function of (predicted, observed) such as total_variation, got {distance!r}."
-        raise TypeError(msg)
+    must = "`distance` must be a function of (predicted, observed) such as total_variation"
+    require(callable(distance) and not isinstance(distance, type), must, distance, right_type=False)
     try:
         hash(distance)
     except TypeError:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import Lens, Problem, outcome_dtype
 from caltest.predictions.cells._order import ranking, top_and_rest
-from caltest.predictions.inputs._validation import validate_count
+from caltest.predictions.inputs._validation import refuse_if, validate_count
 
 
 @dataclass(frozen=True, repr=False)
@@ -321,9 +321,7 @@ class ClassWise(Lens):
         return (np.arange(prob.shape[1]) == self.k).astype(np.uint8)[None]
 
     def _require_class(self, n_classes: int) -> None:
-        if self.k >= n_classes:
-            msg = f"`k` must be a class index 0 to {n_classes - 1}, got {self.k}."
-            raise ValueError(msg)
+        refuse_if(self.k >= n_classes, f"`k` must be a class index 0 to {n_classes - 1}, got {self.k}.")
 
 
 @dataclass(frozen=True, repr=False)

@@ -22,7 +22,7 @@ from caltest.predictions._user_functions import (
     apply_region,
 )
 from caltest.predictions.cells._order import stable_order
-from caltest.predictions.inputs._validation import is_large, validate_design, validate_given_problem
+from caltest.predictions.inputs._validation import is_large, refuse_if, validate_design, validate_given_problem
 from caltest.results._naming import describe
 from caltest.results._other_names import AnswersOtherNames
 
@@ -244,9 +244,7 @@ def _rows_that_count(prob: NDArray[Any], region: Region | None, weight: Floats |
     if counts is None:
         return None
     row = np.flatnonzero(counts)
-    if not row.size:
-        msg = "`region` must hold at least one observation (of positive weight), got none."
-        raise ValueError(msg)
+    refuse_if(not row.size, "`region` must hold at least one observation (of positive weight), got none.")
     return row
 
 

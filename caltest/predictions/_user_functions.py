@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions._distances import Distance, validate_distance
 from caltest.predictions._lens import Lens, LensLike, outcome_dtype
-from caltest.predictions.inputs._validation import SUM_TOLERANCE, require
+from caltest.predictions.inputs._validation import SUM_TOLERANCE, refuse_if, require
 
 CalibrationFunction = Callable[[Floats], Floats]
 Region = Callable[[Floats], Booleans]
@@ -116,15 +116,9 @@ def apply_distance(distance: Distance, predicted: Floats, observed: Floats) -> F
     validate_distance(distance)
     shape = np.broadcast_shapes(predicted.shape, observed.shape)[:-1]
     distances = np.asarray(call("distance", distance, predicted, observed), dtype=np.float64)
-    if distances.shape != shape:
-        msg = (
-            f"`distance` must reduce the last axis of arrays (..., n_outcomes): expected shape {shape}, "
-            f"got {distances.shape}."
-        )
-        raise ValueError(msg)
-    if np.isnan(distances).any():
-        msg = "`distance` must return numbers, got nan."
-        raise ValueError(msg)
+    must = f"`distance` must reduce the last axis of arrays (..., n_outcomes): expected shape {shape}"
+    require(distances.shape == shape, must, distances.shape)
+    refuse_if(np.isnan(distances).any(), "`distance` must return numbers, got nan.")
     return distances
 
 

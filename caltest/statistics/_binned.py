@@ -29,9 +29,8 @@ from caltest.resampling.distributions._poisson_binomial import (
     count_bound,
     deviations_bound,
 )
-from caltest.resampling.draws._kept_sums import KeptCells, KeptSums
 from caltest.resampling.draws._signs import residual_sums
-from caltest.resampling.draws._summaries import CellCounts
+from caltest.resampling.draws._summaries import CellCounts, KeptCells, KeptSums
 from caltest.statistics._base import Statistic, counts_events
 
 _ON_LATTICE = 1e-6

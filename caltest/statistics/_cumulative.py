@@ -22,11 +22,10 @@ from caltest.resampling.distributions._brownian import (
     ExcursionDistribution,
     RangeDistribution,
 )
-from caltest.resampling.draws._kept_sums import KeptSums
 from caltest.resampling.draws._path_blocks import Path, PathBlocks
 from caltest.resampling.draws._points import usual_labels
 from caltest.resampling.draws._signs import signed_extremes
-from caltest.resampling.draws._summaries import EitherEndExcursion, LargestExcursion, PathExtremes
+from caltest.resampling.draws._summaries import EitherEndExcursion, KeptSums, LargestExcursion, PathExtremes
 from caltest.statistics._base import Statistic
 
 _CHUNKS_TOGETHER = 2**10

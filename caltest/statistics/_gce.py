@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from caltest.predictions import EqualMass, EqualWidth
-from caltest.predictions.inputs._validation import validate_bool, validate_choice, validate_count, validate_share
+from caltest.predictions.inputs._validation import (
+    require,
+    validate_bool,
+    validate_choice,
+    validate_count,
+    validate_share,
+)
 from caltest.statistics._classwise_cells import AuthorsCells, Layout, OverClasses
 
 SCHEMES = ("equal-width", "equal-mass")
@@ -333,9 +339,7 @@ class RMSCE(OverClasses):
         if self.samples_per_cell is None:
             return
         validate_count(self.samples_per_cell, "samples_per_cell")
-        if self.scheme != "equal-mass":
-            msg = f'`samples_per_cell` needs scheme="equal-mass", got {self.scheme!r}.'
-            raise ValueError(msg)
+        require(self.scheme == "equal-mass", '`samples_per_cell` needs scheme="equal-mass"', self.scheme)
 
     def layout(self, n_samples: int) -> Layout:
         """Return the layout; the number of cells may depend on the number of observations."""

@@ -19,7 +19,7 @@ from caltest.predictions.inputs._validation import validate_choice
 from caltest.resampling.distributions._base import CellDistribution, Distribution, Tail, chi_squared
 from caltest.resampling.distributions._exact import SumDistribution
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
-from caltest.resampling.draws._kept_sums import KeptCells, KeptSums
+from caltest.resampling.draws._summaries import KeptCells, KeptSums
 from caltest.statistics._base import Statistic, counts_events
 
 _WIDE = 1e3  # values are cut off this far above their mean, in degrees of freedom

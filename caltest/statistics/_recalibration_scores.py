@@ -15,9 +15,8 @@ from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.resampling.distributions._base import Distribution, chi_squared
-from caltest.resampling.draws._kept_sums import KeptSums
 from caltest.resampling.draws._signs import group_of, sum_signed, sums_of_groups
-from caltest.resampling.draws._summaries import EntrySums
+from caltest.resampling.draws._summaries import EntrySums, KeptSums
 from caltest.statistics._base import Statistic
 
 _BLOCK_VALUES = 2**15  # of which logarithms are made at a time, in the cache

@@ -19,6 +19,7 @@ from caltest.predictions._arrays import Floats
 from caltest.predictions._distances import euclidean, squared_euclidean, total_variation
 from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import call
+from caltest.predictions.inputs._validation import require
 
 Kernel = Callable[[Floats, Floats, float], Floats]
 
@@ -133,12 +134,8 @@ class Similarity:
         found = call("kernel", lambda p, q: self.kernel(p, q, self.bandwidth), p, q)
         values = np.asarray(found, dtype=np.float64)
         expected = np.broadcast_shapes(p.shape, q.shape)[:-1]
-        if values.shape != expected:
-            msg = (
-                f"`kernel` must reduce the last axis of arrays (..., n_classes): expected shape {expected}, "
-                f"got {values.shape}."
-            )
-            raise ValueError(msg)
+        must = f"`kernel` must reduce the last axis of arrays (..., n_classes): expected shape {expected}"
+        require(values.shape == expected, must, values.shape)
         if not np.isfinite(values).all():
             msg = f"`kernel` must return finite numbers, got {values[~np.isfinite(values)][0]}."
             raise ValueError(msg)
@@ -257,9 +254,8 @@ def is_bounded_by_one(kernel: Kernel) -> bool:
 
 def validate_kernel(kernel: Any) -> None:
     """Raise TypeError unless ``kernel`` is a function that can be hashed."""
-    if not callable(kernel) or isinstance(kernel, type):
-        msg = f"`kernel` must be a function of (p, q, bandwidth) such as total_variation_kernel, got {kernel!r}."
-        raise TypeError(msg)
+    must = "`kernel` must be a function of (p, q, bandwidth) such as total_variation_kernel"
+    require(callable(kernel) and not isinstance(kernel, type), must, kernel, right_type=False)
     try:
         hash(kernel)
     except TypeError:

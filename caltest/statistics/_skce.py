@@ -12,7 +12,7 @@ from caltest._compiled._lookup import sum_selected
 from caltest._compiled._pairwise import add_changes, laplace_forms, list_changes
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
-from caltest.predictions.inputs._validation import validate_choice, validate_positive
+from caltest.predictions.inputs._validation import refuse_if, validate_choice, validate_positive
 from caltest.resampling.draws._signs import group_of
 from caltest.statistics._base import Statistic
 from caltest.statistics._similarity import (
@@ -273,9 +273,7 @@ class PairsOfGroups:
         """Return the sums over all pairs of observations of two groups, ``(n_groups, n_groups)``."""
         group, residual = group_of(sample), residuals(sample, sample.outcome)
         n_groups = int(group.max()) + 1
-        if n_groups > MOST_GROUPS:
-            msg = f"`groups` must hold at most {MOST_GROUPS} groups for SKCE, got {n_groups}."
-            raise ValueError(msg)
+        refuse_if(n_groups > MOST_GROUPS, f"`groups` must hold at most {MOST_GROUPS} groups for SKCE, got {n_groups}.")
         between = np.zeros((n_groups, n_groups))
         order = np.argsort(group, kind="stable")
         prob, residual, group = sample.prob[order], residual[order], group[order]

@@ -12,8 +12,8 @@ from caltest._compiled._lookup import sum_selected
 from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.resampling.distributions._base import Distribution, LimitDistribution
-from caltest.resampling.draws._kept_sums import KeptSums
 from caltest.resampling.draws._signs import sum_signed, sums_of_groups
+from caltest.resampling.draws._summaries import KeptSums
 from caltest.statistics._base import Statistic
 
 _ROUNDING = 1e-12

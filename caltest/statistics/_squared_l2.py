@@ -19,8 +19,8 @@ from caltest.predictions.cells._partitions import EqualWidth, Partition, validat
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._validation import validate_choice, validate_count
 from caltest.resampling.distributions._base import Distribution
-from caltest.resampling.draws._kept_sums import KeptSums
 from caltest.resampling.draws._signs import residual_sums
+from caltest.resampling.draws._summaries import KeptSums
 from caltest.statistics._base import Combination, Statistic
 
 _MOST_SCALES = 30

@@ -7,7 +7,7 @@ import pytest
 import threadpoolctl
 
 import caltest
-from caltest.datasets._make_digits import main, predict_digits
+from benchmarks.digits import main, predict_digits
 
 MODELS = ("logistic_regression", "naive_bayes", "random_forest", "neural_network")
 REPEATED = 1e-6  # solvers stop by a tolerance: other BLAS kernels and thread counts moved probabilities by 5e-9
@@ -80,7 +80,10 @@ def test_predictions_are_frozen(load):
     ("file", "said"),
     [
         ("cifar10_vgg16.LICENSE.txt", ["verified_calibration", "MIT License", "Copyright (c) 2019 Ananya Kumar"]),
-        ("digits.LICENSE.txt", ["Optical", "E. Alpaydin and C. Kaynak", "CC BY 4.0", "BSD 3-Clause", "make_digits"]),
+        (
+            "digits.LICENSE.txt",
+            ["Optical", "E. Alpaydin and C. Kaynak", "CC BY 4.0", "BSD 3-Clause", "digits.py"],
+        ),
     ],
 )
 def test_source_and_licence_lie_beside_the_data(file, said):
@@ -105,7 +108,7 @@ def test_digits_script_makes_the_stored_predictions_again(digits):
 
 
 def test_digits_script_writes_what_is_loaded(digits, tmp_path, monkeypatch):
-    monkeypatch.setattr("caltest.datasets._make_digits.predict_digits", lambda: (digits.y_true, digits.y_prob))
+    monkeypatch.setattr("benchmarks.digits.predict_digits", lambda: (digits.y_true, digits.y_prob))
     main(tmp_path / "digits.npz")
     with (
         np.load(tmp_path / "digits.npz") as written,

@@ -89,4 +89,4 @@ def test_every_file_is_written_by_the_atomic_writer():
     right = ["open(p)", "figure.savefig(stream, dpi=150)", "fitted.save(p)", 'zipfile.ZipFile(buffer, "w")']
     assert list(written_by_name(ast.parse("\n".join(wrong + right)))) == [1, 2, 3, 4, 5]
     found = {str(file.relative_to(PACKAGE)) for file in FILES if list(written_by_name(tree_of(file)))}
-    assert found == {"results/_atomic_file.py", "datasets/_make_digits.py"}  # the latter made data for the package
+    assert found == {"results/_atomic_file.py"}

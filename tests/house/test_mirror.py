@@ -23,15 +23,12 @@ THROUGH = {
     "predictions/inputs/_frames.py": "predictions/inputs/test_arguments.py",
     "predictions/inputs/_models.py": "comparison/test_compare_models.py",
     "recalibration/maps/_columns.py": "recalibration/maps/test_base.py",
-    "recalibration/study/_splits.py": "recalibration/study/test_study.py",
     "recalibration/study/_study_entries.py": "recalibration/study/test_study.py",
     "recalibration/study/_study_result.py": "recalibration/study/test_study.py",
-    "resampling/draws/_kept_sums.py": "streaming/states/test_values.py",
     "resampling/engine/_statistic.py": "statistics/test_base.py",
     "simulation/models/_level_sets.py": "simulation/models/test_gaussian_mixture_feature_models.py",
     "streaming/monitors/_bets.py": "streaming/monitors/test_monitor.py",
     "streaming/states/_answers.py": "streaming/states/test_state.py",
-    "streaming/states/_cells.py": "streaming/states/test_state.py",
     "streaming/states/_micro_cells.py": "streaming/states/test_state.py",
 }
 """Files with public names or numbers that are tested through other functions, with the path of these tests."""

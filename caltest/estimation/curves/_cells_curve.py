@@ -18,6 +18,7 @@ from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_models, validate_names
 from caltest.predictions.inputs._validation import (
+    refuse_if,
     require,
     validate_count,
     validate_distinct,
@@ -284,9 +285,7 @@ def cells_curve(
     must = "`statistics` must map names to functions of the number of cells"
     require(right_type, must, statistics, right_type=False)
     validate_names(list(families), "statistics")
-    if not families:
-        msg = "`statistics` must hold at least one function of the number of cells, got none."
-        raise ValueError(msg)
+    refuse_if(not families, "`statistics` must hold at least one function of the number of cells, got none.")
     numbers = validate_distinct(n_cells, "n_cells", validate_count, "integers >= 1", "integers")
     count, seed = validate_count(n_resamples, "n_resamples"), int(validate_rng(options["rng"]).integers(2**62))
     named = by_name(y_prob)

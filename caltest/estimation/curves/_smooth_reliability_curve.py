@@ -16,7 +16,7 @@ from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_level, validate_rng
+from caltest.predictions.inputs._validation import SeedLike, require, validate_count, validate_level, validate_rng
 from caltest.resampling.draws._labels import OutcomeDraws
 from caltest.results import Note, Result
 from caltest.results._description import Description, counted, percent
@@ -237,9 +237,8 @@ def smooth_reliability_curve(
     n_curves = validate_count(n_resamples, "n_resamples")
     generator = validate_rng(rng)
     chosen = KDEError(bandwidth=0.05, reference="mean") if statistic is None else statistic
-    if not isinstance(chosen, KDEError):
-        msg = f"`statistic` must be a KDEError such as KDEError(bandwidth=0.05), got {statistic!r}."
-        raise TypeError(msg)
+    must = "`statistic` must be a KDEError such as KDEError(bandwidth=0.05)"
+    require(isinstance(chosen, KDEError), must, statistic, right_type=False)
     sample, about = event_of(y_true, y_prob, options)
     smoother = chosen.smoother(sample)
     rows = np.ones((1, sample.n_samples), dtype=np.uint8)

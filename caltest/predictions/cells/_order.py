@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions.inputs._validation import refuse_if
 
 _MOST_PLACES = 2**32
 _BLOCK = 2**16
@@ -82,7 +83,5 @@ def top_and_rest(prob: Floats, ranked: Integers) -> tuple[Floats, Floats]:
 
 def ranking(prob: Floats, size: int, name: str) -> Integers:
     """Return the classes of the largest probabilities, ``(n_samples, size)``; ties go to the smaller index."""
-    if size > prob.shape[1]:
-        msg = f"`{name}` must be at most the number of classes, {prob.shape[1]}, got {size}."
-        raise ValueError(msg)
+    refuse_if(size > prob.shape[1], f"`{name}` must be at most the number of classes, {prob.shape[1]}, got {size}.")
     return np.argsort(-prob, axis=1, kind="stable")[:, :size]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import call
-from caltest.predictions.inputs._validation import validate_choice, validate_count
+from caltest.predictions.inputs._validation import require, validate_choice, validate_count
 from caltest.results._naming import Specification
 
 Assignment = Callable[[Floats], Integers]
@@ -301,9 +301,8 @@ class Edges(Partition):
         except (TypeError, ValueError):
             msg = f"`edges` must be a sequence of numbers, got {edges!r}."
             raise TypeError(msg) from None
-        if not values or not all(np.diff((0.0, *values, 1.0)) > 0):
-            msg = f"`edges` must be strictly increasing and strictly between 0 and 1, got {values!r}."
-            raise ValueError(msg)
+        must = "`edges` must be strictly increasing and strictly between 0 and 1"
+        require(values and all(np.diff((0.0, *values, 1.0)) > 0), must, values)
         object.__setattr__(self, "edges", values)
         object.__setattr__(self, "closed", validate_choice(closed, "closed", ("left", "right")))
 

@@ -21,7 +21,7 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._partitions import Assignment, Boxes, Intervals, Partition, block_starts
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_prob
+from caltest.predictions.inputs._validation import refuse_if, require, validate_choice, validate_count, validate_prob
 
 _BLOCK_VALUES = 2**15
 _ROUNDING = 1e-9  # of a mean
@@ -100,9 +100,7 @@ class VarianceTree(Partition):
         if self.min_leaf is not None and self.min_split is not None:
             msg = f"`min_leaf` and `min_split` exclude each other, got {self.min_leaf} and {self.min_split}."
             raise ValueError(msg)
-        if self.split == "mean" and self.min_split is None:
-            msg = 'split="mean" needs `min_split`, got None.'
-            raise ValueError(msg)
+        refuse_if(self.split == "mean" and self.min_split is None, 'split="mean" needs `min_split`, got None.')
 
     def fit(self, prob: Floats) -> Assignment:
         """Grow the tree on ``prob (n_samples, n_outcomes)`` and return the assignment of predictions to its leaves."""
@@ -467,12 +465,9 @@ class FixedTree(Partition):
         8
         """
         chosen = VarianceTree() if tree is None else tree
-        if not isinstance(chosen, VarianceTree):
-            msg = f"`tree` must be a VarianceTree, got {tree!r}."
-            raise TypeError(msg)
-        if not isinstance(lens, Lens | None):
-            msg = f"`lens` must be a lens such as Canonical() or TopK(2), got {lens!r}."
-            raise TypeError(msg)
+        require(isinstance(chosen, VarianceTree), "`tree` must be a VarianceTree", tree, right_type=False)
+        must = "`lens` must be a lens such as Canonical() or TopK(2)"
+        require(isinstance(lens, Lens | None), must, lens, right_type=False)
         prob = (Canonical() if lens is None else lens).induced(validate_prob(y_prob))
         if prob.shape[1] == 2:
             msg = "`y_prob` must have three outcomes or more; for two, take EqualWidth, Edges or equal_mass_cells."

@@ -24,6 +24,7 @@ from caltest.predictions.files._source import Source, find_source, refuse
 from caltest.predictions.files._table import Table, shortened
 from caltest.predictions.files._text import read_text
 from caltest.predictions.files._values import labels, normalised, probabilities, refuse_outside
+from caltest.predictions.inputs._validation import require
 from caltest.results._note import warn_user
 
 
@@ -180,9 +181,7 @@ def read_predictions(
     ('label', {'cat': 'cat', 'dog': 'dog'}, 'the names of the columns')
     """
     for name, value in {"prob": prob, "classes": classes, "class_names": class_names}.items():
-        if isinstance(value, str):
-            msg = f"`{name}` must be a sequence of names, got {value!r}."
-            raise TypeError(msg)
+        require(not isinstance(value, str), f"`{name}` must be a sequence of names", value, right_type=False)
     others = {"folds": folds, "groups": groups, "sample_weight": sample_weight}
     source = find_source(path, file_format)
     _check_options(source, sep, decimal, header, encoding)

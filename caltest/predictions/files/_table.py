@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from caltest.predictions.files._source import Named, refuse
+from caltest.predictions.inputs._validation import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,9 +52,7 @@ def settle_header(name: str, rows: list[list[str]], header: Any, decimal: str = 
         return False
     if header == 0 and not isinstance(header, bool):
         return True
-    if header != "infer":
-        msg = f'`header` must be "infer", 0 or None, got {header!r}.'
-        raise ValueError(msg)
+    require(header == "infer", '`header` must be "infer", 0 or None', header)
     first = [cell.strip() for cell in rows[0]]
     reason = _looks_like_data(first, rows[1:], decimal)
     if reason:

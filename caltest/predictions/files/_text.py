@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from caltest.predictions.files._source import Source, refuse, said_by
 from caltest.predictions.files._table import Table, differing_names, settle_header
+from caltest.predictions.inputs._validation import require
 
 _SHOWN_ROWS = 50  # rows that guesses look at
 _BOMS = {
@@ -78,9 +79,7 @@ def read_text(
 
 
 def _separator(source: Source, sep: str | None, decimal: str) -> str:
-    if decimal not in {".", ","}:
-        msg = f'`decimal` must be "." or ",", got {decimal!r}.'
-        raise ValueError(msg)
+    require(decimal in {".", ","}, '`decimal` must be "." or ","', decimal)
     if sep is None:
         sep = "\t" if source.file_format == "tsv" else ";" if decimal == "," else ","
     sep = {r"\t": "\t", "tab": "\t", r"\s+": " "}.get(sep, sep)

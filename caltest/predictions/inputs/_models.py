@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._arrays import Integers
-from caltest.predictions.inputs._validation import require, validate_given_prob, validate_outcome
+from caltest.predictions.inputs._validation import refuse_if, require, validate_given_prob, validate_outcome
 
 
 @contextmanager
@@ -54,9 +54,7 @@ def by_name(predictions: Any, argument: str = "y_prob") -> dict[str, Any]:
     if not isinstance(predictions, Mapping):
         return {"": predictions}
     validate_names(list(predictions), argument)
-    if not predictions:
-        msg = f"`{argument}` must hold at least one model, got none."
-        raise ValueError(msg)
+    refuse_if(not predictions, f"`{argument}` must hold at least one model, got none.")
     return dict(predictions)
 
 

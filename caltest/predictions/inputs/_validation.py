@@ -50,6 +50,12 @@ def require(holds: Any, must: str, got: Any, *, right_type: Any = True) -> None:
         raise ValueError(msg) if right_type else TypeError(msg)
 
 
+def refuse_if(wrong: Any, msg: str, *, right_type: Any = True) -> None:
+    """Refuse an argument with a message that costs nothing to write, of a wrong type as TypeError."""
+    if wrong:
+        raise ValueError(msg) if right_type else TypeError(msg)
+
+
 def validate_prob(y_prob: ArrayLike) -> Floats:
     """Return probabilities of shape ``(n_samples, n_classes)``; ``(n_samples,)`` is read as the positive class.
 
@@ -70,9 +76,7 @@ def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
             "integers look like class labels or counts."
         )
         raise ValueError(msg)
-    if prob.dtype.kind != "f":
-        msg = f"`y_prob` must hold real numbers, got {prob.dtype} values."
-        raise ValueError(msg)
+    refuse_if(prob.dtype.kind != "f", f"`y_prob` must hold real numbers, got {prob.dtype} values.")
     require(prob.ndim in {1, 2}, "`y_prob` must have shape (n_samples,) or (n_samples, n_classes)", prob.shape)
     if prob.ndim == 2 and prob.shape[1] == 1:
         msg = (
@@ -80,9 +84,7 @@ def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
             "positive class, or one column per class."
         )
         raise ValueError(msg)
-    if prob.size == 0:
-        msg = f"`y_prob` must not be empty, got shape {prob.shape}."
-        raise ValueError(msg)
+    refuse_if(prob.size == 0, f"`y_prob` must not be empty, got shape {prob.shape}.")
     prob = _within_range(prob)
     kept = prob.dtype == np.float32 and is_large(prob)
     prob = np.require(prob, np.float32 if kept else np.float64, ["C", "W"])  # copied if need be: nothing writes to it
@@ -130,9 +132,7 @@ def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] |
     """Return class indices ``(n_samples,)``; ``classes`` names the label of each column."""
     label = _plain_array(y_true, "y_true") if classes is not None else _typed_array(y_true, "y_true")
     require(label.ndim == 1, "`y_true` must have shape (n_samples,)", label.shape)
-    if label.size == 0:
-        msg = "`y_true` must not be empty, got shape (0,)."
-        raise ValueError(msg)
+    refuse_if(label.size == 0, "`y_true` must not be empty, got shape (0,).")
     if classes is not None:
         return _index_of(label, classes, n_classes)
     if label.dtype.kind == "b" and n_classes != 2:
@@ -185,9 +185,7 @@ def validate_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floats |
         raise ValueError(msg)
     with np.errstate(over="ignore"):
         total = weight.sum()
-    if not 0 < total < np.inf:
-        msg = f"`sample_weight` must have a positive, finite sum, got {total}."
-        raise ValueError(msg)
+    refuse_if(not 0 < total < np.inf, f"`sample_weight` must have a positive, finite sum, got {total}.")
     return weight
 
 
@@ -324,9 +322,7 @@ def _typed_array(values: Any, name: str) -> NDArray[Any]:
 
 
 def _as_float(values: NDArray[Any], name: str) -> Floats:
-    if values.dtype.kind not in "biufO":
-        msg = f"`{name}` must hold real numbers, got {values.dtype} values."
-        raise ValueError(msg)
+    refuse_if(values.dtype.kind not in "biufO", f"`{name}` must hold real numbers, got {values.dtype} values.")
     try:
         return np.require(values, np.float64, ["C", "W"])
     except (ValueError, TypeError) as error:

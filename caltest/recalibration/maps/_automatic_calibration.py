@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from caltest.estimation.scores._score_decomposition import accuracy_of, log_of, mean_of
 from caltest.predictions.inputs._validation import SeedLike, validate_rng
-from caltest.recalibration.maps._base import Recalibrator
+from caltest.recalibration.maps._base import Recalibrator, fit_quietly, names_of_methods, on_indices, validate_methods
 from caltest.recalibration.maps._beta_calibration import BetaCalibration
 from caltest.recalibration.maps._choice_folds import stratified_folds
 from caltest.recalibration.maps._linear_scaling import VectorScaling
 from caltest.recalibration.maps._logits import on_scale
-from caltest.recalibration.maps._methods import fit_quietly, names_of_methods, on_indices, validate_methods
 from caltest.recalibration.maps._platt_scaling import PlattScaling
 from caltest.recalibration.maps._spline_calibration import SplineCalibration
 from caltest.recalibration.maps._step_functions import IsotonicCalibration

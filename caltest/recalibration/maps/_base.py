@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,15 +11,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from caltest.predictions.inputs._class_columns import show_labels
 from caltest.predictions.inputs._frames import refuse_other_indexes
-from caltest.predictions.inputs._validation import validate_choice, validate_weight
+from caltest.predictions.inputs._validation import require, validate_choice, validate_weight
 from caltest.recalibration.maps._columns import INPUTS, as_in_fit, read_new, read_training
 from caltest.recalibration.maps._logits import Objective, on_scale
 from caltest.recalibration.maps._saved_map import read_map, write_map
+from caltest.results import CalibrationWarning
 from caltest.results._note import warn_user
 
 
@@ -323,3 +325,40 @@ def load_recalibrator(path: str | Path) -> Recalibrator:
     """
     found: Recalibrator = read_map(path)
     return found
+
+
+def validate_methods(methods: Any, argument: str) -> None:
+    """Refuse what is no recalibration method on probabilities."""
+    for method in methods:
+        must = f"`{argument}` must hold methods such as caltest.recalibration.TemperatureScaling()"
+        require(isinstance(method, Recalibrator), must, method, right_type=False)
+        if method.input != "probabilities":
+            msg = f"`{argument}` must hold methods on probabilities, got {method!r}: leave out `input`."
+            raise ValueError(msg)
+
+
+def names_of_methods(methods: Sequence[Recalibrator]) -> list[str]:
+    """Return the methods as the code that makes them, in one line; equal ones are numbered."""
+    shown = [" ".join(repr(method).split()) for method in methods]
+    return [name if shown.count(name) == 1 else f"{name} {shown[: i + 1].count(name)}" for i, name in enumerate(shown)]
+
+
+def on_indices(method: Recalibrator, n_classes: int) -> Recalibrator:
+    """Return a method, not yet fitted, whose labels are class indices."""
+    return clone(method).set_params(classes=list(range(n_classes)))
+
+
+def fit_quietly(
+    method: Recalibrator, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None
+) -> tuple[Recalibrator, list[str]]:
+    """Return a clone of a method that is fitted to class indices, and its cautions."""
+    with warnings.catch_warnings(record=True) as cautions:
+        warnings.simplefilter("always", CalibrationWarning)
+        fitted = on_indices(method, values.shape[1]).fit(values, outcome, weight)
+    found = []
+    for caution in cautions:
+        if issubclass(caution.category, CalibrationWarning):
+            found.append(str(caution.message))
+        else:
+            warnings.warn_explicit(caution.message, caution.category, caution.filename, caution.lineno)
+    return fitted, found

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions.inputs._arguments import read_problem
 from caltest.predictions.inputs._frames import from_arrow, is_frame, names_of, read_columns
-from caltest.predictions.inputs._validation import is_large, validate_given_prob, validate_outcome
+from caltest.predictions.inputs._validation import is_large, refuse_if, validate_given_prob, validate_outcome
 from caltest.results._note import warn_user
 
 INPUTS = ("probabilities", "logits")
@@ -164,9 +164,7 @@ def _validate_logits(given: Any) -> NDArray[Any]:
     if hasattr(given, "detach"):  # a PyTorch tensor that may still carry a gradient
         given = given.detach()
     array = np.asarray(given)
-    if array.dtype.kind not in "biufO":
-        msg = f"`X` must hold real numbers, got {array.dtype} values."
-        raise ValueError(msg)
+    refuse_if(array.dtype.kind not in "biufO", f"`X` must hold real numbers, got {array.dtype} values.")
     kept = array.dtype == np.float32 and is_large(array)
     try:
         values = np.require(array, np.float32 if kept else np.float64, ["C", "W"])

@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from caltest.predictions.inputs._frames import refuse_other_indexes
+from caltest.predictions.inputs._validation import require
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.recalibration.maps._temperature import TemperatureScaling
 
@@ -98,9 +99,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             Itself.
         """
         recalibrator = TemperatureScaling() if self.recalibrator is None else clone(self.recalibrator)
-        if not isinstance(recalibrator, Recalibrator):
-            msg = f"`recalibrator` must be a method such as TemperatureScaling(), got {self.recalibrator!r}."
-            raise TypeError(msg)
+        must = "`recalibrator` must be a method such as TemperatureScaling()"
+        require(isinstance(recalibrator, Recalibrator), must, self.recalibrator, right_type=False)
         method = _output(recalibrator)
         if not hasattr(self.estimator, method):
             other = "" if method == "predict_proba" else ', which input="logits" of the recalibration method asks for'

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from caltest.predictions.inputs._validation import refuse_if
 from caltest.results._atomic_file import write_atomically
 from caltest.results._naming import Specification, describe
 from caltest.results._plain import read_json
@@ -39,9 +40,7 @@ def read_map(path: str | Path) -> Any:
     except ValueError as error:  # no UTF-8, no JSON, or nested too deep
         msg = f"{foreign} ({type(error).__name__})."
         raise ValueError(msg) from None
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        msg = f"{foreign}."
-        raise ValueError(msg)
+    refuse_if(not isinstance(content, dict) or content.get("format") != _FORMAT, f"{foreign}.")
     if content.get("version") != _VERSION:
         msg = (
             f"{str(file)!r} has version {content.get('version')!r} of the format, this caltest ({_caltest_version()}) "
@@ -85,9 +84,7 @@ def _require_probabilities(found: Any) -> None:
         given = pd.DataFrame(given, columns=list(names))
     mapped = np.asarray(found.predict_proba(given))
     inside = mapped.shape == prob.shape and bool((mapped >= 0).all()) and np.allclose(mapped.sum(axis=1), 1, atol=1e-6)
-    if not inside:
-        msg = "what it makes of predictions are no probabilities."
-        raise ValueError(msg)
+    refuse_if(not inside, "what it makes of predictions are no probabilities.")
 
 
 def _described(recalibrator: Any) -> dict[str, Any]:

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations, count
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from caltest.comparison._difference import DifferenceResult, combine_differences
 from caltest.comparison._judged import Judge, Observed
 from caltest.comparison._options import StudyOptions
 from caltest.comparison._pair import PairDifferences, compare_pairs
+from caltest.hypothesis_tests._by_fold import refuse_divided_groups
 from caltest.hypothesis_tests._diagnostics import enough_draws, warn_before
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._models import named_models, validate_models
-from caltest.predictions.inputs._parts import Folds
-from caltest.predictions.inputs._validation import validate_count, validate_design, validate_rng
-from caltest.recalibration.maps._base import Recalibrator
-from caltest.recalibration.maps._methods import fit_quietly, named_methods
-from caltest.recalibration.study._splits import validate_splits
+from caltest.predictions.inputs._models import named_models, validate_models, validate_names
+from caltest.predictions.inputs._parts import Folds, validate_folds
+from caltest.predictions.inputs._validation import refuse_if, require, validate_count, validate_design, validate_rng
+from caltest.recalibration.maps._base import Recalibrator, fit_quietly, names_of_methods, validate_methods
+from caltest.recalibration.maps._beta_calibration import BetaCalibration
+from caltest.recalibration.maps._linear_scaling import DirichletCalibration, VectorScaling
+from caltest.recalibration.maps._platt_scaling import PlattScaling
+from caltest.recalibration.maps._spline_calibration import SplineCalibration
+from caltest.recalibration.maps._step_functions import HistogramBinning, IsotonicCalibration, ScalingBinning
+from caltest.recalibration.maps._temperature import TemperatureScaling
 from caltest.recalibration.study._study_entries import BEFORE, RepairedModel, RepairedPair
 from caltest.recalibration.study._study_result import RecalibrationStudy
 from caltest.resampling import correct_pvalues
@@ -152,7 +157,7 @@ def recalibration_study(
     n_resamples = validate_count(n_resamples, "n_resamples")
     named = named_models(models)
     outcome, probs = validate_models(y_true, named, classes)
-    methods = named_methods(recalibrators)
+    methods = _named_methods(recalibrators)
     design = validate_design(options["sample_weight"], options["groups"], len(outcome))
     generator = validate_rng(options["rng"])
     splits = validate_splits(folds, held_out, len(outcome), design["group"], generator)
@@ -233,12 +238,9 @@ def _questions(
 ) -> list[tuple[Statistic, LensLike]]:
     """Return the statistics, each with its lens."""
     given = [Omnibus()] if statistics is None else statistics
-    if isinstance(given, Statistic | str) or not isinstance(given, Sequence):
-        msg = f"`statistics` must be a sequence of statistics such as [ECE(), ClasswiseKS()], got {given!r}."
-        raise TypeError(msg)
-    if not given:
-        msg = "`statistics` must hold at least one statistic, got none."
-        raise ValueError(msg)
+    must = "`statistics` must be a sequence of statistics such as [ECE(), ClasswiseKS()]"
+    require(not isinstance(given, Statistic | str) and isinstance(given, Sequence), must, given, right_type=False)
+    refuse_if(not given, "`statistics` must hold at least one statistic, got none.")
     chosen = [validate_statistic(statistic) for statistic in given]
     return [(one, default_lens(one, n_classes) if lens is None else lens) for one in chosen]
 
@@ -351,3 +353,105 @@ def _study_notes(
             what = "1 held-out label has" if row.n_impossible == 1 else f"{row.n_impossible} held-out labels have"
             notes.append(Note("C705", f"{where}: {what} probability 0, so that the log score is infinite."))
     return notes
+
+
+def _default_methods() -> list[Recalibrator]:
+    """Return the methods of a study unless others are given."""
+    return [
+        TemperatureScaling(),
+        VectorScaling(),
+        DirichletCalibration(),
+        PlattScaling(),
+        BetaCalibration(),
+        IsotonicCalibration(),
+        HistogramBinning(),
+        ScalingBinning(),
+        SplineCalibration(),
+    ]
+
+
+def _named_methods(recalibrators: Any) -> dict[str, Recalibrator]:
+    """Return the methods by name: their own code unless they are given names."""
+    if isinstance(recalibrators, Recalibrator | str) or not isinstance(recalibrators, Mapping | Sequence | None):
+        msg = f"`recalibrators` must be a sequence of methods such as [TemperatureScaling()], got {recalibrators!r}."
+        raise TypeError(msg)
+    listed = _default_methods() if recalibrators is None else recalibrators
+    methods = list(listed.values()) if isinstance(listed, Mapping) else list(listed)
+    validate_methods(methods, "recalibrators")
+    names = list(listed) if isinstance(listed, Mapping) else names_of_methods(methods)
+    validate_names(names, "recalibrators")
+    if not names or BEFORE in names:
+        msg = f'`recalibrators` must hold at least one method, none of them named "{BEFORE}", got {names}.'
+        raise ValueError(msg)
+    return dict(zip(names, methods, strict=True))
+
+
+@dataclass(frozen=True)
+class Split:
+    """A split into calibration and held-out part.
+
+    Attributes
+    ----------
+    name : str
+        The id of the fold.
+    fitted, held_out : arrays of int
+        The observations of the two parts.
+    """
+
+    name: str
+    fitted: NDArray[np.int64]
+    held_out: NDArray[np.int64]
+
+
+def validate_splits(
+    folds: Any, held_out: Any, n_samples: int, group: NDArray[np.int64] | None, rng: np.random.Generator
+) -> list[Split]:
+    """Return the splits of a study; a group is never divided.
+
+    Folds are drawn without looking at labels: in stratified folds the labels of the calibration part would determine
+    how often each class occurs in the held-out part, which is then not the independent judge that tests assume.
+    """
+    if held_out is not None:
+        number = _validate_held_out(held_out, n_samples).astype(np.int64)
+        names: tuple[str, ...] = ("calibration", "held-out")
+        judged = [1]
+    elif isinstance(folds, int | np.integer) and not isinstance(folds, bool):
+        number = _drawn(validate_count(folds, "folds", minimum=2), n_samples, group, rng)
+        names = tuple(str(k) for k in range(int(folds)))
+        judged = list(range(int(folds)))
+    else:
+        parts = validate_folds(folds, n_samples)
+        number = np.empty(n_samples, dtype=np.int64)
+        for k, rows in enumerate(parts.members):
+            number[rows] = k
+        names, judged = parts.names, list(range(len(parts)))
+    if group is not None:
+        refuse_divided_groups(group, number)
+    return [Split(names[k], np.flatnonzero(number != k), np.flatnonzero(number == k)) for k in judged]
+
+
+def _validate_held_out(held_out: Any, n_samples: int) -> NDArray[np.bool_]:
+    array = np.asarray(held_out)
+    if array.dtype != bool:
+        msg = f"`held_out` must hold booleans, True for observations that judge, got {array.dtype} values."
+        raise TypeError(msg)
+    must = f"`held_out` must have shape ({n_samples},), one for each observation"
+    require(array.shape == (n_samples,), must, array.shape)
+    if array.all() or not array.any():
+        msg = f"`held_out` must be True for some observations and False for others, got {bool(array[0])} for all."
+        raise ValueError(msg)
+    return array
+
+
+def _drawn(
+    n_folds: int, n_samples: int, group: NDArray[np.int64] | None, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return a random fold of each observation, all of nearly the same number of observations or of groups."""
+    n_units = n_samples if group is None else int(group.max()) + 1
+    what = "observations" if group is None else "groups"
+    refuse_if(n_units < 4, f"`folds` needs 4 {what} or more, two in each of two folds, but there are {n_units}.")
+    if n_folds > n_units // 2:
+        msg = f"`folds` must be at most half of the {n_units} {what}, so that every fold holds several, got {n_folds}."
+        raise ValueError(msg)
+    fold = rng.permutation(n_units) % n_folds
+    return fold if group is None else fold[group]

@@ -12,7 +12,7 @@ from typing import Any
 from caltest.predictions._sample import Sample, with_calibration_function
 from caltest.predictions._user_functions import CalibrationFunction
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, require, validate_bool
+from caltest.predictions.inputs._validation import SeedLike, refuse_if, require, validate_bool
 from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.draws._rows import RowDraws
 from caltest.resampling.draws._signs import MANY_GROUPS, NO_GROUPS, AllSigns, GroupsWithSurprise, SignDraws
@@ -109,9 +109,7 @@ class Consistency(Specification):
         """Return the null hypothesis for a sample: with random signs if its observations come in groups."""
         if sample.group is None:
             return self
-        if self.resample_predictions:
-            msg = f"`groups` needs fixed predictions, Consistency(); got {self}."
-            raise ValueError(msg)
+        refuse_if(self.resample_predictions, f"`groups` needs fixed predictions, Consistency(); got {self}.")
         return SignedGroups(
             calibration_function=self.calibration_function, surprises=sample.once(GroupsWithSurprise.of)
         )

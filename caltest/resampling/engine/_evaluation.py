@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
+from caltest.predictions.inputs._validation import refuse_if
 from caltest.resampling.draws._labels import Draws, counts_events
 from caltest.resampling.draws._points import Points
 from caltest.resampling.draws._signs import SignDraws
@@ -185,9 +186,7 @@ def components(statistic: Statistic, sample: Sample, outcomes: NDArray[Any]) -> 
     if values.shape != expected:
         msg = f"{wanted}, got {values.shape[1:]}."
         raise ValueError(msg)
-    if np.isnan(values).any():
-        msg = f"`{type(statistic).__name__}.evaluate` must return numbers, got nan."
-        raise ValueError(msg)
+    refuse_if(np.isnan(values).any(), f"`{type(statistic).__name__}.evaluate` must return numbers, got nan.")
     return values
 
 
@@ -200,7 +199,5 @@ def _of_summary(statistic: Statistic, values: Any, n_replicates: int) -> Floats:
             f"({n_replicates},), got {found.shape}."
         )
         raise ValueError(msg)
-    if np.isnan(found).any():
-        msg = f"`{type(statistic).__name__}.evaluate_summary` must return numbers, got nan."
-        raise ValueError(msg)
+    refuse_if(np.isnan(found).any(), f"`{type(statistic).__name__}.evaluate_summary` must return numbers, got nan.")
     return found

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Floats
 from caltest.predictions._distances import Distance
 from caltest.predictions._sample import Sample
-from caltest.resampling.draws._kept_sums import KeptSums
-from caltest.resampling.draws._summaries import Summary
+from caltest.resampling.draws._summaries import KeptSums, Summary
 from caltest.results._distribution import Distribution
 from caltest.results._naming import Specification
 

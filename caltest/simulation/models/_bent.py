@@ -12,6 +12,7 @@ from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import apply_calibration_function, apply_distance, outcomes_of_classes
+from caltest.predictions.inputs._validation import require
 from caltest.simulation.models._base import Unlabelled
 from caltest.simulation.models._exact import integrate, look
 from caltest.simulation.models._gaussian_mixture import Components, FeatureModel, Mixture, require_mixture
@@ -148,9 +149,8 @@ class BentPosterior(FeatureModel):
 
     def __post_init__(self) -> None:
         require_mixture(self.distribution)
-        if not callable(self.bend) or isinstance(self.bend, type):
-            msg = f"`bend` must be a map such as Temperature(1.2) or a function of probabilities, got {self.bend!r}."
-            raise TypeError(msg)
+        must = "`bend` must be a map such as Temperature(1.2) or a function of probabilities"
+        require(callable(self.bend) and not isinstance(self.bend, type), must, self.bend, right_type=False)
 
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return the predictions ``(n_samples, n_classes)`` at features ``(n_samples, n_features)``."""

@@ -15,7 +15,7 @@ from caltest.predictions._distances import Distance, squared_euclidean, total_va
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import apply_calibration_function
-from caltest.predictions.inputs._validation import validate_count, validate_positive, validate_prob
+from caltest.predictions.inputs._validation import require, validate_count, validate_positive, validate_prob
 from caltest.results._naming import describe
 from caltest.simulation.models._base import Model, Unlabelled
 from caltest.simulation.models._exact import finite_miscalibration, integrate, path_miscalibration, two_classes
@@ -108,9 +108,8 @@ class DirichletModel(MappedModel):
         given = self.concentration
         if np.ndim(given):
             values = tuple(validate_positive(value, "concentration") for value in given)  # type: ignore[union-attr]
-            if len(values) != self.n_classes:
-                msg = f"`concentration` must be one number or {self.n_classes}, one for each class, got {len(values)}."
-                raise ValueError(msg)
+            must = f"`concentration` must be one number or {self.n_classes}, one for each class"
+            require(len(values) == self.n_classes, must, len(values))
             object.__setattr__(self, "concentration", values)
         else:
             object.__setattr__(self, "concentration", validate_positive(given, "concentration"))
@@ -279,9 +278,8 @@ class ResampledPredictions(MappedModel):
 
 
 def _require_map(truth: Map) -> None:
-    if not callable(truth) or isinstance(truth, type):
-        msg = f"`truth` must be a map such as Temperature(1.2) or a function of predictions, got {truth!r}."
-        raise TypeError(msg)
+    must = "`truth` must be a map such as Temperature(1.2) or a function of predictions"
+    require(callable(truth) and not isinstance(truth, type), must, truth, right_type=False)
 
 
 def _logit_density(a: float, b: float) -> Any:

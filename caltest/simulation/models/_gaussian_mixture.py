@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng
+from caltest.predictions.inputs._validation import SeedLike, refuse_if, require, validate_count, validate_rng
 from caltest.simulation.models._base import Model, Unlabelled
 
 Parameters = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], Sequence[int]]
@@ -54,9 +54,7 @@ def read_components(estimator: Any, classes: Sequence[int] | None) -> Parameters
             _mixture_covariances(estimator),
             range(n_components) if classes is None else classes,
         )
-    if classes is not None:
-        msg = f"`classes` must be None for {name}, whose components are its classes."
-        raise ValueError(msg)
+    refuse_if(classes is not None, f"`classes` must be None for {name}, whose components are its classes.")
     if name == "GaussianNB":
         weights, means = estimator.class_prior_, estimator.theta_
         covariances = np.stack([np.diag(variance) for variance in estimator.var_])
@@ -206,9 +204,8 @@ class Mixture(Model):
         from scipy.special import logsumexp
 
         features = np.asarray(x, dtype=np.float64)
-        if features.ndim != 2 or features.shape[1] != self.n_features:
-            msg = f"`x` must have shape (n_samples, {self.n_features}), got {features.shape}."
-            raise ValueError(msg)
+        must = f"`x` must have shape (n_samples, {self.n_features})"
+        require(features.ndim == 2 and features.shape[1] == self.n_features, must, features.shape)
         if not np.isfinite(features).all():
             msg = f"`x` must hold finite numbers, got {features[~np.isfinite(features)][0]}."
             raise ValueError(msg)
@@ -250,9 +247,8 @@ class FeatureModel(Model):
 
 def require_mixture(distribution: Any) -> None:
     """Refuse what is no mixture."""
-    if not isinstance(distribution, Mixture):
-        msg = f"`distribution` must be a GaussianMixture or a RandomMixture, got {distribution!r}."
-        raise TypeError(msg)
+    must = "`distribution` must be a GaussianMixture or a RandomMixture"
+    require(isinstance(distribution, Mixture), must, distribution, right_type=False)
 
 
 @dataclass(frozen=True, repr=False)

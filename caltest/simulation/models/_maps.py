@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions.inputs._validation import validate_count, validate_number, validate_positive
+from caltest.predictions.inputs._validation import refuse_if, validate_count, validate_number, validate_positive
 from caltest.results._naming import Specification
 
 Probabilities = NDArray[np.float64]
@@ -155,9 +155,7 @@ class Move(Specification):
         validate_count(self.source, "source", minimum=0)
         validate_count(self.target, "target", minimum=0)
         object.__setattr__(self, "share", validate_number(self.share, "share", 0, 1))
-        if self.source == self.target:
-            msg = f"`source` and `target` must be two classes, got {self.source} twice."
-            raise ValueError(msg)
+        refuse_if(self.source == self.target, f"`source` and `target` must be two classes, got {self.source} twice.")
 
     def __call__(self, prob: Probabilities) -> Probabilities:
         """Return the true class probabilities."""
@@ -294,9 +292,7 @@ class Permutation(Specification):
 
     def __call__(self, prob: Probabilities) -> Probabilities:
         """Return the true class probabilities."""
-        if prob.shape[1] < 3:
-            msg = f"Permutation() needs at least three classes, got {prob.shape[1]}."
-            raise ValueError(msg)
+        refuse_if(prob.shape[1] < 3, f"Permutation() needs at least three classes, got {prob.shape[1]}.")
         a, b, c = prob[:, :3].T
         moved = self.share * np.minimum(np.minimum(a, b), c) * np.sign(b - a) * np.sign(c - a) * np.sign(c - b)
         true = prob.copy()
@@ -366,9 +362,7 @@ class Bumps(Specification):
 
     def __call__(self, prob: Probabilities) -> Probabilities:
         """Return the true class probabilities."""
-        if prob.shape[1] != 2:
-            msg = f"Bumps() needs two classes, got {prob.shape[1]}."
-            raise ValueError(msg)
+        refuse_if(prob.shape[1] != 2, f"Bumps() needs two classes, got {prob.shape[1]}.")
         position = 2 * self.n_bumps * (prob[:, 1] - 0.25)
         number = np.floor(position)
         u = position - number
@@ -383,9 +377,7 @@ def _normalised(weight: Probabilities) -> Probabilities:
 
 
 def _require_class(k: int, name: str, prob: Probabilities) -> None:
-    if k >= prob.shape[1]:
-        msg = f"`{name}` must be a class index 0 to {prob.shape[1] - 1}, got {k}."
-        raise ValueError(msg)
+    refuse_if(k >= prob.shape[1], f"`{name}` must be a class index 0 to {prob.shape[1] - 1}, got {k}.")
 
 
 def inverse(bend: Any) -> Map | None:

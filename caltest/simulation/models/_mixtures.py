@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
-from caltest.predictions.inputs._validation import validate_count, validate_number, validate_positive
+from caltest.predictions.inputs._validation import refuse_if, validate_count, validate_number, validate_positive
 from caltest.simulation.models._base import Model, Unlabelled
 from caltest.simulation.models._exact import finite_miscalibration, path_miscalibration, two_classes
 from caltest.simulation.models._gaussian_mixture import Components, Mixture
@@ -122,9 +122,7 @@ class GaussianMixture1D(Model):
         ValueError
             If the model is constant, which has no density.
         """
-        if self.beta1 == 0:
-            msg = f"the predictions of {self} are constant and have no density."
-            raise ValueError(msg)
+        refuse_if(self.beta1 == 0, f"the predictions of {self} are constant and have no density.")
         value = np.asarray(prob, dtype=np.float64)
         x = (np.log(value) - np.log1p(-value) - self.beta0) / self.beta1
         return _feature_density(x) / (np.abs(self.beta1) * value * (1 - value))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.estimation.scores._scores import accuracy, mean_confidence
 from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.predictions.inputs._arguments import read_problem, reads_arguments
-from caltest.predictions.inputs._validation import validate_count, validate_number, validate_problem
+from caltest.predictions.inputs._validation import require, validate_count, validate_number, validate_problem
 from caltest.results._decision import rejects
 from caltest.results._description import Description, percent
 from caltest.results._picture import Picture
@@ -170,9 +170,7 @@ def label_noise_study(
     6    1.0  clean       0.44    0.01
     9    1.0  noisy       0.06    0.17
     """
-    if not callable(predict):
-        msg = f"`predict` must be a function of training labels, got {predict!r}."
-        raise TypeError(msg)
+    require(callable(predict), "`predict` must be a function of training labels", predict, right_type=False)
     offered = _statistics() if statistics is None else statistics
     chosen = named(offered, "statistics", Statistic, "statistics such as ECE()")
     levels = [validate_number(share, "shares", 0.0, 1.0) for share in shares]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.estimation.curves._temperature_curve import minimise
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions.inputs._arguments import read_problem, reads_arguments
-from caltest.predictions.inputs._validation import validate_count, validate_positive, validate_problem
+from caltest.predictions.inputs._validation import require, validate_count, validate_positive, validate_problem
 from caltest.results import Result
 from caltest.results._description import Description
 from caltest.simulation.replications._agreement import mean_by_property, metric_values, metrics_frame, validate_metrics
@@ -194,9 +194,7 @@ def best_temperatures(
     """
     chosen, counted = validate_metrics(metrics), validate_count(n_grid, "n_grid", 3)
     low, high = increasing_pair(bounds, "bounds", "be two increasing positive numbers", validate_positive)
-    if not isinstance(judge, GCE):
-        msg = f"`judge` must be a GCE(...), got {judge!r}."
-        raise TypeError(msg)
+    require(isinstance(judge, GCE), "`judge` must be a GCE(...)", judge, right_type=False)
     prob, outcome = validate_problem(y_true, y_prob, classes)
     searched = _Tempered(prob, outcome)
     judging = searched if held_out is None else _held_out(held_out, classes, prob.shape[1])

@@ -18,7 +18,7 @@ import numpy as np
 
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
-from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng, validate_workers
+from caltest.predictions.inputs._validation import SeedLike, refuse_if, validate_count, validate_rng, validate_workers
 from caltest.results._atomic_file import atomic_file, write_atomically
 from caltest.results._config import config_in_use
 from caltest.results._naming import describe
@@ -120,9 +120,7 @@ class Store:
             If the folder holds another study, or the same study with another seed.
         """
         place = Path(folder)
-        if place.exists() and not place.is_dir():
-            msg = f"`out` must be a folder, got the file {place}."
-            raise ValueError(msg)
+        refuse_if(place.exists() and not place.is_dir(), f"`out` must be a folder, got the file {place}.")
         place.mkdir(parents=True, exist_ok=True)
         manifest = place / _MANIFEST
         if not manifest.exists():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import validate_count, validate_level, validate_rng
+from caltest.predictions.inputs._validation import refuse_if, validate_count, validate_level, validate_rng
 from caltest.results import ConfidenceInterval, Result
 from caltest.results._description import Description, percent
 from caltest.results._naming import describe
@@ -181,9 +181,7 @@ def sample_size(
 
     given = {"power": power, "alpha": alpha, "confidence_level": confidence_level}
     power, alpha, confidence_level = (validate_level(value, name) for name, value in given.items())
-    if power <= alpha:
-        msg = f"`power` must be larger than `alpha` {alpha:g}, got {power:g}."
-        raise ValueError(msg)
+    refuse_if(power <= alpha, f"`power` must be larger than `alpha` {alpha:g}, got {power:g}.")
     limits = increasing_pair(n_range, "n_range", "hold two increasing sizes", validate_count)
     total = validate_count(n_replicates, "n_replicates", 2 * _ROUNDS * len(_AROUND))
     generator, progress = validate_rng(options.pop("rng")), options.pop("progress")

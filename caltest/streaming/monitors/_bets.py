@@ -28,7 +28,7 @@ from caltest._compiled._bets import (
     place_bets,
 )
 from caltest.predictions._arrays import Booleans, Floats
-from caltest.predictions.inputs._validation import validate_count
+from caltest.predictions.inputs._validation import refuse_if, validate_count
 
 _ODDS = np.array([1 / 4, 1 / 2, 2 / 3, 4 / 5, 5 / 4, 3 / 2, 2, 4, 1 / 2, 1, 2, 1, 1, 1 / 2, 1, 2])
 RATIO = np.stack([1 / _ODDS, _ODDS])
@@ -219,9 +219,7 @@ class Bets:
             "alarm": tally[ALARM] == (0 if self.alarm is None else self.alarm.observation),
         }
         wrong = next((name for name, fit in fits.items() if not fit), None)
-        if wrong is not None:
-            msg = f"`{wrong}` holds what bets never come to."
-            raise ValueError(msg)
+        refuse_if(wrong is not None, f"`{wrong}` holds what bets never come to.")
 
 
 def direction_of(sums: Floats) -> str:

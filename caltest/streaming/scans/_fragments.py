@@ -17,6 +17,7 @@ from caltest.predictions._lens import Lens
 from caltest.predictions.files._read import PredictionFile, from_table
 from caltest.predictions.files._table import Table
 from caltest.predictions.files._text import check_separator
+from caltest.predictions.inputs._validation import require
 from caltest.streaming.scans._file_marks import content_hash, own_name
 from caltest.streaming.states._redrawn_cells import RedrawnCells
 from caltest.streaming.states._state import CalibrationState
@@ -48,15 +49,12 @@ class CsvFormat:
     decimal: str = "."
 
     def __post_init__(self) -> None:
-        if self.decimal not in {".", ","}:
-            msg = f'`decimal` must be "." or ",", got {self.decimal!r}.'
-            raise ValueError(msg)
+        require(self.decimal in {".", ","}, '`decimal` must be "." or ","', self.decimal)
         if self.sep is not None and not isinstance(self.sep, str):
             msg = f"`sep` must be a text, got {self.sep!r}."
             raise TypeError(msg)
-        if len(self.mark) != 1 or self.mark == self.decimal:
-            msg = f'`sep` must be one character that is not the decimal mark, such as ";", or "tab", got {self.sep!r}.'
-            raise ValueError(msg)
+        must = '`sep` must be one character that is not the decimal mark, such as ";", or "tab"'
+        require(len(self.mark) == 1 and self.mark != self.decimal, must, self.sep)
 
     @property
     def mark(self) -> str:

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import time
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from caltest.predictions._lens import Lens
-from caltest.predictions.inputs._validation import validate_workers
-from caltest.results._atomic_file import require_writable, write_atomically
+from caltest.predictions.inputs._validation import refuse_if, require, validate_workers
+from caltest.results._atomic_file import atomic_file, require_writable, write_atomically
 from caltest.results._progress import Progress, reporting
 from caltest.streaming.scans._engines import on_cluster, on_threads
 from caltest.streaming.scans._file_marks import FileMark, Stamp, left_to_read
-from caltest.streaming.scans._fragments import CsvFormat, Reading, find_files, first_batch, fragments_of, is_path
+from caltest.streaming.scans._fragments import (
+    CsvFormat,
+    Fragment,
+    Reading,
+    find_files,
+    first_batch,
+    fragments_of,
+    is_path,
+)
 from caltest.streaming.scans._output_lock import locked
-from caltest.streaming.scans._unfinished import UnfinishedFiles
 from caltest.streaming.states._redrawn_cells import RedrawnCells
 from caltest.streaming.states._state import CalibrationState
 from caltest.streaming.states._state_file import Packed
+
+_SECONDS = 5.0  # between two writings of what is unfinished
 
 
 def scan(
@@ -106,18 +118,14 @@ def scan(
     """
     named = {"label": label, "prob": prob, "classes": classes}
     if is_path(source) or (isinstance(source, Sequence) and source and all(map(is_path, source))):
-        if name:
-            msg = f"`name` is for a table or batches; files have names, got {name!r}."
-            raise ValueError(msg)
+        require(not name, "`name` is for a table or batches; files have names", name)
         files = find_files(source)
         csv = CsvFormat(sep, decimal)
         reading = Reading.of(*first_batch(files, csv), named, lens, micro_cells)
         options = {"csv": csv, "workers": validate_workers(workers), "scheduler": scheduler, "output": output}
         with nullcontext() if output is None else locked(output), reporting(progress, "reading") as report:
             return _scan_files(files, reading, **options, progress=report)
-    if (sep, decimal) != (None, "."):
-        msg = "`sep` and `decimal` are for CSV files, got a table or batches."
-        raise ValueError(msg)
+    refuse_if((sep, decimal) != (None, "."), "`sep` and `decimal` are for CSV files, got a table or batches.")
     if output is not None:
         msg = "`output` is for files, which can be told apart; save the state of batches by `to_bytes`."
         raise ValueError(msg)
@@ -265,3 +273,90 @@ def _are_columns(columns: Any) -> bool:
 def save(state: CalibrationState, output: str | Path, files: dict[str, Stamp], reading: Reading) -> None:
     """Write a state with its files and columns; a reader sees the old or the new one, never half of it."""
     write_atomically(output, state._pack({"files": files, "columns": reading.columns}))
+
+
+@dataclass
+class UnfinishedFiles:
+    """The states of files that are not finished, and the numbers of the first rows of the fragments in them.
+
+    They are not part of the output's state: a file that was refused may be mended, and is then read from its beginning.
+
+    Attributes
+    ----------
+    path : Path or None
+        Where they are kept; nowhere if None.
+    marks : mapping of str to FileMark
+        How every file is known.
+    columns : mapping
+        The columns that are read.
+    """
+
+    path: Path | None
+    marks: Mapping[str, FileMark]
+    columns: Mapping[str, Any]
+    _states: dict[str, CalibrationState] = field(default_factory=dict)
+    _read: dict[str, list[int]] = field(default_factory=dict)
+    _written: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def of(cls, output: str | Path | None, marks: Mapping[str, FileMark], reading: Reading) -> UnfinishedFiles:
+        """Return what an earlier scan into ``output`` left of these files, as far as nothing has changed."""
+        found = cls(None if output is None else Path(f"{output}.unfinished"), marks, reading.columns)
+        if found.path is None or not found.path.exists():
+            return found
+        try:
+            with zipfile.ZipFile(found.path) as archive:
+                if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+                    raise zipfile.BadZipFile  # compressed entries may be of any size
+                kept = [(data, Packed.of(data).more) for data in map(archive.read, archive.namelist())]
+        except (zipfile.BadZipFile, ValueError):
+            msg = f"{found.path} is damaged; remove it to read the files in it from their beginning."
+            raise ValueError(msg) from None
+        names = {mark.path: name for name, mark in marks.items()}
+        for data, more in kept:
+            name = names.get(str(more.get("file")))
+            if name is None or marks[name].stamp != more.get("stamp") or more.get("columns") != reading.columns:
+                continue
+            read = more.get("read")
+            if isinstance(read, list) and all(type(row) is int for row in read):
+                state = CalibrationState.from_bytes(data)
+                if state.fingerprint != reading.empty().fingerprint:
+                    msg = f"{found.path} holds rows of {name} in {state!r}; choose the same settings, or remove it."
+                    raise ValueError(msg)
+                found._states[name] = state
+                found._read[name] = read
+        return found
+
+    def has(self, fragment: Fragment) -> bool:
+        """Return whether a fragment is in one of the states."""
+        return fragment.first_row in self._read.get(fragment.file, ())
+
+    def add(self, fragment: Fragment, state: CalibrationState) -> CalibrationState | None:
+        """Add a fragment; return the state of its file if this was the last one."""
+        name = fragment.file
+        self._states[name] = self._states[name].merge(state) if name in self._states else state
+        self._read.setdefault(name, []).append(fragment.first_row)
+        if len(self._read[name]) < fragment.n_fragments:
+            return None
+        del self._read[name]
+        return self._states.pop(name)
+
+    def write_now_and_then(self) -> None:
+        """Write what is there unless this was done a few seconds ago."""
+        if time.monotonic() - self._written > _SECONDS:
+            self.write()
+
+    def write(self) -> None:
+        """Write what is there, or remove the file where there is nothing."""
+        if self.path is None:
+            return
+        self._written = time.monotonic()
+        if not self._states:
+            self.path.unlink(missing_ok=True)
+            return
+        with atomic_file(self.path) as stream, zipfile.ZipFile(stream, "w") as archive:
+            for number, (name, state) in enumerate(self._states.items()):
+                mark = self.marks[name]
+                place = {"file": mark.path, "stamp": mark.stamp, "read": self._read[name]}
+                more: dict[str, Any] = place | {"columns": self.columns}
+                archive.writestr(f"{number}.npz", state._pack(more))

@@ -14,17 +14,22 @@ from caltest.estimation.curves._bars import exact_deviations, smallest_pvalues
 from caltest.estimation.errors._cell_tests import EXACT
 from caltest.estimation.uncertainty._prediction_distribution import EDGES, prediction_density
 from caltest.predictions._arrays import Floats
-from caltest.predictions._lens import Lens, lens_name
+from caltest.predictions._lens import Lens, LensLike, lens_name, lens_short_name, names_event
 from caltest.predictions.cells._partitions import EqualWidth, Partition
 from caltest.predictions.inputs._validation import SeedLike, validate_rng
-from caltest.resampling.distributions._base import SMALLEST_PVALUE
-from caltest.results import TestResult
+from caltest.resampling import Consistency
+from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, MonteCarloDistribution
+from caltest.resampling.engine._pvalues import combine_pvalues, tail_pvalues
+from caltest.resampling.engine._run import monte_carlo_error
+from caltest.results import ComponentResult, Note, TestResult
+from caltest.results._decision import rejects
+from caltest.results._verdict import OF_CONFIDENCE, OF_EVENT, Finding, FindingKind
 from caltest.statistics._base import Statistic, validate_estimate, validate_statistic
-from caltest.streaming.states._cells import CoarseCells
-from caltest.streaming.states._conclusion import computed_of_draws, conclude, report
-from caltest.streaming.states._micro_cells import Sums
-from caltest.streaming.states._values import OutcomeSums, StateSums, Streamed, refusal, values_of
+from caltest.streaming.states._micro_cells import CoarseCells, Nodes, Sums
+from caltest.streaming.states._values import OutcomeSums, Simulation, StateSums, Streamed, refusal, values_of
 
+_DIRECTION_LEVEL = 0.05
+_SMALLEST_SHOWN = 1e-12
 _DRAWS = 999
 
 
@@ -155,3 +160,161 @@ class ManyOutcomes(Answers):
         """Raise ValueError: a curve has two outcomes."""
         msg = f"a reliability curve needs a lens with two outcomes, such as Confidence(); this state has {self.lens!r}."
         raise ValueError(msg)
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """Value, p-value and null distribution of a test, and how they were found."""
+
+    parts: tuple[ComponentResult, ...]
+    value: float
+    pvalue: float
+    null: Distribution
+    method: str
+    error: float
+    origin: str
+    smallest: float = SMALLEST_PVALUE
+
+
+def conclude(
+    statistic: Statistic,
+    state: Streamed,
+    *,
+    lens: LensLike,
+    alpha: float,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> TestResult:
+    """Return the result of a test of two outcomes, exact where the null distribution is known."""
+    parts = statistic.for_sample(state).components
+    observed = values_of(parts, state, refusal(statistic, state))[:, 0]
+    exact = statistic.exact_distribution_of_sums(state)
+    if exact is None:
+        found = _simulated(parts, observed, state, n_resamples, rng)
+    else:
+        found = _computed(statistic, state, float(observed[0]), exact)
+    return report(statistic, found, state, lens=lens, alpha=alpha, findings=_findings(state, lens))
+
+
+def report(
+    statistic: Statistic,
+    found: Computed,
+    sums: StateSums,
+    *,
+    lens: LensLike,
+    alpha: float,
+    findings: tuple[Finding, ...] = (),
+) -> TestResult:
+    """Return the result of a test of a state."""
+    null = Consistency()
+    return TestResult(
+        title="Calibration test of a state",
+        test_statistic=statistic,
+        statistic=found.value,
+        pvalue=found.pvalue,
+        smallest_possible_pvalue=found.smallest,
+        null=found.null,
+        lens=lens,
+        lens_name=lens_name(lens),
+        lens_short_name=lens_short_name(lens),
+        n_samples=sums.n_samples,
+        n_outcomes=sums.n_outcomes,
+        components=found.parts,
+        method=found.method,
+        numerical_error=found.error,
+        hypothesis=null.hypothesis,
+        origin=found.origin,
+        conditions=null.conditions,
+        alpha=alpha,
+        findings=findings,
+        notes=_impossible(sums.n_impossible),
+    )
+
+
+def _computed(statistic: Statistic, state: Streamed, value: float, law: Distribution) -> Computed:
+    """Return what the exact null distribution tells."""
+    tail = law.tail(value)
+    pvalue = max(0.0 if state.n_impossible else min(tail.probability, 1.0), SMALLEST_PVALUE)
+    bound = math.isinf(tail.relative_error)
+    kind = "upper bound" if bound else "computed exactly"
+    origin = f"{kind} from sums over micro-cells, predictions fixed (valid at every sample size): {tail.method}"
+    parts = (ComponentResult(test_statistic=statistic, statistic=value, pvalue=pvalue, null=law),)
+    error = min(tail.relative_error, 1.0) * pvalue
+    return Computed(parts, value, pvalue, law, "upper-bound" if bound else "exact", error, origin)
+
+
+def _simulated(
+    parts: tuple[Statistic, ...],
+    observed: Floats,
+    state: Streamed,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> Computed:
+    """Return what simulated numbers of events tell."""
+    drawn = [observed[:, None]]
+    drawn += [
+        values_of(parts, sums, refusal(parts[0], state)) for sums in Simulation(state).data_sets(n_resamples, rng)
+    ]
+    origin = (
+        f"{n_resamples} Monte Carlo draws of the numbers of events in micro-cells, predictions fixed; predictions "
+        "within a micro-cell are replaced by two with the same mean and variance"
+    )
+    return computed_of_draws(parts, np.concatenate(drawn, axis=1), state.n_impossible, origin)
+
+
+def computed_of_draws(parts: tuple[Statistic, ...], values: Floats, n_impossible: int, origin: str) -> Computed:
+    """Return what Monte Carlo draws tell, from ``values (n_statistics, B + 1)`` that begin with the observed ones."""
+    observed, drawn = values[:, 0].copy(), values[:, 1:]
+    if n_impossible:
+        values[:, 0] = np.inf
+    ranked = tail_pvalues(values)
+    components = tuple(
+        ComponentResult(
+            test_statistic=part, statistic=float(value), pvalue=float(p[0]), null=MonteCarloDistribution(some)
+        )
+        for part, value, p, some in zip(parts, observed, ranked, drawn, strict=True)
+    )
+    if len(parts) == 1:
+        value, pvalue = float(observed[0]), float(ranked[0, 0])
+        law: Distribution = components[0].null
+    else:
+        smallest = 0.0 - np.log10(ranked.min(axis=0))
+        value, pvalue, law = float(smallest[0]), float(combine_pvalues(ranked)[0]), MonteCarloDistribution(smallest[1:])
+    error = monte_carlo_error(pvalue, drawn.shape[1])
+    return Computed(components, value, pvalue, law, "monte-carlo", error, origin, 1 / values.shape[1])
+
+
+def _impossible(number: int) -> tuple[Note, ...]:
+    if not number:
+        return ()
+    labels = "1 label" if number == 1 else f"{number} labels"
+    text = (
+        f"{labels} had been given probability 0 through this lens. That is impossible under the null hypothesis, so "
+        "the p-value is the smallest possible. Check whether the zero was meant or came from rounding."
+    )
+    return (Note("C201", text),)
+
+
+def _findings(state: Streamed, lens: LensLike) -> tuple[Finding, ...]:
+    """Return the direction and the numbers that it rests on, if the number of events is significantly off."""
+    nodes: Nodes = state.micro.nodes
+    events, n = int(state.micro.count[:, 1].sum()), state.micro.n_samples
+    expected = float(state.micro.prob.sum())
+    if not (nodes.prob * (1 - nodes.prob)).any():
+        return ()
+    pvalue = nodes.two_sided(events)
+    if not rejects(pvalue, _DIRECTION_LEVEL):
+        return ()
+    kinds: tuple[FindingKind, FindingKind] = ("over-confident", "under-confident")
+    if names_event(lens):
+        kinds = ("too high", "too low")
+    finding = Finding(
+        kind=kinds[int(events > expected)],
+        predicted=expected / n,
+        observed=events / n,
+        pvalue=max(pvalue, _SMALLEST_SHOWN),
+        bound=pvalue < _SMALLEST_SHOWN,
+        source="number of events",
+        quantities=OF_CONFIDENCE if isinstance(lens, Lens) and lens.of_confidence else OF_EVENT,
+    )
+    return (finding,)

@@ -12,11 +12,10 @@ import numpy as np
 
 from caltest.predictions._lens import Lens, lens_name, lens_short_name
 from caltest.predictions._lenses import Canonical, ClassGroups, ClassWise, Confidence, TopK, TopRank, WithinTop
-from caltest.predictions.inputs._validation import validate_count
+from caltest.predictions.inputs._validation import refuse_if, validate_count
 from caltest.streaming.states._micro_cells import LARGEST, SMALLEST, USUAL, MicroCells
-from caltest.streaming.states._outcome_table import OutcomeTable
 from caltest.streaming.states._redrawn_cells import RedrawnCells
-from caltest.streaming.states._table import MicroTable
+from caltest.streaming.states._table import MicroTable, OutcomeTable
 
 Answer = TypeVar("Answer", bound=Any)
 
@@ -83,9 +82,7 @@ class Settings:
     def of(cls, n_classes: Any, lens: Any, micro_cells: Any) -> Self:
         """Return validated settings."""
         validate_count(n_classes, "n_classes", minimum=2)
-        if n_classes > MOST_CLASSES:
-            msg = f"`n_classes` must be at most {MOST_CLASSES:,}, got {n_classes:,}."
-            raise ValueError(msg)
+        refuse_if(n_classes > MOST_CLASSES, f"`n_classes` must be at most {MOST_CLASSES:,}, got {n_classes:,}.")
         chosen = _validate_lens(lens, n_classes)
         return cls(n_classes, chosen, _validate_micro_cells(micro_cells, _n_outcomes(chosen, n_classes)))
 

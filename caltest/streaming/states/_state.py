@@ -18,6 +18,7 @@ from caltest.predictions.inputs._validation import (
     FLOAT32_ROUNDING,
     PAIR_ROUNDING,
     SeedLike,
+    refuse_if,
     validate_bool,
     validate_count,
     validate_given_problem,
@@ -26,10 +27,10 @@ from caltest.predictions.inputs._validation import (
 from caltest.results import TestResult
 from caltest.statistics._base import Statistic, validate_statistic
 from caltest.streaming.states._answers import Answers
-from caltest.streaming.states._outcome_table import OutcomeTable
 from caltest.streaming.states._redrawn_cells import RedrawnCells
 from caltest.streaming.states._settings import Settings, agreed_classes, read_classes, with_class_names
 from caltest.streaming.states._state_file import Packed, pack
+from caltest.streaming.states._table import OutcomeTable
 
 _BLOCK = 2**15  # probabilities that are copied at once, into the cache
 _SURE = 0.99  # of the tolerance: sums closer to it depend on the order of summation, and are left to the validation
@@ -458,9 +459,7 @@ class CalibrationState:
         return CalibrationState(self.n_classes, self.lens, self.micro_cells)
 
     def _answers(self) -> Answers:
-        if not self.n_samples:
-            msg = "the state is empty; call `update` first."
-            raise ValueError(msg)
+        refuse_if(not self.n_samples, "the state is empty; call `update` first.")
         return self._table.answers(self.lens)
 
     def _pack(self, more: dict[str, Any]) -> bytes:

@@ -15,6 +15,7 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions.inputs._validation import refuse_if
 from caltest.results._plain import read_json
 
 MOST_ROWS = 2**34
@@ -39,9 +40,7 @@ def is_increasing(numbers: NDArray[Any], stop: int) -> bool:
 
 def require_room(n_samples: int) -> None:
     """Raise ValueError before sums of so many observations could overflow."""
-    if n_samples > MOST_ROWS:
-        msg = f"a state holds at most {MOST_ROWS} observations; keep several states."
-        raise ValueError(msg)
+    refuse_if(n_samples > MOST_ROWS, f"a state holds at most {MOST_ROWS} observations; keep several states.")
 
 
 def is_counts(count: NDArray[Any], least: int) -> bool:

@@ -13,12 +13,11 @@ import numpy as np
 
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.cells._partitions import EqualWidth
-from caltest.resampling.draws._kept_sums import Extremes, KeptCells, KeptSums
+from caltest.resampling.draws._summaries import Extremes, KeptCells, KeptSums
 from caltest.results._naming import describe
 from caltest.statistics import ECE
 from caltest.statistics._base import Statistic
-from caltest.streaming.states._cells import CoarseCells
-from caltest.streaming.states._micro_cells import Nodes, Sums
+from caltest.streaming.states._micro_cells import CoarseCells, Nodes, Sums
 from caltest.streaming.states._redrawn_cells import RedrawnCells
 
 _BLOCK = 64  # replicates at a time

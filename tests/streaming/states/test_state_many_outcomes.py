@@ -288,7 +288,7 @@ def test_a_refused_batch_or_state_changes_nothing(monkeypatch):
         with pytest.raises(ValueError, match=r"finite|counted already|y_true"):
             refused()
         assert state.to_bytes() == before
-    monkeypatch.setattr("caltest.streaming.states._outcome_table.MOST_COUNTS", 100 * 4 * 3)
+    monkeypatch.setattr("caltest.streaming.states._table.MOST_COUNTS", 100 * 4 * 3)
     with pytest.raises(ValueError, match="more than 3 cells"):
         CalibrationState(4, Canonical(), CELLS).update(y, p)
 

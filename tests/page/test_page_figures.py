@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure
 
 import caltest as ct
-from caltest.page._figures import diagrams
+from caltest.page._page import diagrams
 
 
 def test_labels_below_several_panels_are_inside_the_picture(monkeypatch):

@@ -1,6 +1,6 @@
 """Script that makes ``digits.npz``: held-out predictions of four scikit-learn classifiers for images of digits.
 
-Run ``python -m caltest.datasets._make_digits [FILE]``; it needs scikit-learn and a few seconds. Every seed is fixed.
+Run ``python benchmarks/digits.py [FILE]``; it needs scikit-learn and a few seconds. Every seed is fixed.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def _classifiers() -> dict[str, Any]:
 
 
 def main(file: str | Path | None = None) -> None:
-    """Store labels, one array per model and the scikit-learn version that made them; beside this script by default."""
+    """Store labels, one array per model and the scikit-learn version that made them; in the package by default."""
     import sklearn
 
     y_true, y_prob = predict_digits()
     # float64: naive Bayes predicts 1e-300, which is not impossible, but would be 0 in float32.
     arrays: dict[str, Any] = {"labels": y_true.astype(np.uint8), "sklearn_version": np.array(sklearn.__version__)}
     arrays.update(y_prob)
-    with open(file or Path(__file__).with_name("digits.npz"), "wb") as stream:
+    with open(file or Path(__file__).parents[1] / "caltest" / "datasets" / "digits.npz", "wb") as stream:
         np.savez_compressed(stream, **arrays)
 
 
