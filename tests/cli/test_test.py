@@ -185,7 +185,7 @@ def test_notes_come_before_the_work_as_one_line(path, run, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("caltest.hypothesis_tests._calibration_table.run", stop)
+    monkeypatch.setattr("caltest.hypothesis_tests._diagnostics.run", stop)
     code, out, err = run("test", path, "--resamples", 19)
     assert (code, out) == (130, "")
     first, second = err.splitlines()
