@@ -27,7 +27,7 @@ from caltest.simulation import (
     power_study,
     size_study,
 )
-from caltest.simulation.studies import _size
+from caltest.simulation.studies import _run
 
 ROOT = Path(caltest.__file__).parents[1]
 
@@ -185,12 +185,12 @@ def test_a_model_alone_makes_a_study_of_bias(tmp_path):
 
 @pytest.mark.slow
 def test_a_killed_command_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(_size, "_REPLICATES", 30)  # in a part: ten parts
+    monkeypatch.setattr(_run, "_REPLICATES", 30)  # in a part: ten parts
     config = f"{SIZE.partition('[tests]')[0]}[tests]\nscore = 'TemperatureScore()'\n".replace("= 30", "= 150")
     (tmp_path / "study.toml").write_text(config)
     out = tmp_path / "out"
     code = (
-        "import sys; from caltest.simulation.studies import _size; _size._REPLICATES = 30; "
+        "import sys; from caltest.simulation.studies import _run; _run._REPLICATES = 30; "
         "from caltest.cli import main; sys.exit(main())"
     )
     command = [sys.executable, "-c", code, "study", "size"]

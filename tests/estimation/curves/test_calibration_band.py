@@ -194,7 +194,7 @@ def test_it_contains_increasing_functions(truth):
             band = ct.calibration_band(events, score, confidence_level=0.5, digits=digits, n_resamples=1)
             r = FUNCTIONS[truth](band.score)
             held += np.all((band.lower <= r) & (r <= band.upper))
-        assert held >= stats.stats.binom.ppf(1e-4, 200, 0.5), digits
+        assert held >= stats.binom.ppf(1e-4, 200, 0.5), digits
         assert held > 180, digits  # so that a band too narrow by the number of blocks is found
 
 
@@ -207,7 +207,7 @@ def test_coverage_is_nominal_for_one_block():
         for _ in range(400)
     ]
     contained = sum(bool(band.lower[0] <= 0.3 <= band.upper[0]) for band in held)
-    assert stats.stats.binom.ppf(1e-4, 400, 0.8) <= contained <= stats.stats.binom.isf(1e-4, 400, 0.86)
+    assert stats.binom.ppf(1e-4, 400, 0.8) <= contained <= stats.binom.isf(1e-4, 400, 0.86)
 
 
 # --- what it reports
