@@ -51,6 +51,8 @@ def _text(thing: Any) -> str:
         return "{" + ", ".join(f"{name!r}: {_text(part)}" for name, part in thing.items()) + "}"
     if isinstance(thing, tuple | list):
         return "[" + ", ".join(_text(part) for part in thing) + "]"
+    if isinstance(thing, set | frozenset):
+        return "{" + ", ".join(sorted(_text(part) for part in thing)) + "}"
     if isinstance(thing, partial):
         options = [f"{name}={_text(value)}" for name, value in thing.keywords.items()]
         return f"{_text(thing.func)}({', '.join([*map(_text, thing.args), *options])})"

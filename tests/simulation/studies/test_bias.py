@@ -21,7 +21,7 @@ from caltest.simulation import (
     TrainedClassifier,
     bias_study,
 )
-from caltest.simulation.studies import _bias
+from caltest.simulation.studies import _run
 from caltest.simulation.studies._data_sets import draw_data_sets
 from caltest.simulation.studies._run import Block, replicate_rng
 from caltest.simulation.studies._study import _differences
@@ -116,7 +116,7 @@ def test_data_sets_do_not_depend_on_what_is_done_with_them():
 @pytest.mark.slow
 def test_any_backend_gives_the_same_numbers(monkeypatch):
     whole = bias_study(WRONG, CELLS, [40, 80], 50, rng=2)
-    monkeypatch.setattr(_bias, "_REPLICATES", 20)  # in a part: six parts
+    monkeypatch.setattr(_run, "_REPLICATES", 20)  # in a part: six parts
     for backend in ("threading", "loky"):
         with joblib.parallel_config(backend=backend, n_jobs=2):
             assert bias_study(WRONG, CELLS, [40, 80], 50, rng=2).replicates.equals(whole.replicates), backend

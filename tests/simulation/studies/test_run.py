@@ -250,8 +250,13 @@ def test_no_identity_shows_the_address_of_a_function():
 
 
 def test_the_identity_is_that_of_other_processes():
-    module = "caltest.simulation.studies._run"
-    code = f"from {module} import identify; print(identify(lambda x: x in {{'a', 'b', 'c', 'd'}}))"
+    code = """
+import caltest
+from caltest.simulation.studies._run import identify
+
+names = {"a", "b", "c", "d"}
+print(identify([lambda x: x in {"a", "b", "c", "d"}, lambda x: x in names, caltest.hosmer_lemeshow_test]))
+"""
     said = {
         subprocess.run(
             [sys.executable, "-c", code],

@@ -33,7 +33,7 @@ from caltest.simulation import (
     sample_size,
     size_study,
 )
-from caltest.simulation.studies import _size
+from caltest.simulation.studies import _run
 from caltest.simulation.studies import _size as _battery
 from caltest.simulation.studies._run import replicate_rng
 from caltest.simulation.studies._size import Battery
@@ -312,7 +312,7 @@ IN_A_PART = 20  # replicates: six parts
 @pytest.fixture
 def small_parts(monkeypatch):
     """Parts of fewer replicates than usual, so that a small study has several."""
-    monkeypatch.setattr(_size, "_REPLICATES", IN_A_PART)
+    monkeypatch.setattr(_run, "_REPLICATES", IN_A_PART)
 
 
 @pytest.fixture(scope="module")
@@ -343,9 +343,9 @@ import sys, time
 sys.path[:0] = {path!r}
 import test_size
 from caltest.simulation import size_study
-from caltest.simulation.studies import _size
+from caltest.simulation.studies import _run
 
-_size._REPLICATES = test_size.IN_A_PART
+_run._REPLICATES = test_size.IN_A_PART
 
 def progress(done, total):
     if done > total / 2:
