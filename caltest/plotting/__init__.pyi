@@ -1,13 +1,13 @@
-from ._band import plot_calibration_band as plot_calibration_band
 from ._comparison import plot_comparison as plot_comparison
 from ._cumulative_graphs import plot_cumulative_graphs as plot_cumulative_graphs
 from ._display import ReliabilityDisplay as ReliabilityDisplay
 from ._error_curves import plot_cells_curve as plot_cells_curve
 from ._error_curves import plot_temperature_curve as plot_temperature_curve
+from ._isotonic import plot_calibration_band as plot_calibration_band
 from ._isotonic import plot_isotonic_curve as plot_isotonic_curve
-from ._monitor import plot_monitor as plot_monitor
 from ._null_distribution import plot_null_distribution as plot_null_distribution
-from ._prediction_distribution import plot_prediction_distribution as plot_prediction_distribution
+from ._over_time import plot_monitor as plot_monitor
+from ._over_time import plot_training as plot_training
 from ._recalibration import plot_before_after as plot_before_after
 from ._recalibration import plot_recalibration as plot_recalibration
 from ._reliability import plot_reliability as plot_reliability
@@ -20,6 +20,6 @@ from ._smooth import plot_smooth_reliability as plot_smooth_reliability
 from ._studies import plot_bias_study as plot_bias_study
 from ._studies import plot_power_study as plot_power_study
 from ._studies import plot_size_study as plot_size_study
-from ._training import plot_training as plot_training
+from ._uncertainty import plot_prediction_distribution as plot_prediction_distribution
 from ._uncertainty import plot_rejection_curve as plot_rejection_curve
 from ._uncertainty import plot_shift_curve as plot_shift_curve

@@ -17,7 +17,6 @@ THROUGH = {
     "plotting/_error_curves.py": "plotting/test_plotting_curves.py",
     "plotting/_prediction_axis.py": "plotting/test_reliability.py",
     "plotting/_studies.py": "plotting/test_plotting.py",
-    "plotting/_uncertainty.py": "plotting/test_plotting_curves.py",
     "predictions/files/_formats.py": "predictions/files/test_read.py",
     "predictions/files/_values.py": "predictions/files/test_read.py",
     "predictions/inputs/_frames.py": "predictions/inputs/test_arguments.py",
