@@ -117,12 +117,12 @@ OF_DIFFERENCES = frozenset({total_variation, euclidean, squared_euclidean, cheby
 """Distances that depend on the difference of their arguments alone."""
 
 
-def validate_distance(distance: Any) -> None:
+def validate_distance(distance: Any, name: str = "distance") -> None:
     """Raise TypeError unless ``distance`` is a function that can be hashed."""
-    must = "`distance` must be a function of (predicted, observed) such as total_variation"
+    must = f"`{name}` must be a function of (predicted, observed) such as total_variation"
     require(callable(distance) and not isinstance(distance, type), must, distance, right_type=False)
     try:
         hash(distance)
     except TypeError:
-        msg = f"`distance` must be hashable, as functions are, got {distance!r}."
+        msg = f"`{name}` must be hashable, as functions are, got {distance!r}."
         raise TypeError(msg) from None

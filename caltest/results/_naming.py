@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, field, fields, is_dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def parameter(default: T, check: Callable[[Any, str], Any]) -> T:
+    """Return a field of a `Specification` that is checked when an object is made.
+
+    Parameters
+    ----------
+    default : object
+        The default value.
+    check : callable
+        A function of a value and the name of the field. It raises TypeError or ValueError; what it returns is stored,
+        or the value as it is if that is None.
+    """
+    return field(default=default, metadata={"check": check})
 
 
 class Specification:
@@ -14,6 +30,13 @@ class Specification:
     Parameters without a default are shown by their place, others by their name where they differ from it:
     ``ECE(partition=EqualWidth(15))``.
     """
+
+    def __post_init__(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type]
+            if "check" in each.metadata:
+                given = getattr(self, each.name)
+                checked = each.metadata["check"](given, each.name)
+                object.__setattr__(self, each.name, given if checked is None else checked)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self._shown())})"
@@ -28,11 +51,11 @@ class Specification:
         parts: list[str] = []
         if not is_dataclass(self):  # a user's own class
             return parts
-        for field in fields(self):
-            value, default = getattr(self, field.name), _default(field)
-            if not field.repr or _equal(value, default):
+        for each in fields(self):
+            value, default = getattr(self, each.name), _default(each)
+            if not each.repr or _equal(value, default):
                 continue
-            parts.append(describe(value) if default is MISSING else f"{field.name}={describe(value)}")
+            parts.append(describe(value) if default is MISSING else f"{each.name}={describe(value)}")
         return parts
 
 

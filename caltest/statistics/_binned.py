@@ -19,7 +19,7 @@ from caltest.predictions._user_functions import apply_distance
 from caltest.predictions.cells._cells import CellSums, cells_of
 from caltest.predictions.cells._partitions import Partition, validate_partition
 from caltest.predictions.cells._trees import VarianceTree
-from caltest.predictions.inputs._validation import validate_choice
+from caltest.predictions.inputs._validation import one_of
 from caltest.resampling.distributions._base import CellDistribution, Distribution
 from caltest.resampling.distributions._exact import MaximumDistribution, SumDistribution
 from caltest.resampling.distributions._poisson_binomial import (
@@ -31,6 +31,7 @@ from caltest.resampling.distributions._poisson_binomial import (
 )
 from caltest.resampling.draws._signs import residual_sums
 from caltest.resampling.draws._summaries import CellCounts, KeptCells, KeptSums
+from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic, counts_events
 
 _ON_LATTICE = 1e-6
@@ -42,14 +43,10 @@ _BLOCK_COUNTS = 2**16  # of all cells and outcomes, which stay in the cache with
 class Binned(Statistic):
     """Base class of statistics of the distances in the cells of a partition: `reduce` and `distribution` define one."""
 
-    partition: Partition | Any = VarianceTree()
-    distance: Distance = total_variation
+    partition: Partition | Any = parameter(VarianceTree(), validate_partition)
+    distance: Distance = parameter(total_variation, validate_distance)
 
     measures_scatter = True
-
-    def __post_init__(self) -> None:
-        validate_partition(self.partition)
-        validate_distance(self.distance)
 
     @abstractmethod
     def reduce(self, sums: CellSums) -> Floats:
@@ -393,12 +390,9 @@ class MonotonicSweepECE(Statistic):
     0.0397
     """
 
-    norm: str = "l1"
+    norm: str = parameter("l1", one_of("l1", "l2"))
 
     n_outcomes = 2
-
-    def __post_init__(self) -> None:
-        validate_choice(self.norm, "norm", ("l1", "l2"))
 
     @property
     def target(self) -> Distance:

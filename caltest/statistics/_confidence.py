@@ -15,12 +15,17 @@ from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import Cells, CellSums, cell_dtype, cells_of
 from caltest.predictions.cells._partitions import EqualWidth
-from caltest.predictions.inputs._validation import validate_count
+from caltest.predictions.inputs._validation import require, validate_count
 from caltest.resampling.distributions._base import Distribution
 from caltest.resampling.draws._signs import signed_sums
 from caltest.resampling.draws._summaries import CellCounts, EntryCounts
+from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic
 from caltest.statistics._binned import ECE
+
+
+def _validate_odd(value: Any, name: str) -> None:
+    require(validate_count(value, name) % 2, f"`{name}` must be odd, so that 0.5 is not an edge", value)
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,14 +73,9 @@ class ConfidenceECE(Statistic):
     0.03978
     """
 
-    n_cells: int = 15
+    n_cells: int = parameter(15, _validate_odd)
 
     measures_scatter = True
-
-    def __post_init__(self) -> None:
-        if validate_count(self.n_cells, "n_cells") % 2 == 0:
-            msg = f"`n_cells` must be odd, so that 0.5 is not an edge, got {self.n_cells}."
-            raise ValueError(msg)
 
     @property
     def _partition(self) -> EqualWidth:

@@ -15,7 +15,8 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import CellSums
 from caltest.predictions.cells._partitions import Intervals, Partition, fit_partition, validate_partition
 from caltest.predictions.cells._trees import VarianceTree
-from caltest.predictions.inputs._validation import validate_choice, validate_share
+from caltest.predictions.inputs._validation import one_of, validate_share
+from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic
 from caltest.statistics._binned import cell_distances
 
@@ -79,19 +80,13 @@ class ConvexECE(Statistic):
     0.0399
     """
 
-    partition: Partition | Any = VarianceTree()
-    low: float = 0.0
-    share: str = "linear"
-    distance: Distance = total_variation
+    partition: Partition | Any = parameter(VarianceTree(), validate_partition)
+    low: float = parameter(0.0, validate_share)
+    share: str = parameter("linear", one_of("linear", "swapped"))
+    distance: Distance = parameter(total_variation, validate_distance)
 
     n_outcomes = 2
     measures_scatter = True
-
-    def __post_init__(self) -> None:
-        validate_partition(self.partition)
-        object.__setattr__(self, "low", validate_share(self.low, "low"))
-        validate_choice(self.share, "share", ("linear", "swapped"))
-        validate_distance(self.distance)
 
     @property
     def target(self) -> Distance:

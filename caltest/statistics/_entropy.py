@@ -12,6 +12,7 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cell_dtype
 from caltest.predictions.cells._partitions import EqualWidth
 from caltest.predictions.inputs._validation import validate_count
+from caltest.results._naming import parameter
 from caltest.statistics._classwise_cells import EntryCells, EntryStatistic, sum_in_cells
 
 
@@ -73,10 +74,7 @@ class UCE(EntryStatistic):
     [0.001, 0.57]
     """
 
-    n_cells: int = 15
-
-    def __post_init__(self) -> None:
-        validate_count(self.n_cells, "n_cells")
+    n_cells: int = parameter(15, validate_count)
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> None:
         """Return None: the uncertainty of a prediction is not the expected frequency of an outcome."""

@@ -7,12 +7,13 @@ from typing import Any
 
 from caltest.predictions import EqualMass, EqualWidth
 from caltest.predictions.inputs._validation import (
+    one_of,
     require,
     validate_bool,
-    validate_choice,
     validate_count,
     validate_share,
 )
+from caltest.results._naming import parameter
 from caltest.statistics._classwise_cells import AuthorsCells, Layout, OverClasses
 
 SCHEMES = ("equal-width", "equal-mass")
@@ -80,20 +81,12 @@ class GCE(OverClasses):
     0.011777551
     """
 
-    scheme: str = "equal-width"
-    max_prob: bool = False
-    class_conditional: bool = True
-    threshold: float = 0.0
-    norm: str = "l1"
-    n_cells: int = 15
-
-    def __post_init__(self) -> None:
-        validate_choice(self.scheme, "scheme", SCHEMES)
-        validate_bool(self.max_prob, "max_prob")
-        validate_bool(self.class_conditional, "class_conditional")
-        object.__setattr__(self, "threshold", validate_share(self.threshold, "threshold"))
-        validate_choice(self.norm, "norm", ("l1", "l2"))
-        validate_count(self.n_cells, "n_cells")
+    scheme: str = parameter("equal-width", one_of(*SCHEMES))
+    max_prob: bool = parameter(False, validate_bool)
+    class_conditional: bool = parameter(True, validate_bool)
+    threshold: float = parameter(0.0, validate_share)
+    norm: str = parameter("l1", one_of("l1", "l2"))
+    n_cells: int = parameter(15, validate_count)
 
     @property
     def power(self) -> int:  # type: ignore[override]
@@ -152,14 +145,9 @@ class SCE(OverClasses):
     0.008836746
     """
 
-    n_cells: int = 15
-    average: str = "mean"
-    closed: str = "left"
-
-    def __post_init__(self) -> None:
-        validate_count(self.n_cells, "n_cells")
-        validate_choice(self.average, "average", ("mean", "sum"))
-        validate_choice(self.closed, "closed", ("left", "right"))
+    n_cells: int = parameter(15, validate_count)
+    average: str = parameter("mean", one_of("mean", "sum"))
+    closed: str = parameter("left", one_of("left", "right"))
 
     def layout(self, n_samples: int) -> Layout:
         """Return the layout."""
@@ -215,16 +203,10 @@ class ACE(OverClasses):
     0.003896
     """
 
-    n_cells: int = 15
-    scheme: str = "equal-mass"
-    max_prob: bool = False
-    cell_weight: str = "cells"
-
-    def __post_init__(self) -> None:
-        validate_count(self.n_cells, "n_cells")
-        validate_choice(self.scheme, "scheme", SCHEMES)
-        validate_bool(self.max_prob, "max_prob")
-        validate_choice(self.cell_weight, "cell_weight", _CELL_WEIGHTS)
+    n_cells: int = parameter(15, validate_count)
+    scheme: str = parameter("equal-mass", one_of(*SCHEMES))
+    max_prob: bool = parameter(False, validate_bool)
+    cell_weight: str = parameter("cells", one_of(*_CELL_WEIGHTS))
 
     def layout(self, n_samples: int) -> Layout:
         """Return the layout."""
@@ -271,14 +253,9 @@ class TACE(OverClasses):
     0.051757
     """
 
-    n_cells: int = 15
-    threshold: float = 0.01
-    cell_weight: str = "cells"
-
-    def __post_init__(self) -> None:
-        validate_count(self.n_cells, "n_cells")
-        object.__setattr__(self, "threshold", validate_share(self.threshold, "threshold"))
-        validate_choice(self.cell_weight, "cell_weight", _CELL_WEIGHTS)
+    n_cells: int = parameter(15, validate_count)
+    threshold: float = parameter(0.01, validate_share)
+    cell_weight: str = parameter("cells", one_of(*_CELL_WEIGHTS))
 
     def layout(self, n_samples: int) -> Layout:
         """Return the layout."""
@@ -327,15 +304,14 @@ class RMSCE(OverClasses):
     0.0652795247
     """
 
-    n_cells: int = 15
-    scheme: str = "equal-mass"
+    n_cells: int = parameter(15, validate_count)
+    scheme: str = parameter("equal-mass", one_of(*SCHEMES))
     samples_per_cell: int | None = None
 
     power = 2
 
     def __post_init__(self) -> None:
-        validate_count(self.n_cells, "n_cells")
-        validate_choice(self.scheme, "scheme", SCHEMES)
+        super().__post_init__()
         if self.samples_per_cell is None:
             return
         validate_count(self.samples_per_cell, "samples_per_cell")
@@ -388,12 +364,8 @@ class ClassConditionalECE(OverClasses):
     0.043162212
     """
 
-    n_cells: int = 15
-    class_weight: str = "equal"
-
-    def __post_init__(self) -> None:
-        validate_count(self.n_cells, "n_cells")
-        validate_choice(self.class_weight, "class_weight", ("equal", "observations"))
+    n_cells: int = parameter(15, validate_count)
+    class_weight: str = parameter("equal", one_of("equal", "observations"))
 
     def layout(self, n_samples: int) -> Layout:
         """Return the layout."""

@@ -15,11 +15,12 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.cells._against_rest import AgainstRest
 from caltest.predictions.cells._cells import Cells, CellSums, cells_of
 from caltest.predictions.cells._partitions import Partition, validate_partition
-from caltest.predictions.inputs._validation import validate_choice
+from caltest.predictions.inputs._validation import one_of
 from caltest.resampling.distributions._base import CellDistribution, Distribution, Tail, chi_squared
 from caltest.resampling.distributions._exact import SumDistribution
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.draws._summaries import KeptCells, KeptSums
+from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic, counts_events
 
 _WIDE = 1e3  # values are cut off this far above their mean, in degrees of freedom
@@ -83,14 +84,10 @@ class HosmerLemeshow(Statistic):
     6.666667
     """
 
-    partition: Partition | Any = AgainstRest()
-    covariance: str = "observations"
+    partition: Partition | Any = parameter(AgainstRest(), validate_partition)
+    covariance: str = parameter("observations", one_of("observations", "mean"))
 
     measures_scatter = True
-
-    def __post_init__(self) -> None:
-        validate_partition(self.partition)
-        validate_choice(self.covariance, "covariance", ("observations", "mean"))
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return C, ``(...)``, of outcomes ``(..., n_samples)``."""

@@ -13,7 +13,8 @@ from caltest._compiled._cumulative import pool_adjacent_violators
 from caltest._compiled._lookup import sum_selected
 from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
-from caltest.predictions.inputs._validation import validate_choice
+from caltest.predictions.inputs._validation import one_of
+from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic
 
 
@@ -67,13 +68,10 @@ class IsotonicError(Statistic):
     0.0625
     """
 
-    score: str = "brier"
+    score: str = parameter("brier", one_of("brier", "log"))
 
     n_outcomes = 2
     measures_scatter = True
-
-    def __post_init__(self) -> None:
-        validate_choice(self.score, "score", tuple(SCORES))
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._sample import Sample
-from caltest.predictions.inputs._validation import is_number, validate_choice
+from caltest.predictions.inputs._validation import is_number, one_of, require
+from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic
 from caltest.statistics._segments import sign, surprises, usual
 from caltest.statistics._smoothing import (
@@ -23,6 +24,13 @@ from caltest.statistics._smoothing import (
     into_support,
     silverman_bandwidth,
 )
+
+
+def _validate_support(value: Any, name: str) -> tuple[float, float]:
+    ends = _numbers(value)
+    right = len(ends) == 2 and 0 <= ends[0] < ends[1] <= 1
+    require(right, f"`{name}` must be a pair (low, high) with 0 <= low < high <= 1", value, right_type=ends)
+    return ends[0], ends[1]
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,18 +99,16 @@ class KDEError(Statistic):
     """
 
     bandwidth: float | str = "silverman"
-    kernel: str = "triweight"
-    support: tuple[float, float] = (0.0, 1.0)
+    kernel: str = parameter("triweight", one_of(*KERNELS))
+    support: tuple[float, float] = parameter((0.0, 1.0), _validate_support)
     grid: tuple[float, float, int] | None = None
-    reference: str = "point"
+    reference: str = parameter("point", one_of("point", "mean"))
 
     n_outcomes = 2
 
     def __post_init__(self) -> None:
-        validate_choice(self.kernel, "kernel", tuple(KERNELS))
-        validate_choice(self.reference, "reference", ("point", "mean"))
-        low, high = _ends(self.support)
-        object.__setattr__(self, "support", (low, high))
+        super().__post_init__()
+        low, high = self.support
         if self.grid is not None:
             object.__setattr__(self, "grid", _grid(self.grid, low, high))
         smallest = self._smallest if self.grid is None else 0.0
@@ -157,34 +163,20 @@ class KDEError(Statistic):
 
 
 def _bandwidth(bandwidth: Any, smallest: float, width: float) -> float | str:
-    if is_number(bandwidth) and 0 < bandwidth <= width and smallest <= bandwidth:
-        return float(bandwidth)
-    if isinstance(bandwidth, str) and bandwidth == "silverman":
-        return bandwidth
-    msg = (
-        f"`bandwidth` must be 'silverman' or a number from {smallest:.3g} to {width:.6g}, the width of `support`, "
-        f"got {bandwidth!r}."
-    )
-    raise (ValueError if is_number(bandwidth) or isinstance(bandwidth, str) else TypeError)(msg)
-
-
-def _ends(support: Any) -> tuple[float, float]:
-    ends = _numbers(support)
-    if len(ends) != 2 or not 0 <= ends[0] < ends[1] <= 1:
-        msg = f"`support` must be a pair (low, high) with 0 <= low < high <= 1, got {support!r}."
-        raise (ValueError if ends else TypeError)(msg)
-    return ends[0], ends[1]
+    """Return a bandwidth that the grid resolves, or "silverman"."""
+    is_text, is_real = isinstance(bandwidth, str), is_number(bandwidth)
+    right = bandwidth == "silverman" if is_text else is_real and 0 < bandwidth <= width and smallest <= bandwidth
+    allowed = f"a number from {smallest:.3g} to {width:.6g}, the width of `support`"
+    require(right, f"`bandwidth` must be 'silverman' or {allowed}", bandwidth, right_type=is_text or is_real)
+    return bandwidth if is_text else float(bandwidth)
 
 
 def _grid(grid: Any, low: float, high: float) -> tuple[float, float, int]:
     values = _numbers(grid)
-    valid = len(values) == 3 and values[0] <= low and high <= values[1] and isinstance(grid[2], int | np.integer)
-    if not valid or values[2] < 2 or (values[1] - values[0]) / (values[2] - 1) > (high - low) / 2:
-        msg = (
-            f"`grid` must be (start, stop, n_points) with start <= {low}, stop >= {high} and at least two steps in "
-            f"`support`, got {grid!r}."
-        )
-        raise (ValueError if values else TypeError)(msg)
+    right = len(values) == 3 and values[0] <= low and high <= values[1] and isinstance(grid[2], int | np.integer)
+    right = right and values[2] >= 2 and (values[1] - values[0]) / (values[2] - 1) <= (high - low) / 2
+    allowed = f"(start, stop, n_points) with start <= {low}, stop >= {high} and at least two steps in `support`"
+    require(right, f"`grid` must be {allowed}", grid, right_type=values)
     return values[0], values[1], int(values[2])
 
 

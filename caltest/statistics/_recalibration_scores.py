@@ -13,10 +13,11 @@ from caltest._compiled._cells import sum_over_events
 from caltest._compiled._lookup import largest_scores, sum_logarithms, sum_selected
 from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
-from caltest.predictions.inputs._validation import validate_choice
+from caltest.predictions.inputs._validation import one_of
 from caltest.resampling.distributions._base import Distribution, chi_squared
 from caltest.resampling.draws._signs import group_of, sum_signed, sums_of_groups
 from caltest.resampling.draws._summaries import EntrySums, KeptSums
+from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic
 
 _BLOCK_VALUES = 2**15  # of which logarithms are made at a time, in the cache
@@ -384,12 +385,9 @@ class CoxScore(Statistic):
     5.0
     """
 
-    part: str = "joint"
+    part: str = parameter("joint", one_of("joint", "intercept", "slope"))
 
     n_outcomes = 2
-
-    def __post_init__(self) -> None:
-        validate_choice(self.part, "part", tuple(_PARTS))
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""

@@ -252,12 +252,12 @@ def is_bounded_by_one(kernel: Kernel) -> bool:
     return kernel in _SHAPES
 
 
-def validate_kernel(kernel: Any) -> None:
+def validate_kernel(kernel: Any, name: str) -> None:
     """Raise TypeError unless ``kernel`` is a function that can be hashed."""
-    must = "`kernel` must be a function of (p, q, bandwidth) such as total_variation_kernel"
+    must = f"`{name}` must be a function of (p, q, bandwidth) such as total_variation_kernel"
     require(callable(kernel) and not isinstance(kernel, type), must, kernel, right_type=False)
     try:
         hash(kernel)
     except TypeError:
-        msg = f"`kernel` must be hashable, as functions are, got {kernel!r}."
+        msg = f"`{name}` must be hashable, as functions are, got {kernel!r}."
         raise TypeError(msg) from None

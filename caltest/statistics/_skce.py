@@ -12,8 +12,15 @@ from caltest._compiled._lookup import sum_selected
 from caltest._compiled._pairwise import add_changes, laplace_forms, list_changes
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
-from caltest.predictions.inputs._validation import refuse_if, validate_choice, validate_positive
+from caltest.predictions.inputs._validation import (
+    is_number,
+    one_of,
+    refuse_if,
+    require,
+    validate_positive,
+)
 from caltest.resampling.draws._signs import group_of
+from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic
 from caltest.statistics._similarity import (
     Kernel,
@@ -121,6 +128,13 @@ class Expansion:
         return sums
 
 
+def _number_or_median(value: Any, name: str) -> float | str:
+    is_text, is_real = isinstance(value, str), is_number(value)
+    right = value == "median" if is_text else is_real and 0 < value < np.inf
+    require(right, f'`{name}` must be a positive, finite number or "median"', value, right_type=is_text or is_real)
+    return value if is_text else float(value)
+
+
 @dataclass(frozen=True, repr=False)
 class SKCE(Statistic):
     r"""Squared kernel calibration error (SKCE) of Widmann et al. (2019), on the whole prediction.
@@ -180,20 +194,11 @@ class SKCE(Statistic):
     0.137955
     """
 
-    kernel: Kernel = total_variation_kernel
-    bandwidth: float | str = "median"
-    estimator: str = "unbiased"
+    kernel: Kernel = parameter(total_variation_kernel, validate_kernel)
+    bandwidth: float | str = parameter("median", _number_or_median)
+    estimator: str = parameter("unbiased", one_of("unbiased", "biased", "block"))
 
     is_slow = True
-
-    def __post_init__(self) -> None:
-        validate_kernel(self.kernel)
-        validate_choice(self.estimator, "estimator", ("unbiased", "biased", "block"))
-        if not isinstance(self.bandwidth, str):
-            object.__setattr__(self, "bandwidth", validate_positive(self.bandwidth, "bandwidth", or_else='"median"'))
-        elif self.bandwidth != "median":
-            msg = f'`bandwidth` must be a positive, finite number or "median", got {self.bandwidth!r}.'
-            raise ValueError(msg)
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the estimate ``(...)`` of outcomes ``(..., n_samples)``."""
@@ -329,13 +334,10 @@ class MMCE(Statistic):
     0.25
     """
 
-    bandwidth: float = 0.4
+    bandwidth: float = parameter(0.4, validate_positive)
 
     n_outcomes = 2
     measures_scatter = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "bandwidth", validate_positive(self.bandwidth, "bandwidth"))
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""

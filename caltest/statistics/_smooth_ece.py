@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from caltest._compiled._smoothing import spread_counts
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
-from caltest.predictions.inputs._validation import is_number, validate_count
+from caltest.predictions.inputs._validation import is_number, require, validate_count
+from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic
 from caltest.statistics._segments import sign, surprises, usual
 
@@ -82,20 +84,18 @@ class SmoothECE(Statistic):
     """
 
     bandwidth: float | None = None
-    n_points: int = 2000
+    n_points: int = parameter(2000, partial(validate_count, minimum=2 * _HALF))
 
     n_outcomes = 2
     measures_scatter = True
 
     def __post_init__(self) -> None:
-        validate_count(self.n_points, "n_points", 2 * _HALF)
-        given = self.bandwidth
-        if given is None:
-            return
-        if not is_number(given) or not self._smallest <= given <= 1:
-            msg = f"`bandwidth` must be None or a number from 3 / n_points to 1, got {given!r}."
-            raise (ValueError if is_number(given) else TypeError)(msg)
-        object.__setattr__(self, "bandwidth", float(given))
+        super().__post_init__()
+        given, is_real = self.bandwidth, is_number(self.bandwidth)
+        if given is not None:
+            right, must = is_real and self._smallest <= given <= 1, "a number from 3 / n_points to 1"
+            require(right, f"`bandwidth` must be None or {must}", given, right_type=is_real)
+            object.__setattr__(self, "bandwidth", float(given))
 
     @property
     def _smallest(self) -> float:

@@ -17,10 +17,11 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import CellSums, cells_of
 from caltest.predictions.cells._partitions import EqualWidth, Partition, validate_partition
 from caltest.predictions.cells._trees import VarianceTree
-from caltest.predictions.inputs._validation import validate_choice, validate_count
+from caltest.predictions.inputs._validation import one_of, require, validate_count
 from caltest.resampling.distributions._base import Distribution
 from caltest.resampling.draws._signs import residual_sums
 from caltest.resampling.draws._summaries import KeptSums
+from caltest.results._naming import parameter
 from caltest.statistics._base import Combination, Statistic
 
 _MOST_SCALES = 30
@@ -88,14 +89,10 @@ class SquaredL2(Statistic):
     (0.00603, 0.0777, 0.0001)
     """
 
-    partition: Partition | Any = VarianceTree()
-    estimator: str = "unbiased"
+    partition: Partition | Any = parameter(VarianceTree(), validate_partition)
+    estimator: str = parameter("unbiased", one_of("unbiased", "t-cal", "kumar"))
 
     measures_scatter = True
-
-    def __post_init__(self) -> None:
-        validate_partition(self.partition)
-        validate_choice(self.estimator, "estimator", ("unbiased", "t-cal", "kumar"))
 
     def derived(self, sample: Sample, value: float, null: Distribution) -> dict[str, float]:
         """Return the root of the estimate, clipped at 0, and the standard deviation of the null distribution."""
@@ -205,6 +202,11 @@ def _free(outcomes: Floats) -> Floats:
     return outcomes[..., 1:] if outcomes.shape[-1] == 2 else outcomes
 
 
+def _validate_scales(value: Any, name: str) -> None:
+    few = validate_count(value, name) <= _MOST_SCALES
+    require(few, f"`{name}` must be an integer from 1 to {_MOST_SCALES}", value)
+
+
 @dataclass(frozen=True, repr=False)
 class TCal(Combination):
     r"""Adaptive T-Cal (Lee et al. 2023): min-p over debiased errors with 2, 4, 8, ... cells, for two-outcome lenses.
@@ -248,15 +250,10 @@ class TCal(Combination):
     SquaredL2(partition=EqualWidth(8), estimator='t-cal')
     """
 
-    n_scales: int = _MOST_SCALES
+    n_scales: int = parameter(_MOST_SCALES, _validate_scales)
 
     n_outcomes = 2
     hint_of_sums = "; of TCal a state needs the number of scales, such as TCal(10)"
-
-    def __post_init__(self) -> None:
-        if validate_count(self.n_scales, "n_scales") > _MOST_SCALES:
-            msg = f"`n_scales` must be an integer from 1 to {_MOST_SCALES}, got {self.n_scales}."
-            raise ValueError(msg)
 
     @property
     def components(self) -> tuple[Statistic, ...]:

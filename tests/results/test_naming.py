@@ -5,12 +5,13 @@ import pickle
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 
 import caltest as ct
 from caltest import hypothesis_tests, predictions, resampling, scorers, simulation, statistics, streaming
 from caltest.resampling.draws._schemes import SignedGroups
 from caltest.results import ConfidenceInterval, Note
-from caltest.results._naming import Specification, describe
+from caltest.results._naming import Specification, describe, parameter
 from tests.reference import examples
 from tests.reference.examples import ALL_PARTITIONS, LENSES, default_statistics, simple_statistics, subclasses
 
@@ -114,6 +115,28 @@ def test_classes_of_users():
         pass
 
     assert repr(Plain()) == "Plain()"
+
+
+def test_parameters_are_checked_and_stored_as_the_check_returns_them():
+    def positive(value, name):
+        if value <= 0:
+            msg = f"`{name}` must be positive, got {value}."
+            raise ValueError(msg)
+        return float(value)
+
+    def anything(value, name):
+        assert name == "other"
+
+    @dataclass(frozen=True, repr=False)
+    class Mine(Specification):
+        width: float = parameter(1.0, positive)
+        other: str = parameter("a", anything)
+
+    assert repr(Mine()) == "Mine()"
+    assert type(Mine(3).width) is float
+    assert Mine(other="b").other == "b"
+    with pytest.raises(ValueError, match=r"`width` must be positive, got 0\."):
+        Mine(0)
 
 
 def test_functions_classes_and_containers():

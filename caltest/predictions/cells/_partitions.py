@@ -348,15 +348,15 @@ def cell_boxes(assign: Assignment, label: Integers, n_outcomes: int) -> Boxes | 
     return inner.boxes(label, n_outcomes) if hasattr(inner, "boxes") else None
 
 
-def validate_partition(partition: Any) -> Any:
+def validate_partition(partition: Any, name: str = "partition") -> Any:
     """Return ``partition`` if it is a `Partition` or a function."""
     if isinstance(partition, type) or not (isinstance(partition, Partition) or callable(partition)):
-        msg = f"`partition` must be a partition such as EqualWidth(15) or a function, got {partition!r}."
+        msg = f"`{name}` must be a partition such as EqualWidth(15) or a function, got {partition!r}."
         raise TypeError(msg)
     try:
         hash(partition)
     except TypeError:
-        msg = f"`partition` must be hashable, such as a frozen dataclass, got {partition!r}."
+        msg = f"`{name}` must be hashable, such as a frozen dataclass, got {partition!r}."
         raise TypeError(msg) from None
     return partition
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -238,11 +239,11 @@ def validate_level(value: Any, name: str) -> float:
     return float(value)
 
 
-def validate_positive(value: Any, name: str, or_else: str = "") -> float:
-    """Return ``value`` as float if it is a positive, finite number; ``or_else`` names another allowed value."""
+def validate_positive(value: Any, name: str) -> float:
+    """Return ``value`` as float if it is a positive, finite number."""
     right_type = is_number(value)
-    allowed = f"`{name}` must be a positive, finite number{f' or {or_else}' if or_else else ''}"
-    require(right_type and 0 < value < np.inf, allowed, value, right_type=right_type)
+    must = f"`{name}` must be a positive, finite number"
+    require(right_type and 0 < value < np.inf, must, value, right_type=right_type)
     return float(value)
 
 
@@ -274,6 +275,11 @@ def validate_choice(value: Any, name: str, allowed: Sequence[str]) -> str:
     must = f"`{name}` must be one of {', '.join(map(repr, allowed))}"
     require(right_type and value in allowed, must, value, right_type=right_type)
     return str(value)
+
+
+def one_of(*allowed: str) -> Callable[[Any, str], str]:
+    """Return the function that validates a parameter whose values are some words."""
+    return partial(validate_choice, allowed=allowed)
 
 
 def validate_distinct(

@@ -578,11 +578,6 @@ REFUSED_VALUES = {
     "positive infinite": (ValueError, partial(validate_positive, np.inf, "width"), POSITIVE + "inf."),
     "positive NaN": (ValueError, partial(validate_positive, np.nan, "width"), POSITIVE + "nan."),
     "positive None": (TypeError, partial(validate_positive, None, "width"), POSITIVE + "None."),
-    "positive or else": (
-        TypeError,
-        partial(validate_positive, "many", "width", '"median"'),
-        "`width` must be a positive, finite number or \"median\", got 'many'.",
-    ),
     "number infinite": (ValueError, partial(validate_number, np.inf, "beta0"), NUMBER + "inf."),
     "number True": (TypeError, partial(validate_number, True, "beta0"), NUMBER + "True."),
     "number a list": (TypeError, partial(validate_number, [1.0], "beta0"), NUMBER + "[1.0]."),
