@@ -96,6 +96,16 @@ class Sample(AnswersOtherNames):
         """Probability of the event of a two-outcome problem, ``(n_samples,)``, increasing."""
         return self.prob[:, 1]
 
+    @property
+    def weight_or_ones(self) -> Floats:
+        """Weight of each observation, ``(n_samples,)``: 1 if all are equal."""
+        return np.ones(self.n_samples) if self.weight is None else self.weight
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights."""
+        return self.n_samples if self.weight is None else float(self.weight.sum())
+
     @cached_property
     def thresholds(self) -> NDArray[np.uint32]:
         """Cumulative null probabilities from which labels are simulated, ``(n_outcomes - 1, n_samples)``."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from caltest import predictions
+from caltest._compiled._lookup import sum_selected
 from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import Sample
+from caltest.resampling.draws._signs import sums_of_groups
 from caltest.resampling.engine._statistic import Statistic
 from caltest.results._expressions import PublicNames, read_object
 
@@ -30,6 +34,17 @@ class Combination(Statistic):
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Raise ValueError: the engine evaluates the components."""
         raise _no_estimate(self)
+
+
+def sum_of_terms(sample: Sample, outcomes: NDArray[Any], terms: Floats) -> Floats:
+    """Return the sum ``(...)`` of the entries of a table ``(n_samples, n_outcomes)`` that outcomes select."""
+    flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+    return sum_selected(flat, terms).reshape(outcomes.shape[:-1])
+
+
+def terms_of_groups(sample: Sample, terms: Callable[[Sample], Floats]) -> Floats:
+    """Return what the labels of each group add to the sum of a table of terms, ``(n_groups, 1)``; for `Sample.once`."""
+    return sums_of_groups(sample, sample.once(terms)[np.arange(sample.n_samples), sample.outcome])[:, None]
 
 
 def counts_events(sample: Sample) -> bool:

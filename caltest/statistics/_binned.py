@@ -414,7 +414,7 @@ class MonotonicSweepECE(Statistic):
 
 def _sorted_sums(sample: Sample) -> tuple[Floats, Floats, Integers]:
     """Return cumulative probabilities, cumulative weights and starts of blocks of ties, ``(n_samples + 1,)`` each."""
-    weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+    weight = sample.weight_or_ones
     expected, mass = (np.append(0.0, np.cumsum(value)) for value in (weight * sample.null_prob[:, 1], weight))
     start = np.append(np.flatnonzero(np.append(True, np.diff(sample.event) > 0)), sample.n_samples)
     return expected, mass, start[np.searchsorted(start, np.arange(sample.n_samples + 1))]

@@ -19,6 +19,7 @@ from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cell_dtype
 from caltest.predictions.cells._partitions import Intervals
+from caltest.predictions.inputs._parts import sums_in_parts
 from caltest.resampling.draws._signs import signed_sums
 from caltest.resampling.draws._summaries import EntryCounts
 from caltest.statistics._base import Statistic
@@ -139,28 +140,21 @@ class Layout:
         n_groups = sample.n_outcomes if self.class_conditional else 1
         width = sample.n_outcomes // n_groups
         columns = [slice(k * width, (k + 1) * width) for k in range(n_groups)]
-        cells = [self._cells(sample.prob[:, group][kept[:, group]]) for group in columns]
+        cells = [labels_of(self.partition, sample.prob[:, group][kept[:, group]]) for group in columns]
         size = max(int(cell.max(initial=-1)) for cell in cells) + 1
         n_cells = n_groups * size
         labels = np.full(sample.prob.shape, n_cells, dtype=np.int64)
         for k, (group, cell) in enumerate(zip(columns, cells, strict=True)):
             labels[:, group][kept[:, group]] = cell + k * size
-        weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
-        row = np.nonzero(kept)[0]
-        count = sum_in_cells(labels[kept], weight[row], n_cells)
-        expected = sum_in_cells(labels[kept], weight[row] * sample.null_prob[kept], n_cells)
+        weight = sample.weight_or_ones[np.nonzero(kept)[0]]
+        count = sums_in_parts(labels[kept], weight, n_cells)
+        expected = sums_in_parts(labels[kept], weight * sample.null_prob[kept], n_cells)
         importance = self.importance(count.reshape(n_groups, size)).ravel()
         return EntryCells(labels.astype(cell_dtype(n_cells)), count, expected, importance)
 
     def _kept(self, prob: Floats) -> Booleans:
         kept = np.ones(prob.shape, dtype=bool) if self.threshold is None else prob > self.threshold
         return kept & (prob.argmax(axis=1)[:, None] == np.arange(prob.shape[1])) if self.max_prob else kept
-
-    def _cells(self, values: Floats) -> Integers:
-        if not values.size:
-            return np.empty(0, dtype=np.int64)
-        event = np.broadcast_to(values[:, None], (len(values), 2))  # a partition reads the second column alone
-        return np.asarray(self.partition.fit(event)(event))
 
     def importance(self, count: Floats) -> Floats:
         """Return the weight of each cell in the average, ``(..., n_groups, n_cells)`` as the counts of the cells."""
@@ -214,6 +208,9 @@ class AuthorsCells:
         return Intervals(np.sort(np.append(edges, 1.0)))  # sums behind a lens may exceed 1 by rounding
 
 
-def sum_in_cells(cell: Integers, values: Floats, n_cells: int) -> Floats:
-    """Return the sum of values in each cell, ``(n_cells,)``."""
-    return np.bincount(cell, weights=values, minlength=n_cells).astype(np.float64)
+def labels_of(partition: Any, values: Floats) -> Integers:
+    """Return the cell of each of some values ``(n,)`` of a partition of one probability that is fitted to them."""
+    if not values.size:
+        return np.empty(0, dtype=np.int64)
+    event = np.broadcast_to(values[:, None], (len(values), 2))  # a partition reads the second column alone
+    return np.asarray(partition.fit(event)(event))

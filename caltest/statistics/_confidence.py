@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._cells import count_events, count_outcomes, weigh_outcomes
 from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import outcome_dtype
 from caltest.predictions._sample import Sample
-from caltest.predictions.cells._cells import Cells, CellSums, cell_dtype, cells_of
+from caltest.predictions.cells._cells import CellSums, cell_dtype, cells_of
 from caltest.predictions.cells._partitions import EqualWidth
 from caltest.predictions.inputs._validation import require, validate_count
 from caltest.resampling.distributions._base import Distribution
@@ -83,13 +81,9 @@ class ConfidenceECE(Statistic):
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
-        flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-        if sample.n_outcomes == 2:
-            cells, count = cells_of(sample, self._partition), partial(_count_of_event, flat)
-        else:
-            top, confidence = sample.once(_top_sample)
-            cells, count = cells_of(confidence, self._partition), partial(_count_of_top, flat, top)
-        return _error(cells.count, cells.null_sum, count(cells, sample.weight)).reshape(outcomes.shape[:-1])
+        top, event = _event_of(sample)
+        happened = outcomes if top is None else (outcomes == top).view(np.uint8)
+        return self.evaluate_summary(sample, CellSums.of(event, cells_of(event, self._partition), happened))
 
     def summary(self, sample: Sample) -> CellCounts | EntryCounts | None:
         """Return what suffices: how often the event, or the predicted class, happened in each cell."""
@@ -101,12 +95,12 @@ class ConfidenceECE(Statistic):
         """Return the error of drawn counts."""
         if isinstance(counted, CellSums):
             return _error(counted.count, counted.predicted_sum, counted.observed_count[..., 1])
-        cells = cells_of(sample.once(_top_sample)[1], self._partition)
+        cells = cells_of(_event_of(sample)[1], self._partition)
         return _error(cells.count, cells.null_sum, counted[:, :-1])
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the error of signed residuals."""
-        event = sample if sample.n_outcomes == 2 else sample.once(_top_sample)[1]
+        event = _event_of(sample)[1]
         cells = cells_of(event, self._partition)
         sums = signed_sums(sample, signs, cells.index, cells.n_cells, of=event, outcomes=slice(1, 2))[..., 0]
         return np.abs(sums).sum(axis=-1) / cells.count.sum()
@@ -123,22 +117,6 @@ def _error(count: Floats, predicted_sum: Floats, events: NDArray[Any]) -> Floats
     return np.abs(events - expected).sum(axis=-1) / count.sum(axis=-1)
 
 
-def _count_of_event(outcomes: NDArray[Any], cells: Cells, weight: Floats | None) -> NDArray[Any]:
-    """Return the number (weight) of the events in each cell, ``(n_replicates, n_cells)``."""
-    if weight is None and cells.start is not None:
-        return count_events(outcomes, cells.start)
-    one = np.ones(outcomes.shape[1], dtype=np.uint8)
-    return _count_of_top(outcomes, one, cells, weight)
-
-
-def _count_of_top(outcomes: NDArray[Any], top: NDArray[Any], cells: Cells, weight: Floats | None) -> NDArray[Any]:
-    """Return the number (weight) of the observations in each cell that fell to the predicted class."""
-    hit = (outcomes == top).view(np.uint8)
-    if weight is None:
-        return count_outcomes(hit, cells.index, cells.n_cells, 2)[:, 1::2]
-    return weigh_outcomes(hit, cells.index, weight, cells.n_cells, 2)[..., 1]
-
-
 def _predicted_entries(sample: Sample, partition: EqualWidth) -> EntryCounts:
     """Return the cell of the entry of each predicted class; all other entries share the last cell."""
     top, confidence = sample.once(_top_sample)
@@ -146,6 +124,13 @@ def _predicted_entries(sample: Sample, partition: EqualWidth) -> EntryCounts:
     entry = np.full((sample.n_samples, sample.n_outcomes), cells.n_cells, dtype=cell_dtype(cells.n_cells + 1))
     entry[np.arange(sample.n_samples), top] = cells.index
     return EntryCounts(entry, cells.n_cells + 1)
+
+
+def _event_of(sample: Sample) -> tuple[NDArray[Any] | None, Sample]:
+    """Return the predicted class of each observation and the sample of the event that it is right; of two outcomes
+    None and the sample itself.
+    """
+    return (None, sample) if sample.n_outcomes == 2 else sample.once(_top_sample)
 
 
 def _top_sample(sample: Sample) -> tuple[NDArray[Any], Sample]:

@@ -149,8 +149,7 @@ class _ConvexMapping:
     @classmethod
     def of(cls, sample: Sample, gap: Integers, upper: Floats, n_cells: int) -> _ConvexMapping:
         """Compute the sums over cells that do not depend on outcomes."""
-        weight = np.ones(len(gap)) if sample.weight is None else sample.weight
-        upper, lower = weight * upper, weight * (1 - upper)
+        upper, lower = sample.weight_or_ones * upper, sample.weight_or_ones * (1 - upper)
 
         def add(value: Floats | float) -> Floats:
             sums = [np.bincount(gap, value * share, n_cells + 1).astype(np.float64) for share in (upper, lower)]

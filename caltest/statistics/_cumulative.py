@@ -50,7 +50,7 @@ class Cumulative(Statistic):
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         high, low, _ = _event_extremes(sample, outcomes)
-        return self.read(high, low) / _total(sample)
+        return self.read(high, low) / sample.total_weight
 
     def summary(self, sample: Sample) -> PathExtremes | None:
         """Return what suffices: the extremes of the path."""
@@ -58,12 +58,12 @@ class Cumulative(Statistic):
 
     def evaluate_summary(self, sample: Sample, counted: Floats) -> Floats:
         """Return the error of drawn extremes."""
-        return self.read(counted[:, 0], counted[:, 1]) / _total(sample)
+        return self.read(counted[:, 0], counted[:, 1]) / sample.total_weight
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the error of signed residuals."""
         high, low, _ = _signed_extremes(sample, signs, 1).T
-        return self.read(high, low) / _total(sample)
+        return self.read(high, low) / sample.total_weight
 
     def evaluate_sums(self, sums: KeptSums) -> Floats | None:
         """Return the error of the path at the ends of narrow cells, which is at most that of all observations."""
@@ -78,7 +78,7 @@ class Cumulative(Statistic):
 
     def asymptotic_distribution(self, sample: Sample) -> Distribution:
         """Return the distribution of the statistic of the Brownian motion that is the limit of the path."""
-        return self.brownian(float(np.sqrt(sample.once(_path_variances)[0])) / _total(sample))
+        return self.brownian(float(np.sqrt(sample.once(_path_variances)[0])) / sample.total_weight)
 
 
 @dataclass(frozen=True, repr=False)
@@ -289,10 +289,6 @@ def _class_summary(sample: Sample) -> LargestExcursion:
     return LargestExcursion(blocks, np.sqrt(sample.once(_path_variances)))
 
 
-def _total(sample: Sample) -> float:
-    return sample.n_samples if sample.weight is None else float(sample.weight.sum())
-
-
 def _event_extremes(sample: Sample, outcomes: NDArray[Any]) -> Floats:
     """Return the largest, the smallest (0 at the start included) and the last value of the event's path, ``(3, ...)``.
 
@@ -437,7 +433,7 @@ class Bridge(Statistic):
 def _path(sample: Sample) -> tuple[Integers, Floats, Floats, float]:
     """Return the starts of tied blocks ``(n_blocks + 1,)``, expected events and times at their ends, and V."""
     start = np.append(np.flatnonzero(np.append(True, np.diff(sample.event) > 0)), sample.n_samples)
-    weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+    weight = sample.weight_or_ones
     expected = np.cumsum(weight * sample.expected[:, 1])[start[1:] - 1]
     variance = np.cumsum(np.square(weight) * sample.expected.prod(axis=1))[start[1:] - 1]
     total = float(variance[-1])

@@ -11,9 +11,10 @@ from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cell_dtype
 from caltest.predictions.cells._partitions import EqualWidth
+from caltest.predictions.inputs._parts import sums_in_parts
 from caltest.predictions.inputs._validation import validate_count
 from caltest.results._naming import parameter
-from caltest.statistics._classwise_cells import EntryCells, EntryStatistic, sum_in_cells
+from caltest.statistics._classwise_cells import EntryCells, EntryStatistic, labels_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,26 +82,18 @@ class UCE(EntryStatistic):
 
     def entry_cells(self, sample: Sample) -> EntryCells:
         """Return the cells, computed once: all entries of an observation but the top one lie in that of its entropy."""
-        return sample.once(EntropyCells(self.n_cells))
+        return sample.once(entropy_cells, self.n_cells)
 
 
-@dataclass(frozen=True)
-class EntropyCells:
-    """Cells of equal width of the normalised entropy, closed on the right."""
-
-    n_cells: int
-
-    def __call__(self, sample: Sample) -> EntryCells:
-        """Return the cells of a sample; for `Sample.once`."""
-        entropy = normalised_entropy(sample.prob)
-        event = np.broadcast_to(entropy[:, None], (len(entropy), 2))
-        row_cell = EqualWidth(self.n_cells, closed="right").fit(event)(event)
-        weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
-        count = sum_in_cells(row_cell, weight, self.n_cells)
-        expected = sum_in_cells(row_cell, weight * entropy, self.n_cells)
-        top = sample.prob.argmax(axis=1)[:, None] == np.arange(sample.n_outcomes)
-        cell = np.where(top, self.n_cells, row_cell[:, None]).astype(cell_dtype(self.n_cells))
-        return EntryCells(cell, count, expected, count / count.sum())
+def entropy_cells(sample: Sample, n_cells: int) -> EntryCells:
+    """Return cells of equal width of the normalised entropy, closed on the right; for `Sample.once`."""
+    entropy = normalised_entropy(sample.prob)
+    row_cell = labels_of(EqualWidth(n_cells, closed="right"), entropy)
+    count = sums_in_parts(row_cell, sample.weight_or_ones, n_cells)
+    expected = sums_in_parts(row_cell, sample.weight_or_ones * entropy, n_cells)
+    top = sample.prob.argmax(axis=1)[:, None] == np.arange(sample.n_outcomes)
+    cell = np.where(top, n_cells, row_cell[:, None]).astype(cell_dtype(n_cells))
+    return EntryCells(cell, count, expected, count / count.sum())
 
 
 def normalised_entropy(prob: Floats) -> Floats:

@@ -276,7 +276,7 @@ class Groups:
     @classmethod
     def of(cls, sample: Sample, cells: Cells, covariance: str) -> Groups:
         """Return the sums over cells; "mean" replaces all predictions of a cell by their mean."""
-        weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+        weight = sample.weight_or_ones
         shape = cells.n_cells, sample.n_outcomes
         expected, whitening = np.empty(shape), np.empty((*shape, sample.n_outcomes))
         closed, group = [], []

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest._compiled._cumulative import pool_adjacent_violators
-from caltest._compiled._lookup import sum_selected
 from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._validation import one_of
 from caltest.results._naming import parameter
-from caltest.statistics._base import Statistic
+from caltest.statistics._base import Statistic, sum_of_terms
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,8 +80,7 @@ class IsotonicError(Statistic):
 def stated_score(sample: Sample, outcomes: NDArray[Any], score: str) -> Floats:
     """Return the mean score ``(...)`` of the predicted probabilities, for two outcomes."""
     of_rows, _ = SCORES[score]
-    flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-    return sum_selected(flat, sample.once(of_rows)).reshape(outcomes.shape[:-1]) / _total(sample)
+    return sum_of_terms(sample, outcomes, sample.once(of_rows)) / sample.total_weight
 
 
 def recalibrated_score(sample: Sample, outcomes: NDArray[Any], score: str) -> Floats:
@@ -94,19 +92,14 @@ def recalibrated_score(sample: Sample, outcomes: NDArray[Any], score: str) -> Fl
         sums = np.add.reduceat(of_blocks(size, events), first[:-1])
     else:
         sums = np.array([of_blocks(*_weighted_blocks(sample, sample.weight, outcome)).sum() for outcome in flat])
-    return sums.reshape(outcomes.shape[:-1]) / _total(sample)
+    return sums.reshape(outcomes.shape[:-1]) / sample.total_weight
 
 
 def climatological_score(sample: Sample, outcomes: NDArray[Any], score: str) -> Floats:
     """Return the mean score ``(...)`` of the base rate of the outcomes, for two outcomes."""
     _, of_blocks = SCORES[score]
-    total = _total(sample)
-    weight = 1.0 if sample.weight is None else sample.weight
-    return of_blocks(total, (weight * outcomes).sum(axis=-1)) / total
-
-
-def _total(sample: Sample) -> float:
-    return float(sample.n_samples if sample.weight is None else sample.weight.sum())
+    total = sample.total_weight
+    return of_blocks(total, (sample.weight_or_ones * outcomes).sum(axis=-1)) / total
 
 
 def tie_masks(sample: Sample) -> NDArray[np.uint64]:

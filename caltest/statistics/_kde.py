@@ -153,7 +153,7 @@ class KDEError(Statistic):
     def _prepare(self, sample: Sample) -> tuple[KernelSmoother, Floats, float]:
         """Return what depends on predictions only: smoother of surprises, their expected sums, total density."""
         plain = self.smoother(sample)
-        weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+        weight = sample.weight_or_ones
         likely = sample.once(usual)
         density = plain.sum_of(weight)
         expected = plain.sum_of(weight * (sample.null_prob[:, 1] - likely))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ from caltest.resampling.distributions._base import Distribution, chi_squared
 from caltest.resampling.draws._signs import group_of, sum_signed, sums_of_groups
 from caltest.resampling.draws._summaries import EntrySums, KeptSums
 from caltest.results._naming import parameter
-from caltest.statistics._base import Statistic
+from caltest.statistics._base import Statistic, sum_of_terms, terms_of_groups
 
 _BLOCK_VALUES = 2**15  # of which logarithms are made at a time, in the cache
 _ROUNDING = 1e-12
@@ -75,7 +74,7 @@ class TemperatureScore(Statistic):
             whole = np.array([0, sample.n_samples])
             return without + sum_over_events(flat, added, whole).reshape(outcomes.shape[:-1])
         if not sample.is_large:
-            return sum_selected(flat, sample.once(_terms)).reshape(outcomes.shape[:-1])
+            return sum_of_terms(sample, outcomes, sample.once(_terms))
         if sample.weight is None:
             logarithms = sum_logarithms(flat, sample.given, sample.given_null)
             return (logarithms - sample.once(_expected_log).sum()).reshape(outcomes.shape[:-1])
@@ -297,7 +296,7 @@ class MatrixScore(Statistic):
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the statistic of signed residuals."""
         values, centre, _, scale = sample.once(_standardisation)
-        group, weight = group_of(sample), np.ones(sample.n_samples) if sample.weight is None else sample.weight
+        group, weight = group_of(sample), sample.weight_or_ones
         order = np.argsort(group, kind="stable")
         present, start = np.unique(group[order], return_index=True)
         largest = np.zeros(len(signs))
@@ -311,7 +310,7 @@ class MatrixScore(Statistic):
 
 def _standardisation(sample: Sample) -> tuple[Floats, ...]:
     """Return what `largest_scores` takes: the table, the centres, the expected scores and the factors."""
-    weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+    weight = sample.weight_or_ones
     values = np.column_stack([np.ones(sample.n_samples), np.log(np.maximum(sample.prob, FLOOR))])
     variance = np.square(weight)[:, None] * sample.expected * (1 - sample.expected)
     total = variance.sum(axis=0)[:, None]
@@ -391,11 +390,12 @@ class CoxScore(Statistic):
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
-        return np.stack([np.square(_sum(sample, outcomes, terms)) for terms in _PARTS[self.part]]).sum(axis=0)
+        sums = [sum_of_terms(sample, outcomes, sample.once(terms)) for terms in _PARTS[self.part]]
+        return np.square(sums).sum(axis=0)
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the statistic of signed residuals."""
-        chosen = [sum_signed(signs, sample.once(_cox_group_terms, terms))[:, 0] for terms in _PARTS[self.part]]
+        chosen = [sum_signed(signs, sample.once(terms_of_groups, terms))[:, 0] for terms in _PARTS[self.part]]
         return np.square(chosen).sum(axis=0)
 
     def asymptotic_distribution(self, sample: Sample) -> Distribution:
@@ -404,7 +404,7 @@ class CoxScore(Statistic):
 
     def direction(self, sample: Sample, outcomes: NDArray[Any]) -> float | None:
         """Return :math:`Z_b` of the slope: below 0 where predictions are too extreme; None where a shift counts too."""
-        return float(_sum(sample, outcomes, _slope)) if _PARTS[self.part] == (_slope,) else None
+        return float(sum_of_terms(sample, outcomes, sample.once(_slope))) if self.part == "slope" else None
 
     def informative(self, sample: Sample) -> bool:
         """Return whether the statistic can be anything but 0 or infinite: the slope needs predictions that vary."""
@@ -413,17 +413,6 @@ class CoxScore(Statistic):
     def _degrees_of_freedom(self, sample: Sample) -> int:
         several = [sample.once(terms) for terms in _PARTS[self.part]]
         return sum(bool(np.any(terms[np.isfinite(terms)])) for terms in several)
-
-
-def _cox_group_terms(sample: Sample, terms: Callable[[Sample], Floats]) -> Floats:
-    """Return what the labels of each group add to Z_a or Z_b, ``(n_groups, 1)``."""
-    return sums_of_groups(sample, sample.once(terms)[np.arange(sample.n_samples), sample.outcome])[:, None]
-
-
-def _sum(sample: Sample, outcomes: NDArray[Any], terms: Callable[[Sample], Floats]) -> Floats:
-    """Return the sum ``(...)`` of the terms that outcomes ``(..., n_samples)`` select: Z_a or Z_b."""
-    flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-    return sum_selected(flat, sample.once(terms)).reshape(outcomes.shape[:-1])
 
 
 def logits(sample: Sample) -> Floats:
@@ -436,8 +425,7 @@ def logits(sample: Sample) -> Floats:
 def _residuals(sample: Sample) -> tuple[Floats, Floats, Floats]:
     """Return residuals of both outcomes ``(n_samples, 2)``, variances and logits; 0 for predictions of 0 and 1."""
     logit = logits(sample)
-    weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
-    weight = np.where(np.isfinite(logit), weight, 0.0)
+    weight = np.where(np.isfinite(logit), sample.weight_or_ones, 0.0)
     residual = np.column_stack([-sample.expected[:, 1], sample.expected[:, 0]]) * weight[:, None]
     variance = sample.expected.prod(axis=1) * np.square(weight)
     return residual, variance, np.where(np.isfinite(logit), logit, 0.0)

@@ -173,16 +173,10 @@ class Similarity:
         return 0.5 / self.bandwidth**2 if self.kernel is gaussian_kernel else 1.0 / self.bandwidth
 
 
-@dataclass(frozen=True)
-class MedianBandwidth:
-    """The kernel of a sample with the median distance between its predictions; for `Sample.once`."""
-
-    kernel: Kernel
-
-    def __call__(self, sample: Sample) -> Similarity:
-        """Return the kernel with its bandwidth."""
-        squared = self.kernel in {euclidean_kernel, gaussian_kernel}
-        return Similarity(self.kernel, max(median_distance(sample.prob, squared), _SMALLEST_BANDWIDTH))
+def with_median_bandwidth(sample: Sample, kernel: Kernel) -> Similarity:
+    """Return a kernel with the median distance between the predictions of a sample; for `Sample.once`."""
+    squared = kernel in {euclidean_kernel, gaussian_kernel}
+    return Similarity(kernel, max(median_distance(sample.prob, squared), _SMALLEST_BANDWIDTH))
 
 
 def median_distance(prob: Floats, squared: bool) -> float:

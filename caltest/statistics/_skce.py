@@ -24,55 +24,14 @@ from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic
 from caltest.statistics._similarity import (
     Kernel,
-    MedianBandwidth,
     Similarity,
     tiles_of,
     total_variation_kernel,
     validate_kernel,
+    with_median_bandwidth,
 )
 
 _LEAST = float(np.finfo(np.float64).tiny)
-
-
-@dataclass(frozen=True)
-class Expand:
-    """The function that computes the expansion of a sample without weights; for `Sample.once`."""
-
-    similarity: Similarity
-
-    def __call__(self, sample: Sample) -> Expansion:
-        """Return the expansion: one pass over all pairs of observations."""
-        expected = sample.null_prob
-        top = expected.argmax(axis=1)
-        likely = expected.max(axis=1) > 0.5
-        # Observations that change most often come first: blocks that never change are never visited.
-        order = np.argsort(np.where(likely, expected.max(axis=1), 0.0), kind="stable")
-        prob, expected = sample.prob[order], expected[order]
-        base = np.where(likely, top, -1)[order]
-        row, kept = np.flatnonzero(base >= 0), base[base >= 0]
-        residual = -expected
-        residual[row, kept] += 1.0
-
-        smoothed = np.zeros(prob.shape)
-        own = np.empty(len(prob))
-        for rows, others, similar in self.similarity.blocks(prob):
-            smoothed[rows] += similar @ residual[others]
-            if rows == others:
-                own[rows] = similar.diagonal()
-            else:
-                smoothed[others] += similar.T @ residual[rows]
-        change = 2 * smoothed
-        change[row] -= change[row, kept][:, None]
-        squared = 1.0 - 2 * expected + np.square(expected).sum(axis=1, keepdims=True)
-        return Expansion(
-            self.similarity,
-            order,
-            prob,
-            base,
-            float((residual * smoothed).sum()),
-            change,
-            own[:, None] * squared,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +64,41 @@ class Expansion:
     constant: float
     change: Floats
     own: Floats
+
+    @classmethod
+    def of(cls, sample: Sample, similarity: Similarity) -> Expansion:
+        """Return the expansion: one pass over all pairs of observations."""
+        expected = sample.null_prob
+        top = expected.argmax(axis=1)
+        likely = expected.max(axis=1) > 0.5
+        # Observations that change most often come first: blocks that never change are never visited.
+        order = np.argsort(np.where(likely, expected.max(axis=1), 0.0), kind="stable")
+        prob, expected = sample.prob[order], expected[order]
+        base = np.where(likely, top, -1)[order]
+        row, kept = np.flatnonzero(base >= 0), base[base >= 0]
+        residual = -expected
+        residual[row, kept] += 1.0
+
+        smoothed = np.zeros(prob.shape)
+        own = np.empty(len(prob))
+        for rows, others, similar in similarity.blocks(prob):
+            smoothed[rows] += similar @ residual[others]
+            if rows == others:
+                own[rows] = similar.diagonal()
+            else:
+                smoothed[others] += similar.T @ residual[rows]
+        change = 2 * smoothed
+        change[row] -= change[row, kept][:, None]
+        squared = 1.0 - 2 * expected + np.square(expected).sum(axis=1, keepdims=True)
+        return cls(
+            similarity,
+            order,
+            prob,
+            base,
+            float((residual * smoothed).sum()),
+            change,
+            own[:, None] * squared,
+        )
 
     def sums(self, outcomes: NDArray[Any], *, with_own: bool) -> Floats:
         """Return the sums over all pairs, or over pairs of different observations, of ``(n_replicates, n_samples)``."""
@@ -209,7 +203,7 @@ class SKCE(Statistic):
             sums: Any = self._sum(sample, outcomes)
         elif sample.weight is None:
             flat = outcomes.reshape(-1, sample.n_samples)
-            sums = sample.once(Expand(self.similarity(sample))).sums(flat, with_own=self.estimator == "biased")
+            sums = sample.once(Expansion.of, self.similarity(sample)).sums(flat, with_own=self.estimator == "biased")
         else:
             sums = np.array([self._sum(sample, outcome) for outcome in outcomes.reshape(-1, sample.n_samples)])
         return np.reshape(sums / self._n_pairs(sample), outcomes.shape[:-1])
@@ -221,7 +215,7 @@ class SKCE(Statistic):
             drawn = signs[:, group_of(sample)[order]]
             terms, weight = self.pair_terms(sample, sample.outcome)
             return (drawn[:, ::2] * drawn[:, 1::2] * terms * weight).sum(axis=-1) / max(weight.sum(), _LEAST)
-        between = sample.once(PairsOfGroups(self.similarity(sample)))
+        between = sample.once(pairs_of_groups, self.similarity(sample))
         some = signs[:, : len(between)].astype(np.float64)  # a region may leave out the last groups
         products = ((some @ between) * some).sum(axis=1)
         observed = between.sum()
@@ -237,13 +231,12 @@ class SKCE(Statistic):
         y, z = (np.asarray(outcomes[..., rows], dtype=np.int64) for rows in (one, two))
         pair = np.arange(len(one))
         products = (y == z) - p[pair, z] - q[pair, y] + (p * q).sum(axis=1)
-        weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
-        return similar * products, weight[one] * weight[two]
+        return similar * products, sample.weight_or_ones[one] * sample.weight_or_ones[two]
 
     def similarity(self, sample: Sample) -> Similarity:
         """Return the kernel with its bandwidth on this sample."""
         if self.bandwidth == "median":
-            return sample.once(MedianBandwidth(self.kernel))
+            return sample.once(with_median_bandwidth, self.kernel)
         return Similarity(self.kernel, float(self.bandwidth))
 
     def _sum(self, sample: Sample, outcome: NDArray[Any]) -> float:
@@ -256,8 +249,8 @@ class SKCE(Statistic):
         return total
 
     def _n_pairs(self, sample: Sample) -> float:
-        weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
-        pairs = weight.sum() ** 2 - (np.square(weight).sum() if self.estimator == "unbiased" else 0.0)
+        own = np.square(sample.weight_or_ones).sum() if self.estimator == "unbiased" else 0.0
+        pairs = sample.total_weight**2 - own
         return float(pairs) if pairs > 0 else np.inf  # a single observation has no pairs: 0, not rounding over 0
 
 
@@ -268,28 +261,22 @@ def residuals(sample: Sample, outcome: NDArray[Any]) -> Floats:
     return residual if sample.weight is None else residual * sample.weight[:, None]
 
 
-@dataclass(frozen=True)
-class PairsOfGroups:
-    """The function that sums kernel times inner product of residuals over pairs of groups; for `Sample.once`."""
-
-    similarity: Similarity
-
-    def __call__(self, sample: Sample) -> Floats:
-        """Return the sums over all pairs of observations of two groups, ``(n_groups, n_groups)``."""
-        group, residual = group_of(sample), residuals(sample, sample.outcome)
-        n_groups = int(group.max()) + 1
-        refuse_if(n_groups > MOST_GROUPS, f"`groups` must hold at most {MOST_GROUPS} groups for SKCE, got {n_groups}.")
-        between = np.zeros((n_groups, n_groups))
-        order = np.argsort(group, kind="stable")
-        prob, residual, group = sample.prob[order], residual[order], group[order]
-        for rows, others, similar in self.similarity.blocks(prob):
-            products = similar * (residual[rows] @ residual[others].T)
-            (row, first), (other, start) = (np.unique(group[part], return_index=True) for part in (rows, others))
-            sums = np.add.reduceat(np.add.reduceat(products, first, axis=0), start, axis=1)
-            between[np.ix_(row, other)] += sums
-            if rows != others:
-                between[np.ix_(other, row)] += sums.T
-        return between
+def pairs_of_groups(sample: Sample, similarity: Similarity) -> Floats:
+    """Return the sums of kernel times inner product of residuals over the pairs of two groups, ``(n_groups, n_groups)``."""
+    group, residual = group_of(sample), residuals(sample, sample.outcome)
+    n_groups = int(group.max()) + 1
+    refuse_if(n_groups > MOST_GROUPS, f"`groups` must hold at most {MOST_GROUPS} groups for SKCE, got {n_groups}.")
+    between = np.zeros((n_groups, n_groups))
+    order = np.argsort(group, kind="stable")
+    prob, residual, group = sample.prob[order], residual[order], group[order]
+    for rows, others, similar in similarity.blocks(prob):
+        products = similar * (residual[rows] @ residual[others].T)
+        (row, first), (other, start) = (np.unique(group[part], return_index=True) for part in (rows, others))
+        sums = np.add.reduceat(np.add.reduceat(products, first, axis=0), start, axis=1)
+        between[np.ix_(row, other)] += sums
+        if rows != others:
+            between[np.ix_(other, row)] += sums.T
+    return between
 
 
 MOST_GROUPS = 10_000
@@ -341,7 +328,7 @@ class MMCE(Statistic):
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
-        weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+        weight = sample.weight_or_ones
         return self._norm(sample, outcomes, weight, -weight * sample.null_prob[:, 1])
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
@@ -351,8 +338,7 @@ class MMCE(Statistic):
 
     def _norm(self, sample: Sample, chosen: NDArray[Any], step: Floats, offset: Floats) -> Floats:
         """Return the error of residuals ``offset``, plus ``step`` where chosen, for ``chosen (..., n_samples)``."""
-        total = sample.n_samples if sample.weight is None else sample.weight.sum()
         gap = np.diff(sample.event, prepend=-np.inf) / self.bandwidth
         flat = np.atleast_2d(chosen).reshape(-1, sample.n_samples)
         forms = laplace_forms(flat, step, offset, np.exp(-gap), -np.expm1(-2 * gap))
-        return (np.sqrt(forms) / total).reshape(chosen.shape[:-1])
+        return (np.sqrt(forms) / sample.total_weight).reshape(chosen.shape[:-1])

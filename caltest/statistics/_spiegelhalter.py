@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._lookup import sum_selected
 from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.resampling.distributions._base import Distribution, LimitDistribution
-from caltest.resampling.draws._signs import sum_signed, sums_of_groups
+from caltest.resampling.draws._signs import sum_signed
 from caltest.resampling.draws._summaries import KeptSums
-from caltest.statistics._base import Statistic
+from caltest.statistics._base import Statistic, sum_of_terms, terms_of_groups
 
 _ROUNDING = 1e-12
 
@@ -66,12 +65,11 @@ class Spiegelhalter(Statistic):
 
     def signed(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return Z, ``(...)``: positive if over-confident."""
-        flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-        return sum_selected(flat, sample.once(_terms)).reshape(outcomes.shape[:-1])
+        return sum_of_terms(sample, outcomes, sample.once(_terms))
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return :math:`|Z|` of signed residuals."""
-        return np.abs(sum_signed(signs, sample.once(_group_terms))[:, 0])
+        return np.abs(sum_signed(signs, sample.once(terms_of_groups, _terms))[:, 0])
 
     def evaluate_sums(self, sums: KeptSums) -> Floats | None:
         """Return :math:`|Z|` of kept sums."""
@@ -86,11 +84,6 @@ class Spiegelhalter(Statistic):
     def direction(self, sample: Sample, outcomes: NDArray[Any]) -> float:
         """Return -Z: below 0 where the Brier score is worse than expected."""
         return -float(self.signed(sample, outcomes))
-
-
-def _group_terms(sample: Sample) -> Floats:
-    """Return what the labels of each group add to Z, ``(n_groups, 1)``."""
-    return sums_of_groups(sample, sample.once(_terms)[np.arange(sample.n_samples), sample.outcome])[:, None]
 
 
 def _terms(sample: Sample) -> Floats:

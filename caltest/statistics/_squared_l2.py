@@ -17,6 +17,7 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import CellSums, cells_of
 from caltest.predictions.cells._partitions import EqualWidth, Partition, validate_partition
 from caltest.predictions.cells._trees import VarianceTree
+from caltest.predictions.inputs._parts import sums_in_parts
 from caltest.predictions.inputs._validation import one_of, require, validate_count
 from caltest.resampling.distributions._base import Distribution
 from caltest.resampling.draws._signs import residual_sums
@@ -149,8 +150,7 @@ class SquaredL2(Statistic):
         Both ``(n_cells,)``.
         """
         cells = cells_of(sample, self.partition)
-        weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
-        squares = np.bincount(cells.index, np.square(weight), cells.n_cells).astype(np.float64)
+        squares = sums_in_parts(cells.index, np.square(sample.weight_or_ones), cells.n_cells)
         several = np.bincount(cells.index, minlength=cells.n_cells) > 1
         return self._factor(cells.count, squares, several), squares
 

@@ -155,7 +155,7 @@ class SquaredL2Inversion:
     def of(cls, sample: Sample, partition: Any, *, any_shock: bool, rng: np.random.Generator) -> SquaredL2Inversion:
         """Prepare the observations of a sample, in the cells of a partition."""
         cells = cells_of(sample, partition)
-        weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+        weight = sample.weight_or_ones
         known = (worth_of_cells(sample, partition) >= _WORTH)[cells.index]
         largest = greatest_l2(sample.n_outcomes)
         seed = int(rng.integers(2**63))

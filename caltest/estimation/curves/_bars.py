@@ -387,5 +387,6 @@ def contradicted_cells(sample: Sample, cells: Cells) -> Booleans:
 
 def effective_counts(sample: Sample, cells: Cells) -> EffectiveCounts:
     """Return events and other labels of each cell with their effective number."""
-    weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
-    return EffectiveCounts.of_cells(sample.outcome == 1, weight, sample.group, cells.index, cells.n_cells)
+    return EffectiveCounts.of_cells(
+        sample.outcome == 1, sample.weight_or_ones, sample.group, cells.index, cells.n_cells
+    )

@@ -390,7 +390,7 @@ def _outcome_names(lens: LensLike, n_outcomes: int, classes: Sequence[Any] | Non
 def _covariances(sample: Sample, cells: Cells) -> Floats:
     """Return the covariances of the frequencies under the null hypothesis, ``(n_cells, n_outcomes, n_outcomes)``."""
     prob, n_outcomes = sample.expected, sample.n_outcomes
-    weight = np.ones(sample.n_samples) if sample.weight is None else sample.weight
+    weight = sample.weight_or_ones
     total = np.where(cells.count > 0, cells.count, 1.0)
     found = np.empty((cells.n_cells, n_outcomes, n_outcomes))
     for j in range(n_outcomes):
