@@ -127,9 +127,7 @@ def _predicted_entries(sample: Sample, partition: EqualWidth) -> EntryCounts:
 
 
 def _event_of(sample: Sample) -> tuple[NDArray[Any] | None, Sample]:
-    """Return the predicted class of each observation and the sample of the event that it is right; of two outcomes
-    None and the sample itself.
-    """
+    """Return the predicted class and the sample of the event that it is right; of two outcomes None and the sample."""
     return (None, sample) if sample.n_outcomes == 2 else sample.once(_top_sample)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -146,9 +146,7 @@ class HosmerLemeshow(Statistic):
             return None
         cells = sums.cells(self.partition)
         whitening = self._event_whitening(cells)
-        made_of = EventGroups([part.count for part in events], cells.predicted_sum[:, 1], whitening)
-        expected = float(cells.spread @ np.square(whitening @ [-1.0, 1.0]).sum(axis=-1))
-        return GroupsDistribution(made_of, len(cells.count), expected)
+        return GroupsDistribution([part.count for part in events], cells.predicted_sum[:, 1], whitening, cells.spread)
 
     def _event_whitening(self, cells: KeptCells) -> Floats:
         """Return the whitening matrices of groups of two outcomes, ``(n_groups, 2, 2)``."""
@@ -162,33 +160,9 @@ class HosmerLemeshow(Statistic):
         if not counts_events(sample):
             return None
         cells, groups = cells_of(sample, self.partition), sample.once(self.groups)
-        means = [
-            sample.expected[cells.members(b)].prod(axis=1).sum() * np.square(groups.whitening[b] @ [-1.0, 1.0]).sum()
-            for b in range(cells.n_cells)
-        ]
+        spread = np.array([variance.sum() for variance in cells.split(sample.expected.prod(axis=1))])
         counts = [PoissonBinomial.of(prob) for prob in cells.split(sample.expected[:, 1])]
-        made_of = EventGroups(counts, groups.expected[:, 1], groups.whitening)
-        return GroupsDistribution(made_of, cells.n_cells, float(np.sum(means)))
-
-
-@dataclass(frozen=True, eq=False)
-class EventGroups:
-    """What the null distribution of each group is made of, for two outcomes; without the rest of the sample."""
-
-    counts: list[PoissonBinomial]
-    expected: Floats
-    whitening: Floats
-
-    def __call__(self, scale: float) -> SumDistribution:
-        """Return the null distribution with the value of each group cut off at ``scale``."""
-        found = []
-        for count, expected, whitening in zip(self.counts, self.expected, self.whitening, strict=True):
-            possible = count.pmf > 0
-            residual = np.stack([-1.0, 1.0]) * (count.counts - expected)[:, None]
-            with np.errstate(over="ignore"):
-                values = np.square(residual[possible] @ whitening.T).sum(axis=1)
-            found.append(CellDistribution.of(np.minimum(values, scale), count.pmf[possible]))
-        return SumDistribution(found, np.nan)
+        return GroupsDistribution(counts, groups.expected[:, 1], groups.whitening, spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,26 +174,38 @@ class GroupsDistribution(Distribution):
 
     Attributes
     ----------
-    cut_off : callable
-        Function from a scale to the distribution that is cut off there.
-    n_groups : int
-        Number of groups.
-    expected : float
-        Expected value of C, not cut off.
+    counts : sequence of PoissonBinomial
+        Distribution of the number of events of each group.
+    expected, spread : arrays of shape (n_groups,)
+        Its mean and variance.
+    whitening : array of shape (n_groups, 2, 2)
+        As in `Groups`.
     """
 
-    cut_off: Callable[[float], SumDistribution]
-    n_groups: int
-    expected: float
+    counts: Sequence[PoissonBinomial]
+    expected: Floats
+    whitening: Floats
+    spread: Floats
 
     @property
     def mean(self) -> float:
-        """Expected value."""
-        return self.expected
+        """Expected value, not cut off."""
+        return float((self.spread * np.square(self.whitening @ [-1.0, 1.0]).sum(axis=-1)).sum())
 
     @cached_property
     def _usual(self) -> SumDistribution:
-        return self.cut_off(_WIDE * self.n_groups)
+        return self._cut_off(_WIDE * len(self.counts))
+
+    def _cut_off(self, scale: float) -> SumDistribution:
+        """Return the distribution with the value of each group cut off at ``scale``."""
+        found = []
+        for count, expected, whitening in zip(self.counts, self.expected, self.whitening, strict=True):
+            possible = count.pmf > 0
+            residual = np.stack([-1.0, 1.0]) * (count.counts - expected)[:, None]
+            with np.errstate(over="ignore"):
+                values = np.square(residual[possible] @ whitening.T).sum(axis=1)
+            found.append(CellDistribution.of(np.minimum(values, scale), count.pmf[possible]))
+        return SumDistribution(found, np.nan)
 
     @property
     def std(self) -> float:
@@ -232,12 +218,12 @@ class GroupsDistribution(Distribution):
 
     def cdf(self, x: float) -> float:
         """Return P(T <= x), ties counted."""
-        return self.cut_off(2 * max(x, 0.0) or self.expected).cdf(x)
+        return self._cut_off(2 * max(x, 0.0) or self.mean).cdf(x)
 
     def tail(self, x: float) -> Tail:
         """Return P(T >= x), ties counted, with its method and error."""
-        scale = _WIDE * (self.n_groups + (x if np.isfinite(x) else 0.0))
-        return self.cut_off(scale).tail(min(x, scale))
+        scale = _WIDE * (len(self.counts) + (x if np.isfinite(x) else 0.0))
+        return self._cut_off(scale).tail(min(x, scale))
 
     def quantile(self, q: float) -> float:
         """Return the q-quantile, to within 1/256 of it or the step of a grid of 2**14 points."""

@@ -262,7 +262,7 @@ def residuals(sample: Sample, outcome: NDArray[Any]) -> Floats:
 
 
 def pairs_of_groups(sample: Sample, similarity: Similarity) -> Floats:
-    """Return the sums of kernel times inner product of residuals over the pairs of two groups, ``(n_groups, n_groups)``."""
+    """Return the sums of kernel times product of residuals over the pairs of two groups, ``(n_groups, n_groups)``."""
     group, residual = group_of(sample), residuals(sample, sample.outcome)
     n_groups = int(group.max()) + 1
     refuse_if(n_groups > MOST_GROUPS, f"`groups` must hold at most {MOST_GROUPS} groups for SKCE, got {n_groups}.")

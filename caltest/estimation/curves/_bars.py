@@ -387,6 +387,5 @@ def contradicted_cells(sample: Sample, cells: Cells) -> Booleans:
 
 def effective_counts(sample: Sample, cells: Cells) -> EffectiveCounts:
     """Return events and other labels of each cell with their effective number."""
-    return EffectiveCounts.of_cells(
-        sample.outcome == 1, sample.weight_or_ones, sample.group, cells.index, cells.n_cells
-    )
+    weight = sample.weight_or_ones
+    return EffectiveCounts.of_cells(sample.outcome == 1, weight, sample.group, cells.index, cells.n_cells)
