@@ -262,7 +262,7 @@ def combine_tables(folds: Folds, tables: Sequence[Any]) -> Any:
         smallest_possible_pvalue=rule.pvalue([table.smallest_possible_pvalue for table in tables]),
         folds=tuple(tables),
         fold_names=folds.names,
-        fold_sizes=first.sizes_of_folds(folds, tables),
+        fold_sizes=tuple(table.n_samples for table in tables),
     )
     return replace(
         combined,

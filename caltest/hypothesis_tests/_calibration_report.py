@@ -49,6 +49,8 @@ class CalibrationReport(CalibrationTable):
         As in `CalibrationTable`.
     """
 
+    _kind: ClassVar[str] = "Calibration report"
+    _of_one_statistic: ClassVar[bool] = False
     _what: ClassVar[tuple[str, str]] = ("statistic", "statistics")
 
     @property
@@ -63,23 +65,14 @@ class CalibrationReport(CalibrationTable):
     def _name_of_size(self, test: TestResult) -> str:
         return str(test.test_statistic)
 
-    def _title(self) -> str:
-        return f"Calibration report ({self._number}, {self._size})"
-
-    def _title_by_fold(self) -> str:
-        _, _, size = super()._title_by_fold().partition(", ")
-        return size
-
     def _tables(self) -> list[Table]:
         """Return one table for each lens, which is named in its first column."""
-        rows: dict[str, list[tuple[str, ...]]] = {}
-        for test, adjusted in zip(self.tests, self.pvalue_adjusted, strict=True):
-            numbers = (test.statistic, test.noise_floor, test.pvalue, adjusted)
-            row = (str(test.test_statistic), *(f"{number:.4g}" for number in numbers))
-            rows.setdefault(test.lens_name, []).append(row)
-        return [
-            Table((name, "value", "calibrated", "p-value", self._adjusted_name), part) for name, part in rows.items()
-        ]
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for number, test in enumerate(self.tests):
+            rows.setdefault(test.lens_name, []).append(self._record(number, test))
+        numbers = {"value": "{statistic:.4g}", "calibrated": "{noise_floor:.4g}", "p-value": "{pvalue:.4g}"}
+        numbers[self._adjusted_name] = "{pvalue_adjusted:.4g}"
+        return [Table.of(part, {name: "{test_statistic}", **numbers}) for name, part in rows.items()]
 
     def _remarks(self) -> list[str]:
         meaning = "Column calibrated: average value if the model is calibrated."

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions.inputs._parts import Folds
 from caltest.resampling import correct_pvalues
 from caltest.results import Note, Result, TestResult
 from caltest.results._decision import DecisionWord, cannot_decide, decide, rejects
@@ -22,7 +21,6 @@ from caltest.results._test_result import (
     fold_record,
     in_folds,
     short_direction,
-    size_in_fold,
     towards_of_models,
 )
 from caltest.results._verdict import Finding, Judged
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NO_DIRECTION: dict[str, Any] = {"findings": [], "direction": None, "direction_words": None}
+_SIZE = {"l2 error (95 % interval)": "{l2_error:.4f} ({l2_low:.4f} to {l2_high:.4f})"}
 _MOST_ROWS = 25  # of a printed table
 LONGEST = 60  # characters of the rejected tests in a conclusion
 
@@ -76,6 +75,8 @@ class CalibrationTable(Judged, Result):
 
     _derived: ClassVar[tuple[str, ...]] = ("pvalue_adjusted", "decision", "decisions", "conclusion", "all_notes")
     _left_out: ClassVar[frozenset[str]] = frozenset({"folds", "fold_names", "fold_sizes"})
+    _kind: ClassVar[str] = "Calibration table"
+    _of_one_statistic: ClassVar[bool] = True
     _what: ClassVar[tuple[str, str]] = ("lens", "lenses")
     _where: ClassVar[str] = ""
     """Which observations belong to the groups of a test."""
@@ -156,24 +157,18 @@ class CalibrationTable(Judged, Result):
 
     @property
     def conclusion(self) -> str:
-        """The decision in words."""
-        return " ".join(self._sentences)
-
-    @property
-    def _sentences(self) -> list[str]:
-        """The decision, the direction where there is one, and how many tests reject."""
-        if self.folds:
-            return [*self._answer_by_fold(), self._count()]
-        if len(self.tests) == 1:
-            return [self.tests[0].conclusion]
-        return [*self._answer(), self._count()]
+        """The decision in words, the direction where there is one, and how many tests reject."""
+        return " ".join([*self.first_sentences, *([] if self._is_single else [self._count()])])
 
     @property
     def first_sentences(self) -> list[str]:
         """The decision, and the direction where there is one."""
-        if self.folds:
-            return self._answer_by_fold()
-        return self._sentences if len(self.tests) == 1 else self._answer()
+        return [self.tests[0].conclusion] if self._is_single else self._answer()
+
+    @property
+    def _is_single(self) -> bool:
+        """Whether the only test says everything."""
+        return len(self.tests) == 1 and not self.folds
 
     @property
     def size_sentences(self) -> list[str]:
@@ -182,15 +177,21 @@ class CalibrationTable(Judged, Result):
 
     def _answer(self) -> list[str]:
         """Return the decision in words, and the direction where there is one."""
+        if not self.folds:
+            towards = [f"{self._through(self._spoken)} {finding.clause}" for finding in self._findings()]
+            return self._decided("Calibration", f", {self._size}", "the model is calibrated", towards)
+        subject = f"Calibration of the models of {len(self.folds)} folds"
+        towards = towards_of_models(self.directions[self._spoken], self._through(self._spoken))
+        return self._decided(subject, f", {self.n_samples} observations", "the models are calibrated", towards)
+
+    def _decided(self, subject: str, size: str, proof: str, towards: Sequence[str] = ()) -> list[str]:
+        """Return the decision about a subject; what is not proven and the size belong to one that does not reject."""
+        p = f"global p = {self.pvalue:.4g}"
         if self.decision == "undecidable":
             return [self._undecidable()]
         if self.decision == "not rejected":
-            return [
-                f"Calibration is not rejected (global p = {self.pvalue:.4g}, {self._size}). This does not prove that "
-                "the model is calibrated."
-            ]
-        decision = f"Calibration is rejected at the {percent(self.alpha)} level (global p = {self.pvalue:.4g})."
-        return [decision, *(f"{self._through(self._spoken)} {finding.clause}" for finding in self._findings())]
+            return [f"{subject} is not rejected ({p}{size}). This does not prove that {proof}."]
+        return [f"{subject} is rejected at the {percent(self.alpha)} level ({p}).", *towards]
 
     def _findings(self) -> tuple[Finding, ...]:
         """Return what is wrong according to the clearest test, if that rejects."""
@@ -198,10 +199,14 @@ class CalibrationTable(Judged, Result):
 
     def _undecidable(self) -> str:
         """Say that no global p-value could have rejected."""
+        p = f"global p = {self.pvalue:.4g}"
+        if self.folds:
+            numbers = f"{p}, {self.n_samples} observations"
+            return cannot_decide_by_fold(self.tests[0], numbers, "global p-value", self.smallest_possible_pvalue)
         return cannot_decide(
             self.smallest_possible_pvalue,
             self.alpha,
-            numbers=f"global p = {self.pvalue:.4g}, {self._size}",
+            numbers=f"{p}, {self._size}",
             n_groups=max((test.n_groups or 0 for test in self.tests), default=0) or None,
             n_resamples=max(test.n_resamples for test in self.tests),
             name="global p-value",
@@ -247,7 +252,11 @@ class CalibrationTable(Judged, Result):
             for label, p, test, rejected in zip(labels, adjusted, content["tests"], self.rejected_tests, strict=True)
         ]
         content["notes"] = content.pop("all_notes")
-        return content | (self._numbers_of_folds() if self.folds else {})
+        if not self.folds:
+            return content
+        folds = zip(self.fold_names, self.folds, strict=True)
+        pvalues = [{"fold": name, "pvalue": table.pvalue} for name, table in folds]
+        return content | {"fold_names": [*self.fold_names], "sizes": [*self.fold_sizes], "fold_pvalues": pvalues}
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each test as a pandas frame.
@@ -261,10 +270,21 @@ class CalibrationTable(Judged, Result):
         """
         import pandas as pd
 
-        record = self._record_by_fold if self.folds else self._record
-        return pd.DataFrame([record(i, test) for i, test in enumerate(self.tests)])
+        return pd.DataFrame([self._record(number, test) for number, test in enumerate(self.tests)])
 
     def _record(self, number: int, test: TestResult) -> dict[str, Any]:
+        """Return the numbers of a test, with folds those of all of them and of the one with the smallest p-value."""
+        if self.folds:
+            name, fold = min(zip(test.fold_names, test.folds, strict=True), key=lambda pair: pair[1].pvalue)
+            return {
+                self._what[0]: self.labels[number],
+                "n_samples": test.n_samples,
+                "pvalue": test.pvalue,
+                "pvalue_adjusted": self.pvalue_adjusted[number],
+                "smallest_pvalue": fold.pvalue,
+                "smallest_fold": name,
+                "direction": self.directions[number],
+            }
         size = test.l2_error
         return {
             "lens": test.lens_name,
@@ -310,14 +330,23 @@ class CalibrationTable(Judged, Result):
         return f"{len(found)} of the {total} single tests {'rejects' if len(found) == 1 else 'reject'} {after}{which}."
 
     def _describe(self) -> Description:
+        title, tables, remarks = self._title(), self._tables, self._remarks
         if self.folds:
-            return self._describe_by_fold()
-        return Description(
-            self._title(), [self.conclusion, *self._sizes()], self._tables(), self._remarks(), self.all_notes
-        )
+            title, tables, remarks = f"Calibration by fold ({self._about})", self._tables_by_fold, self._remarks_by_fold
+        return Description(title, [self.conclusion, *self.size_sentences], tables(), remarks(), self.all_notes)
 
     def _title(self) -> str:
-        return f"Calibration table ({self.tests[0]._full_name}, {self._number}, {self._size})"
+        return f"{self._kind} ({self._about})"
+
+    @property
+    def _about(self) -> str:
+        """The statistic, how many tests there are, and on how many observations."""
+        first, size = self.tests[0], self._size
+        if self.folds:
+            n_groups = first.n_groups if first.n_samples == self.n_samples else None  # of all observations
+            size = in_folds(sized(self.n_samples, n_groups, weighted=first.weighted), len(self.folds))
+        statistic = f"{(first.folds or (first,))[0]._full_name}, " if self._of_one_statistic else ""
+        return f"{statistic}{self._number}, {size}"
 
     def _sizes(self) -> list[str]:
         """Say how large the miscalibration is, of a test that is named."""
@@ -342,21 +371,23 @@ class CalibrationTable(Judged, Result):
         smallest = np.argsort([test.pvalue for test in self.tests[1:]], kind="stable")[: _MOST_ROWS - 1]
         return [0, *sorted(1 + int(i) for i in smallest)]
 
-    def _tables(self) -> list[Table]:
-        everything = list(zip(self._row_names, self.tests, self.pvalue_adjusted, self.directions, strict=True))
+    def _table_of_tests(self, shown: Sequence[int], **columns: str) -> Table:
+        """Return the table of some tests: their names, columns of their numbers, and their directions."""
         rows = [
-            (
-                label,
-                test.l2_error.root_text,
-                f"{test.pvalue:.4g}",
-                f"{adjusted:.4g}",
-                short_direction(direction),
-            )
-            for label, test, adjusted, direction in (everything[i] for i in self._shown)
+            self._record(i, self.tests[i]) | {"row": self._row_names[i], "towards": short_direction(self.directions[i])}
+            for i in shown
         ]
-        head = (self._what[0], "l2 error (95 % interval)", "p-value", self._adjusted_name, "direction")
+        return Table.of(rows, {self._what[0]: "{row}", **columns, "direction": "{towards}"}, left=("direction",))
+
+    def _tables(self) -> list[Table]:
         parts = self.tests[self._spoken].components
-        return [Table(head, rows, left=("direction",)), *([components_table(parts)] if len(parts) > 1 else [])]
+        tests = self._table_of_tests(self._shown, **self._numbers_shown)
+        return [tests, *([components_table(parts)] if len(parts) > 1 else [])]
+
+    @property
+    def _numbers_shown(self) -> dict[str, str]:
+        """The numbers that the table of tests shows."""
+        return {**_SIZE, "p-value": "{pvalue:.4g}", self._adjusted_name: "{pvalue_adjusted:.4g}"}
 
     def _remarks(self) -> list[str]:
         return [*self._hidden(), *self._combined(), *self._averages(), *self._sources(), *self._conditions()]
@@ -377,7 +408,11 @@ class CalibrationTable(Judged, Result):
         if len(spoken.components) == 1:
             return []
         parts = join(part.test_statistic.name for part in spoken.components)
-        return [f'Each p-value combines {parts}; the second table shows them for the lens "{spoken.lens_name}".']
+        return [f"Each p-value combines {parts}{self._where_parts_are()}."]
+
+    def _where_parts_are(self) -> str:
+        """Say where a table shows the statistics that a p-value combines."""
+        return f'; the second table shows them for the lens "{self.tests[self._spoken].lens_name}"'
 
     def _averages(self) -> list[str]:
         """Explain why a test rejects although the estimated l2 error is 0."""
@@ -395,11 +430,6 @@ class CalibrationTable(Judged, Result):
 
     def _conditions(self) -> list[str]:
         return [f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.tests[0].conditions]
-
-    @staticmethod
-    def sizes_of_folds(folds: Folds, tables: Sequence[Any]) -> tuple[int, ...]:
-        """Return the number of observations of each fold: those of its largest test."""
-        return tuple(max(test.n_samples for test in table) for table in tables)
 
     def folds_frame(self) -> pd.DataFrame:
         """Return one row for each test and fold as a pandas frame; no row without folds.
@@ -419,81 +449,27 @@ class CalibrationTable(Judged, Result):
             ]
         )
 
-    def _answer_by_fold(self) -> list[str]:
-        n_samples = self.n_samples
-        what, p = f"Calibration of the models of {len(self.folds)} folds", f"global p = {self.pvalue:.4g}"
-        if self.decision == "undecidable":
-            numbers = f"{p}, {n_samples} observations"
-            return [cannot_decide_by_fold(self.tests[0], numbers, "global p-value", self.smallest_possible_pvalue)]
-        if self.decision == "not rejected":
-            return [
-                f"{what} is not rejected ({p}, {n_samples} observations). This does not prove that the models are "
-                "calibrated."
-            ]
-        towards = towards_of_models(self.directions[self._spoken], self._through(self._spoken))
-        return [f"{what} is rejected at the {percent(self.alpha)} level ({p}).", *towards]
-
-    def _numbers_of_folds(self) -> dict[str, Any]:
-        """Return what is written about the folds."""
-        pvalues = [
-            {"fold": name, "pvalue": table.pvalue} for name, table in zip(self.fold_names, self.folds, strict=True)
-        ]
-        return {"fold_names": list(self.fold_names), "sizes": list(self.fold_sizes), "fold_pvalues": pvalues}
-
-    def _record_by_fold(self, number: int, test: TestResult) -> dict[str, Any]:
-        name, fold = deciding_fold(test)
-        return {
-            self._what[0]: self.labels[number],
-            "n_samples": test.n_samples,
-            "pvalue": test.pvalue,
-            "pvalue_adjusted": self.pvalue_adjusted[number],
-            "smallest_pvalue": fold.pvalue,
-            "smallest_fold": name,
-            "direction": self.directions[number],
-        }
-
-    def _describe_by_fold(self) -> Description:
-        first = self.tests[0]
-        return Description(
-            f"Calibration by fold ({self._title_by_fold()})",
-            [self.conclusion],
-            [self._table_of_tests(), self._table_of_folds()],
-            [
-                f"P-values: {first.origin}; the global p-value of a fold is an exact min-p over its tests.",
-                f"Null distribution in a fold: {first.folds[0].origin}.",
-                *self._conditions(),
-            ],
-            self.all_notes,
-        )
-
-    def _title_by_fold(self) -> str:
-        first = self.tests[0]
-        size = sized(sum(self.fold_sizes), first.n_groups, weighted=first.weighted)
-        return f"{first.folds[0]._full_name}, {self._number}, {in_folds(size, len(self.folds))}"
-
-    def _table_of_tests(self) -> Table:
-        rows = []
-        for label, test, adjusted, direction in zip(
-            self._row_names, self.tests, self.pvalue_adjusted, self.directions, strict=True
-        ):
-            name, fold = deciding_fold(test)
-            numbers = (f"{p:.4g}" for p in (test.pvalue, adjusted, fold.pvalue))
-            rows.append((label, *numbers, name, short_direction(direction)))
-        head = (self._what[0], "combined p", self._adjusted_name, "smallest p", "in fold", "direction")
-        return Table(head, rows, left=("direction",))
+    def _tables_by_fold(self) -> list[Table]:
+        columns = {"combined p": "{pvalue:.4g}", self._adjusted_name: "{pvalue_adjusted:.4g}"}
+        columns |= {"smallest p": "{smallest_pvalue:.4g}", "in fold": "{smallest_fold}"}
+        return [self._table_of_tests(range(len(self.tests)), **columns), self._table_of_folds()]
 
     def _table_of_folds(self) -> Table:
         """Return the table of the folds, with the statistic of the first test."""
-        head = ("fold", "n", f"statistic, {self.labels[0]}", "l2 error (95 % interval)", "global p")
-        parts = zip(self.fold_names, self.fold_sizes, self.folds, strict=True)
-        return Table(
-            head, [(name, f"{n}", *size_in_fold(table.tests[0]), f"{table.pvalue:.4g}") for name, n, table in parts]
-        )
+        folds = [
+            {"size": size, "global": table.pvalue, **fold_record(name, table.tests[0])}
+            for name, size, table in zip(self.fold_names, self.fold_sizes, self.folds, strict=True)
+        ]
+        statistic = {f"statistic, {self.labels[0]}": "{statistic:.4g}"}
+        return Table.of(folds, {"fold": "{fold}", "n": "{size}", **statistic, **_SIZE, "global p": "{global:.4g}"})
 
-
-def deciding_fold(test: TestResult) -> tuple[str, TestResult]:
-    """Return the fold with the smallest p-value, and its test."""
-    return min(zip(test.fold_names, test.folds, strict=True), key=lambda pair: pair[1].pvalue)
+    def _remarks_by_fold(self) -> list[str]:
+        first = self.tests[0]
+        return [
+            f"P-values: {first.origin}; the global p-value of a fold is an exact min-p over its tests.",
+            f"Null distribution in a fold: {first.folds[0].origin}.",
+            *self._conditions(),
+        ]
 
 
 def shared_origin(tests: Sequence[TestResult]) -> str:

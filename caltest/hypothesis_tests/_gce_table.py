@@ -66,6 +66,8 @@ class GCETable(CalibrationTable):
 
     metrics: tuple[GCE, ...]
 
+    _kind: ClassVar[str] = "General calibration errors"
+    _of_one_statistic: ClassVar[bool] = False
     _what: ClassVar[tuple[str, str]] = ("metric", "metrics")
 
     @property
@@ -90,29 +92,23 @@ class GCETable(CalibrationTable):
             "pvalue_adjusted": self.pvalue_adjusted[number],
         }
 
-    def _title(self) -> str:
-        return f"General calibration errors ({self._number}, {self._size})"
-
     def _sizes(self) -> list[str]:
         return super()._sizes()[:1]
 
     def _tables(self) -> list[Table]:
         """Return one table for cells of equal width and one for cells of equal mass."""
-        rows: dict[str, list[tuple[str, ...]]] = {scheme: [] for scheme in SCHEMES}
-        for metric, test, adjusted, name in zip(
-            self.metrics, self.tests, self.pvalue_adjusted, self.names, strict=True
-        ):
-            kind = (
-                "top" if metric.max_prob else "all",
-                "each" if metric.class_conditional else "together",
-                f"{metric.threshold:.4g}",
-                metric.norm,
-            )
-            numbers = (test.statistic, test.noise_floor, test.pvalue, adjusted)
-            short = name.replace("class-conditional ", "CC-")
-            rows[metric.scheme].append((*kind, *(f"{number:.3g}" for number in numbers), short))
-        head = ("entries", "classes", "above", "norm", "value", "calibrated", "p", self._adjusted_name, "name")
-        return [Table(head, part, left=("classes", "name")) for part in rows.values()]
+        columns = {"entries": "{entries}", "classes": "{classes}", "above": "{threshold:.4g}", "norm": "{norm}"}
+        columns |= {"value": "{statistic:.3g}", "calibrated": "{noise_floor:.3g}", "p": "{pvalue:.3g}"}
+        columns |= {self._adjusted_name: "{pvalue_adjusted:.3g}", "name": "{name}"}
+        rows: dict[str, list[dict[str, Any]]] = {scheme: [] for scheme in SCHEMES}
+        for number, (metric, test) in enumerate(zip(self.metrics, self.tests, strict=True)):
+            kind = {
+                "entries": "top" if metric.max_prob else "all",
+                "classes": "each" if metric.class_conditional else "together",
+                "name": gce_name(metric).replace("class-conditional ", "CC-"),
+            }
+            rows[metric.scheme].append(self._record(number, test) | kind)
+        return [Table.of(part, columns, left=("classes", "name")) for part in rows.values()]
 
     def _remarks(self) -> list[str]:
         meaning = (

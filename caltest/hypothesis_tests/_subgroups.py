@@ -18,7 +18,6 @@ from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._parts import Folds
 from caltest.predictions.inputs._validation import (
     refuse_if,
     require,
@@ -31,8 +30,7 @@ from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import SharedDrawOptions
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
 from caltest.results import Note, TestResult
-from caltest.results._description import Table, join, percent, sized
-from caltest.results._test_result import in_folds, short_direction
+from caltest.results._description import Table, join
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
 
@@ -75,38 +73,22 @@ class SubgroupTests(CalibrationTable):
         """Number of observations in any subgroup, which may overlap."""
         return sum(self.fold_sizes) or self._n_samples
 
-    @staticmethod
-    def sizes_of_folds(folds: Folds, tables: Sequence[Any]) -> tuple[int, ...]:
-        """Return the number of observations of each fold, which several of its subgroups may hold."""
-        return tuple(map(len, folds.members))
-
     def with_tests(self, tests: Sequence[TestResult], labels: Sequence[str], **changes: Any) -> Self:
         """Return the table with other tests, of these subgroups; further fields are replaced."""
         return super().with_tests(tests, labels, subgroups=tuple(labels), **changes)
 
     @property
-    def _sentences(self) -> list[str]:
-        """The decision, and how many subgroups are rejected, if there is only one too."""
-        return [*self.first_sentences, self._count()]
-
-    @property
-    def first_sentences(self) -> list[str]:
-        """The decision."""
-        return self._answer_by_fold() if self.folds else self._answer()
+    def _is_single(self) -> bool:
+        """A single subgroup is not all observations."""
+        return False
 
     def _through(self, number: int) -> str:
         return f'In the subgroup "{self.subgroups[number]}"'
 
     def _answer(self) -> list[str]:
-        if self.decision == "undecidable":
-            return [self._undecidable()]
-        if self.decision == "not rejected":
-            return [
-                f"Calibration within the subgroups is not rejected (global p = {self.pvalue:.4g}). This does not prove "
-                "that the model is calibrated in each of them."
-            ]
-        decision = f"Calibration within the subgroups is rejected at the {percent(self.alpha)} level"
-        return [f"{decision} (global p = {self.pvalue:.4g})."]
+        if self.folds:
+            return super()._answer()
+        return self._decided("Calibration within the subgroups", "", "the model is calibrated in each of them")
 
     def _count(self) -> str:
         """Say how many subgroups are rejected, and which cannot be."""
@@ -137,37 +119,14 @@ class SubgroupTests(CalibrationTable):
         return []  # the table has that of each subgroup
 
     def _tables(self) -> list[Table]:
-        rows = [
-            (
-                label,
-                f"{test.n_samples}",
-                test.l2_error.root_text,
-                f"{test.pvalue:.4g}",
-                f"{adjusted:.4g}",
-                short_direction(direction),
-            )
-            for label, test, adjusted, direction in zip(
-                self.labels, self.tests, self.pvalue_adjusted, self.directions, strict=True
-            )
-        ]
-        head = ("subgroup", "n", "l2 error (95 % interval)", "p-value", self._adjusted_name, "direction")
-        return [Table(head, rows, left=("direction",))]
-
-    def _title_by_fold(self) -> str:
-        first = self.tests[0]
-        size = in_folds(sized(sum(self.fold_sizes), weighted=first.weighted), len(self.folds))
-        return f"{first.folds[0]._full_name}, {self._number}, {size}"
+        return [self._table_of_tests(self._shown, n="{n_samples}", **self._numbers_shown)]
 
     def _table_of_folds(self) -> Table:
         parts = zip(self.fold_names, self.fold_sizes, self.folds, strict=True)
         return Table(("fold", "n", "global p"), [(name, f"{n}", f"{table.pvalue:.4g}") for name, n, table in parts])
 
-    def _combined(self) -> list[str]:
-        first = self.tests[0]
-        if len(first.components) == 1:
-            return []
-        parts = join(part.test_statistic.name for part in first.components)
-        return [f"Each p-value combines {parts}."]
+    def _where_parts_are(self) -> str:
+        return ""
 
 
 @reads_arguments

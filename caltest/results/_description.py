@@ -32,6 +32,12 @@ class Table:
     rows: Sequence[Sequence[str]]
     left: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, records: Iterable[Mapping[str, Any]], columns: Mapping[str, str], left: tuple[str, ...] = ()) -> Table:
+        """Return the table of some records: for each column its name, and how it shows numbers: "{pvalue:.4g}"."""
+        rows = [[shown.format(**record) for shown in columns.values()] for record in records]
+        return cls(tuple(columns), rows, left)
+
     def is_left(self, column: int) -> bool:
         """Return whether a column is aligned to the left."""
         return column == 0 or self.head[column] in self.left
