@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
-from caltest.hypothesis_tests._diagnostics import enough_draws, impossible_note, warn_before
+from caltest.hypothesis_tests._diagnostics import few_draws, impossible_note, warn_before
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._parts import SMALL, Folds, part_of, validate_folds
 from caltest.predictions.inputs._validation import SeedLike, validate_design, validate_given_problem, validate_rng
 from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import CombinedPValues
 from caltest.results import Note, TestResult
-from caltest.results._decision import rejects
 from caltest.results._description import join, percent
 from caltest.results._progress import Progress, reporting
 
@@ -102,36 +101,21 @@ def by_fold(
     >>> result.pvalue == min(1, 3 * min(fold.pvalue for fold in result.folds))
     True
     """
-    each = {"subgroup": subgroup, "sample_weight": sample_weight, "groups": groups}
-    return run_by_fold(test, y_true, y_prob, folds, each, classes=classes, rng=rng, progress=progress, **options)
-
-
-def run_by_fold(
-    test: Callable[..., Tested],
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    folds: Any,
-    each: Mapping[str, Any],
-    *,
-    classes: Sequence[Any] | None,
-    rng: SeedLike,
-    progress: bool | Progress | None,
-    **options: Any,
-) -> Tested:
-    """Return what a public function of labels and predictions finds in each fold, as one result.
-
-    ``each`` holds further arguments with an entry for each observation, such as subgroups and groups, or None.
-    """
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     parts = validate_folds(folds, len(prob))
-    arguments = labels_of(outcome, classes), prob
-    found = each_fold(test, parts, arguments, each, rng=rng, progress=progress, classes=classes, **options)
+    each = {"subgroup": subgroup, "sample_weight": sample_weight, "groups": groups}
+    shared: dict[str, Any] = {"rng": rng, "progress": progress, "classes": classes, **options}
+    found = each_fold(test, parts, (labels_of(outcome, classes), prob), each, **shared)
     if isinstance(found[0], CalibrationTable):
         return combine_tables(parts, found)
     if isinstance(found[0], TestResult):
         return combine_tests(parts, found)  # type: ignore[return-value]
     msg = f"`test` must return a TestResult or a CalibrationTable, got {type(found[0]).__name__}."
     raise TypeError(msg)
+
+
+run_by_fold: Callable[..., Any] = unwrap(by_fold)
+"""The same for functions with an argument ``folds``, whose arguments were read."""
 
 
 def each_fold(
@@ -296,14 +280,11 @@ def small_notes(names: Sequence[str], sizes: Sequence[int]) -> list[Note]:
 def few_draws_of_folds(tests: Sequence[TestResult], number: int) -> list[Note]:
     """Return a note if ``number`` tests like these, adjusted together, cannot reject with their draws."""
     drawn = [test.n_resamples for test in tests]
-    if not drawn or not all(drawn) or rejects(number / (max(drawn) + 1), alpha := tests[0].alpha):
+    if not drawn or not all(drawn):
         return []
-    text = (
-        f"With {max(drawn)} draws for each of {number} tests no adjusted p-value can be below "
-        f"{min(number / (max(drawn) + 1), 1):.2g}, so that none can reject at the {percent(alpha)} level. Take "
-        f"{enough_draws(number, alpha)} draws or more."
-    )
-    return [Note(_TOO_FEW_DRAWS, text)]
+    alpha = tests[0].alpha
+    so = f", so that none can reject at the {percent(alpha)} level"
+    return few_draws(max(drawn), number, alpha, f"for each of {number} tests", so)
 
 
 def fold_notes(names: Sequence[str], results: Sequence[Any]) -> list[Note]:

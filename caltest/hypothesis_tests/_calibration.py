@@ -152,8 +152,7 @@ def calibration_test(
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     validate_choice(method, "method", METHODS)
     if folds is not None:
-        each = {"sample_weight": options.pop("sample_weight"), "groups": options.pop("groups")}
-        return run_by_fold(calibration_test, y_true, y_prob, folds, each, statistic=chosen, method=method, **options)
+        return run_by_fold(calibration_test, y_true, y_prob, folds, statistic=chosen, method=method, **options)
     sample, look = look_at(chosen, y_true, y_prob, options)
     with reporting(options["progress"], "simulating labels") as report:
         return run_test(

@@ -164,9 +164,7 @@ def calibration_report(
     0.005
     """
     if folds is not None:
-        each = {name: options.pop(name) for name in ("sample_weight", "groups")}  # type: ignore[misc]
-        own = {"n_kernel_resamples": n_kernel_resamples}
-        return run_by_fold(calibration_report, y_true, y_prob, folds, each, **own, **options)
+        return run_by_fold(calibration_report, y_true, y_prob, folds, n_kernel_resamples=n_kernel_resamples, **options)
     classes, level = options["classes"], options["alpha"]
     prob, outcome = validate_problem(y_true, y_prob, classes)
     stopping = Stopping.of(options["n_resamples"], options["n_exceedances"], prob.size, usual=999)

@@ -112,10 +112,7 @@ def calibration_table(
     (0.01, [0.02, 0.02])
     """
     if folds is not None:
-        each = {name: options.pop(name) for name in ("sample_weight", "groups")}  # type: ignore[misc]
-        return run_by_fold(
-            calibration_table, y_true, y_prob, folds, each, lenses=lenses, statistic=statistic, **options
-        )
+        return run_by_fold(calibration_table, y_true, y_prob, folds, lenses=lenses, statistic=statistic, **options)
     prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     drawn = options["n_resamples"], options["n_exceedances"]

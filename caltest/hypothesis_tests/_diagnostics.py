@@ -82,8 +82,8 @@ def describe_answers(
     problems: dict[int, L2Problem] = {}
     results = []
     for answer, lens in zip(answers, lenses, strict=True):
-        problem = problems.setdefault(id(answer.sample), _l2_problem(answer.sample, lens, classes))
-        results.append(describe_answer(answer, null, lens=lens, classes=classes, alpha=alpha, problem=problem))
+        found = describe_answer(answer, null, lens=lens, classes=classes, alpha=alpha)
+        results.append(replace(found, _problem=problems.setdefault(id(answer.sample), found._problem)))
     return tuple(results)
 
 
@@ -95,9 +95,8 @@ def describe_answer(
     classes: Sequence[Any] | None = None,
     alpha: float = 0.05,
     title: str = "Calibration test",
-    problem: L2Problem | None = None,
 ) -> TestResult:
-    """Return the result of a test; the l2 error is that of ``problem``, by default of the sample of the test."""
+    """Return the result of a test; its l2 error is that of calibration, whatever the hypothesis is."""
     sample, parts = answer.sample, answer.statistic.components
     scheme = null.for_sample(sample)
     components = tuple(
@@ -153,13 +152,8 @@ def describe_answer(
         findings=findings,
         impossible_samples=sample.impossible,
         notes=notes,
-        _problem=_l2_problem(sample, lens, classes) if problem is None else problem,
+        _problem=L2Problem(replace(sample, given_null=sample.given), lens, lens_name(lens, classes)),
     )
-
-
-def _l2_problem(sample: Sample, lens: LensLike, classes: Sequence[Any] | None) -> L2Problem:
-    """Return what the l2 error of a sample is computed from, whatever the hypothesis is."""
-    return L2Problem(replace(sample, given_null=sample.given), lens, lens_name(lens, classes))
 
 
 def _direction(
@@ -383,18 +377,34 @@ def impossible_note(rows: NDArray[np.int64]) -> list[Note]:
 
 def few_draws_notes(n_tests: int, n_resamples: int, alpha: float, correction: str = "holm") -> list[Note]:
     """Return a note if no adjusted p-value can reach the level with this number of draws."""
-    smallest = min(n_tests / (n_resamples + 1), 1.0)
+    if n_tests == 1:
+        return []
+    smallest = None
     if correction not in UNDER_ANY_DEPENDENCE:
         smallest = float(correct_pvalues([1 / (n_resamples + 1)] * n_tests, correction)[0])
-    if n_tests == 1 or rejects(smallest, alpha):
+    so = f", so no single test can reject at the {percent(alpha)} level"
+    return few_draws(n_resamples, n_tests, alpha, f"and {n_tests} tests", so, smallest=smallest)
+
+
+def few_draws(
+    n_resamples: int,
+    number: float,
+    alpha: float,
+    tests: str,
+    so: str = "",
+    *,
+    of: str = "",
+    smallest: float | None = None,
+) -> list[Note]:
+    """Return a note if no adjusted p-value, ``number`` times the smallest one unless given, can reach the level.
+
+    The words say which tests are adjusted together, what follows, and of what the p-value is.
+    """
+    least = min(number / (n_resamples + 1), 1.0) if smallest is None else smallest
+    if rejects(least, alpha):
         return []
-    return [
-        Note(
-            "C205",
-            f"With {n_resamples} draws and {n_tests} tests no adjusted p-value can be below {smallest:.2g}, so no "
-            f"single test can reject at the {percent(alpha)} level. Take {enough_draws(n_tests, alpha)} draws or more.",
-        )
-    ]
+    what = f"With {n_resamples} draws {tests} no adjusted p-value{of} can be below {least:.2g}{so}."
+    return [Note("C205", f"{what} Take {enough_draws(number, alpha)} draws or more.")]
 
 
 def stopping_of_tests(
@@ -405,7 +415,7 @@ def stopping_of_tests(
     return stopping.at_least(enough_draws(n_tests, alpha)) if n_resamples is None else stopping
 
 
-def enough_draws(n_tests: int, alpha: float) -> int:
+def enough_draws(n_tests: float, alpha: float) -> int:
     """Return a number of draws with which every one of several tests can reject."""
     return math.ceil(n_tests / alpha * (1 - TIE_TOLERANCE))
 

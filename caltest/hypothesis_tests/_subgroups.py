@@ -229,9 +229,8 @@ def subgroup_tests(
     classes, level = options["classes"], options["alpha"]
     if folds is not None:
         validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE)
-        own = {"lens": lens, "statistic": statistic, "correction": correction}
-        each = {"subgroup": subgroup, **{name: options.pop(name) for name in ("sample_weight", "groups")}}  # type: ignore[misc]
-        return run_by_fold(subgroup_tests, y_true, y_prob, folds, each, **own, **options)
+        own = {"subgroup": subgroup, "lens": lens, "statistic": statistic, "correction": correction}
+        return run_by_fold(subgroup_tests, y_true, y_prob, folds, **own, **options)
     prob, outcome = validate_problem(y_true, y_prob, classes)
     names, members, overlap = _validate_subgroup(subgroup, len(prob))
     validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE + (() if overlap else UNDER_INDEPENDENCE))
