@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from inspect import unwrap
 from typing import Any, Unpack
 
 from numpy.typing import ArrayLike
@@ -15,8 +14,7 @@ from caltest.comparison._model_comparison import (
     ModelComparison,
     adjusted_models,
     combine_comparisons,
-    few_draws_note,
-    smallest_adjusted,
+    few_draws_of_models,
 )
 from caltest.comparison._options import DesignedPairOptions
 from caltest.comparison._pair import adjust_pairs, compare_pairs
@@ -36,7 +34,6 @@ from caltest.predictions.inputs._validation import (
 from caltest.resampling import Consistency
 from caltest.resampling.engine._run import exact_distribution, settle
 from caltest.results import TestResult
-from caltest.results._decision import rejects
 from caltest.results._progress import part_of, reporting
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
@@ -148,9 +145,12 @@ def compare_models(
     if y_true is None and any(given is not None for given in (folds, *design.values())):
         msg = "`folds`, `sample_weight` and `groups` need `y_true`, the labels that all models share, got y_true=None."
         raise ValueError(msg)
-    if folds is not None:
-        return _by_fold(problems, folds, design, statistic=statistic, correction=correction, **options)
     probs, outcomes = zip(*problems.values(), strict=True)
+    if folds is not None:
+        parts = validate_folds(folds, len(outcomes[0]))
+        shared: Any = {"statistic": statistic, "correction": correction, "tests_in": _tests_in, **options}
+        arguments = labels_of(outcomes[0], classes), dict(zip(problems, probs, strict=True))
+        return combine_comparisons(parts, each_fold(compare_models, parts, arguments, design, **shared))
     look = default_lens(chosen, probs[0].shape[1]) if options["lens"] is None else options["lens"]
     judge = Judge(
         questions=[(chosen, look)],
@@ -166,9 +166,9 @@ def compare_models(
     beside = validate_design(design["sample_weight"], design["groups"], len(outcomes[0]))
     observed = [Observed(prob, outcome, beside) for prob, outcome in problems.values()]
     samples = [one.behind(look) for one in observed]
-    smallest = smallest_adjusted(len(problems), n_resamples, correction)
-    if not rejects(smallest, judge.alpha) and any(_is_drawn(chosen, sample) for sample in samples):
-        warn_before([few_draws_note(len(problems), n_resamples, smallest, judge.alpha)])
+    few = few_draws_of_models(len(problems), n_resamples, correction, judge.alpha)
+    if few and any(_is_drawn(chosen, sample) for sample in samples):
+        warn_before(few)
     generator = validate_rng(options["rng"])
     same_draws = deepcopy(generator)
     Consistency().draws(n_resamples, generator)  # what follows is drawn after those of the tests
@@ -198,23 +198,6 @@ def compare_models(
         n_resamples=n_resamples,
         paired=y_true is not None,
     )
-
-
-def _by_fold(
-    problems: Mapping[str, Any],
-    folds: Any,
-    each: Mapping[str, Any],
-    **options: Any,
-) -> ModelComparison:
-    """Return the comparison of the models of every fold."""
-    outcome = next(iter(problems.values()))[1]
-    parts = validate_folds(folds, len(outcome))
-
-    def compare(labels: Any, *probs: Any, **chosen: Any) -> ModelComparison:
-        return unwrap(compare_models)(labels, dict(zip(problems, probs, strict=True)), **chosen)
-
-    arguments = labels_of(outcome, options["classes"]), *(prob for prob, _ in problems.values())
-    return combine_comparisons(parts, each_fold(compare, parts, arguments, each, tests_in=_tests_in, **options))
 
 
 def _tests_in(comparison: ModelComparison) -> list[TestResult]:

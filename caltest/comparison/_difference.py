@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.comparison._judged import level_of_folds, mean_interval, mean_of_folds
+from caltest.comparison._judged import level_of_folds, mean_interval, means_of_folds
 from caltest.hypothesis_tests._by_fold import condition_of_folds, fold_notes, small_notes
 from caltest.predictions._lens import LensLike
 from caltest.resampling import correct_pvalues
@@ -31,7 +31,6 @@ NO_ESTIMATE = (
     "No difference or interval of all observations is given, because the predictions of different folds are those of "
     "different models."
 )
-_BY_FOLD = {"better", "fold_names", "pvalue_adjusted"}  # which only differences by fold write
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -106,6 +105,7 @@ class DifferenceResult(Judged, Decision, Result):
     folds: tuple[DifferenceResult, ...] = ()
     fold_names: tuple[str, ...] = ()
 
+    _of_folds: ClassVar[frozenset[str]] = frozenset({"folds", "fold_names", "better", "pvalue_adjusted"})
     _derived: ClassVar[tuple[str, ...]] = (
         *("target", "rejected", "decision", "conclusion", "better", "pvalue_adjusted"),
     )
@@ -155,17 +155,6 @@ class DifferenceResult(Judged, Decision, Result):
         worse = "B" if self.better == "A" else "A"
         return f"Model {self.better} is better calibrated than model {worse} {found}{folds}."
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain Python objects, ready for strict JSON; infinities and NaN become None.
-
-        Returns
-        -------
-        dict
-            Fields and derived numbers by name; with folds, ``folds`` has an entry for each.
-        """
-        left_out = set() if self.folds else {"folds", *_BY_FOLD}
-        return {name: value for name, value in super().to_dict().items() if name not in left_out}
-
     def to_frame(self) -> pd.DataFrame:
         """Return the result as a pandas frame.
 
@@ -177,23 +166,23 @@ class DifferenceResult(Judged, Decision, Result):
         """
         import pandas as pd
 
-        if not self.folds:
-            return super().to_frame()
-        return pd.DataFrame(
-            [
-                {
-                    "fold": name,
-                    "n_samples": fold.n_samples[0],
-                    "difference": fold.difference,
-                    "low": fold.confidence_interval.low,
-                    "high": fold.confidence_interval.high,
-                    "statistic": fold.statistic,
-                    "pvalue": fold.pvalue,
-                    "pvalue_adjusted": adjusted,
-                }
-                for name, fold, adjusted in zip(self.fold_names, self.folds, self.pvalue_adjusted, strict=True)
-            ]
-        )
+        return pd.DataFrame(self._records()) if self.folds else super().to_frame()
+
+    def _records(self) -> list[dict[str, Any]]:
+        """Return the numbers of each fold."""
+        return [
+            {
+                "fold": name,
+                "n_samples": fold.n_samples[0],
+                "difference": fold.difference,
+                "low": fold.confidence_interval.low,
+                "high": fold.confidence_interval.high,
+                "statistic": fold.statistic,
+                "pvalue": fold.pvalue,
+                "pvalue_adjusted": adjusted,
+            }
+            for name, fold, adjusted in zip(self.fold_names, self.folds, self.pvalue_adjusted, strict=True)
+        ]
 
     def _describe(self) -> Description:
         if self.folds:
@@ -227,24 +216,15 @@ class DifferenceResult(Judged, Decision, Result):
 
     def _describe_by_fold(self) -> Description:
         first = self.folds[0]
-        head = ("fold", "n", f"A - B ({percent(first.confidence_level)} interval)", "z", "p-value", "p (Holm)")
-        rows = [
-            (
-                name,
-                f"{fold.n_samples[0]}",
-                f"{fold.difference:.3g} {fold.confidence_interval}",
-                f"{fold.statistic:.3g}",
-                f"{fold.pvalue:.4g}",
-                f"{adjusted:.4g}",
-            )
-            for name, fold, adjusted in zip(self.fold_names, self.folds, self.pvalue_adjusted, strict=True)
-        ]
+        columns = {"fold": "{fold}", "n": "{n_samples}"}
+        columns[f"A - B ({percent(first.confidence_level)} interval)"] = "{difference:.3g} {low:.4g} to {high:.4g}"
+        columns |= {"z": "{statistic:.3g}", "p-value": "{pvalue:.4g}", "p (Holm)": "{pvalue_adjusted:.4g}"}
         condition = condition_of_folds(first.condition, is_grouped=first.n_groups is not None)
-        size = f"{self.n_samples[0]} observations in {len(rows)} folds"
+        size = f"{self.n_samples[0]} observations in {len(self.folds)} folds"
         return Description(
             f"Calibration of two models by fold ({first.lens_name}, {size})",
             [self.conclusion],
-            [Table(head, rows)],
+            [Table.of(self._records(), columns)],
             [
                 f"Target in a fold: {first.target} (the same observations).",
                 f"P-value: {self.origin}.",
@@ -269,9 +249,7 @@ def combine_differences(names: Sequence[str], tests: Sequence[DifferenceResult],
     sizes, pvalues = [test.n_samples[0] for test in tests], [test.pvalue for test in tests]
     n_groups = None if first.n_groups is None else sum(test.n_groups[0] for test in tests if test.n_groups)
     return DifferenceResult(
-        difference=mean_of_folds(sizes, [test.difference for test in tests]),
-        estimate_a=mean_of_folds(sizes, [test.estimate_a for test in tests]),
-        estimate_b=mean_of_folds(sizes, [test.estimate_b for test in tests]),
+        **means_of_folds(sizes, tests, "difference", "estimate_a", "estimate_b"),
         standard_error=math.nan,
         statistic=-math.log10(min(pvalues)),
         pvalue=rule.pvalue(pvalues),

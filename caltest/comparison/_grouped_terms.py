@@ -119,11 +119,6 @@ class GroupedPairTerms:
         return int(self.group[-1]) + 1
 
     @property
-    def n_units(self) -> int:
-        """Number of groups, which are drawn by the bootstrap."""
-        return self.n_groups
-
-    @property
     def n_columns(self) -> int:
         """Number of outcomes that are summed."""
         return int(self.sums.shape[1])
@@ -183,11 +178,6 @@ class GroupedPairTerms:
         """Variance of the centred sums of groups over that of independent observations."""
         sums = np.stack([np.bincount(self.group, column, self.n_groups) for column in self.centred.T])
         return float(np.square(sums).sum()) / self.squares if self.squares > 0 else 1.0
-
-    @property
-    def has_few_surprises(self) -> bool:
-        """Whether fewer than ten labels differ from the usual ones: they hardly show their variance."""
-        return self.minority < FEW_SURPRISES
 
     @cached_property
     def predicted_deviation(self) -> float:

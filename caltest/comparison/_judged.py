@@ -35,6 +35,8 @@ from caltest.results._plain import to_plain
 from caltest.results._progress import Progress, part_of
 from caltest.statistics import Statistic
 
+SCORE_PARTS = ("mean_score", "miscalibration", "discrimination")
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ComparedModel(Result):
@@ -130,13 +132,12 @@ class ComparedModel(Result):
             names = ("n_samples", "accuracy", "pvalue", "pvalue_adjusted")
             return {"model": self.name, **{name: getattr(self, name) for name in names}}
         size = self.miscalibration
-        parts = ("mean_score", "miscalibration", "discrimination")
         return {
             "model": self.name,
             "n_samples": self.n_samples,
             "accuracy": self.accuracy,
-            **{f"brier_{part}": getattr(self.brier, part) for part in parts},
-            **{f"log_{part}": getattr(self.log, part) for part in parts},
+            **{f"brier_{part}": getattr(self.brier, part) for part in SCORE_PARTS},
+            **{f"log_{part}": getattr(self.log, part) for part in SCORE_PARTS},
             "estimate": self.plain.statistic,
             "noise_floor": self.plain.noise_floor,
             "squared_l2": size.estimate,
@@ -174,13 +175,10 @@ class ComparedModel(Result):
             tests=tuple(
                 combine_tests(folds, [one.tests[place] for one in judged]) for place in range(len(first.tests))
             ),
-            miscalibration=_mean_interval_of([one.miscalibration for one in judged]),
-            accuracy=mean_of_folds(sizes, [one.accuracy for one in judged]),
-            brier_score=mean_of_folds(sizes, [one.brier_score for one in judged]),
-            log_score=mean_of_folds(sizes, [one.log_score for one in judged]),
-            variation=mean_of_folds(sizes, [one.variation for one in judged]),
-            brier=_mean_decomposition([one.brier for one in judged]),
-            log=_mean_decomposition([one.log for one in judged]),
+            miscalibration=_mean_interval_of(sizes, [one.miscalibration for one in judged]),
+            **means_of_folds(sizes, judged, "accuracy", "brier_score", "log_score", "variation"),
+            brier=_mean_decomposition(sizes, [one.brier for one in judged]),
+            log=_mean_decomposition(sizes, [one.log for one in judged]),
             n_impossible=sum(one.n_impossible for one in judged),
             folds=tuple(judged),
             **more,
@@ -190,6 +188,11 @@ class ComparedModel(Result):
 def mean_of_folds(sizes: Sequence[int], values: Sequence[float]) -> float:
     """Return the mean of a number of the folds by their number of observations."""
     return float(np.average(values, weights=sizes))
+
+
+def means_of_folds(sizes: Sequence[int], folds: Sequence[Any], *names: str) -> dict[str, Any]:
+    """Return the means of several numbers of the folds, by name."""
+    return {name: mean_of_folds(sizes, [getattr(fold, name) for fold in folds]) for name in names}
 
 
 def mean_interval(sizes: Sequence[int], ends: Sequence[ConfidenceInterval]) -> ConfidenceInterval:
@@ -202,11 +205,10 @@ def level_of_folds(levels: Sequence[float]) -> float:
     return max(0.0, 1 - round(sum(1 - level for level in levels), 12))
 
 
-def _mean_interval_of(found: Sequence[L2Interval]) -> L2Interval:
-    sizes = [one.n_samples for one in found]
+def _mean_interval_of(sizes: Sequence[int], found: Sequence[L2Interval]) -> L2Interval:
     return replace(
         found[0],
-        estimate=mean_of_folds(sizes, [one.estimate for one in found]),
+        **means_of_folds(sizes, found, "estimate", "sparse_share"),
         confidence_interval=mean_interval(sizes, [one.confidence_interval for one in found]),
         confidence_level=level_of_folds([one.confidence_level for one in found]),
         null_std=math.hypot(*(size * one.null_std for size, one in zip(sizes, found, strict=True))) / sum(sizes),
@@ -215,21 +217,13 @@ def _mean_interval_of(found: Sequence[L2Interval]) -> L2Interval:
         n_samples=sum(sizes),
         n_cells=sum(one.n_cells for one in found),
         n_groups=None if found[0].n_groups is None else sum(one.n_groups or 0 for one in found),
-        sparse_share=mean_of_folds(sizes, [one.sparse_share for one in found]),
         notes=tuple(dict.fromkeys(note for one in found for note in one.notes)),
     )
 
 
-def _mean_decomposition(found: Sequence[ScoreDecomposition]) -> ScoreDecomposition:
-    sizes = [one.n_samples for one in found]
-    return replace(
-        found[0],
-        mean_score=mean_of_folds(sizes, [one.mean_score for one in found]),
-        miscalibration=mean_of_folds(sizes, [one.miscalibration for one in found]),
-        discrimination=mean_of_folds(sizes, [one.discrimination for one in found]),
-        uncertainty=mean_of_folds(sizes, [one.uncertainty for one in found]),
-        n_samples=sum(sizes),
-    )
+def _mean_decomposition(sizes: Sequence[int], found: Sequence[ScoreDecomposition]) -> ScoreDecomposition:
+    means = means_of_folds(sizes, found, *SCORE_PARTS, "uncertainty")
+    return replace(found[0], **means, n_samples=sum(sizes))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from caltest.comparison._difference import NO_ESTIMATE
-from caltest.comparison._judged import ComparedModel
+from caltest.comparison._judged import SCORE_PARTS, ComparedModel
 from caltest.comparison._pair import ComparedPair, combine_pairs
 from caltest.hypothesis_tests._by_fold import condition_of_folds, few_draws_of_folds, fold_notes, small_notes
+from caltest.hypothesis_tests._diagnostics import few_draws
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._parts import Folds
 from caltest.predictions.inputs._validation import refuse_if
 from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE, CombinedPValues
-from caltest.results import ConfidenceInterval, Note, Result
+from caltest.results import Note, Result
 from caltest.results._decision import DecisionWord, cannot_decide, decide, equate_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, Table, join, percent
 from caltest.results._naming import describe
@@ -81,6 +80,7 @@ class ModelComparison(Judged, Result):
     fold_names: tuple[str, ...] = ()
 
     plot = Picture("plot_comparison")
+    _of_folds: ClassVar[frozenset[str]] = frozenset({"folds", "fold_names"})
     _derived: ClassVar[tuple[str, ...]] = (
         *("n_samples", "pvalue", "rejected", "decision", "confidence_level"),
         *("ranking", "conclusion", "notes", "target", "scores_of"),
@@ -204,11 +204,9 @@ class ModelComparison(Judged, Result):
 
     def _too_few_draws(self) -> list[Note]:
         """Return a caution if no simulated test could reject, even if all had the smallest p-value."""
-        drawn = [model for model in self.models if model.test.method in {"monte-carlo", "random-signs"}]
-        smallest = smallest_adjusted(len(self.models), self.n_resamples, self.correction)
-        if not drawn or rejects(smallest, self.alpha):
+        if not any(model.test.method in {"monte-carlo", "random-signs"} for model in self.models):
             return []
-        return [few_draws_note(len(self.models), self.n_resamples, smallest, self.alpha)]
+        return few_draws_of_models(len(self.models), self.n_resamples, self.correction, self.alpha)
 
     def _single_notes(self) -> list[Note]:
         """Return the notes of tests and intervals, with the models that they are about where these are not all."""
@@ -306,17 +304,6 @@ class ModelComparison(Judged, Result):
         """Return the fold with the smallest p-value of a pair."""
         return self.fold_names[int(np.argmin([fold.pvalue_adjusted for fold in pair.folds]))]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as plain Python objects, ready for strict JSON; infinities and NaN become None.
-
-        Returns
-        -------
-        dict
-            Fields and derived numbers by name; with folds, ``folds`` has the comparison of each.
-        """
-        left_out = set() if self.folds else {"folds", "fold_names"}
-        return {name: value for name, value in super().to_dict().items() if name not in left_out}
-
     def _describe(self) -> Description:
         if self.folds:
             return self._describe_by_fold()
@@ -328,7 +315,7 @@ class ModelComparison(Judged, Result):
         return Description(
             f"Calibration of {len(self.models)} models ({self.lens_name}, {size})",
             [self.conclusion],
-            [self._evidence(), self._pairs(), self._scores()],
+            self._tables(),
             [
                 f"Tests of calibration: {describe(first.test.test_statistic)}, {first.test.origin}; p-values adjusted "
                 f"by {correction}'s correction.",
@@ -343,33 +330,26 @@ class ModelComparison(Judged, Result):
             self.notes,
         )
 
-    def _evidence(self) -> Table:
-        name = describe(self.models[0].plain.test_statistic).partition("(")[0]
-        head = ("model", f"l2 error ({percent(self.confidence_level)} interval)", name, "noise floor", "adjusted p")
-        rows = [
-            (
-                model.name,
-                model.miscalibration.root_text,
-                f"{model.plain.statistic:.4f}",
-                f"{model.plain.noise_floor:.4f}",
-                show_pvalue(model.pvalue_adjusted),
-            )
-            for model in self.models
+    def _tables(self) -> list[Table]:
+        """Return the tables of the models, of the pairs and of the scores."""
+        level = percent(self.confidence_level)
+        models = [model.numbers | {"p": show_pvalue(model.pvalue_adjusted)} for model in self.models]
+        evidence = {"model": "{model}", f"l2 error ({level} interval)": "{l2:.4f} ({l2_low:.4f} to {l2_high:.4f})"}
+        evidence[describe(self.models[0].plain.test_statistic).partition("(")[0]] = "{estimate:.4f}"
+        evidence |= {"noise floor": "{noise_floor:.4f}", "adjusted p": "{p}"}
+        pairs = [
+            pair.numbers | {"p": show_pvalue(pair.pvalue_adjusted), "better": _better_text(pair)} for pair in self.pairs
         ]
-        return Table(head, rows)
-
-    def _pairs(self) -> Table:
-        head = ("first - second", f"difference ({percent(self.confidence_level)} interval)", "adjusted p", "better")
-        rows = [
-            (
-                f"{pair.a} - {pair.b}",
-                _difference_text(pair.test.difference, pair.simultaneous_interval),
-                show_pvalue(pair.pvalue_adjusted),
-                _better_text(pair),
-            )
-            for pair in self.pairs
+        difference = "{difference:.2g} ({low_simultaneous:.2g} to {high_simultaneous:.2g})"
+        columns = {"first - second": "{a} - {b}", f"difference ({level} interval)": difference}
+        columns |= {"adjusted p": "{p}", "better": "{better}"}
+        parts = [f"{score}_{part}" for score in ("brier", "log") for part in SCORE_PARTS]
+        scores = [(row["model"], *(f"{row[name]:z.4f}" for name in ("accuracy", *parts))) for row in models]
+        return [
+            Table.of(models, evidence),
+            Table.of(pairs, columns, left=("better",)),
+            Table(("model", "accuracy", "Brier", "MCB", "DSC", "log", "MCB", "DSC"), scores),
         ]
-        return Table(head, rows, left=("better",))
 
     def _describe_by_fold(self) -> Description:
         first, n_folds = self.folds[0], len(self.folds)
@@ -403,21 +383,6 @@ class ModelComparison(Judged, Result):
             self.notes,
         )
 
-    def _scores(self) -> Table:
-        rows = []
-        for model in self.models:
-            parts = [
-                number
-                for score in (model.brier, model.log)
-                for number in (score.mean_score, score.miscalibration, score.discrimination)
-            ]
-            rows.append((model.name, *(f"{number:z.4f}" for number in (model.accuracy, *parts))))
-        return Table(("model", "accuracy", "Brier", "MCB", "DSC", "log", "MCB", "DSC"), rows)
-
-
-def _difference_text(difference: float, interval: ConfidenceInterval) -> str:
-    return f"{difference:.2g} ({interval.low:.2g} to {interval.high:.2g})"
-
 
 def _better_text(pair: ComparedPair) -> str:
     return "" if pair.better is None else "first" if pair.better == pair.a else "second"
@@ -448,17 +413,8 @@ def adjusted_models(models: Sequence[ComparedModel], correction: str) -> list[Co
     return [replace(model, pvalue_adjusted=float(p)) for model, p in zip(models, adjusted, strict=True)]
 
 
-@cache
-def smallest_adjusted(n_models: int, n_resamples: int, correction: str) -> float:
-    """Return the smallest adjusted p-value that simulated tests of so many models can have."""
-    return float(correct_pvalues([1 / (n_resamples + 1)] * n_models, correction, (correction,)).min())
-
-
-def few_draws_note(n_models: int, n_resamples: int, smallest: float, alpha: float) -> Note:
-    """Return the caution that there are too few draws to reject calibration of any model."""
-    enough = math.ceil(round(smallest * (n_resamples + 1) / alpha, 9))
-    return Note(
-        "C205",
-        f"With {n_resamples} draws and {n_models} models no adjusted p-value of calibration can be below "
-        f"{min(smallest, 1):.2g}. Take {enough} draws or more.",
-    )
+def few_draws_of_models(n_models: int, n_resamples: int, correction: str, alpha: float) -> list[Note]:
+    """Return a caution if there are too few draws to reject calibration of any model."""
+    smallest = float(correct_pvalues([1 / (n_resamples + 1)] * n_models, correction, (correction,)).min())
+    number = smallest * (n_resamples + 1)
+    return few_draws(n_resamples, number, alpha, f"and {n_models} models", of=" of calibration")

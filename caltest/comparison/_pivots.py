@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.comparison._grouped_terms import Contrast, GroupedPairTerms
+from caltest.comparison._grouped_terms import FEW_SURPRISES, Contrast, GroupedPairTerms
 from caltest.comparison._label_margins import LabelOutcomes, margins_of
 from caltest.predictions.inputs._parts import effective_number
 from caltest.predictions.inputs._validation import SeedLike, validate_rng, validate_workers
@@ -317,7 +317,7 @@ def _variance(found: NDArray[Any]) -> NDArray[np.float64]:
 
 def _predicted(terms: Sequence[GroupedPairTerms]) -> float:
     """Return the least variance of a difference of models of which labels show hardly any."""
-    few = any(part.has_few_surprises for part in terms)
+    few = any(part.minority < FEW_SURPRISES for part in terms)
     return sum(part.predicted_deviation for part in terms) ** 2 if few else 0.0
 
 

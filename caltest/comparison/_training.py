@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,9 +27,6 @@ from caltest.results._picture import Picture
 from caltest.results._progress import part_of, reporting
 from caltest.statistics import ECE, Statistic
 from caltest.statistics._base import default_lens, validate_estimate, validate_statistic
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Epochs = Iterable[ArrayLike] | Iterable[tuple[ArrayLike, ArrayLike]]
 
@@ -82,6 +79,9 @@ class TrainingTrack(Result):
 
     plot = Picture("plot_training")
     _derived: ClassVar[tuple[str, ...]] = ("best", "conclusion", "notes")
+    _columns: ClassVar[tuple[str, ...]] = (
+        *("run", "epoch", "accuracy", "log_score", "error", "noise_floor", "pvalue", "best"),
+    )
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -125,43 +125,23 @@ class TrainingTrack(Result):
         )
         return (Note("C801", text), *self._input_notes)
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each epoch of every run as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Run, epoch, accuracy, negative log-likelihood, error, noise floor, p-value, and whether it is the best.
-        """
-        import pandas as pd
-
-        names = ("run", "epoch", "accuracy", "log_score", "error", "noise_floor", "pvalue", "best")
-        return pd.DataFrame({name: getattr(self, name) for name in names})
-
     def _describe(self) -> Description:
         last = np.append(np.array(self.run[1:]) != np.array(self.run[:-1]), True)
         best = self.best
         rows = [
-            (
-                self.run[i],
-                f"{self.epoch[i]}",
-                f"{self.accuracy[i]:.4f}",
-                f"{self.log_score[i]:.4g}",
-                f"{self.error[i]:.4g}",
-                f"{self.noise_floor[i]:.4g}",
-                f"{self.pvalue[i]:.4g}",
-                " ".join(word for word, holds in (("best", best[i]), ("last", last[i])) if holds),
-            )
+            {name: getattr(self, name)[i] for name in self._columns}
+            | {"which": " ".join(word for word, holds in (("best", best[i]), ("last", last[i])) if holds)}
             for i in np.flatnonzero(best | last)
         ]
-        head = ("run", "epoch", "accuracy", "log score", "error", "noise floor", "p-value", "")
-        first = 1 if self.runs == ("",) else 0  # without the column of names
+        columns = {} if self.runs == ("",) else {"run": "{run}"}
+        columns |= {"epoch": "{epoch}", "accuracy": "{accuracy:.4f}", "log score": "{log_score:.4g}"}
+        columns |= {"error": "{error:.4g}", "noise floor": "{noise_floor:.4g}", "p-value": "{pvalue:.4g}"}
         statistic, tested = describe(self.error_statistic), describe(self.test_statistic)
         count = f"{len(self.run)} epochs" + (f" of {len(self.runs)} runs" if len(self.runs) > 1 else "")
         return Description(
             f"Calibration during training ({statistic}, {self.lens_name}, {count})",
             [self.conclusion],
-            [Table(head[first:], [row[first:] for row in rows], left=("",))],
+            [Table.of(rows, columns | {"": "{which}"}, left=("",))],
             [
                 "Log score: the negative log-likelihood per observation.",
                 f"Noise floor: the average of {statistic} if the model is calibrated.",
@@ -260,8 +240,7 @@ def training_track(
     statistics = [chosen] if tested is chosen else [chosen, tested]
     drawn: dict[str, Any] = {"n_resamples": options["n_resamples"], "workers": options["workers"], "method": "auto"}
     drawn["rng"] = validate_rng(options["rng"])
-    runs: list[str] = []
-    rows: list[tuple[float, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     look: LensLike = Canonical() if lens is None else lens
     with reporting(options["progress"], "testing epochs") as report:
         for run, number, (labels, y_prob) in _read(y_true, epochs):
@@ -292,21 +271,14 @@ def training_track(
             place = np.argsort(sample.row)
             prob, outcome = prob[sample.row[place]], outcome[sample.row[place]]
             weight = None if sample.weight is None else sample.weight[place]
-            hit = mean_of(accuracy_of(prob, outcome), weight)
-            estimate, pvalue = tests[0], tests[-1].pvalue
-            runs.append(run)
-            score = mean_of(log_of(prob, outcome), weight)
-            rows.append((number, hit, score, estimate.statistic, estimate.noise_floor, pvalue))
+            scores = [mean_of(score(prob, outcome), weight) for score in (accuracy_of, log_of)]
+            rows.append((run, number, *scores, tests[0].statistic, tests[0].noise_floor, tests[-1].pvalue))
     refuse_if(not rows, "`epochs` must hold at least one epoch, got none.")
-    epoch, hits, scores, errors, floors, pvalues = np.array(rows).T
+    runs, *numbers = zip(*rows, strict=True)
+    found: dict[str, Any] = dict(zip(TrainingTrack._columns[1:-1], map(np.array, numbers), strict=True))
     track_of_epochs = TrainingTrack(
-        run=tuple(runs),
-        epoch=epoch.astype(np.int64),
-        accuracy=hits,
-        log_score=scores,
-        error=errors,
-        noise_floor=floors,
-        pvalue=pvalues,
+        run=runs,
+        **found,
         error_statistic=chosen,
         test_statistic=tested,
         lens=look,

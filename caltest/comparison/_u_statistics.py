@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,9 @@ class PairTerms:
     minority: int
     squares: float
 
+    unknown: ClassVar[float] = 0.0
+    """A cell of one observation cannot show a squared error; the error is that of the other cells."""
+
     @classmethod
     def of(cls, sample: Sample, partition: Any) -> PairTerms:
         """Return the terms of a sample over the cells of a partition."""
@@ -83,24 +86,9 @@ class PairTerms:
         return len(self.cell)
 
     @property
-    def has_few_surprises(self) -> bool:
-        """Whether fewer than ten labels differ from the usual ones: they hardly show their variance."""
-        return self.minority < FEW_SURPRISES
-
-    @property
     def total_weight(self) -> float:
         """Number of observations."""
         return float(self.n_samples)
-
-    @property
-    def unknown(self) -> float:
-        """A cell of one observation cannot show a squared error; the error is that of the other cells."""
-        return 0.0
-
-    @property
-    def n_units(self) -> int:
-        """Number of observations, which are drawn by the bootstrap."""
-        return self.n_samples
 
     @cached_property
     def members(self) -> list[NDArray[np.int64]]:
@@ -245,7 +233,7 @@ class Differences:
                 by_pair[a, b] = by_pair[b, a] = 2 * inner / left.total_weight**2
                 linear[a, b] = linear[b, a] = 4 * (left.scores @ right.scores - inner) / left.total_weight**2
         predicted = np.array([part.predicted_deviation for part in terms])
-        few = np.array([part.has_few_surprises for part in terms])
+        few = np.array([part.minority < FEW_SURPRISES for part in terms])
         unknown = np.array([part.unknown for part in terms])
         return cls(np.array([part.estimate for part in terms]), by_pair, linear, predicted, few, unknown)
 
@@ -301,7 +289,7 @@ def resample(
     bootstrap counts the noise of the pairs again, which triples the variance near calibration.
     """
     generator = validate_rng(rng)  # one seed for each set of observations
-    if len({terms.n_units for terms in models}) > 1 and paired:
+    if len({len(terms.scores) for terms in models}) > 1 and paired:
         msg = "models that are compared on the same observations must have the same groups."
         raise ValueError(msg)
     groups = [models] if paired else [[model] for model in models]
@@ -333,7 +321,7 @@ def largest_deviations(differences: Differences, drawn: NDArray[np.float64]) -> 
 
 def _deviations(draws: BootstrapDraws, models: Sequence[Terms]) -> NDArray[np.float64]:
     """Return the linear deviations and those of pairs, ``(2, n_models, n_resamples)``."""
-    n_units = models[0].n_units
+    n_units = len(models[0].scores)  # observations or groups
     blocks = []
     for part in draws.slices(max(_BLOCK_VALUES // n_units, 1)):
         change = part.row_counts(n_units) - 1

@@ -53,6 +53,8 @@ class Result(AnswersOtherNames, ABC):
     """Properties that `to_dict` holds besides the fields."""
     _left_out: ClassVar[frozenset[str]] = frozenset()
     """Fields that `to_dict` leaves out because they are large."""
+    _of_folds: ClassVar[frozenset[str]] = frozenset()
+    """What `to_dict` holds only of results that have ``folds``."""
     _columns: ClassVar[tuple[str, ...]] = ()
     """Arrays of one length that are the columns of the frame; without them the frame has the single numbers."""
 
@@ -104,7 +106,9 @@ class Result(AnswersOtherNames, ABC):
             ``class_columns`` where columns had no names.
         """
         named = {str(label): str(name) for label, name in (self.class_columns or {}).items()}
-        found = {name: to_plain(getattr(self, name)) for name in (*self._names(), *self._derived)}
+        lacking = frozenset() if getattr(self, "folds", ()) else self._of_folds
+        names = (name for name in (*self._names(), *self._derived) if name not in lacking)
+        found = {name: to_plain(getattr(self, name)) for name in names}
         return found | {"class_columns": named} if named else found
 
     def to_frame(self) -> pd.DataFrame:

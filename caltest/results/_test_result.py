@@ -79,9 +79,6 @@ class ComponentResult(Result):
         return Description(str(self.test_statistic), (), (components_table([self]),))
 
 
-_BY_FOLD = ("fold_names", "pvalue_adjusted")  # which only results by fold write
-
-
 def components_table(components: Sequence[ComponentResult], *, bound: bool = False) -> Table:
     """Return the table of statistics with their values under calibration; p-values may be upper bounds."""
     rows = [component._row(bound=bound) for component in components]
@@ -187,6 +184,7 @@ class TestResult(Decision, ComponentResult):
     _problem: Any = field(default=None, repr=False)  # `L2Problem` of estimation
 
     _left_out: ClassVar[frozenset[str]] = ComponentResult._left_out | {"of_calibration", "lens_short_name"}
+    _of_folds: ClassVar[frozenset[str]] = frozenset({"fold_names", "pvalue_adjusted"})
     _derived: ClassVar[tuple[str, ...]] = (
         *("noise_floor", "noise_interval", "n_resamples", "decision", "conclusion", "l2_error"),
         *("direction", "direction_words"),
@@ -306,7 +304,7 @@ class TestResult(Decision, ComponentResult):
             as null distributions are left out.
         """
         content = super().to_dict()
-        for name in ("noise_floor", "noise_interval", "l2_error") if self.fold_names else _BY_FOLD:
+        for name in ("noise_floor", "noise_interval", "l2_error") if self.fold_names else ():
             del content[name]
         parts = zip(self.fold_names, content["components"], strict=False)
         return content | {"components": [{"fold": name, **part} for name, part in parts] or content["components"]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,7 +170,9 @@ def validate_folds(folds: Any, n_samples: int) -> Folds:
 
 
 def part_of(values: Any, rows: Integers) -> Any:
-    """Return some observations of an array, a frame, a series or a sequence."""
+    """Return some observations of an array, a frame, a series or a sequence, or of each in a mapping."""
+    if isinstance(values, Mapping):
+        return {name: part_of(value, rows) for name, value in values.items()}
     if hasattr(values, "iloc"):
         return values.iloc[rows]
     if isinstance(values, list | tuple):
