@@ -104,11 +104,12 @@ class VarianceTree(Partition):
 
     def fit(self, prob: Floats) -> Assignment:
         """Grow the tree on ``prob (n_samples, n_outcomes)`` and return the assignment of predictions to its leaves."""
-        min_leaf, max_cells = self._limits(len(prob))
-        cut = self._cut(min_leaf)
+        min_samples, min_leaf, mirrors, max_cells = self._limits(len(prob))
+        middle = _upper_median if mirrors else _mean if self.split == "mean" else _median
         if prob.shape[1] == 2:
+            cut = _Cut(min_samples, min_leaf, middle, mirrors)
             return Intervals(_thresholds(_increasing(prob[:, 1]), cut, max_cells))
-        return _grow(prob, cut, max_cells)
+        return _grow(prob, _Cut(min_samples, min_leaf, middle), max_cells)
 
     @property
     def refits(self) -> bool:
@@ -118,11 +119,11 @@ class VarianceTree(Partition):
     def refit(self, event: Floats, drawn: NDArray[np.uint16]) -> Integers:
         """Grow the tree on every resample of two outcomes, cut at medians."""
         values = np.ascontiguousarray(event)
-        return fit_trees(values, block_starts(values), drawn, *self._refit_limits(len(event)))
+        return fit_trees(values, block_starts(values), drawn, *self._limits(len(event)))
 
     def starts(self, values: Floats) -> Integers:
         """Grow the tree on every data set of two outcomes, ``values (n_replicates, n_samples)``, cut at medians."""
-        return grow_trees(values, *self._refit_limits(values.shape[1]))
+        return grow_trees(values, *self._limits(values.shape[1]))
 
     @property
     def refits_classes(self) -> bool:
@@ -135,7 +136,7 @@ class VarianceTree(Partition):
         """Grow the tree on every resample of more than two outcomes, and sum over its leaves."""
         prob, null_prob = np.ascontiguousarray(sample.prob), sample.null_prob
         rank = sample.once(_ranks)
-        min_samples, min_leaf, _, cells = self._refit_limits(sample.n_samples)
+        min_samples, min_leaf, _, cells = self._limits(sample.n_samples)
         limits = min_samples, min_leaf, cells
         capacity = min(cells, 4 * sample.n_samples // min_samples + 16)
         while True:
@@ -146,31 +147,21 @@ class VarianceTree(Partition):
                 return sums[0][:, :used], sums[1][:, :used], sums[2][:, :used]
             capacity = min(cells, 2 * capacity)  # ties cut off small leaves
 
-    def _refit_limits(self, n_samples: int) -> tuple[int, int, bool, int]:
-        """Return what the kernels take: smallest node and leaf, whether events mirror, and the most cells."""
-        min_leaf, max_cells = self._limits(n_samples)
-        cut = self._cut(min_leaf)
-        return cut.min_samples, cut.min_leaf, cut.mirrors, max(1, min(max_cells, n_samples // cut.min_leaf))
-
     def wanted_cells(self, n_samples: int) -> int:
         """Return the number of cells that the default rule aims at; 1 for the others, which aim at none."""
         if self.min_leaf is None and self.min_split is None:
-            return self._limits(n_samples)[1]
+            return self.max_cells or 2 ** round(0.3 * np.log2(n_samples))
         return 1
 
-    def _limits(self, n_samples: int) -> tuple[int | None, int]:
-        """Return the smallest number of observations of a leaf, if given or by default, and the most cells."""
-        min_leaf, max_cells = self.min_leaf, self.max_cells
-        if min_leaf is None and self.min_split is None:
-            max_cells = max_cells or 2 ** round(0.3 * np.log2(n_samples))
+    def _limits(self, n_samples: int) -> tuple[int, int, bool, int]:
+        """Return the smallest node and leaf, whether events mirror, and the most cells."""
+        if self.min_split is not None:
+            return self.min_split, 1, False, min(self.max_cells or n_samples, n_samples)
+        max_cells, min_leaf = self.max_cells or n_samples, self.min_leaf
+        if min_leaf is None:
+            max_cells = self.wanted_cells(n_samples)
             min_leaf = max(1, int(0.7 * n_samples / max_cells))
-        return min_leaf, max_cells or n_samples
-
-    def _cut(self, min_leaf: int | None) -> _Cut:
-        if min_leaf is not None:
-            return _Cut(min_samples=2 * min_leaf, min_leaf=min_leaf, middle=_upper_median, mirrors=True)
-        middle = _mean if self.split == "mean" else _median
-        return _Cut(min_samples=self.min_split or 1, min_leaf=1, middle=middle, mirrors=False)
+        return 2 * min_leaf, min_leaf, True, max(1, min(max_cells, n_samples // min_leaf))
 
 
 def _ranks(sample: Sample) -> NDArray[np.int32]:
@@ -186,9 +177,8 @@ def _mean(values: Floats) -> float:
 
 
 def _median(values: Floats) -> float:
-    lower, upper = np.partition(values, [(len(values) - 1) // 2, len(values) // 2])[
-        [(len(values) - 1) // 2, len(values) // 2]
-    ]
+    places = [(len(values) - 1) // 2, len(values) // 2]
+    lower, upper = np.partition(values, places)[places]
     between = (lower + upper) / 2
     return float(between if between > lower else upper)  # it may round down to the lower one
 
@@ -209,9 +199,9 @@ class _Cut:
     min_samples: int
     min_leaf: int
     middle: Callable[[Floats], float]
-    mirrors: bool
+    mirrors: bool = False
 
-    def __call__(self, values: Floats, is_event: bool) -> float | None:
+    def __call__(self, values: Floats) -> float | None:
         """Return the threshold, from which on values go to the right, or None for a leaf.
 
         If ``mirrors``, the probabilities of an event and of its complement are cut at the same place.
@@ -220,7 +210,7 @@ class _Cut:
         n_below, n_up_to = int(np.count_nonzero(values < middle)), int(np.count_nonzero(values <= middle))
         lead = abs(2 * n_below - len(values)) - abs(2 * n_up_to - len(values))
         better = n_below < self.min_leaf
-        if self.mirrors and is_event:
+        if self.mirrors:
             better = lead > 0 or (lead == 0 and n_below < n_up_to and _leans_down(values, middle))
         if better:
             n_below, middle = n_up_to, float(values[values > middle].min(initial=math.inf))
@@ -289,7 +279,7 @@ def _place(feature: NDArray[Any], row: Integers, axis: int, cut: _Cut) -> tuple[
     """Return the class and the threshold at which a node is cut, from its class ``axis`` of largest variance on."""
     variance: Floats | None = None
     while True:
-        threshold = cut(feature[row, axis].astype(np.float64, copy=False), is_event=False)
+        threshold = cut(feature[row, axis].astype(np.float64, copy=False))
         if threshold is not None:
             return axis, threshold
         variance = _variances(feature, row) if variance is None else variance
@@ -323,7 +313,7 @@ def _thresholds(values: NDArray[Any], cut: _Cut, max_cells: int) -> Floats:
     while heap and len(found) + 1 < max_cells:
         _, _, start, end = heapq.heappop(heap)
         inside = values[start:end].astype(np.float64, copy=False)
-        threshold = cut(inside, True)
+        threshold = cut(inside)
         if threshold is None:
             continue
         found.append(threshold)
