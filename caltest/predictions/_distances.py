@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from caltest.predictions._arrays import Floats
-from caltest.predictions.inputs._validation import require
+from caltest.predictions.inputs._refusals import refuse, require
 
 Distance = Callable[[Floats, Floats], Floats]
 """A function of predicted and observed probabilities ``(..., n_outcomes)`` that reduces the last axis."""
@@ -124,5 +124,4 @@ def validate_distance(distance: Any, name: str = "distance") -> None:
     try:
         hash(distance)
     except TypeError:
-        msg = f"`{name}` must be hashable, as functions are, got {distance!r}."
-        raise TypeError(msg) from None
+        refuse(f"`{name}` must be hashable, as functions are, got {distance!r}.", TypeError)

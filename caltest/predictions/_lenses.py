@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import Lens, Problem, outcome_dtype
 from caltest.predictions.cells._order import ranking, top_and_rest
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if, validate_count
 
 
@@ -205,8 +206,7 @@ class TopK(Lens):
 
     def _top(self, prob: Floats) -> Integers:
         if self.k >= prob.shape[1]:
-            msg = f"`k` must be less than the number of classes, {prob.shape[1]}, got {self.k}."
-            raise ValueError(msg)
+            refuse(f"`k` must be less than the number of classes, {prob.shape[1]}, got {self.k}.")
         return ranking(prob, self.k, "k")
 
 
@@ -262,8 +262,7 @@ class WithinTop(Lens):
 
     def _top(self, prob: Floats) -> Integers:
         if self.rank >= prob.shape[1]:
-            msg = f"`rank` must be less than the number of classes, {prob.shape[1]}, got {self.rank}."
-            raise ValueError(msg)
+            refuse(f"`rank` must be less than the number of classes, {prob.shape[1]}, got {self.rank}.")
         return ranking(prob, self.rank, "rank")
 
 
@@ -361,17 +360,17 @@ class ClassGroups(Lens):
         try:
             given = [list(group) for group in groups]
         except TypeError:
-            msg = f"`groups` must be groups of class indices such as [[0, 1], [2, 3]], got {groups!r}."
-            raise TypeError(msg) from None
+            refuse(
+                f"`groups` must be groups of class indices such as [[0, 1], [2, 3]], got {groups!r}.",
+                TypeError,
+            )
         parts = tuple(tuple(validate_count(k, "groups", minimum=0) for k in group) for group in given)
         if len(parts) < 2 or not all(parts):
-            msg = f"`groups` must be at least two groups, none of them empty, got {parts!r}."
-            raise ValueError(msg)
+            refuse(f"`groups` must be at least two groups, none of them empty, got {parts!r}.")
         flat = [k for part in parts for k in part]
         repeated = sorted({k for k in flat if flat.count(k) > 1})
         if repeated:
-            msg = f"`groups` must hold every class once, class {repeated[0]} appears more than once in {parts!r}."
-            raise ValueError(msg)
+            refuse(f"`groups` must hold every class once, class {repeated[0]} appears more than once in {parts!r}.")
         object.__setattr__(self, "groups", parts)
 
     def name(self, classes: Sequence[Any] | None = None) -> str:
@@ -393,12 +392,10 @@ class ClassGroups(Lens):
         group_of = np.full(n_classes, -1)
         for i, group in enumerate(self.groups):
             if max(group) >= n_classes:
-                msg = f"`groups` must hold class indices 0 to {n_classes - 1}, got {max(group)}."
-                raise ValueError(msg)
+                refuse(f"`groups` must hold class indices 0 to {n_classes - 1}, got {max(group)}.")
             group_of[list(group)] = i
         if (group_of < 0).any():
-            msg = f"`groups` must hold every class, class {np.argmin(group_of)} is in no group of {self.groups!r}."
-            raise ValueError(msg)
+            refuse(f"`groups` must hold every class, class {np.argmin(group_of)} is in no group of {self.groups!r}.")
         return group_of
 
 

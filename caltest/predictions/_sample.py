@@ -22,6 +22,7 @@ from caltest.predictions._user_functions import (
     apply_region,
 )
 from caltest.predictions.cells._order import stable_order
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import is_large, refuse_if, validate_design, validate_given_problem
 from caltest.results._naming import describe
 from caltest.results._other_names import AnswersOtherNames
@@ -206,8 +207,7 @@ def make_event_sample(
     look = look if lens is None else lens
     sample = induce(prob, outcome, lens=look, region=region, **validate_design(sample_weight, groups, len(prob)))
     if sample.n_outcomes != 2:
-        msg = f"`lens` must have two outcomes, such as Confidence(), got {describe(look)} with {sample.n_outcomes}."
-        raise ValueError(msg)
+        refuse(f"`lens` must have two outcomes, such as Confidence(), got {describe(look)} with {sample.n_outcomes}.")
     return sample, look
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions._distances import Distance, validate_distance
 from caltest.predictions._lens import Lens, LensLike, outcome_dtype
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SUM_TOLERANCE, refuse_if, require
 
 CalibrationFunction = Callable[[Floats], Floats]
@@ -42,8 +43,7 @@ def apply_calibration_function(calibration_function: CalibrationFunction, prob: 
     valid = (true >= -SUM_TOLERANCE) & (true <= 1 + SUM_TOLERANCE)
     wrong = np.flatnonzero(~valid.all(axis=1) | ~(np.abs(true.sum(axis=1) - 1) <= SUM_TOLERANCE))
     if wrong.size:
-        msg = f"`{name}` must return probabilities that sum to 1, got {true[wrong[0]]}."
-        raise ValueError(msg)
+        refuse(f"`{name}` must return probabilities that sum to 1, got {true[wrong[0]]}.")
     return true
 
 
@@ -63,51 +63,44 @@ def apply_lens(lens: LensLike, prob: Floats, outcome: NDArray[Any]) -> tuple[Flo
     again, other = _apply_function(lens, prob, np.where(changed, (outcome + 1) % prob.shape[1], outcome))
     _refuse_other_answer(induced, again)
     if not np.array_equal(found[~changed], other[~changed]):
-        msg = (
+        refuse(
             "`lens` must make the outcome of an observation from its prediction and its own label alone, but it "
             "changes with the labels of others, or from call to call."
         )
-        raise ValueError(msg)
     return induced, found
 
 
 def _refuse_other_answer(induced: Floats, again: Floats) -> None:
     """Raise ValueError if the probabilities of two calls of a lens with different labels differ."""
     if not np.array_equal(induced, again):
-        msg = (
+        refuse(
             "`lens` must make its probabilities from predictions alone, but they change with the labels, or from call "
             "to call."
         )
-        raise ValueError(msg)
 
 
 def _apply_function(lens: Callable[..., Any], prob: Floats, outcome: NDArray[Any]) -> tuple[Floats, NDArray[Any]]:
     """Call a user's lens and check the form of what it returns."""
     returned = call("lens", lens, prob, outcome)
     if not isinstance(returned, tuple) or len(returned) != 2:
-        msg = f"`lens` must return a pair (prob, outcome), got {type(returned).__name__}."
-        raise ValueError(msg)
+        refuse(f"`lens` must return a pair (prob, outcome), got {type(returned).__name__}.")
     induced, found = _floats(returned[0], "lens"), np.asarray(returned[1])
     if induced.ndim != 2 or induced.shape[1] < 2 or found.shape != (len(prob),) or len(induced) != len(prob):
-        msg = (
+        refuse(
             f"`lens` must return probabilities ({len(prob)}, n_outcomes >= 2) and outcomes ({len(prob)},), "
             f"got {induced.shape} and {found.shape}."
         )
-        raise ValueError(msg)
     if found.dtype.kind not in "iub" or found.min() < 0 or found.max() >= induced.shape[1]:
-        msg = (
+        refuse(
             f"`lens` must return outcomes 0 to {induced.shape[1] - 1}, "
             f"got {found.dtype} from {found.min()} to {found.max()}."
         )
-        raise ValueError(msg)
     if not np.isfinite(induced).all():
-        msg = f"`lens` must return finite probabilities, got {induced[~np.isfinite(induced)][0]}."
-        raise ValueError(msg)
+        refuse(f"`lens` must return finite probabilities, got {induced[~np.isfinite(induced)][0]}.")
     total = induced.sum(axis=1)
     if np.any(np.abs(total - 1) > 2 * SUM_TOLERANCE):
         row = int(np.argmax(np.abs(total - 1)))
-        msg = f"`lens` must return probabilities that sum to 1, got {total[row]:.9g} in row {row}."
-        raise ValueError(msg)
+        refuse(f"`lens` must return probabilities that sum to 1, got {total[row]:.9g} in row {row}.")
     return induced, found
 
 
@@ -127,8 +120,7 @@ def apply_region(region: Region, prob: Floats) -> Booleans:
     require(callable(region), "`region` must be a function of probabilities", region, right_type=False)
     inside = np.asarray(call("region", region, prob.astype(np.float64, copy=False)))
     if inside.shape != (len(prob),) or inside.dtype.kind != "b":
-        msg = f"`region` must return booleans of shape ({len(prob)},), got {inside.dtype} of shape {inside.shape}."
-        raise ValueError(msg)
+        refuse(f"`region` must return booleans of shape ({len(prob)},), got {inside.dtype} of shape {inside.shape}.")
     return inside
 
 
@@ -156,5 +148,4 @@ def _floats(values: Any, name: str) -> Floats:
     try:
         return np.require(values, np.float64, ["W"])
     except (ValueError, TypeError) as error:
-        msg = f"`{name}` must return real numbers: {error}."
-        raise ValueError(msg) from None
+        refuse(f"`{name}` must return real numbers: {error}.")

@@ -14,6 +14,7 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions._user_functions import outcomes_of_classes
+from caltest.predictions.inputs._refusals import refuse
 
 
 def push_forward(table: NDArray[Any], class_prob: Floats, n_outcomes: int) -> Floats:
@@ -75,8 +76,7 @@ class LensView:
         if kept is not rank:
             view = replace(view, sample=replace(sample, row=kept[sample.row]))
         if not np.array_equal(view.outcomes(base.outcome[None])[0], sample.outcome):
-            msg = "`lens` must make the outcome of an observation from its prediction and its own label alone."
-            raise ValueError(msg)
+            refuse("`lens` must make the outcome of an observation from its prediction and its own label alone.")
         return view
 
     @property

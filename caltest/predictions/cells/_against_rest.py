@@ -11,6 +11,7 @@ import numpy as np
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.cells._partitions import Assignment, Partition, fit_partition, validate_partition
 from caltest.predictions.cells._quantiles import EqualMass
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_count
 
 
@@ -64,8 +65,7 @@ class AgainstRest(Partition):
 
     def _pair(self, prob: Floats) -> Floats:
         if self.k >= prob.shape[1]:
-            msg = f"`k` must be less than the number of outcomes, {prob.shape[1]}, got {self.k}."
-            raise ValueError(msg)
+            refuse(f"`k` must be less than the number of outcomes, {prob.shape[1]}, got {self.k}.")
         return prob if prob.shape[1] == 2 else np.column_stack([prob[:, self.k], 1 - prob[:, self.k]])
 
 

@@ -14,6 +14,7 @@ from caltest._compiled._cells import count_events, count_outcomes, weigh_outcome
 from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._partitions import Assignment, Partition, fit_partition, validate_partition
+from caltest.predictions.inputs._refusals import refuse
 from caltest.results import Note
 
 _COLUMNS, _ROWS = 16, 512  # neighbouring columns share lines of memory, which stay in the cache for so many rows
@@ -198,8 +199,7 @@ class CellSums:
     def __add__(self, other: CellSums) -> CellSums:
         """Return the sums over the observations of both, which must have the same cells."""
         if self.count.shape != other.count.shape:
-            msg = f"cell sums must have the same cells, got shapes {self.count.shape} and {other.count.shape}."
-            raise ValueError(msg)
+            refuse(f"cell sums must have the same cells, got shapes {self.count.shape} and {other.count.shape}.")
         return CellSums(
             self.count + other.count,
             self.predicted_sum + other.predicted_sum,

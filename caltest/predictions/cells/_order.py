@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Floats, Integers
-from caltest.predictions.inputs._validation import refuse_if
+from caltest.predictions.inputs._refusals import refuse_if
 
 _MOST_PLACES = 2**32
 _BLOCK = 2**16

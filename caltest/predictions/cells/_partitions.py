@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import call
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import require, validate_choice, validate_count
 from caltest.results._naming import Specification
 
@@ -299,8 +300,7 @@ class Edges(Partition):
         try:
             values = tuple(float(edge) for edge in edges)
         except (TypeError, ValueError):
-            msg = f"`edges` must be a sequence of numbers, got {edges!r}."
-            raise TypeError(msg) from None
+            refuse(f"`edges` must be a sequence of numbers, got {edges!r}.", TypeError)
         must = "`edges` must be strictly increasing and strictly between 0 and 1"
         require(values and all(np.diff((0.0, *values, 1.0)) > 0), must, values)
         object.__setattr__(self, "edges", values)
@@ -351,13 +351,11 @@ def cell_boxes(assign: Assignment, label: Integers, n_outcomes: int) -> Boxes | 
 def validate_partition(partition: Any, name: str = "partition") -> Any:
     """Return ``partition`` if it is a `Partition` or a function."""
     if isinstance(partition, type) or not (isinstance(partition, Partition) or callable(partition)):
-        msg = f"`{name}` must be a partition such as EqualWidth(15) or a function, got {partition!r}."
-        raise TypeError(msg)
+        refuse(f"`{name}` must be a partition such as EqualWidth(15) or a function, got {partition!r}.", TypeError)
     try:
         hash(partition)
     except TypeError:
-        msg = f"`{name}` must be hashable, such as a frozen dataclass, got {partition!r}."
-        raise TypeError(msg) from None
+        refuse(f"`{name}` must be hashable, such as a frozen dataclass, got {partition!r}.", TypeError)
     return partition
 
 
@@ -368,16 +366,14 @@ def _assign(assign: Assignment, prob: Floats) -> Integers:
 def _checked_labels(label: Any, n_samples: int) -> Integers:
     values = np.asarray(label)
     if values.shape != (n_samples,) or values.dtype.kind not in "iub":
-        msg = (
+        refuse(
             f"`partition` must return an integer cell label per observation, shape ({n_samples},), "
             f"got {values.dtype} of shape {values.shape}."
         )
-        raise ValueError(msg)
     return values.astype(np.int64, copy=False)
 
 
 def require_two_outcomes(prob: Floats, name: str) -> None:
     """Refuse predictions of more than two outcomes; ``name`` is that of the partition."""
     if prob.shape[1] != 2:
-        msg = f"`{name}` needs a two-outcome lens such as Confidence(), got {prob.shape[1]} outcomes."
-        raise ValueError(msg)
+        refuse(f"`{name}` needs a two-outcome lens such as Confidence(), got {prob.shape[1]} outcomes.")

@@ -8,6 +8,7 @@ import numpy as np
 
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.cells._partitions import Assignment, Partition
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_count
 
 _MOST = 1000
@@ -71,17 +72,15 @@ class SimplexGrid(Partition):
 
     def __post_init__(self) -> None:
         if validate_count(self.n, "n") > _MOST:
-            msg = f"`n` must be at most {_MOST}, which makes {_MOST**2} cells, got {self.n}."
-            raise ValueError(msg)
+            refuse(f"`n` must be at most {_MOST}, which makes {_MOST**2} cells, got {self.n}.")
 
     def fit(self, prob: Floats) -> Assignment:
         """Return the assignment of probabilities to triangles, 0 to ``n * n - 1``; ``prob`` needs three columns."""
         if prob.shape[1] != 3:
-            msg = (
+            refuse(
                 "`SimplexGrid` needs a lens with three outcomes, such as TopK(2) or ClassGroups(...) of three groups, "
                 f"got {prob.shape[1]} outcomes; VarianceTree() cuts any number."
             )
-            raise ValueError(msg)
         return self._label
 
     @property

@@ -21,6 +21,7 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._partitions import Assignment, Boxes, Intervals, Partition, block_starts
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if, require, validate_choice, validate_count, validate_prob
 
 _BLOCK_VALUES = 2**15
@@ -98,8 +99,7 @@ class VarianceTree(Partition):
             if getattr(self, name) is not None:
                 validate_count(getattr(self, name), name)
         if self.min_leaf is not None and self.min_split is not None:
-            msg = f"`min_leaf` and `min_split` exclude each other, got {self.min_leaf} and {self.min_split}."
-            raise ValueError(msg)
+            refuse(f"`min_leaf` and `min_split` exclude each other, got {self.min_leaf} and {self.min_split}.")
         refuse_if(self.split == "mean" and self.min_split is None, 'split="mean" needs `min_split`, got None.')
 
     def fit(self, prob: Floats) -> Assignment:
@@ -404,22 +404,19 @@ class FixedTree(Partition):
             object.__setattr__(self, "threshold", tuple(float(cut) for cut in threshold))
             object.__setattr__(self, "left", tuple(index(child) for child in left))
         except (TypeError, ValueError):
-            msg = "`axis` and `left` must be sequences of integers, and `threshold` one of numbers."
-            raise TypeError(msg) from None
+            refuse("`axis` and `left` must be sequences of integers, and `threshold` one of numbers.", TypeError)
         n_nodes = len(self.left)
         children = sorted(child for child in self.left if child >= 0)
         whole = children == list(range(1, n_nodes, 2)) and n_nodes % 2 == 1
         later = all(child < 0 or child > node for node, child in enumerate(self.left))
         numbered = later and all(child >= -1 for child in self.left) and all(k >= 0 for k in self.axis)
         if not (len(self.axis) == len(self.threshold) == n_nodes and whole and numbered):
-            msg = (
+            refuse(
                 "`axis`, `threshold` and `left` must be the nodes of one tree: of equal lengths, each node but the "
                 "root being a child of an earlier one, -1 for no child, and outcomes numbered from 0."
             )
-            raise ValueError(msg)
         if not np.isfinite(self.threshold).all():
-            msg = f"`threshold` must be finite, got {self.threshold}."
-            raise ValueError(msg)
+            refuse(f"`threshold` must be finite, got {self.threshold}.")
 
     @classmethod
     @reads_arguments
@@ -460,8 +457,7 @@ class FixedTree(Partition):
         require(isinstance(lens, Lens | None), must, lens, right_type=False)
         prob = (Canonical() if lens is None else lens).induced(validate_prob(y_prob))
         if prob.shape[1] == 2:
-            msg = "`y_prob` must have three outcomes or more; for two, take EqualWidth, Edges or equal_mass_cells."
-            raise ValueError(msg)
+            refuse("`y_prob` must have three outcomes or more; for two, take EqualWidth, Edges or equal_mass_cells.")
         grown = chosen.fit(prob)
         return cls(grown.axis, grown.threshold, grown.left)  # type: ignore[attr-defined]
 
@@ -480,6 +476,5 @@ class FixedTree(Partition):
     def fit(self, prob: Floats) -> Assignment:
         """Return the assignment of probabilities to leaves."""
         if max(self.axis) >= prob.shape[1]:
-            msg = f"this `FixedTree` cuts at outcome {max(self.axis)}, got predictions of {prob.shape[1]} outcomes."
-            raise ValueError(msg)
+            refuse(f"this `FixedTree` cuts at outcome {max(self.axis)}, got predictions of {prob.shape[1]} outcomes.")
         return Tree(np.array(self.axis), np.array(self.threshold), np.array(self.left))

@@ -15,6 +15,7 @@ from caltest.predictions.files._table import Table, is_number, shortened
 from caltest.predictions.files._values import holds_vectors
 from caltest.predictions.inputs._class_columns import PREFIXES, match_event, match_labels, normal, without_prefix
 from caltest.predictions.inputs._parts import advice_on_groups, names_an_id
+from caltest.predictions.inputs._refusals import refuse
 
 LABEL_NAMES = ("label", "labels", "y_true", "y", "target", "true", "truth", "class", "outcome", "actual")
 PROB_NAMES = ("y_prob", "prob", "probs", "proba", "probabilities", "softmax", "predictions", "scores", "p")
@@ -200,8 +201,7 @@ def match_classes(
     """
     if class_names is not None:
         if classes is not None:
-            msg = "`classes` and `class_names` say the same thing in two ways; leave out one of them."
-            raise ValueError(msg)
+            refuse("`classes` and `class_names` say the same thing in two ways; leave out one of them.")
         return _by_class_names(y_true, columns, list(map(str, class_names)))
     seen = _seen(y_true)
     if classes is not None:
@@ -222,10 +222,9 @@ def _seen(y_true: NDArray[Any]) -> list[Any]:
 def _by_class_names(y_true: NDArray[Any], columns: Columns, names: list[str]) -> Match:
     n_classes = max(columns.n_columns, 2)
     if len(set(names)) < len(names) or len(names) != n_classes:
-        msg = (
+        refuse(
             f"`class_names` must be the {n_classes} different names of the labels 0 to {n_classes - 1}, got {names!r}."
         )
-        raise ValueError(msg)
     if y_true.dtype.kind not in "iub" or y_true.min() < 0 or y_true.max() >= n_classes:
         wrong = next(value for value in y_true.tolist() if not isinstance(value, int) or not 0 <= value < n_classes)
         columns.refuse(

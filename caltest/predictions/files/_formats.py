@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from caltest.predictions.files._source import NAMES, Source, said_by
 from caltest.predictions.files._table import Table, differing_names, settle_header
+from caltest.predictions.inputs._refusals import refuse
 
 _LIBRARIES = {"parquet": "pyarrow", "arrow": "pyarrow", "excel": "openpyxl"}
 
@@ -73,8 +74,7 @@ def _as_frame(table: Any) -> Any:
     names = table.column_names
     double = next((name for name in names if names.count(name) > 1), None)
     if double is not None:
-        msg = f"the name {double!r} occurs {names.count(double)} times among the columns; rename them"
-        raise ValueError(msg)
+        refuse(f"the name {double!r} occurs {names.count(double)} times among the columns; rename them")
     hidden = [name for name in names if name.startswith("__index_level_")]
     table.validate(full=True)  # a broken length would have all memory
     return table.drop_columns(hidden).to_pandas(ignore_metadata=True)
@@ -131,8 +131,7 @@ def _load(text: str) -> Any:
         record = dict(pairs)
         if len(record) < len(pairs):
             names = [name for name, _ in pairs]
-            msg = f"the name {next(name for name in names if names.count(name) > 1)!r} occurs twice"
-            raise ValueError(msg)
+            refuse(f"the name {next(name for name in names if names.count(name) > 1)!r} occurs twice")
         return record
 
     return json.loads(text, object_pairs_hook=refuse_twice)

@@ -20,11 +20,11 @@ from caltest.predictions.files._columns import (
     notice,
 )
 from caltest.predictions.files._formats import read_arrays, read_table
-from caltest.predictions.files._source import Source, find_source, refuse
+from caltest.predictions.files._source import Source, find_source
 from caltest.predictions.files._table import Table, shortened
 from caltest.predictions.files._text import read_text
 from caltest.predictions.files._values import labels, normalised, probabilities, refuse_outside
-from caltest.predictions.inputs._validation import require
+from caltest.predictions.inputs._refusals import refuse, require
 from caltest.results._note import warn_user
 
 
@@ -374,6 +374,6 @@ def _guess_key(name: str, arrays: dict[str, NDArray[Any]], known: Sequence[str],
     by_shape = [key for key, array in arrays.items() if array.ndim == (1 if argument == "label" else 2)]
     if not by_name and len(by_shape) != 1:
         refuse(
-            name, f"cannot choose among the arrays {shortened(list(arrays)) or '(none)'}; name one with `{argument}`"
+            f"{name}: cannot choose among the arrays {shortened(list(arrays)) or '(none)'}; name one with `{argument}`"
         )
     return (by_name or by_shape)[0]

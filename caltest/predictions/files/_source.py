@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from caltest.predictions.inputs._refusals import refuse
+
 FORMATS = {
     "csv": (".csv", ".txt", ".dat"),
     "tsv": (".tsv", ".tab"),
@@ -54,12 +56,6 @@ _JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:(\[\s*[\[{])|\{\s*")')
 _HEAD = 1 << 16  # bytes
 
 
-def refuse(name: str, text: str) -> NoReturn:
-    """Raise a ValueError that says what is wrong with a file, which messages call by its name."""
-    msg = f"{name}: {text}"
-    raise ValueError(msg) from None
-
-
 class Named:
     """What messages call by a name."""
 
@@ -67,7 +63,7 @@ class Named:
 
     def refuse(self, text: str) -> NoReturn:
         """Raise a ValueError that says what is wrong with it."""
-        refuse(self.name, text)
+        refuse(f"{self.name}: {text}")
 
 
 @dataclass(frozen=True)
@@ -126,7 +122,7 @@ def find_source(given: Any, file_format: str | None) -> Source:
         suffixes = [suffix.lower() for suffix in Path(inner).suffixes] if inner else suffixes[:-1]
         found = _magic(where)
     if not (where if isinstance(where, bytes) else where.stat().st_size):
-        refuse(name, "cannot be read: it is empty (0 bytes)")
+        refuse(f"{name}: cannot be read: it is empty (0 bytes)")
     by_name = next((word for word, endings in FORMATS.items() if suffixes and suffixes[-1] in endings), None)
     chosen = _choose(name, file_format, by_name, found, suffixes, is_stream=content is not None)
     origin = "given" if file_format else "by its name" if by_name == chosen else "guessed from its content"
@@ -138,8 +134,10 @@ def _given(given: Any) -> tuple[str, Path | None, bytes | None]:
     if hasattr(given, "read"):
         content = given.read()
         if not isinstance(content, bytes):
-            msg = f"`path` must be a path or a file opened in binary mode ('rb'), got {type(given).__name__}."
-            raise TypeError(msg)
+            refuse(
+                f"`path` must be a path or a file opened in binary mode ('rb'), got {type(given).__name__}.",
+                TypeError,
+            )
         name = getattr(given, "name", None)
         return ("standard input" if name == "<stdin>" else str(name or "the stream")), None, content
     path = Path(given)
@@ -148,14 +146,11 @@ def _given(given: Any) -> tuple[str, Path | None, bytes | None]:
     except (OSError, ValueError):  # too long a name, or one with a NUL byte
         exists = False
     if not exists:
-        msg = f"no such file: {given}"
-        raise ValueError(msg)
+        refuse(f"no such file: {given}")
     if path.is_dir():
-        msg = f"{given} is a directory, not a file; name one file in it"
-        raise ValueError(msg)
+        refuse(f"{given} is a directory, not a file; name one file in it")
     if path.is_char_device() or path.is_block_device() or path.is_socket():
-        msg = f"{given} is a device, not a file"
-        raise ValueError(msg)
+        refuse(f"{given} is a device, not a file")
     return str(given), path, path.read_bytes() if path.is_fifo() else None
 
 
@@ -195,17 +190,16 @@ def _unpacked(name: str, where: Path | bytes, compression: str, found: str | Non
     if found != compression and not (compression == "zip" and found in {"npz", "excel"}):
         what = f"{NAMES[found]}" if found else "not compressed"
         refuse(
-            name,
-            f"the name says {NAMES[compression]}, but the content is not ({what}); give the file the ending of "
+            f"{name}: the name says {NAMES[compression]}, but the content is not ({what}); give the file the ending of "
             "its content",
         )
     try:
         with _stream(where) as stream:
             return _UNPACK[compression](stream)
     except ImportError:
-        refuse(name, "reading Zstandard needs pyarrow: pip install pyarrow")
+        refuse(f"{name}: reading Zstandard needs pyarrow: pip install pyarrow")
     except Exception as error:  # what a broken file raises is up to libraries
-        refuse(name, f"cannot be read: the {NAMES[compression]} compression is broken: {said_by(error)}")
+        refuse(f"{name}: cannot be read: the {NAMES[compression]} compression is broken: {said_by(error)}")
 
 
 def _unzip(stream: BinaryIO) -> tuple[bytes, str]:
@@ -213,8 +207,7 @@ def _unzip(stream: BinaryIO) -> tuple[bytes, str]:
         members = [m for m in archive.namelist() if not m.endswith("/") and not m.startswith("__MACOSX/")]
         if len(members) != 1:
             listed = ", ".join(members[:5]) or "none"
-            msg = f"the archive must hold one file, got {len(members)} ({listed}); unpack it and name one"
-            raise ValueError(msg)
+            refuse(f"the archive must hold one file, got {len(members)} ({listed}); unpack it and name one")
         return archive.read(members[0]), members[0]
 
 
@@ -239,10 +232,9 @@ def _choose(
 ) -> str:
     """Return the format, unless what was given, the name and the content contradict each other."""
     if found == "xls" or suffixes[-1:] == [".xls"]:
-        refuse(name, "old Excel files (.xls) are not read; save it as .xlsx or CSV")
+        refuse(f"{name}: old Excel files (.xls) are not read; save it as .xlsx or CSV")
     if given is not None and given not in FORMATS:
-        msg = f"`file_format` must be one of {', '.join(map(repr, FORMATS))}, got {given!r}."
-        raise ValueError(msg)
+        refuse(f"`file_format` must be one of {', '.join(map(repr, FORMATS))}, got {given!r}.")
     said = given or by_name
     if said is None:
         if found in FORMATS:
@@ -251,8 +243,7 @@ def _choose(
             return "csv"
         endings = ", ".join(ending for all_of in FORMATS.values() for ending in all_of)
         refuse(
-            name,
-            f"expected a file ending in {endings}, also compressed ({', '.join(_COMPRESSIONS)}), got "
+            f"{name}: expected a file ending in {endings}, also compressed ({', '.join(_COMPRESSIONS)}), got "
             f"{suffixes[-1] if suffixes else 'no ending'!r}; other names need `file_format`",
         )
     content = None if found is None else NAMES.get(found)
@@ -260,7 +251,7 @@ def _choose(
     if contradicts:
         who = "`file_format`" if given else "the name"
         remedy = f"; say so with `file_format` {found!r}" if found in FORMATS else ""
-        refuse(name, f"{who} says {NAMES[said]}, but the content is {content}{remedy}")
+        refuse(f"{name}: {who} says {NAMES[said]}, but the content is {content}{remedy}")
     return said
 
 

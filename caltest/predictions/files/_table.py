@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from caltest.predictions.files._source import Named, refuse
-from caltest.predictions.inputs._validation import require
+from caltest.predictions.files._source import Named
+from caltest.predictions.inputs._refusals import refuse, require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,8 +57,7 @@ def settle_header(name: str, rows: list[list[str]], header: Any, decimal: str = 
     reason = _looks_like_data(first, rows[1:], decimal)
     if reason:
         refuse(
-            name,
-            f"the first line looks like data, not like names ({shortened(first)}): {reason}; say `header=None` "
+            f"{name}: the first line looks like data, not like names ({shortened(first)}): {reason}; say `header=None` "
             "if there are no names, `header=0` if these are names",
         )
     return True

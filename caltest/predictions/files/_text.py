@@ -10,9 +10,9 @@ import re
 import warnings
 from typing import Any, TextIO
 
-from caltest.predictions.files._source import Source, refuse, said_by
+from caltest.predictions.files._source import Source, said_by
 from caltest.predictions.files._table import Table, differing_names, settle_header
-from caltest.predictions.inputs._validation import require
+from caltest.predictions.inputs._refusals import refuse, require
 
 _SHOWN_ROWS = 50  # rows that guesses look at
 _BOMS = {
@@ -84,11 +84,9 @@ def _separator(source: Source, sep: str | None, decimal: str) -> str:
         sep = "\t" if source.file_format == "tsv" else ";" if decimal == "," else ","
     sep = {r"\t": "\t", "tab": "\t", r"\s+": " "}.get(sep, sep)
     if len(sep) != 1 or sep.isalnum() or sep in '"\r\n\0._-+' or ord(sep) > 127:
-        msg = f'`sep` must be one character such as ";", "tab" or " " (blanks), got {sep!r}.'
-        raise ValueError(msg)
+        refuse(f'`sep` must be one character such as ";", "tab" or " " (blanks), got {sep!r}.')
     if sep == decimal:
-        msg = f"`sep` and `decimal` must differ, got {sep!r} for both."
-        raise ValueError(msg)
+        refuse(f"`sep` and `decimal` must differ, got {sep!r} for both.")
     return sep
 
 
@@ -98,8 +96,7 @@ def _encoding(source: Source, given: str | None) -> tuple[str, str]:
         try:
             "".encode(given)
         except (LookupError, UnicodeError, ValueError, TypeError):
-            msg = f'`encoding` must be one that Python knows, such as "utf-16" or "latin-1", got {given!r}.'
-            raise ValueError(msg) from None
+            refuse(f'`encoding` must be one that Python knows, such as "utf-16" or "latin-1", got {given!r}.')
         return given, f"{given} (given)"
     head = source.head()
     for mark, encoding in _BOMS.items():
@@ -158,7 +155,7 @@ def _broken(source: Source, error: Exception) -> ValueError:
 def check_separator(name: str, rows: list[list[str]], sep: str, decimal: str) -> None:
     """Raise ValueError if a table has one column that another separator would divide, or begins with a comment."""
     if rows[0][0].startswith("#"):
-        refuse(name, f"the first line is a comment ({rows[0][0][:60]!r}); delete lines that begin with '#'")
+        refuse(f"{name}: the first line is a comment ({rows[0][0][:60]!r}); delete lines that begin with '#'")
     first = rows[0][0]
     if sep == "," and len(rows[0]) > 1 and decimal == "." and all(";" in "".join(row) for row in rows[:3]):
         first = ",".join(rows[0])
@@ -166,13 +163,13 @@ def check_separator(name: str, rows: list[list[str]], sep: str, decimal: str) ->
         return
     others = [other for other in (";", "\t", ",", "|", " ") if other != sep and other in first]
     if not others:
-        refuse(name, f"has the single column {first!r}; labels and probabilities are two columns or more")
+        refuse(f"{name}: has the single column {first!r}; labels and probabilities are two columns or more")
     other = others[0]
     below = [cell for row in rows[1:3] for cell in sep.join(row).split(other)]
     comma = other != "," and any(re.fullmatch(r"\s*[-+]?\d*,\d+\s*", cell) for cell in below)
     shown = "tab" if other == "\t" else other
     hint = f'`sep="{shown}"`' + (' and `decimal=","`' if comma and decimal == "." else "")
-    refuse(name, f"there seems to be another separator than {_SEPARATORS.get(sep, sep)!r}: try {hint}")
+    refuse(f"{name}: there seems to be another separator than {_SEPARATORS.get(sep, sep)!r}: try {hint}")
 
 
 def _names(source: Source, rows: list[list[str]], *, named: bool) -> list[str]:

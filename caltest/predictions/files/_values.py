@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions.files._source import refuse
 from caltest.predictions.files._table import Table, is_number
+from caltest.predictions.inputs._refusals import refuse
 from caltest.results._note import warn_user
 
 MOST_NORMALISED = 0.1
@@ -186,8 +186,7 @@ def normalised(name: str, prob: NDArray[Any], place: Callable[[int], str]) -> ND
     row = int(np.argmax(np.abs(total - 1)))
     if not abs(total[row] - 1) <= MOST_NORMALISED:
         refuse(
-            name,
-            f"`normalise` is for rounding, and the probabilities {place(row)} sum to "
+            f"{name}: `normalise` is for rounding, and the probabilities {place(row)} sum to "
             f"{total[row]:.6g}; are all probability columns named, and no others?",
         )
     divided = prob / total[:, None]

@@ -31,6 +31,7 @@ from caltest.predictions.inputs._frames import (
 from caltest.predictions.inputs._options import as_declared, whole_signature, with_options
 from caltest.predictions.inputs._other_names import refuse_other_names
 from caltest.predictions.inputs._parts import advice_on_groups, repeated_index
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import widen
 from caltest.results import Note, Result
 from caltest.results._note import warn_user
@@ -55,11 +56,10 @@ def refuse_too_many(number: Any, name: str) -> None:
         return
     needed, there = _BYTES * int(number), _memory()
     if needed > there:
-        msg = (
+        refuse(
             f"`{name}` = {number} draws need at least {_shown(needed)} of memory; this machine has {_shown(there)}. "
             "Take fewer: with B draws the smallest p-value is 1 / (B + 1), and 9,999 are enough for most uses."
         )
-        raise ValueError(msg)
 
 
 def _memory() -> int:
@@ -125,8 +125,7 @@ def reads_arguments(function: Callable[Parameters, Returned]) -> Callable[Parame
             first = (name for name, each in signature.parameters.items() if each.default is each.empty)
             call = f"{function.__name__}({', '.join(first)})"
             what = "a mapping" if isinstance(labels, Mapping) else "pairs of names and predictions"
-            msg = f"`y_true` must hold labels, got {what}. Labels come first: {call}."
-            raise TypeError(msg)
+            refuse(f"`y_true` must hold labels, got {what}. Labels come first: {call}.", TypeError)
         for name in _COUNTS:
             refuse_too_many(given.get(name), name)
         problem = _read(given, parameters)
@@ -223,8 +222,7 @@ def read_problem(labels: dict[str, Any], probs: dict[str, Any], classes: Any = N
         except ValueError as error:
             if len(tables) == 1:
                 raise
-            msg = f"{name}: {error}"
-            raise ValueError(msg) from None
+            refuse(f"{name}: {error}")
     found = _agreed(matched, known)
     notes = _notes(found, known, seen, matched)
     arrays = {}
@@ -245,8 +243,7 @@ def _match(table: Any, classes: list[Any] | None, seen: list[Any] | None) -> Cla
         return None
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        msg = f"`y_prob` has several columns of the name {twice!r}; name each after its class."
-        raise ValueError(msg)
+        refuse(f"`y_prob` has several columns of the name {twice!r}; name each after its class.")
     if len(names) == 1:
         unnamed = are_positions(names) if is_frame(table) else np.asarray(table).dtype == object or np.ndim(table) > 1
         if unnamed or not seen:
@@ -270,15 +267,13 @@ def _agreed(matched: Mapping[str, ClassColumns | None], classes: list[Any] | Non
         if found.classes != named[first].classes or (
             len(found.names) > 1 < len(named[first].names) and list(found.names) != list(named[first].names)
         ):
-            msg = (
+            refuse(
                 f"all models must predict the same classes, got {show_labels(list(named[first].names))} of {first} and "
                 f"{show_labels(list(found.names))} of {name}."
             )
-            raise ValueError(msg)
     plain = [name for name in matched if name not in named]
     if plain and classes is None and named[first].classes is not None:
-        msg = f"{plain[0]} has columns without names, unlike others: pass `classes`, the labels in their order."
-        raise ValueError(msg)
+        refuse(f"{plain[0]} has columns without names, unlike others: pass `classes`, the labels in their order.")
     return max(named.values(), key=lambda found: len(found.names))
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from caltest.predictions.inputs._refusals import refuse
+
 PREFIXES = ("p_", "prob_", "probs_", "proba_", "probability_", "y_prob_")
 """What may stand before the label in the name of a column of probabilities; none is the beginning of another."""
 
@@ -81,17 +83,15 @@ def match_classes(names: Sequence[Any], classes: Sequence[Any]) -> ClassColumns:
     if len(names) != len(labels):
         missing = [label for k, label in enumerate(labels) if k not in found]
         what = f"no column for {missing[0]!r}" if missing and n_found else f"{_columns(names)}"
-        msg = f"`classes` must name the {len(names)} columns of `y_prob`, got {len(labels)} classes and {what}."
-        raise ValueError(msg)
+        refuse(f"`classes` must name the {len(names)} columns of `y_prob`, got {len(labels)} classes and {what}.")
     numbers = [int(name) for name in names if str(name).isdecimal()]
     out_of_order = numbers != list(range(len(names))) and sorted(numbers) == list(range(len(names)))
     elsewhere = any(k not in {-1, i} for i, k in enumerate(_mentioned(names, labels)))
     if out_of_order or elsewhere or (n_found and (not are_positions(names) or n_found == len(names))):
-        msg = (
+        refuse(
             f"the columns of `y_prob`, {_shown(names)}, contradict `classes`, {_shown(labels)}. Rename the columns to "
             "the labels, or pass `y_prob.to_numpy()` if the columns are in the order of `classes`."
         )
-        raise ValueError(msg)
     return ClassColumns(tuple(range(len(labels))), labels, dict(zip(labels, names, strict=True)))
 
 
@@ -116,20 +116,18 @@ def match_labels(
         return replace(_by_name(names, own, labels, columns), loose=True)
     if n_found or any(map(_are_numbers, readings)) or not _are_indices(labels, len(names)):
         missing = [label for k, label in enumerate(labels) if k not in found]
-        msg = (
+        refuse(
             f"{holder} the label {missing[0]!r}, which has no column of probabilities; {columns} are "
             f"{_shown(names)}. Name the columns after the labels, or pass `classes`, the label of each column."
         )
-        raise ValueError(msg)
     words = [str(text) for text in readings[-1]]
     are_opposite = len(words) == 2 and normal(words[0]) in _NEGATIVE and normal(words[1]) in _POSITIVE
     are_reversed = len(words) == 2 and (normal(words[0]) in _POSITIVE or normal(words[1]) in _NEGATIVE)
     if are_reversed or not (are_opposite or words == sorted(words)):
-        msg = (
+        refuse(
             f"{columns} are {_shown(names)} and the labels numbers, which may be meant in another order. Pass "
             f"`classes`, the label of each column; it is {_shown(range(len(names)))} if this order is right."
         )
-        raise ValueError(msg)
     return ClassColumns(tuple(range(len(names))), None, dict(enumerate(names)), positional=True)
 
 
@@ -155,11 +153,10 @@ def match_event(name: Any, labels: Sequence[Any], classes: Sequence[Any] | None)
     negative = classes is None and any(normal(str(texts[0])) in _NEGATIVE for texts in readings)
     other = negative or (len(pair) == 2 and 0 in (_matched([name], pair) + _mentioned([name], pair)))
     if other or (found >= 0 and known[found] == pair[0]):
-        msg = (
+        refuse(
             f"one probability must be that of the positive class, {pair[-1]!r}, but its name is {name!r}. Pass the "
             f"other column{'' if classes is None else f', or classes={pair[::-1]}'}; `y_prob.to_numpy()` has no name."
         )
-        raise ValueError(msg)
     return ClassColumns((0,), None if classes is None else known, {pair[-1]: name})
 
 
@@ -184,8 +181,7 @@ def _by_name(names: Sequence[Any], found: list[Any], labels: list[Any], shown_as
         columns = [_number(label, name, names, labels, shown_as) for label, name in zip(found, names, strict=True)]
     if len(set(columns)) < len(columns):
         twice = next(label for label in columns if columns.count(label) > 1)
-        msg = f"{shown_as} are {_shown(names)}: several are named after the label {twice!r}. Each needs one column."
-        raise ValueError(msg)
+        refuse(f"{shown_as} are {_shown(names)}: several are named after the label {twice!r}. Each needs one column.")
     ordered = _sorted(columns)
     order = tuple(columns.index(label) for label in ordered)
     classes = None if _are_indices(ordered, len(ordered)) else ordered
@@ -199,13 +195,12 @@ def _number(label: Any, name: Any, names: Sequence[Any], labels: list[Any], show
         return int(label) if isinstance(label, float) and label == int(label) else label
     if all(each in (0, 1) for each in labels) and text.lower() in _TRUTH:
         return type(labels[0])(_TRUTH[text.lower()])
-    if text.isdecimal():
-        return int(text)
-    msg = (
-        f"{shown_as} are {_shown(names)}: {name!r} is not named after a label, others are; the labels are "
-        f"{_shown(labels)}. Pass the columns of the classes only."
-    )
-    raise ValueError(msg)
+    if not text.isdecimal():
+        refuse(
+            f"{shown_as} are {_shown(names)}: {name!r} is not named after a label, others are; the labels are "
+            f"{_shown(labels)}. Pass the columns of the classes only."
+        )
+    return int(text)
 
 
 def _readings(names: Sequence[Any]) -> Iterator[list[Any]]:

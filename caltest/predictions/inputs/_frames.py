@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions.inputs._refusals import refuse
+
 
 def is_frame(values: Any) -> bool:
     """Return whether values are a frame: columns with names."""
@@ -37,8 +39,7 @@ def from_arrow(values: Any) -> Any:
     try:
         import pyarrow as pa
     except ImportError:
-        msg = f"reading {type(values).__name__} by Arrow's interface needs pyarrow: pip install pyarrow"
-        raise ValueError(msg) from None
+        refuse(f"reading {type(values).__name__} by Arrow's interface needs pyarrow: pip install pyarrow")
     try:
         return pa.table(values)
     except (pa.ArrowInvalid, TypeError, ValueError):  # a single column
@@ -102,12 +103,11 @@ def refuse_other_indexes(given: Mapping[str, Any]) -> None:
         what = "the same labels in another order" if len(index.intersection(one)) == len(index) else "other labels"
         pairs = zip(one.tolist(), index.tolist(), strict=True)
         row, a, b = next((row, a, b) for row, (a, b) in enumerate(pairs) if a is not b and a != b)
-        msg = (
+        refuse(
             f"`{first}` and `{name}` must have the same index, got {what} (row {row}: {a!r}, {b!r}). "
             f"Observations are matched by position: take `{name}.loc[{first}.index]` if the indexes name the "
             f"observations, or `{name}.to_numpy()` if the rows are in the same order."
         )
-        raise ValueError(msg)
 
 
 def _are_equal(index: Any, other: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._arrays import Integers
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if, require, validate_given_prob, validate_outcome
 
 
@@ -20,8 +21,7 @@ def naming(model: str) -> Iterator[None]:
     except ValueError as error:
         if not model:
             raise
-        msg = f"{model}: {error}"
-        raise ValueError(msg) from None
+        refuse(f"{model}: {error}")
 
 
 def validate_names(names: Sequence[Any], argument: str) -> None:
@@ -31,21 +31,21 @@ def validate_names(names: Sequence[Any], argument: str) -> None:
         require(name, f"names of `{argument}` must not be empty", name)
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        msg = f"names of `{argument}` must differ, got {twice[0]!r} twice."
-        raise ValueError(msg)
+        refuse(f"names of `{argument}` must differ, got {twice[0]!r} twice.")
 
 
 def named_models(models: Any, *, fewest: int = 1) -> dict[str, Any]:
     """Return what was passed for each of several models by its name, from a mapping or a list of pairs."""
     pairs = list(models.items()) if isinstance(models, Mapping) else models
     if not isinstance(pairs, list | tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
-        msg = f"`models` must map names to predictions, or list pairs (name, predictions), got {type(models).__name__}."
-        raise TypeError(msg)
+        refuse(
+            f"`models` must map names to predictions, or list pairs (name, predictions), got {type(models).__name__}.",
+            TypeError,
+        )
     validate_names([name for name, _ in pairs], "models")
     if len(pairs) < fewest:
         number, found = ("one model", "none") if fewest == 1 else ("two models", str(len(pairs)))
-        msg = f"`models` must hold at least {number}, got {found}."
-        raise ValueError(msg)
+        refuse(f"`models` must hold at least {number}, got {found}.")
     return dict(pairs)
 
 
@@ -69,11 +69,9 @@ def validate_models(
     shapes = {name: prob.shape for name, prob in probs.items()}
     if len(set(shapes.values())) > 1:
         shown = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        msg = f"all models must predict the same observations and classes, got (n_samples, n_classes): {shown}."
-        raise ValueError(msg)
+        refuse(f"all models must predict the same observations and classes, got (n_samples, n_classes): {shown}.")
     n_samples, n_classes = next(iter(shapes.values()))
     outcome = validate_outcome(y_true, n_classes, classes)
     if len(outcome) != n_samples:
-        msg = f"`y_true` and the predictions must have the same length, got {len(outcome)} and {n_samples}."
-        raise ValueError(msg)
+        refuse(f"`y_true` and the predictions must have the same length, got {len(outcome)} and {n_samples}.")
     return outcome, list(probs.values())

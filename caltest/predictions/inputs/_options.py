@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from caltest.predictions._lens import LensLike
 from caltest.predictions._user_functions import Region
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_level, validate_workers
 from caltest.results._progress import Progress
 
@@ -185,8 +186,7 @@ def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def complete(*args: Any, **kwargs: Any) -> Any:
         for name in kwargs:
             if name not in known and name not in options:
-                msg = f"{function.__name__}() got an unexpected keyword argument {name!r}"
-                raise TypeError(msg)
+                refuse(f"{function.__name__}() got an unexpected keyword argument {name!r}", TypeError)
         for name, option in options.items():
             value = kwargs.get(name, option.default)
             kwargs[name] = value if option.validate is None else option.validate(value, name)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from caltest.predictions.inputs._refusals import refuse
+
 _ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
     "random_state": (("rng", "rng={value!r}"),),
     "seed": (("rng", "rng={value!r}"),),
@@ -35,8 +37,6 @@ def refuse_other_names(function: str, given: Mapping[str, Any], parameters: Coll
             continue
         answer = next((text for ours, text in _ANSWERS.get(name, ()) if ours in parameters), None)
         if answer is not None:
-            msg = f"{function}() has no `{name}`; use {answer.format(value=value)}."
-            raise TypeError(msg)
+            refuse(f"{function}() has no `{name}`; use {answer.format(value=value)}.", TypeError)
         if name in _DESIGN:
-            msg = f"{function}() takes no `{name}`; {_DESIGN[name]} do."
-            raise TypeError(msg)
+            refuse(f"{function}() takes no `{name}`; {_DESIGN[name]} do.", TypeError)

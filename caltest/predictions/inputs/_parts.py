@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Floats, Integers
+from caltest.predictions.inputs._refusals import refuse
 
 _ID_WORDS = {
     *("id", "patient", "subject", "participant", "person", "user", "case", "group", "cluster", "centre", "center"),
@@ -53,20 +54,16 @@ def validate_ids(ids: Any, n_samples: int, name: str, part: str) -> tuple[list[i
 
     values = _array(ids, name)
     if values.ndim != 1:
-        msg = f"`{name}` must have shape (n_samples,), got {values.shape}."
-        raise ValueError(msg)
+        refuse(f"`{name}` must have shape (n_samples,), got {values.shape}.")
     if len(values) != n_samples:
-        msg = f"`{name}` must have the {part} of each of the {n_samples} observations, got {len(values)}."
-        raise ValueError(msg)
+        refuse(f"`{name}` must have the {part} of each of the {n_samples} observations, got {len(values)}.")
     try:
         code, found = pd.factorize(values)
     except TypeError as error:  # not hashable
-        msg = f"`{name}` must hold integers or strings: {error}."
-        raise TypeError(msg) from None
+        refuse(f"`{name}` must hold integers or strings: {error}.", TypeError)
     missing = np.flatnonzero(code < 0)
     if missing.size:
-        msg = f"`{name}` must have a {part} for every observation, got a missing id for observation {missing[0]}."
-        raise ValueError(msg)
+        refuse(f"`{name}` must have a {part} for every observation, got a missing id for observation {missing[0]}.")
     if isinstance(found, np.ndarray) and found.dtype.kind in "iu":  # perhaps millions
         places = np.argsort(found)
         return found[places].tolist(), np.argsort(places)[code]
@@ -78,8 +75,7 @@ def validate_ids(ids: Any, n_samples: int, name: str, part: str) -> tuple[list[i
 def _array(ids: Any, name: str) -> NDArray[Any]:
     """Return ids as an array; a sequence becomes one of objects, so that its numbers do not turn into texts."""
     if isinstance(ids, str) or not hasattr(ids, "__len__"):
-        msg = f"`{name}` must be an array of shape (n_samples,), got {ids!r}."
-        raise TypeError(msg)
+        refuse(f"`{name}` must be an array of shape (n_samples,), got {ids!r}.", TypeError)
     if hasattr(ids, "detach"):  # a PyTorch tensor that may still carry a gradient
         ids = ids.detach()
     if isinstance(ids, list | tuple):
@@ -158,14 +154,14 @@ def validate_folds(folds: Any, n_samples: int) -> Folds:
     """
     ids, number = validate_ids(folds, n_samples, "folds", "fold")
     if len(ids) == 1:
-        msg = f"`folds` must hold several folds, got {ids[0]!r} for every observation; leave it out for a single model."
-        raise ValueError(msg)
+        refuse(
+            f"`folds` must hold several folds, got {ids[0]!r} for every observation; leave it out for a single model."
+        )
     if len(ids) == n_samples:
-        msg = (
+        refuse(
             "`folds` must hold several observations of each fold, got a different one for every observation. Each fold "
             "is tested separately, and a single observation shows nothing: use fewer, larger folds."
         )
-        raise ValueError(msg)
     return Folds(tuple(map(str, ids)), tuple(np.flatnonzero(number == i) for i in range(len(ids))))
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._parts import validate_ids
+from caltest.predictions.inputs._refusals import refuse, refuse_if, require
 from caltest.results import Note
 from caltest.results._config import workers_in_use
 from caltest.results._note import warn_user
@@ -44,19 +45,6 @@ _SMALLEST = 2.0**-25
 """And by this for each class: probabilities below it become 0."""
 
 
-def require(holds: Any, must: str, got: Any, *, right_type: Any = True) -> None:
-    """Refuse an argument unless a condition holds: "`name` must ..., got ...", of a wrong type as TypeError."""
-    if not holds:
-        msg = f"{must}, got {got!r}."
-        raise ValueError(msg) if right_type else TypeError(msg)
-
-
-def refuse_if(wrong: Any, msg: str, *, right_type: Any = True) -> None:
-    """Refuse an argument with a message that costs nothing to write, of a wrong type as TypeError."""
-    if wrong:
-        raise ValueError(msg) if right_type else TypeError(msg)
-
-
 def validate_prob(y_prob: ArrayLike) -> Floats:
     """Return probabilities of shape ``(n_samples, n_classes)``; ``(n_samples,)`` is read as the positive class.
 
@@ -72,19 +60,17 @@ def validate_given_prob(y_prob: ArrayLike) -> NDArray[Any]:
     if prob.dtype == object:
         prob = _as_float(prob, "y_prob")
     if prob.dtype.kind in "iub":
-        msg = (
+        refuse(
             f"`y_prob` must hold probabilities as floats, got {prob.dtype} values; "
             "integers look like class labels or counts."
         )
-        raise ValueError(msg)
     refuse_if(prob.dtype.kind != "f", f"`y_prob` must hold real numbers, got {prob.dtype} values.")
     require(prob.ndim in {1, 2}, "`y_prob` must have shape (n_samples,) or (n_samples, n_classes)", prob.shape)
     if prob.ndim == 2 and prob.shape[1] == 1:
-        msg = (
+        refuse(
             f"`y_prob` has a single column, shape {prob.shape}; pass shape (n_samples,) for the probability of the "
             "positive class, or one column per class."
         )
-        raise ValueError(msg)
     refuse_if(prob.size == 0, f"`y_prob` must not be empty, got shape {prob.shape}.")
     prob = _within_range(prob)
     kept = prob.dtype == np.float32 and is_large(prob)
@@ -106,11 +92,10 @@ def _normalised(prob: NDArray[Any]) -> NDArray[Any]:
     wrong = np.flatnonzero(missing > allowed * (1 + 1e-9))  # 0.9999 is not a double
     if wrong.size:
         row = wrong[0]
-        msg = (
+        refuse(
             f"rows of `y_prob` must sum to 1 within {allowed:g}, got {total[row]:.9g} in row {row} "
             f"({wrong.size} such rows); if this is rounding, divide each row by its sum."
         )
-        raise ValueError(msg)
     off = np.flatnonzero(missing > FLOAT32_ROUNDING * n_classes)
     if off.size:
         row = int(np.argmax(missing))
@@ -137,20 +122,18 @@ def validate_outcome(y_true: ArrayLike, n_classes: int, classes: Sequence[Any] |
     if classes is not None:
         return _index_of(label, classes, n_classes)
     if label.dtype.kind == "b" and n_classes != 2:
-        msg = f"`y_true` may be boolean for two classes only, `y_prob` has {n_classes}."
-        raise ValueError(msg)
+        refuse(f"`y_true` may be boolean for two classes only, `y_prob` has {n_classes}.")
     if label.dtype.kind in "biuf":  # NaN and infinity fail a comparison
         wrong = np.flatnonzero(~((label >= 0) & (label < n_classes) & (label == np.floor(label))))
     else:
         right = [isinstance(value, int | float) and 0 <= value < n_classes for value in label.tolist()]
         wrong = np.array([right.index(False) if False in right else 0])
     if wrong.size:
-        msg = (
+        refuse(
             f"`y_true` must hold class indices 0 to {n_classes - 1}, one for each column of `y_prob`, "
             f"got {_shown(label, wrong[0])}; for other labels pass `classes`, the label of each column (of two "
             "classes the event last), such as `classes_` of a scikit-learn classifier."
         )
-        raise ValueError(msg)
     return np.require(label, np.int64, ["C", "W"])
 
 
@@ -169,8 +152,7 @@ def validate_given_problem(
     prob = validate_given_prob(y_prob)
     outcome = validate_outcome(y_true, prob.shape[1], classes)
     if len(prob) != len(outcome):
-        msg = f"`y_true` and `y_prob` must have the same length, got {len(outcome)} and {len(prob)}."
-        raise ValueError(msg)
+        refuse(f"`y_true` and `y_prob` must have the same length, got {len(outcome)} and {len(prob)}.")
     return prob, outcome
 
 
@@ -182,8 +164,7 @@ def validate_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floats |
     require(weight.shape == (n_samples,), f"`sample_weight` must have shape ({n_samples},)", weight.shape)
     wrong = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if wrong.size:
-        msg = f"`sample_weight` must be finite and not negative, got {weight[wrong[0]]} in row {wrong[0]}."
-        raise ValueError(msg)
+        refuse(f"`sample_weight` must be finite and not negative, got {weight[wrong[0]]} in row {wrong[0]}.")
     with np.errstate(over="ignore"):
         total = weight.sum()
     refuse_if(not 0 < total < np.inf, f"`sample_weight` must have a positive, finite sum, got {total}.")
@@ -196,8 +177,7 @@ def validate_groups(groups: Any, n_samples: int) -> Integers | None:
         return None
     ids, number = validate_ids(groups, n_samples, "groups", "group")
     if len(ids) < 2:
-        msg = f"`groups` must hold at least 2 groups, got the id {ids[0]!r} for every observation."
-        raise ValueError(msg)
+        refuse(f"`groups` must hold at least 2 groups, got the id {ids[0]!r} for every observation.")
     return number
 
 
@@ -225,8 +205,7 @@ def validate_count(value: Any, name: str, minimum: int = 1) -> int:
     """Return ``value`` as int if it is an integer of at least ``minimum``, and not more than memory has room for."""
     is_integer = _is_integer(value)
     if is_integer and value > _MOST.get(name, value):
-        msg = f"`{name}` must be at most {_MOST[name]:,}, so that there is enough memory, got {value:,}."
-        raise ValueError(msg)
+        refuse(f"`{name}` must be at most {_MOST[name]:,}, so that there is enough memory, got {value:,}.")
     right = is_integer and value >= minimum
     require(right, f"`{name}` must be an integer >= {minimum}", value, right_type=is_integer)
     return int(value)
@@ -307,18 +286,15 @@ def is_number(value: Any) -> bool:
 
 def _plain_array(values: Any, name: str) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        msg = f"`{name}` must not hold masked values; drop those rows first."
-        raise ValueError(msg)
+        refuse(f"`{name}` must not hold masked values; drop those rows first.")
     if hasattr(values, "detach"):  # a PyTorch tensor that may still carry a gradient
         values = values.detach()
     if hasattr(values, "toarray") and hasattr(values, "nnz"):
-        msg = f"`{name}` must be a dense array, got a sparse {type(values).__name__}: pass `{name}.toarray()`."
-        raise ValueError(msg)
+        refuse(f"`{name}` must be a dense array, got a sparse {type(values).__name__}: pass `{name}.toarray()`.")
     try:
         return np.asarray(values)
     except (ValueError, TypeError, RuntimeError) as error:
-        msg = f"`{name}` must be convertible to an array of one shape: {error}"
-        raise ValueError(msg) from None
+        refuse(f"`{name}` must be convertible to an array of one shape: {error}")
 
 
 def _typed_array(values: Any, name: str) -> NDArray[Any]:
@@ -332,8 +308,7 @@ def _as_float(values: NDArray[Any], name: str) -> Floats:
     try:
         return np.require(values, np.float64, ["C", "W"])
     except (ValueError, TypeError) as error:
-        msg = f"`{name}` must hold real numbers: {error}."
-        raise ValueError(msg) from None
+        refuse(f"`{name}` must hold real numbers: {error}.")
 
 
 def _within_range(prob: NDArray[Any]) -> NDArray[Any]:
@@ -374,8 +349,7 @@ def _index_of(label: NDArray[Any], classes: Any, n_classes: int) -> Integers:
     outcome = np.array(known, dtype=np.int64)
     wrong = np.flatnonzero(outcome < 0)
     if wrong.size:
-        msg = f"`y_true` must hold labels from `classes` {names!r}, got {_shown(label, wrong[0])}."
-        raise ValueError(msg)
+        refuse(f"`y_true` must hold labels from `classes` {names!r}, got {_shown(label, wrong[0])}.")
     return outcome
 
 
