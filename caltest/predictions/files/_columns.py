@@ -54,10 +54,8 @@ def guess_label(table: Table, prob: Sequence[str] | None) -> str:
     return candidates[0]
 
 
-def guess_prob(table: Table, label: str, classes: set[str]) -> tuple[str, ...]:
+def guess_prob(table: Table, label: str, y_true: NDArray[Any]) -> tuple[str, ...]:
     """Return the probability columns: by their names, as those of the classes, or as all that hold fractions.
-
-    ``classes`` are the labels as texts.
 
     Raises
     ------
@@ -78,6 +76,7 @@ def guess_prob(table: Table, label: str, classes: set[str]) -> tuple[str, ...]:
             table.refuse(f"several columns hold vectors: {shortened(chosen)}; name one with `prob`")
         return tuple(chosen)
     else:
+        classes = set(map(str, _seen(y_true)))
         named = set(floats) | {name for name in numeric if _belongs(table, name, floats, classes)}
         broken = [name for name in rest if name not in numeric and _mostly_numbers(table, name)]
         named |= {name for name in broken if not _is_aside(table, name)}  # refused, with the value that is no number

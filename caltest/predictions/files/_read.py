@@ -24,7 +24,7 @@ from caltest.predictions.files._source import Source, find_source
 from caltest.predictions.files._table import Table, shortened
 from caltest.predictions.files._text import read_text
 from caltest.predictions.files._values import labels, normalised, probabilities, refuse_outside
-from caltest.predictions.inputs._refusals import refuse, require
+from caltest.predictions.inputs._refusals import require
 from caltest.results._note import warn_user
 
 
@@ -183,17 +183,24 @@ def read_predictions(
     for name, value in {"prob": prob, "classes": classes, "class_names": class_names}.items():
         require(not isinstance(value, str), f"`{name}` must be a sequence of names", value, right_type=False)
     others = {"folds": folds, "groups": groups, "sample_weight": sample_weight}
+    asked = Asked(label, prob, classes, class_names, others)
     source = find_source(path, file_format)
     _check_options(source, sep, decimal, header, encoding)
-    matched = {"classes": classes, "class_names": class_names}
     place: Callable[[int], str] = "in row {}".format
     if source.file_format == "npz":
-        found = _from_arrays(source, label, prob, others, matched)
+        found = _from_arrays(source, asked)
     else:
-        is_text = source.file_format in {"csv", "tsv"}
-        table = read_text(source, sep, decimal, header, encoding) if is_text else read_table(source, header)
-        found, place = from_table(table, label, prob, others, matched), table.place
+        table = _table_of(source, sep, decimal, header, encoding)
+        found, place = from_table(table, asked), table.place
     return replace(found, y_prob=normalised(source.name, found.y_prob, place)) if normalise else found
+
+
+def _table_of(
+    source: Source, sep: str | None, decimal: str, header: Any, encoding: str | None, *, dtype: type | None = None
+) -> Table:
+    if source.file_format in {"csv", "tsv"}:
+        return read_text(source, sep, decimal, header, encoding, dtype=dtype)
+    return read_table(source, header)
 
 
 def read_other_columns(
@@ -226,11 +233,8 @@ def read_other_columns(
         n_samples = len(next(arrays[name] for name in arrays if name in used))
         rest = {name: array for name, array in arrays.items() if name not in used}
         return {name: array for name, array in rest.items() if array.ndim and len(array) == n_samples}
-    if source.file_format in {"csv", "tsv"}:
-        table = read_text(source, sep, decimal, header, encoding, dtype=str if decimal == "." else None)
-    else:
-        table = read_table(source, header)
-    return {name: table.frame[name].to_numpy() for name in table.frame.columns if name not in used}
+    frame = _table_of(source, sep, decimal, header, encoding, dtype=str if decimal == "." else None).frame
+    return {name: frame[name].to_numpy() for name in frame.columns if name not in used}
 
 
 def _check_options(source: Source, sep: str | None, decimal: str, header: Any, encoding: str | None) -> None:
@@ -247,133 +251,113 @@ def _check_options(source: Source, sep: str | None, decimal: str, header: Any, e
         source.refuse(f"`{wrong}` is for CSV and TSV files, and the format is {source.reading['format']}")
 
 
-def from_table(
-    table: Table,
-    label: str | None,
-    prob: Sequence[str] | None,
-    others: dict[str, str | None],
-    matched: dict[str, Sequence[Any] | None],
-) -> PredictionFile:
-    frame, named = table.frame, [name for name in others.values() if name]
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for: names of columns, and the labels of the probability columns; None where it is guessed."""
+
+    label: str | None = None
+    prob: Sequence[str] | None = None
+    classes: Sequence[Any] | None = None
+    class_names: Sequence[str] | None = None
+    others: dict[str, str | None] = field(default_factory=lambda: dict.fromkeys(("folds", "groups", "sample_weight")))
+
+    @property
+    def aside(self) -> list[str]:
+        """The columns that hold neither labels nor probabilities."""
+        return [name for name in self.others.values() if name]
+
+
+def from_table(table: Table, asked: Asked) -> PredictionFile:
+    """Return predictions and labels out of a table."""
+    frame, label, prob = table.frame, asked.label, asked.prob
     names = list(frame.columns)
-    asked = [("label", label), *(("prob", name) for name in prob or []), *others.items()]
-    missing = next(((argument, name) for argument, name in asked if name and name not in names), None)
+    given = [("label", label), *(("prob", name) for name in prob or []), *asked.others.items()]
+    missing = next(((argument, name) for argument, name in given if name and name not in names), None)
     if missing:
         table.refuse(f"there is no column {missing[1]!r} for `{missing[0]}`; the columns are {shortened(names)}")
-    used = [*([label] if label else []), *(prob or []), *named]
+    used = [name for _, name in given if name]
     double = next((name for name in used if used.count(name) > 1), None)
     if double is not None:
         table.refuse(f"the column {double!r} is named for two things; every column has one meaning")
-    rest = replace(table, frame=frame.drop(columns=named))
+    rest = replace(table, frame=frame.drop(columns=asked.aside))
     chosen = label or guess_label(rest, prob)
     y_true = labels(table, chosen)
-    columns = tuple(prob) if prob else guess_prob(rest, chosen, _texts(y_true))
+    columns = tuple(prob) if prob else guess_prob(rest, chosen, y_true)
     values = probabilities(table, columns)
     if len(columns) == 1 and values.shape[1] == 1:
         values = values[:, 0]
-    n_columns = values.shape[1] if values.ndim == 2 else 1
-    match = match_classes(
-        y_true, Columns(table.name, columns, n_columns, _have_names(table, columns, values)), **matched
-    )
-    taken: dict[str, Any] = {argument: frame[name].to_numpy() if name else None for argument, name in others.items()}
-    noticed = _notice(table, [chosen, *columns], others)
-    return PredictionFile(
-        match.y_true,
-        values,
-        match.classes,
-        chosen,
-        label is None,
-        columns,
-        **taken,
-        matched_by=match.by,
-        reading={**table.reading, "probability columns": "given" if prob else "guessed"},
-        noticed=noticed,
-    )
+    aside = {name: frame[name].to_numpy() for name in asked.aside}
+    return _matched(table, asked, chosen, columns, y_true=y_true, y_prob=values, aside=aside)
 
 
-def _texts(y_true: NDArray[Any]) -> set[str]:
-    import pandas as pd
-
-    return set(map(str, pd.unique(pd.Series(y_true)).tolist()))
-
-
-def _have_names(table: Table, columns: tuple[str, ...], values: NDArray[Any]) -> bool:
-    """Return whether columns have names, rather than numbers by their positions."""
-    return table.named and (values.ndim == 1 or len(columns) == values.shape[1])
-
-
-def _from_arrays(
-    source: Source,
-    label: str | None,
-    prob: Sequence[str] | None,
-    others: dict[str, str | None],
-    matched: dict[str, Sequence[Any] | None],
+def _matched(
+    table: Table,
+    asked: Asked,
+    label: str,
+    columns: tuple[str, ...],
+    *,
+    y_true: NDArray[Any],
+    y_prob: NDArray[Any],
+    aside: dict[str, NDArray[Any]],
 ) -> PredictionFile:
-    import pandas as pd
-
-    arrays = read_arrays(source)
-    named = [name for name in others.values() if name]
-    free = {name: array for name, array in arrays.items() if name not in named}
-    if prob is not None and len(prob) != 1:
-        source.refuse(f"`prob` must name one array of an NPZ file, got {', '.join(prob)}")
-    key = label or _guess_key(
-        source.name, {k: v for k, v in free.items() if k not in (prob or ())}, LABEL_NAMES, "label"
-    )
-    rest = {name: array for name, array in free.items() if name != key}
-    prob_key = prob[0] if prob else _guess_key(source.name, rest, PROB_NAMES, "prob")
-    for argument, name in {"label": key, "prob": prob_key, **others}.items():
-        if name and name not in arrays:
-            source.refuse(f"there is no array {name!r} for `{argument}`; the arrays are {shortened(list(arrays))}")
-    y_true, y_prob = arrays[key], arrays[prob_key]
-    if y_true.ndim != 1 or y_prob.ndim not in {1, 2} or len(y_true) == 0:
-        msg = (
-            f"{source.name}: labels must have shape (n_samples,) and probabilities (n_samples,) or (n_samples, "
-            f"n_classes), got {key!r} of shape {y_true.shape} and {prob_key!r} of shape {y_prob.shape}"
-        )
-        if y_true.ndim == 2 and y_true.shape == y_prob.shape and np.isin(y_true, (0, 1)).all():
-            msg += "; the labels seem to be one-hot: save their argmax(axis=1)"
-        raise ValueError(msg)
-    if len(y_true) != len(y_prob):
-        source.refuse(
-            f"labels and probabilities must have the same length, got {key!r} of "
-            f"shape {y_true.shape} and {prob_key!r} of shape {y_prob.shape}"
-        )
-    table = Table(source.name, pd.DataFrame({key: y_true}))
-    y_true = labels(table, key)
-    if y_prob.dtype.kind == "f" and y_prob.size:  # other types are refused with the arguments of the tests
-        refuse_outside(y_prob, table, (prob_key,))
-    taken: dict[str, Any] = {argument: arrays[name] if name else None for argument, name in others.items()}
-    aside = {name: array for name, array in arrays.items() if array.ndim == 1 and len(array) == len(y_true)}
-    noticed = _notice(Table(source.name, pd.DataFrame(aside)), [key, prob_key], others)
+    """Return labels and probabilities with the class of each column; warn of columns that matter and are not used."""
     n_columns = y_prob.shape[1] if y_prob.ndim == 2 else 1
-    match = match_classes(y_true, Columns(source.name, (prob_key,), n_columns, named=n_columns == 1), **matched)
+    named = table.named and len(columns) == n_columns  # not numbers by their positions
+    match = match_classes(y_true, Columns(table.name, columns, n_columns, named), asked.classes, asked.class_names)
+    warned, noticed = notice(table, [label, *columns], asked.others)
+    for text in warned:
+        warn_user(text)
+    taken: dict[str, Any] = {argument: aside[name] if name else None for argument, name in asked.others.items()}
     return PredictionFile(
         match.y_true,
         y_prob,
         match.classes,
-        key,
-        label is None,
-        (prob_key,),
+        label,
+        asked.label is None,
+        columns,
         **taken,
         matched_by=match.by,
-        reading={**source.reading, "probability columns": "given" if prob else "guessed"},
-        noticed=noticed,
+        reading={**table.reading, "probability columns": "given" if asked.prob else "guessed"},
+        noticed=tuple(noticed),
     )
 
 
-def _notice(table: Table, used: Sequence[str], others: dict[str, str | None]) -> tuple[str, ...]:
-    """Warn of columns that are not used and matter for the p-value; return sentences about the others."""
-    warned, noticed = notice(table, used, others)
-    for text in warned:
-        warn_user(text)
-    return tuple(noticed)
+def _from_arrays(source: Source, asked: Asked) -> PredictionFile:
+    import pandas as pd
+
+    arrays, prob = read_arrays(source), asked.prob
+    free = {name: array for name, array in arrays.items() if name not in asked.aside}
+    if prob is not None and len(prob) != 1:
+        source.refuse(f"`prob` must name one array of an NPZ file, got {', '.join(prob)}")
+    unnamed = {name: array for name, array in free.items() if name not in (prob or ())}
+    key = asked.label or _guess_key(source, unnamed, LABEL_NAMES, "label")
+    rest = {name: array for name, array in free.items() if name != key}
+    prob_key = prob[0] if prob else _guess_key(source, rest, PROB_NAMES, "prob")
+    for argument, name in {"label": key, "prob": prob_key, **asked.others}.items():
+        if name and name not in arrays:
+            source.refuse(f"there is no array {name!r} for `{argument}`; the arrays are {shortened(list(arrays))}")
+    y_true, y_prob = arrays[key], arrays[prob_key]
+    got = f"got {key!r} of shape {y_true.shape} and {prob_key!r} of shape {y_prob.shape}"
+    if y_true.ndim != 1 or y_prob.ndim not in {1, 2} or len(y_true) == 0:
+        is_one_hot = y_true.ndim == 2 and y_true.shape == y_prob.shape and np.isin(y_true, (0, 1)).all()
+        source.refuse(
+            "labels must have shape (n_samples,) and probabilities (n_samples,) or (n_samples, n_classes), "
+            f"{got}{'; the labels seem to be one-hot: save their argmax(axis=1)' if is_one_hot else ''}"
+        )
+    if len(y_true) != len(y_prob):
+        source.refuse(f"labels and probabilities must have the same length, {got}")
+    rows = {name: array for name, array in arrays.items() if array.ndim == 1 and len(array) == len(y_true)}
+    table = Table(source.name, pd.DataFrame(rows), reading=source.reading)
+    y_true = labels(table, key)
+    if y_prob.dtype.kind == "f" and y_prob.size:  # other types are refused with the arguments of the tests
+        refuse_outside(y_prob, table, (prob_key,))
+    return _matched(table, asked, key, (prob_key,), y_true=y_true, y_prob=y_prob, aside=arrays)
 
 
-def _guess_key(name: str, arrays: dict[str, NDArray[Any]], known: Sequence[str], argument: str) -> str:
+def _guess_key(source: Source, arrays: dict[str, NDArray[Any]], known: Sequence[str], argument: str) -> str:
     by_name = [key for word in known for key in arrays if key.lower() == word]
     by_shape = [key for key, array in arrays.items() if array.ndim == (1 if argument == "label" else 2)]
     if not by_name and len(by_shape) != 1:
-        refuse(
-            f"{name}: cannot choose among the arrays {shortened(list(arrays)) or '(none)'}; name one with `{argument}`"
-        )
+        found = shortened(list(arrays)) or "(none)"
+        source.refuse(f"cannot choose among the arrays {found}; name one with `{argument}`")
     return (by_name or by_shape)[0]

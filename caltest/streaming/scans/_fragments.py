@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from caltest.predictions._lens import Lens
-from caltest.predictions.files._read import PredictionFile, from_table
+from caltest.predictions.files._read import Asked, PredictionFile, from_table
 from caltest.predictions.files._table import Table
 from caltest.predictions.files._text import check_separator
 from caltest.predictions.inputs._validation import require
@@ -158,9 +158,7 @@ class Reading:
 
 def understand(name: str, batch: Any, named: Mapping[str, Any]) -> PredictionFile:
     """Return a record batch as predictions: which columns hold what, as far as it is not ``named``."""
-    others: dict[str, str | None] = {"folds": None, "groups": None, "sample_weight": None}
-    matched = {"classes": named["classes"], "class_names": None}
-    return from_table(Table(name, batch.to_pandas()), named["label"], named["prob"], others, matched)
+    return from_table(Table(name, batch.to_pandas()), Asked(named["label"], named["prob"], named["classes"]))
 
 
 def is_path(value: Any) -> bool:
