@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,15 +26,8 @@ def read_table(source: Source, header: Any) -> Table:
     ValueError
         If the file is broken, its library is not installed, it holds no table, or names of columns occur twice.
     """
-    try:
+    with _library(source):
         frame, reading = _READERS[source.file_format](source, header)
-    except ImportError as error:
-        library = _LIBRARIES.get(source.file_format, error.name)
-        source.refuse(f"reading {NAMES[source.file_format]} needs {library}: pip install {library}")
-    except _RefusedError as error:
-        raise ValueError(str(error)) from None
-    except Exception as error:  # what a broken file raises is up to libraries
-        source.refuse(f"cannot be read as {NAMES[source.file_format]}: {said_by(error)}")
     frame = frame.set_axis(differing_names(source.name, [str(name) for name in frame.columns]), axis=1)
     if not len(frame):
         source.refuse("there are no observations in it")
@@ -48,8 +41,26 @@ class _RefusedError(Exception):
     """A file was read, and what it holds is refused in words that need no more."""
 
 
+def _refuse(source: Source, text: str) -> NoReturn:
+    refuse(f"{source.name}: {text}", _RefusedError)
+
+
+@contextmanager
+def _library(source: Source) -> Iterator[None]:
+    """Refuse in our words what a library cannot read, or a library that is not installed."""
+    try:
+        yield
+    except ImportError as error:
+        library = _LIBRARIES.get(source.file_format, error.name)
+        source.refuse(f"reading {NAMES[source.file_format]} needs {library}: pip install {library}")
+    except _RefusedError as error:
+        refuse(str(error))
+    except Exception as error:  # what a broken file raises is up to libraries
+        source.refuse(f"cannot be read as {NAMES[source.file_format]}: {said_by(error)}")
+
+
 def _input(source: Source) -> Any:
-    return source.where if isinstance(source.where, Path) else io.BytesIO(source.where)
+    return source.where if isinstance(source.where, Path) else source.open()
 
 
 def _read_parquet(source: Source, _: Any) -> tuple[Any, dict[str, str]]:
@@ -92,12 +103,10 @@ def _read_jsonl(source: Source, _: Any) -> tuple[Any, dict[str, str]]:
         try:
             record = _load(line)
         except (ValueError, RecursionError) as error:
-            msg = f"{source.name}: line {number} is not JSON: {said_by(error)}; JSON lines have one object in each line"
-            raise _RefusedError(msg) from None
+            _refuse(source, f"line {number} is not JSON: {said_by(error)}; JSON lines have one object in each line")
         if not isinstance(record, dict):
             hint = "; a whole list is `file_format` 'json'" if isinstance(record, list) else ""
-            msg = f"{source.name}: line {number} must hold an object such as {{...}}, got {type(record).__name__}{hint}"
-            raise _RefusedError(msg)
+            _refuse(source, f"line {number} must hold an object such as {{...}}, got {type(record).__name__}{hint}")
         records.append(record)
     return pd.DataFrame.from_records(records), {"first line": "1"} if len(records) == len(lines) else {}
 
@@ -111,14 +120,12 @@ def _read_json(source: Source, header: Any) -> tuple[Any, dict[str, str]]:
     except (ValueError, RecursionError) as error:
         if len(text.strip().splitlines()) > 1 and text.lstrip().startswith("{"):
             return _read_jsonl(source, header)
-        msg = f"{source.name}: is not JSON: {said_by(error)}"
-        raise _RefusedError(msg) from None
+        _refuse(source, f"is not JSON: {said_by(error)}")
     if isinstance(found, list) and found and all(isinstance(record, dict) for record in found):
         return pd.DataFrame.from_records(found), {}
     if isinstance(found, dict) and found and all(isinstance(column, list) for column in found.values()):
         return pd.DataFrame(found), {}
-    msg = f"{source.name}: JSON must hold a list of objects, or an object with a list for each column"
-    raise _RefusedError(msg)
+    return _refuse(source, "JSON must hold a list of objects, or an object with a list for each column")
 
 
 def _whole_text(source: Source) -> str:
@@ -145,13 +152,12 @@ def _read_excel(source: Source, header: Any) -> tuple[Any, dict[str, str]]:
         frame = pd.read_excel(book, sheet_name=sheets[0], header=None, keep_default_na=False, na_values=[""])
     frame = frame.dropna(how="all").dropna(how="all", axis=1)
     if not len(frame):
-        msg = f"{source.name}: the sheet {sheets[0]!r} is empty"
-        raise _RefusedError(msg)
+        _refuse(source, f"the sheet {sheets[0]!r} is empty")
     rows = [["" if pd.isna(cell) else str(cell) for cell in row] for row in frame.head(50).itertuples(index=False)]
     try:
         named = settle_header(source.name, rows, header)
     except ValueError as error:
-        raise _RefusedError(str(error)) from None
+        refuse(str(error), _RefusedError)
     names = rows[0] if named else [str(k) for k in range(frame.shape[1])]
     start = int(frame.index[0]) + 1 + named if frame.index[-1] - frame.index[0] + 1 == len(frame) else 0
     body = frame.iloc[int(named) :].reset_index(drop=True).set_axis(names, axis=1).infer_objects()
@@ -163,18 +169,17 @@ def _read_npy(source: Source, _: Any) -> tuple[Any, dict[str, str]]:
     import pandas as pd
 
     with source.open() as stream:
-        array = load_array(source.name, "the array", stream)
+        array = load_array(source, "the array", stream)
     if array.dtype.names:
         if array.ndim != 1:
-            msg = f"{source.name}: expected records in one dimension, got shape {array.shape}"
-            raise _RefusedError(msg)
+            _refuse(source, f"expected records in one dimension, got shape {array.shape}")
         return pd.DataFrame({name: array[name] for name in array.dtype.names}), {}
     if array.ndim != 2 or array.dtype.kind not in "fiub":
-        msg = (
-            f"{source.name}: expected a table of numbers in two dimensions, got shape {array.shape} of {array.dtype}; "
-            "an NPZ file can hold labels and probabilities as two arrays"
+        _refuse(
+            source,
+            f"expected a table of numbers in two dimensions, got shape {array.shape} of {array.dtype}; "
+            "an NPZ file can hold labels and probabilities as two arrays",
         )
-        raise _RefusedError(msg)
     columns = {str(k): array[:, k] for k in range(array.shape[1])}
     whole = {name: bool(np.all(values == np.rint(values))) for name, values in columns.items()}
     with np.errstate(invalid="ignore"):
@@ -183,17 +188,15 @@ def _read_npy(source: Source, _: Any) -> tuple[Any, dict[str, str]]:
         }
 
 
-def load_array(name: str, what: str, stream: Any) -> NDArray[Any]:
+def load_array(source: Source, what: str, stream: Any) -> NDArray[Any]:
     """Return an array of NumPy's format; objects are not read, because their bytes may run any code."""
     try:
         return np.lib.format.read_array(stream, allow_pickle=False)
     except ValueError as error:
         if "allow_pickle" not in str(error):
             raise
-        msg = (
-            f"{name}: {what} holds Python objects, which are not read because they may run code; save numbers or texts"
-        )
-        raise _RefusedError(msg) from None
+        why = "which are not read because they may run code; save numbers or texts"
+        _refuse(source, f"{what} holds Python objects, {why}")
 
 
 def read_arrays(source: Source) -> dict[str, NDArray[Any]]:
@@ -206,18 +209,13 @@ def read_arrays(source: Source) -> dict[str, NDArray[Any]]:
     """
     import zipfile
 
-    try:
-        with source.open() as stream, zipfile.ZipFile(stream) as archive:
-            arrays = {}
-            for member in archive.namelist():
-                with archive.open(member) as inner:
-                    key = member.removesuffix(".npy")
-                    arrays[key] = load_array(source.name, f"the array {key!r}", inner)
-            return arrays
-    except _RefusedError as error:
-        raise ValueError(str(error)) from None
-    except Exception as error:  # what a broken file raises is up to libraries
-        source.refuse(f"cannot be read as NPZ: {said_by(error)}")
+    arrays = {}
+    with _library(source), source.open() as stream, zipfile.ZipFile(stream) as archive:
+        for member in archive.namelist():
+            with archive.open(member) as inner:
+                key = member.removesuffix(".npy")
+                arrays[key] = load_array(source, f"the array {key!r}", inner)
+    return arrays
 
 
 _READERS: dict[str, Callable[[Source, Any], tuple[Any, dict[str, str]]]] = {

@@ -9,11 +9,11 @@ import lzma
 import re
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._refusals import refuse, refuse_if
 
 FORMATS = {
     "csv": (".csv", ".txt", ".dat"),
@@ -108,75 +108,64 @@ def find_source(given: Any, file_format: str | None) -> Source:
         If there is no such file; if it is a directory, a device or empty; if its compression is broken; if its name,
         its content and ``file_format`` contradict each other.
     """
-    name, path, content = _given(given)
-    suffixes = [suffix.lower() for suffix in path.suffixes] if path is not None else []
+    name, suffixes, where = _given(given)
     compression = _COMPRESSIONS.get(suffixes[-1]) if suffixes else None
-    where: Path | bytes = content if path is None or content is not None else path  # type: ignore[assignment]
-    found = _magic(where)
+    source = Source(name, "", where, {})
+    found = _magic(source)
     if found in _UNPACK and not (found == "zip" and compression is None and file_format):
         compression = compression or found
     reading: dict[str, str] = {}
     if compression is not None:
-        where, inner = _unpacked(name, where, compression, found)
+        unpacked, inner = _unpacked(source, compression, found)
+        source = replace(source, where=unpacked)
         reading["compression"] = NAMES[compression]
         suffixes = [suffix.lower() for suffix in Path(inner).suffixes] if inner else suffixes[:-1]
-        found = _magic(where)
-    if not (where if isinstance(where, bytes) else where.stat().st_size):
-        refuse(f"{name}: cannot be read: it is empty (0 bytes)")
+        found = _magic(source)
+    if not source.head():
+        source.refuse("cannot be read: it is empty (0 bytes)")
     by_name = next((word for word, endings in FORMATS.items() if suffixes and suffixes[-1] in endings), None)
-    chosen = _choose(name, file_format, by_name, found, suffixes, is_stream=content is not None)
+    chosen = _choose(source, file_format, by_name, found, suffixes, is_stream=isinstance(where, bytes))
     origin = "given" if file_format else "by its name" if by_name == chosen else "guessed from its content"
-    return Source(name, chosen, where, {"format": f"{NAMES[chosen]} ({origin})", **reading})
+    return replace(source, file_format=chosen, reading={"format": f"{NAMES[chosen]} ({origin})", **reading})
 
 
-def _given(given: Any) -> tuple[str, Path | None, bytes | None]:
-    """Return name, path and content; the content only of what can be read once."""
+def _given(given: Any) -> tuple[str, list[str], Path | bytes]:
+    """Return the name, its endings, and the path, or the content of what can be read once."""
     if hasattr(given, "read"):
         content = given.read()
         if not isinstance(content, bytes):
-            refuse(
-                f"`path` must be a path or a file opened in binary mode ('rb'), got {type(given).__name__}.",
-                TypeError,
-            )
+            got = type(given).__name__
+            refuse(f"`path` must be a path or a file opened in binary mode ('rb'), got {got}.", TypeError)
         name = getattr(given, "name", None)
-        return ("standard input" if name == "<stdin>" else str(name or "the stream")), None, content
+        return ("standard input" if name == "<stdin>" else str(name or "the stream")), [], content
     path = Path(given)
     try:
         exists = path.exists()
     except (OSError, ValueError):  # too long a name, or one with a NUL byte
         exists = False
-    if not exists:
-        refuse(f"no such file: {given}")
-    if path.is_dir():
-        refuse(f"{given} is a directory, not a file; name one file in it")
-    if path.is_char_device() or path.is_block_device() or path.is_socket():
-        refuse(f"{given} is a device, not a file")
-    return str(given), path, path.read_bytes() if path.is_fifo() else None
+    refuse_if(not exists, f"no such file: {given}")
+    refuse_if(path.is_dir(), f"{given} is a directory, not a file; name one file in it")
+    is_device = path.is_char_device() or path.is_block_device() or path.is_socket()
+    refuse_if(is_device, f"{given} is a device, not a file")
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return str(given), suffixes, path.read_bytes() if path.is_fifo() else path
 
 
-def _magic(where: Path | bytes) -> str | None:
+def _magic(source: Source) -> str | None:
     """Return the format or the compression that the first bytes say; None for text that is not JSON."""
-    if isinstance(where, Path):
-        with where.open("rb") as stream:
-            head = stream.read(_HEAD)
-    else:
-        head = where[:_HEAD]
+    head = source.head()
     known = next((word for magic, word in _MAGIC.items() if head.startswith(magic)), None)
     if known == "zip":
-        return _kind_of_zip(where)
+        return _kind_of_zip(source)
     if known is None and (match := _JSON.match(head)):
         return "json" if match[1] else "jsonl"
     return known
 
 
-def _stream(where: Path | bytes) -> BinaryIO:
-    return where.open("rb") if isinstance(where, Path) else io.BytesIO(where)
-
-
-def _kind_of_zip(where: Path | bytes) -> str:
+def _kind_of_zip(source: Source) -> str:
     """Tell arrays of NumPy and Excel from other archives."""
     try:
-        with _stream(where) as stream, zipfile.ZipFile(stream) as archive:
+        with source.open() as stream, zipfile.ZipFile(stream) as archive:
             members = archive.namelist()
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError):
         return "zip"
@@ -185,21 +174,21 @@ def _kind_of_zip(where: Path | bytes) -> str:
     return "npz" if members and all(member.endswith(".npy") for member in members) else "zip"
 
 
-def _unpacked(name: str, where: Path | bytes, compression: str, found: str | None) -> tuple[bytes, str | None]:
+def _unpacked(source: Source, compression: str, found: str | None) -> tuple[bytes, str | None]:
     """Return the content without its compression, and the name of the file in an archive."""
     if found != compression and not (compression == "zip" and found in {"npz", "excel"}):
         what = f"{NAMES[found]}" if found else "not compressed"
-        refuse(
-            f"{name}: the name says {NAMES[compression]}, but the content is not ({what}); give the file the ending of "
+        source.refuse(
+            f"the name says {NAMES[compression]}, but the content is not ({what}); give the file the ending of "
             "its content",
         )
     try:
-        with _stream(where) as stream:
+        with source.open() as stream:
             return _UNPACK[compression](stream)
     except ImportError:
-        refuse(f"{name}: reading Zstandard needs pyarrow: pip install pyarrow")
+        source.refuse("reading Zstandard needs pyarrow: pip install pyarrow")
     except Exception as error:  # what a broken file raises is up to libraries
-        refuse(f"{name}: cannot be read: the {NAMES[compression]} compression is broken: {said_by(error)}")
+        source.refuse(f"cannot be read: the {NAMES[compression]} compression is broken: {said_by(error)}")
 
 
 def _unzip(stream: BinaryIO) -> tuple[bytes, str]:
@@ -228,11 +217,11 @@ _UNPACK: dict[str, Callable[[BinaryIO], tuple[bytes, str | None]]] = {
 
 
 def _choose(
-    name: str, given: str | None, by_name: str | None, found: str | None, suffixes: list[str], *, is_stream: bool
+    source: Source, given: str | None, by_name: str | None, found: str | None, suffixes: list[str], *, is_stream: bool
 ) -> str:
     """Return the format, unless what was given, the name and the content contradict each other."""
     if found == "xls" or suffixes[-1:] == [".xls"]:
-        refuse(f"{name}: old Excel files (.xls) are not read; save it as .xlsx or CSV")
+        source.refuse("old Excel files (.xls) are not read; save it as .xlsx or CSV")
     if given is not None and given not in FORMATS:
         refuse(f"`file_format` must be one of {', '.join(map(repr, FORMATS))}, got {given!r}.")
     said = given or by_name
@@ -242,8 +231,8 @@ def _choose(
         if is_stream and found is None:
             return "csv"
         endings = ", ".join(ending for all_of in FORMATS.values() for ending in all_of)
-        refuse(
-            f"{name}: expected a file ending in {endings}, also compressed ({', '.join(_COMPRESSIONS)}), got "
+        source.refuse(
+            f"expected a file ending in {endings}, also compressed ({', '.join(_COMPRESSIONS)}), got "
             f"{suffixes[-1] if suffixes else 'no ending'!r}; other names need `file_format`",
         )
     content = None if found is None else NAMES.get(found)
@@ -251,7 +240,7 @@ def _choose(
     if contradicts:
         who = "`file_format`" if given else "the name"
         remedy = f"; say so with `file_format` {found!r}" if found in FORMATS else ""
-        refuse(f"{name}: {who} says {NAMES[said]}, but the content is {content}{remedy}")
+        source.refuse(f"{who} says {NAMES[said]}, but the content is {content}{remedy}")
     return said
 
 

@@ -8,6 +8,8 @@ import io
 import itertools
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from caltest.predictions.files._source import Source, said_by
@@ -44,27 +46,22 @@ def read_text(
     check_separator(source.name, rows, sep, decimal)
     named = settle_header(source.name, rows, header, decimal)
     names = _names(source, rows, named=named)
-    try:
-        with warnings.catch_warnings(), source.open() as stream:
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # data would be lost
-            frame = pd.read_csv(
-                stream,
-                sep=r"\s+" if sep == " " else sep,
-                decimal=decimal,
-                header=0 if named else None,
-                names=names,
-                index_col=False,
-                encoding=encoding,
-                dtype=dtype,
-                keep_default_na=False,  # "NA" and "None" may be labels; as numbers they are refused by name
-                na_values=[""],
-                low_memory=False,
-                skipinitialspace=True,
-            )
-    except UnicodeDecodeError as error:
-        raise _undecodable(source, encoding, error) from None
-    except Exception as error:  # what a broken file raises is up to pandas
-        raise _broken(source, error) from None
+    with _decoding(source, encoding), warnings.catch_warnings(), source.open() as stream:
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # data would be lost
+        frame = pd.read_csv(
+            stream,
+            sep=r"\s+" if sep == " " else sep,
+            decimal=decimal,
+            header=0 if named else None,
+            names=names,
+            index_col=False,
+            encoding=encoding,
+            dtype=dtype,
+            keep_default_na=False,  # "NA" and "None" may be labels; as numbers they are refused by name
+            na_values=[""],
+            low_memory=False,
+            skipinitialspace=True,
+        )
     if not len(frame):
         source.refuse("there are no observations: the file is empty but for its first line")
     marks = {"separator": _SEPARATORS.get(sep, sep), "decimal mark": "point" if decimal == "." else "comma"}
@@ -122,34 +119,29 @@ def _rows(stream: TextIO, sep: str) -> Any:
 
 
 def _first_rows(source: Source, sep: str, encoding: str) -> list[list[str]]:
-    try:
-        with _text(source, encoding) as stream:
-            filled = (row for row in _rows(stream, sep) if any(row))
-            rows = [_stripped(row, sep) for row in itertools.islice(filled, _SHOWN_ROWS)]
-    except UnicodeError as error:
-        raise _undecodable(source, encoding, error) from None
-    except csv.Error as error:
-        raise _broken(source, error) from None
+    with _decoding(source, encoding), _text(source, encoding) as stream:
+        filled = (row for row in _rows(stream, sep) if any(row))
+        rows = list(itertools.islice(filled, _SHOWN_ROWS))
     if not rows:
         source.refuse("cannot be read: there is nothing but blanks in it")
-    return rows
+    return [[cell for cell in row if cell] for row in rows] if sep == " " else rows
 
 
-def _stripped(row: list[str], sep: str) -> list[str]:
-    return [cell for cell in row if cell] if sep == " " else row
-
-
-def _undecodable(source: Source, encoding: str, error: Exception) -> ValueError:
-    remedy = 'it may be Latin-1: `encoding="latin-1"`' if encoding == "utf-8" else "name its encoding with `encoding`"
-    return ValueError(f"{source.name}: the text is not {encoding.upper()} ({said_by(error)}); {remedy}")
-
-
-def _broken(source: Source, error: Exception) -> ValueError:
-    text = said_by(error).removeprefix("Error tokenizing data. C error: ")
-    found = re.fullmatch(r"Expected (\d+) fields in line (\d+), saw (\d+)", text)
-    if found:
-        text = f"line {found[2]} has {found[3]} values where {found[1]} are expected; is a separator quoted?"
-    return ValueError(f"{source.name}: cannot be read: {text}")
+@contextmanager
+def _decoding(source: Source, encoding: str) -> Iterator[None]:
+    """Refuse in our words what cannot be decoded or is no table."""
+    try:
+        yield
+    except UnicodeError as error:
+        latin = 'it may be Latin-1: `encoding="latin-1"`'
+        remedy = latin if encoding == "utf-8" else "name its encoding with `encoding`"
+        source.refuse(f"the text is not {encoding.upper()} ({said_by(error)}); {remedy}")
+    except Exception as error:  # what a broken file raises is up to libraries
+        text = said_by(error).removeprefix("Error tokenizing data. C error: ")
+        found = re.fullmatch(r"Expected (\d+) fields in line (\d+), saw (\d+)", text)
+        if found:
+            text = f"line {found[2]} has {found[3]} values where {found[1]} are expected; is a separator quoted?"
+        source.refuse(f"cannot be read: {text}")
 
 
 def check_separator(name: str, rows: list[list[str]], sep: str, decimal: str) -> None:
