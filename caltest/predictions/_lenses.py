@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import Lens, Problem, outcome_dtype
 from caltest.predictions.cells._order import ranking, top_and_rest
-from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import refuse_if, validate_count
+from caltest.predictions.inputs._refusals import refuse, refuse_if
+from caltest.predictions.inputs._validation import validate_count
 
 
 @dataclass(frozen=True, repr=False)

@@ -22,8 +22,8 @@ from caltest.predictions._user_functions import (
     apply_region,
 )
 from caltest.predictions.cells._order import stable_order
-from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import is_large, refuse_if, validate_design, validate_given_problem
+from caltest.predictions.inputs._refusals import refuse, refuse_if
+from caltest.predictions.inputs._validation import is_large, validate_design, validate_given_problem
 from caltest.results._naming import describe
 from caltest.results._other_names import AnswersOtherNames
 

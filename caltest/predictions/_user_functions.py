@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Booleans, Floats
 from caltest.predictions._distances import Distance, validate_distance
 from caltest.predictions._lens import Lens, LensLike, outcome_dtype
-from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import SUM_TOLERANCE, refuse_if, require
+from caltest.predictions.inputs._refusals import refuse, refuse_if, require
+from caltest.predictions.inputs._validation import SUM_TOLERANCE
 
 CalibrationFunction = Callable[[Floats], Floats]
 Region = Callable[[Floats], Booleans]

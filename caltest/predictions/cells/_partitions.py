@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import call
-from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import require, validate_choice, validate_count
+from caltest.predictions.inputs._refusals import refuse, require
+from caltest.predictions.inputs._validation import validate_choice, validate_count
 from caltest.results._naming import Specification
 
 Assignment = Callable[[Floats], Integers]

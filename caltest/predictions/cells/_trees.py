@@ -21,8 +21,8 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._partitions import Assignment, Boxes, Intervals, Partition, block_starts
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import refuse_if, require, validate_choice, validate_count, validate_prob
+from caltest.predictions.inputs._refusals import refuse, refuse_if, require
+from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_prob
 
 _BLOCK_VALUES = 2**15
 _ROUNDING = 1e-9  # of a mean
@@ -415,8 +415,7 @@ class FixedTree(Partition):
                 "`axis`, `threshold` and `left` must be the nodes of one tree: of equal lengths, each node but the "
                 "root being a child of an earlier one, -1 for no child, and outcomes numbered from 0."
             )
-        if not np.isfinite(self.threshold).all():
-            refuse(f"`threshold` must be finite, got {self.threshold}.")
+        refuse_if(not np.isfinite(self.threshold).all(), f"`threshold` must be finite, got {self.threshold}.")
 
     @classmethod
     @reads_arguments

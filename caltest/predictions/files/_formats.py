@@ -29,8 +29,7 @@ def read_table(source: Source, header: Any) -> Table:
     with _library(source):
         frame, reading = _READERS[source.file_format](source, header)
     frame = frame.set_axis(differing_names(source.name, [str(name) for name in frame.columns]), axis=1)
-    if not len(frame):
-        source.refuse("there are no observations in it")
+    source.refuse_if(not len(frame), "there are no observations in it")
     first = reading.pop("first line", "0")
     place = (lambda row: f"in line {row + int(first)}") if first != "0" else "in row {}".format
     named = reading.pop("names", "file") == "file"

@@ -65,6 +65,10 @@ class Named:
         """Raise a ValueError that says what is wrong with it."""
         refuse(f"{self.name}: {text}")
 
+    def refuse_if(self, wrong: Any, text: str) -> None:
+        """Refuse it with a text that costs nothing to write."""
+        refuse_if(wrong, f"{self.name}: {text}")
+
 
 @dataclass(frozen=True)
 class Source(Named):
@@ -121,8 +125,7 @@ def find_source(given: Any, file_format: str | None) -> Source:
         reading["compression"] = NAMES[compression]
         suffixes = [suffix.lower() for suffix in Path(inner).suffixes] if inner else suffixes[:-1]
         found = _magic(source)
-    if not source.head():
-        source.refuse("cannot be read: it is empty (0 bytes)")
+    source.refuse_if(not source.head(), "cannot be read: it is empty (0 bytes)")
     by_name = next((word for word, endings in FORMATS.items() if suffixes and suffixes[-1] in endings), None)
     chosen = _choose(source, file_format, by_name, found, suffixes, is_stream=isinstance(where, bytes))
     origin = "given" if file_format else "by its name" if by_name == chosen else "guessed from its content"

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from caltest.predictions.files._source import Source, said_by
 from caltest.predictions.files._table import Table, differing_names, settle_header
-from caltest.predictions.inputs._refusals import refuse, require
+from caltest.predictions.inputs._refusals import refuse, refuse_if, require
 
 _SHOWN_ROWS = 50  # rows that guesses look at
 _BOMS = {
@@ -62,8 +62,7 @@ def read_text(
             low_memory=False,
             skipinitialspace=True,
         )
-    if not len(frame):
-        source.refuse("there are no observations: the file is empty but for its first line")
+    source.refuse_if(not len(frame), "there are no observations: the file is empty but for its first line")
     marks = {"separator": _SEPARATORS.get(sep, sep), "decimal mark": "point" if decimal == "." else "comma"}
     header_said = f"{'the first line' if named else 'none'}{' (guessed)' if header == 'infer' else ''}"
     return Table(
@@ -82,8 +81,7 @@ def _separator(source: Source, sep: str | None, decimal: str) -> str:
     sep = {r"\t": "\t", "tab": "\t", r"\s+": " "}.get(sep, sep)
     if len(sep) != 1 or sep.isalnum() or sep in '"\r\n\0._-+' or ord(sep) > 127:
         refuse(f'`sep` must be one character such as ";", "tab" or " " (blanks), got {sep!r}.')
-    if sep == decimal:
-        refuse(f"`sep` and `decimal` must differ, got {sep!r} for both.")
+    refuse_if(sep == decimal, f"`sep` and `decimal` must differ, got {sep!r} for both.")
     return sep
 
 
@@ -122,8 +120,7 @@ def _first_rows(source: Source, sep: str, encoding: str) -> list[list[str]]:
     with _decoding(source, encoding), _text(source, encoding) as stream:
         filled = (row for row in _rows(stream, sep) if any(row))
         rows = list(itertools.islice(filled, _SHOWN_ROWS))
-    if not rows:
-        source.refuse("cannot be read: there is nothing but blanks in it")
+    source.refuse_if(not rows, "cannot be read: there is nothing but blanks in it")
     return [[cell for cell in row if cell] for row in rows] if sep == " " else rows
 
 
@@ -154,8 +151,7 @@ def check_separator(name: str, rows: list[list[str]], sep: str, decimal: str) ->
     elif len(rows[0]) > 1:
         return
     others = [other for other in (";", "\t", ",", "|", " ") if other != sep and other in first]
-    if not others:
-        refuse(f"{name}: has the single column {first!r}; labels and probabilities are two columns or more")
+    refuse_if(not others, f"{name}: has the single column {first!r}; labels and probabilities are two columns or more")
     other = others[0]
     below = [cell for row in rows[1:3] for cell in sep.join(row).split(other)]
     comma = other != "," and any(re.fullmatch(r"\s*[-+]?\d*,\d+\s*", cell) for cell in below)

@@ -9,8 +9,8 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._arrays import Integers
-from caltest.predictions.inputs._refusals import refuse
-from caltest.predictions.inputs._validation import refuse_if, require, validate_given_prob, validate_outcome
+from caltest.predictions.inputs._refusals import refuse, refuse_if, require
+from caltest.predictions.inputs._validation import validate_given_prob, validate_outcome
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions._arrays import Floats, Integers
-from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._refusals import refuse, refuse_if
 
 _ID_WORDS = {
     *("id", "patient", "subject", "participant", "person", "user", "case", "group", "cluster", "centre", "center"),
@@ -53,8 +53,7 @@ def validate_ids(ids: Any, n_samples: int, name: str, part: str) -> tuple[list[i
     import pandas as pd
 
     values = _array(ids, name)
-    if values.ndim != 1:
-        refuse(f"`{name}` must have shape (n_samples,), got {values.shape}.")
+    refuse_if(values.ndim != 1, f"`{name}` must have shape (n_samples,), got {values.shape}.")
     if len(values) != n_samples:
         refuse(f"`{name}` must have the {part} of each of the {n_samples} observations, got {len(values)}.")
     try:

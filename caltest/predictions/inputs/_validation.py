@@ -176,8 +176,7 @@ def validate_groups(groups: Any, n_samples: int) -> Integers | None:
     if groups is None:
         return None
     ids, number = validate_ids(groups, n_samples, "groups", "group")
-    if len(ids) < 2:
-        refuse(f"`groups` must hold at least 2 groups, got the id {ids[0]!r} for every observation.")
+    refuse_if(len(ids) < 2, f"`groups` must hold at least 2 groups, got the id {ids[0]!r} for every observation.")
     return number
 
 
