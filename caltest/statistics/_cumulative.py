@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,7 +51,7 @@ class Cumulative(Statistic):
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
-        high, low, _ = _event_extremes(sample, outcomes)
+        high, low, _ = _extremes(sample, outcomes, 1)
         return self.read(high, low) / sample.total_weight
 
     def summary(self, sample: Sample) -> PathExtremes | None:
@@ -62,7 +64,7 @@ class Cumulative(Statistic):
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the error of signed residuals."""
-        high, low, _ = _signed_extremes(sample, signs, 1).T
+        high, low, _ = signed_extremes(sample, signs, 1)
         return self.read(high, low) / sample.total_weight
 
     def evaluate_sums(self, sums: KeptSums) -> Floats | None:
@@ -199,11 +201,8 @@ class ClasswiseKS(Statistic):
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
-        if sample.n_outcomes == 2:
-            return self._largest(sample, _from_either_end(*_event_extremes(sample, outcomes))[..., None])
-        if sample.weight is not None:
-            paths = [_weighted_extremes(sample, k, outcomes) for k in range(sample.n_outcomes)]
-            return self._largest(sample, np.stack([KS.read(path[0], path[1]) for path in paths], axis=-1))
+        if sample.n_outcomes == 2 or sample.weight is not None:
+            return self._largest(sample, _excursions(sample, partial(_extremes, sample, outcomes)))
         summary = sample.once(_class_summary)
         flat = np.ascontiguousarray(outcomes, dtype=outcome_dtype(sample.n_outcomes)).reshape(-1, sample.n_samples)
         found = summary.blocks.largest_of_labels(flat, summary.scale)
@@ -221,10 +220,7 @@ class ClasswiseKS(Statistic):
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the statistic of signed residuals."""
-        if sample.n_outcomes == 2:
-            return self._largest(sample, _from_either_end(*_signed_extremes(sample, signs, 1).T)[:, None])
-        paths = [_signed_extremes(sample, signs, k) for k in range(sample.n_outcomes)]
-        return self._largest(sample, np.stack([KS.read(path[:, 0], path[:, 1]) for path in paths], axis=-1))
+        return self._largest(sample, _excursions(sample, partial(signed_extremes, sample, signs)))
 
     def _largest(self, sample: Sample, excursion: Floats) -> Floats:
         """Return the largest standardised excursion ``(...)`` of the classes ``(..., n_paths)``."""
@@ -241,9 +237,15 @@ class ClasswiseKS(Statistic):
         return EitherEndDistribution(1.0 if sample.once(_path_variances)[0] > 0 else 0.0)
 
 
-def _from_either_end(high: Floats, low: Floats, end: Floats) -> Floats:
-    """Return the largest distance of a path from its start or from its end, which is the start of the complement."""
-    return np.maximum(np.maximum(high, end - low), np.maximum(0.0 - low, high - end))
+def _excursions(sample: Sample, extremes: Callable[[int], Floats]) -> Floats:
+    """Return the largest distances from 0, ``(..., n_paths)``, of paths of outcomes k with ``extremes(k) (3, ...)``.
+
+    Of two outcomes it is the distance of one path from its start or from its end, the start of the complement.
+    """
+    if sample.n_outcomes > 2:
+        return np.stack([KS.read(*extremes(k)[:2]) for k in range(sample.n_outcomes)], axis=-1)
+    high, low, end = extremes(1)
+    return np.maximum(np.maximum(high, end - low), np.maximum(0.0 - low, high - end))[..., None]
 
 
 def _path_variances(sample: Sample) -> Floats:
@@ -289,40 +291,27 @@ def _class_summary(sample: Sample) -> LargestExcursion:
     return LargestExcursion(blocks, np.sqrt(sample.once(_path_variances)))
 
 
-def _event_extremes(sample: Sample, outcomes: NDArray[Any]) -> Floats:
-    """Return the largest, the smallest (0 at the start included) and the last value of the event's path, ``(3, ...)``.
+def _extremes(sample: Sample, outcomes: NDArray[Any], k: int) -> Floats:
+    """Return the largest, the smallest (0 at the start included) and the last value of a path, ``(3, ...)``.
 
-    Without variance the path ends where it begins, unless an outcome of probability 0 happened.
+    It is the path of outcome k; without weights that of the event. Without variance the path ends where it begins,
+    unless an outcome of probability 0 happened.
     """
-    if sample.weight is not None:
-        return _weighted_extremes(sample, 1, outcomes)
     flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-    return path_extremes(flat, *sample.once(_event_path)).T.reshape(3, *outcomes.shape[:-1])
+    if sample.weight is None:
+        found = path_extremes(flat, *sample.once(_event_path))
+    else:  # orders of many classes take three times as much as the data
+        kept = sample.n_outcomes == 2 or not sample.is_large
+        order, *path = sample.once(_weighted_steps, k) if kept else _weighted_steps(sample, k)
+        found = weighted_extremes(np.ascontiguousarray((flat == k).view(np.uint8)[:, order]), *path)
+    return found.T.reshape(3, *outcomes.shape[:-1])
 
 
-def _signed_extremes(sample: Sample, signs: NDArray[np.int8], k: int) -> Floats:
-    """Return largest and smallest value and end of the path of an outcome, ``(n_replicates, 3)``."""
-    order = slice(None) if sample.n_outcomes == 2 else stable_order(sample.given[:, k])  # sorted by the event
-    return signed_extremes(sample, signs, k, order)
-
-
-def _weighted_extremes(sample: Sample, k: int, outcomes: NDArray[Any]) -> Floats:
-    """Return the extremes of the weighted path of outcome k, ``(3, ...)``; see `_event_extremes`."""
-    kept = sample.n_outcomes == 2 or not sample.is_large  # orders of many classes take three times as much as the data
-    order, *path = sample.once(_weighted_steps, k) if kept else _weighted_steps(sample, k)
-    flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
-    events = (flat == k).view(np.uint8)
-    events = events if order is None else np.ascontiguousarray(events[:, order])
-    return weighted_extremes(events, *path).T.reshape(3, *outcomes.shape[:-1])
-
-
-def _weighted_steps(sample: Sample, k: int) -> tuple[Integers | None, Floats, Floats, Booleans]:
+def _weighted_steps(sample: Sample, k: int) -> tuple[Integers | slice, Floats, Floats, Booleans]:
     """Return the order of the predictions of outcome k, weights, null probabilities and ends of tied blocks in it."""
-    score, expected, weight = sample.given[:, k], _expected(sample, k), np.asarray(sample.weight)
-    order = None if sample.n_outcomes == 2 else stable_order(sample.prob[:, k])  # sorted by the event
-    if order is not None:
-        score, expected, weight = score[order], expected[order], weight[order]
-    return order, weight, expected, np.append(score[1:] > score[:-1], True)
+    order = slice(None) if sample.n_outcomes == 2 else stable_order(sample.prob[:, k])  # sorted by the event
+    score = sample.given[order, k]
+    return order, sample.weight_or_ones[order], _expected(sample, k)[order], np.append(score[1:] > score[:-1], True)
 
 
 def _event_path(sample: Sample) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:

@@ -20,6 +20,7 @@ from caltest.statistics._smoothing import (
     MOST_POINTS,
     STEPS_PER_BANDWIDTH,
     KernelSmoother,
+    MirroredKernel,
     SquaredKernels,
     into_support,
     silverman_bandwidth,
@@ -139,16 +140,11 @@ class KDEError(Statistic):
         bandwidth = self.bandwidth
         if isinstance(bandwidth, str):
             bandwidth = max(silverman_bandwidth(position), self._smallest)
-        return KernelSmoother.fit(
-            position, kernel=self.kernel, bandwidth=float(bandwidth), support=self.support, grid=self.grid
-        )
+        return KernelSmoother.fit(position, MirroredKernel(self.kernel, float(bandwidth), self.support), self.grid)
 
     def squared_kernels(self, sample: Sample, smoother: KernelSmoother, shown: Integers) -> SquaredKernels:
         """Return the sums of squared kernels at some points of the smoother of a sample."""
-        position = into_support(sample.event, self.support)
-        return SquaredKernels.of(
-            smoother.point[shown], position, kernel=self.kernel, bandwidth=smoother.bandwidth, support=self.support
-        )
+        return SquaredKernels.of(smoother.point[shown], into_support(sample.event, self.support), smoother.kernel)
 
     def _prepare(self, sample: Sample) -> tuple[KernelSmoother, Floats, float]:
         """Return what depends on predictions only: smoother of surprises, their expected sums, total density."""

@@ -211,10 +211,9 @@ class SKCE(Statistic):
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the estimate of signed residuals: one pass over all pairs, then sums over pairs of groups."""
         if self.estimator == "block":
-            order = np.argsort(sample.row, kind="stable")[: sample.n_samples // 2 * 2]
-            drawn = signs[:, group_of(sample)[order]]
+            one, two = (signs[:, group_of(sample)[rows]] for rows in _pairs(sample))
             terms, weight = self.pair_terms(sample, sample.outcome)
-            return (drawn[:, ::2] * drawn[:, 1::2] * terms * weight).sum(axis=-1) / max(weight.sum(), _LEAST)
+            return (one * two * terms * weight).sum(axis=-1) / max(weight.sum(), _LEAST)
         between = sample.once(pairs_of_groups, self.similarity(sample))
         some = signs[:, : len(between)].astype(np.float64)  # a region may leave out the last groups
         products = ((some @ between) * some).sum(axis=1)
@@ -224,8 +223,7 @@ class SKCE(Statistic):
 
     def pair_terms(self, sample: Sample, outcomes: NDArray[Any]) -> tuple[Floats, Floats]:
         """Return h of pairs (1, 2), (3, 4), ... of the caller's observations, ``(..., n // 2)``, and their weights."""
-        order = np.argsort(sample.row, kind="stable")[: sample.n_samples // 2 * 2]
-        one, two = order[::2], order[1::2]
+        one, two = _pairs(sample)
         similar = self.similarity(sample).between(sample.prob[one], sample.prob[two])
         p, q = sample.null_prob[one], sample.null_prob[two]
         y, z = (np.asarray(outcomes[..., rows], dtype=np.int64) for rows in (one, two))
@@ -252,6 +250,12 @@ class SKCE(Statistic):
         own = np.square(sample.weight_or_ones).sum() if self.estimator == "unbiased" else 0.0
         pairs = sample.total_weight**2 - own
         return float(pairs) if pairs > 0 else np.inf  # a single observation has no pairs: 0, not rounding over 0
+
+
+def _pairs(sample: Sample) -> tuple[Integers, Integers]:
+    """Return the first and the second observations of the pairs of neighbours in the caller's order."""
+    order = np.argsort(sample.row, kind="stable")[: sample.n_samples // 2 * 2]
+    return order[::2], order[1::2]
 
 
 def residuals(sample: Sample, outcome: NDArray[Any]) -> Floats:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,6 +74,43 @@ class Image(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class MirroredKernel:
+    """A kernel of a bandwidth, whose mass beyond the ends of the support is mirrored there.
+
+    Attributes
+    ----------
+    name : str
+        One of `KERNELS`.
+    bandwidth : float
+        Standard deviation.
+    support : tuple of float
+        Lower and upper end.
+    """
+
+    name: str
+    bandwidth: float
+    support: tuple[float, float]
+
+    @property
+    def reach(self) -> float:
+        """Distance beyond which the density is 0."""
+        return KERNELS[self.name][0] * self.bandwidth
+
+    def density(self, distance: NDArray[Any]) -> Floats:
+        """Return the density at a distance."""
+        return KERNELS[self.name][1](distance / self.bandwidth) / self.bandwidth
+
+    def images(self, position: Floats, reach: float) -> Iterator[Floats]:
+        """Yield positions and their mirror images, as far as they are within reach of the support."""
+        low, high = self.support
+        turns = math.ceil(reach / (high - low))
+        for turn in range(-turns, turns + 1):
+            shift = 2 * turn * (high - low)
+            yield position + shift
+            yield 2 * low - position + shift
+
+
+@dataclass(frozen=True, eq=False)
 class KernelSmoother:
     r"""Kernel sums :math:`\sum_i c_i k_h(g - p_i)` at the points g of a grid, for counts c of the observations.
 
@@ -84,49 +121,39 @@ class KernelSmoother:
     ----------
     point : array of shape (n_points,)
         Points of the grid in the support that the kernel of some observation reaches.
-    step, bandwidth : float
-        Distance between the points; standard deviation of the kernel.
+    step : float
+        Distance between the points.
+    kernel : MirroredKernel
+        The kernel.
     """
 
     point: Floats
     step: float
-    bandwidth: float
+    kernel: MirroredKernel
     _images: list[Image]
     _taps: NDArray[Any]
 
     @classmethod
-    def fit(
-        cls,
-        position: Floats,
-        *,
-        kernel: str,
-        bandwidth: float,
-        support: tuple[float, float],
-        grid: tuple[float, float, int] | None,
-    ) -> KernelSmoother:
+    def fit(cls, position: Floats, kernel: MirroredKernel, grid: tuple[float, float, int] | None) -> KernelSmoother:
         """Return the smoother of observations at ``position (n_samples,)``, increasing, in the support."""
-        low, high = support
-        reach_of_kernel, density = KERNELS[kernel]
-        points, step = lattice(support, bandwidth, grid)
-        half = math.ceil(reach_of_kernel * bandwidth / step)
+        low, high = kernel.support
+        points, step = lattice(kernel.support, kernel.bandwidth, grid)
+        half = math.ceil(kernel.reach / step)
         reach = half * step
         inside = np.flatnonzero(
             (points > low) & (points <= high) & (points >= position[0] - reach) & (points <= position[-1] + reach)
         )
         first_node, n_nodes = inside[0] - half, len(inside) + 2 * half
-        turns = math.ceil(reach / (high - low))
         images = []
-        for turn in range(-turns, turns + 1):
-            shift = 2 * turn * (high - low)
-            for image in (position + shift, 2 * low - position + shift):
-                node = (image - points[0]) / step - first_node
-                below = np.floor(node).astype(np.int64)
-                near = np.flatnonzero((below >= 0) & (below < n_nodes - 1))
-                if near.size:
-                    share = (node - below)[near, None]
-                    images.append(Image(int(near[0]), below[near], np.concatenate([1 - share, share], axis=1)))
-        taps = density(np.arange(-half, half + 1) * step / bandwidth) / bandwidth
-        return cls(points[inside], step, bandwidth, images, taps)
+        for image in kernel.images(position, reach):
+            node = (image - points[0]) / step - first_node
+            below = np.floor(node).astype(np.int64)
+            near = np.flatnonzero((below >= 0) & (below < n_nodes - 1))
+            if near.size:
+                share = (node - below)[near, None]
+                images.append(Image(int(near[0]), below[near], np.concatenate([1 - share, share], axis=1)))
+        taps = kernel.density(np.arange(-half, half + 1) * step)
+        return cls(points[inside], step, kernel, images, taps)
 
     def weighted(self, weight: Floats) -> KernelSmoother:
         """Return the smoother with weights ``(n_samples,)`` of the observations, which may be negative."""
@@ -134,7 +161,7 @@ class KernelSmoother:
             Image(start, first, share * weight[start : start + len(first), None])
             for start, first, share in self._images
         ]
-        return KernelSmoother(self.point, self.step, self.bandwidth, images, self._taps)
+        return replace(self, _images=images)
 
     def sums(self, counts: NDArray[np.uint8]) -> Floats:
         """Return the kernel sums ``(n_replicates, n_points)`` of counts ``(n_replicates, n_samples)``."""
@@ -187,35 +214,23 @@ class SquaredKernels:
     _kernels: Any
 
     @classmethod
-    def of(
-        cls,
-        point: Floats,
-        position: Floats,
-        *,
-        kernel: str,
-        bandwidth: float,
-        support: tuple[float, float],
-    ) -> SquaredKernels:
+    def of(cls, point: Floats, position: Floats, kernel: MirroredKernel) -> SquaredKernels:
         """Return the sums at increasing points ``(n_points,)`` of observations at ``position (n_samples,)``."""
         from scipy.sparse import coo_array
 
-        low, high = support
-        reach, density = KERNELS[kernel]
-        step = bandwidth / _NODES_PER_BANDWIDTH
+        low, high = kernel.support
+        step = kernel.bandwidth / _NODES_PER_BANDWIDTH
         piece, node = np.unique(np.floor((position - low) / step).astype(np.int64), return_inverse=True)
         middle = np.minimum(low + step * (piece + 0.5), high)
-        turns = math.ceil(reach * bandwidth / (high - low))
         rows, columns, values = [], [], []
-        for turn in range(-turns, turns + 1):
-            shift = 2 * turn * (high - low)
-            for image in (middle + shift, 2 * low - middle + shift):
-                first = np.searchsorted(point, image - reach * bandwidth)
-                number = np.searchsorted(point, image + reach * bandwidth, side="right") - first
-                column = np.repeat(np.arange(len(middle)), number)
-                row = np.arange(len(column)) + np.repeat(first - np.cumsum(number) + number, number)
-                rows.append(row)
-                columns.append(column)
-                values.append(density((point[row] - image[column]) / bandwidth) / bandwidth)
+        for image in kernel.images(middle, kernel.reach):
+            first = np.searchsorted(point, image - kernel.reach)
+            number = np.searchsorted(point, image + kernel.reach, side="right") - first
+            column = np.repeat(np.arange(len(middle)), number)
+            row = np.arange(len(column)) + np.repeat(first - np.cumsum(number) + number, number)
+            rows.append(row)
+            columns.append(column)
+            values.append(kernel.density(point[row] - image[column]))
         entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
         total = coo_array(entries, shape=(len(point), len(middle))).tocsr()  # adds the images
         return cls(node, total)

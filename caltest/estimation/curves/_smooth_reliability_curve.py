@@ -284,7 +284,7 @@ def smooth_reliability_curve(
         confidence_upper=upper,
         bootstrap_median=median,
         error=float(chosen.evaluate(sample, sample.outcome)),
-        bandwidth=smoother.bandwidth,
+        bandwidth=smoother.kernel.bandwidth,
         confidence_level=level,
         simultaneous=simultaneous,
         n_samples=sample.n_samples,

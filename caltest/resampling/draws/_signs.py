@@ -22,6 +22,7 @@ from caltest._compiled._signs import LANES, add_signed_terms, follow_signed_path
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import Cells
+from caltest.predictions.cells._order import stable_order
 from caltest.predictions.inputs._parts import effective_number
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.draws._labels import Draws
@@ -141,18 +142,19 @@ def residual_sums(sample: Sample, signs: NDArray[np.int8], cells: Cells) -> Floa
     return signed_sums(sample, signs, cells.index, cells.n_cells, of=sample)
 
 
-def signed_extremes(sample: Sample, signs: NDArray[np.int8], k: int, order: Integers | slice) -> Floats:
-    """Return ``(n_replicates, 3)``: largest and smallest value and end of the signed path of outcome k.
+def signed_extremes(sample: Sample, signs: NDArray[np.int8], k: int) -> Floats:
+    """Return ``(3, n_replicates)``: largest and smallest value and end of the signed path of outcome k.
 
     Observations are followed in an order of increasing probability of the outcome; the start at 0 counts.
     """
+    order = slice(None) if sample.n_outcomes == 2 else stable_order(sample.given[:, k])  # sorted by the event
     group, score = group_of(sample)[order], sample.given[order, k]
     residual = sample.residual(k)[order]
     is_end = np.append(score[1:] > score[:-1], True)
     words = _words(signs)
     state = np.zeros((len(words), 3, LANES))
     follow_signed_paths(words, group, residual, is_end, state)
-    return _replicates(state, len(signs))
+    return _replicates(state, len(signs)).T
 
 
 @dataclass(frozen=True, eq=False)
