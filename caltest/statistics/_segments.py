@@ -141,10 +141,10 @@ class Segments:
             place,
             mass,
             count,
-            count / pairs,
+            np.divide(count, pairs, out=np.zeros(n_cells), where=pairs > 0),
             square,
             1 / (1 - np.minimum(square / np.square(count), LARGEST_SHARE)),
-            1 / np.sqrt(1 - share),
+            np.divide(1.0, np.sqrt(1 - share), out=np.zeros(len(share)), where=share < 1),
         )
 
     @property

@@ -140,8 +140,8 @@ class SquaredL2Inversion:
         Whether random signs of groups (observations) are enough, without simulated labels: there are many of both.
     """
 
-    segments: Segments | None
-    seen: ResidualSums | None
+    segments: Segments
+    seen: ResidualSums
     estimate: float
     unknown: float
     largest: float
@@ -155,76 +155,59 @@ class SquaredL2Inversion:
     def of(cls, sample: Sample, partition: Any, *, any_shock: bool, rng: np.random.Generator) -> SquaredL2Inversion:
         """Prepare the observations of a sample, in the cells of a partition."""
         cells = cells_of(sample, partition)
-        weight = sample.weight_or_ones
-        known = (worth_of_cells(sample, partition) >= _WORTH)[cells.index]
-        largest = greatest_l2(sample.n_outcomes)
-        seed = int(rng.integers(2**63))
-        if not known.any():
-            return cls(None, None, 0.0, 1.0, largest, 0.0, 0, any_shock, False, seed)
+        shown = (worth_of_cells(sample, partition) >= _WORTH)[cells.index]
+        known = shown if shown.any() else ~shown  # if no cell shows its error, all are taken and count for nothing
         segments = Segments.of(
             sample.expected[known],
             sample.outcome[known].astype(np.int64),
-            weight[known],
+            sample.weight_or_ones[known],
             None if sample.group is None else sample.group[known],
             cells.index[known],
         )
         seen = ResidualSums.of(segments)
-        unknown = 1 - segments.total / float(weight.sum()) if not known.all() else 0.0
+        unknown = 1 - segments.total / sample.total_weight if not known.all() else 0.0
         n_effective = effective_number(sums_in_parts(segments.group, segments.mass, segments.n_groups))
         n_draws = next(number for most, number in _DRAWS if segments.columns.size <= most)
+        if not shown.any():
+            unknown, n_effective, n_draws = 1.0, 0.0, 0
         return cls(
             segments,
             seen,
-            seen.value * (1 - unknown),
+            seen.value * (1 - unknown) + 0.0,  # never -0
             unknown,
-            largest,
+            greatest_l2(sample.n_outcomes),
             n_effective,
             n_draws,
             segments.grouped and (not seen.varies or (any_shock and n_effective < CERTIFYING_GROUPS)),
             segments.columns.size > _MANY_LABELS
             and n_effective >= _MANY_GROUPS
             and seen.third_moment(segments) <= _NEARLY_NORMAL,
-            seed,
+            int(rng.integers(2**63)),
         )
 
     @property
     def origin(self) -> str:
         """How an interval is found, in words."""
         if self.by_signs:
-            of = "groups" if self.is_grouped else "observations"
+            of = "groups" if self.segments.grouped else "observations"
             return f"inversion of Monte Carlo tests, each with {self.n_draws} draws of random signs of {of}"
-        groups = ", with shocks that groups share, and random signs of groups" if self.is_grouped else ""
+        drawn = self.segments.grouped and self.n_draws > 0
+        groups = ", with shocks that groups share, and random signs of groups" if drawn else ""
         return f"inversion of Monte Carlo tests, each with {self.n_draws} simulated data sets{groups}"
-
-    @property
-    def is_grouped(self) -> bool:
-        """Whether some group has several observations."""
-        return self.segments is not None and self.segments.grouped
 
     @property
     def null_tail(self) -> float:
         """Probability of a value at most T if the model is calibrated."""
-        if not self.is_known or self.seen is None:
-            return 1.0
-        return _tails(self._null_values, self.seen.value)[0]
-
-    @property
-    def _known(self) -> tuple[Segments, ResidualSums]:
-        """What is given if any error is known."""
-        if self.segments is None or self.seen is None:
-            raise ValueError
-        return self.segments, self.seen
+        return _tails(self._null_values, self.seen.value)[0] if self.is_known else 1.0
 
     @property
     def is_known(self) -> bool:
         """Whether there are enough groups for an interval."""
-        return self.segments is not None and self.n_effective >= FEWEST_GROUPS
+        return self.n_effective >= FEWEST_GROUPS
 
     @cached_property
     def noise(self) -> float:
         """Approximate standard deviation of T if the model is calibrated."""
-        if self.segments is None or self.seen is None:
-            return 0.0
         spread = Spread.of(self.segments, self.segments.prob)
         return float(spread(self.seen.inflation)) * (1 - self.unknown)
 
@@ -262,7 +245,7 @@ class SquaredL2Inversion:
 
     @cached_property
     def _shocks(self) -> Shocks:
-        segments = self._known[0]
+        segments = self.segments
         return Shocks(self.seed, self.n_draws, segments.n_groups, len(segments.weight), segments.draws_together)
 
     @cached_property
@@ -270,12 +253,12 @@ class SquaredL2Inversion:
         """T of a calibrated model, ``(n_draws,)``: of labels that follow the predictions, or of random signs."""
         if self.by_signs:
             return self._signs_at_zero.value
-        return self._simulate(self._known[0].prob)[0][0]
+        return self._simulate(self.segments.prob)[0][0]
 
     @cached_property
     def _low(self) -> float:
         """T for upper ends: labels that vary less than predicted do not show that the error is below 0."""
-        return max(self._known[1].value, float(np.quantile(self._null_values, _LOW)))
+        return max(self.seen.value, float(np.quantile(self._null_values, _LOW)))
 
     @cached_property
     def _known_pvalues(self) -> dict[float, tuple[float, float]]:
@@ -290,29 +273,27 @@ class SquaredL2Inversion:
     @cached_property
     def _largest_known(self) -> float:
         """Largest squared error that some probabilities have."""
-        segments = self._known[0]
-        return segments.squared_error(_corner(segments)) * (1 + _CLOSE)
+        return self.segments.squared_error(_corner(self.segments)) * (1 + _CLOSE)
 
     @cached_property
     def _patterns(self) -> list[Floats]:
-        return _patterns(*self._known)
+        return _patterns(self.segments, self.seen)
 
     def _compute(self, theta: float) -> tuple[float, float]:
-        segments, seen = self._known
         if self.by_signs:
             found = self._of_signs(theta) if theta <= self._largest_known else []
         else:
-            found = self._of_labels(segments, seen, theta)
-            if found and segments.grouped:
+            found = self._of_labels(theta)
+            if found and self.segments.grouped:
                 found += self._of_signs(theta)
         if not found:
             return 0.0, 1.0  # no probabilities have so large an error
         low, high = zip(*found, strict=True)
         return max(low), max(high)
 
-    def _of_labels(self, segments: Segments, seen: ResidualSums, theta: float) -> list[tuple[float, float]]:
+    def _of_labels(self, theta: float) -> list[tuple[float, float]]:
         """Return the p-values from labels that are simulated with the probabilities of a squared error."""
-        found = []
+        segments, seen, found = self.segments, self.seen, []
         for margin in _boundary_margins(segments, self._patterns, theta):
             value, ratio = self._simulate(margin)
             if not segments.grouped:
@@ -331,7 +312,7 @@ class SquaredL2Inversion:
         With groups, the first correlation has the observed inflation, the second one a standard error more, and a third
         one lets all labels of a group follow its shock if that must be allowed for.
         """
-        segments, seen = self._known
+        segments, seen = self.segments, self.seen
         bound = latent_bounds(margin)
         if not segments.grouped:
             value = np.empty((1, self.n_draws))
@@ -366,19 +347,17 @@ class SquaredL2Inversion:
 
     @cached_property
     def _signs_at_zero(self) -> GroupSigns:
-        segments, seen = self._known
-        return GroupSigns.of(segments, seen.sums, seen.centred, [], self._shocks)
+        return GroupSigns.of(self.segments, self.seen.sums, self.seen.centred, [], self._shocks)
 
     @cached_property
     def _signs(self) -> GroupSigns:
         """Signs of the sums of groups around the means of their cells, corrected for their shares."""
-        segments, seen = self._known
-        base = seen.centred * segments.lever[:, None]
-        return GroupSigns.of(segments, base, seen.centred, self._patterns, self._shocks)
+        base = self.seen.centred * self.segments.lever[:, None]
+        return GroupSigns.of(self.segments, base, self.seen.centred, self._patterns, self._shocks)
 
     def _of_signs(self, theta: float) -> list[tuple[float, float]]:
         """Return the p-values from random signs of the sums of groups around a squared error."""
-        observed, low = self._known[1].value - theta, self._low - theta
+        observed, low = self.seen.value - theta, self._low - theta
         signs = self._signs if theta > 0 else self._signs_at_zero
         return [_tails(null, observed / unit, low / unit) for null, unit in signs.pivots(theta)]
 
