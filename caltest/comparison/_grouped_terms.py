@@ -24,7 +24,7 @@ from caltest._compiled._group_contrasts import contrast_labels, contrast_signs, 
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cells_of
 from caltest.predictions.inputs._parts import sums_in_parts
-from caltest.statistics._segments import LARGEST_SHARE, rare_outcomes
+from caltest.statistics._segments import LARGEST_SHARE, GroupsInCells, rare_outcomes, sums_by_cell
 from caltest.statistics._squared_l2_distribution import greatest_l2
 
 FEW_SURPRISES = 10
@@ -34,10 +34,8 @@ _NO_PLACES = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedPairTerms:
+class GroupedPairTerms(GroupsInCells):
     """The sums over groups and cells of one model; observations in the caller's order.
-
-    An entry is a group in a cell; entries are sorted by group.
 
     Attributes
     ----------
@@ -47,8 +45,6 @@ class GroupedPairTerms:
         Weight of each observation.
     prob : array of shape (n_samples, n_outcomes)
         Predictions.
-    group, cell, mass : arrays of shape (n_entries,)
-        Group, cell and weight of each entry.
     sums, expected : arrays of shape (n_entries, n_columns)
         Sums of the weighted residuals and of the weighted predictions; of two outcomes those of the event alone.
     squares : float
@@ -63,9 +59,6 @@ class GroupedPairTerms:
     entry: NDArray[np.int64]
     weight: NDArray[np.float64]
     prob: NDArray[np.float64]
-    group: NDArray[np.int64]
-    cell: NDArray[np.int64]
-    mass: NDArray[np.float64]
     sums: NDArray[np.float64]
     expected: NDArray[np.float64]
     squares: float
@@ -99,24 +92,19 @@ class GroupedPairTerms:
             squares += float(np.square(weight * (residual - mean[row_cell])) @ lever[row_cell])
         is_known = known[row_cell]
         return cls(
+            place // cells.n_cells,
+            cell,
+            mass,
             group,
             entry,
             weight,
             prob,
-            place // cells.n_cells,
-            cell,
-            mass,
             sums,
             expected,
             squares,
             sample.group is not None,
             rare_outcomes(outcome[is_known].astype(np.int64), prob[is_known], row_cell[is_known]),
         )
-
-    @property
-    def n_groups(self) -> int:
-        """Number of groups."""
-        return int(self.group[-1]) + 1
 
     @property
     def n_columns(self) -> int:
@@ -129,38 +117,19 @@ class GroupedPairTerms:
         return float(self.weight.sum())
 
     @cached_property
-    def count(self) -> NDArray[np.float64]:
-        """Weight of each cell."""
-        return sums_in_parts(self.cell, self.mass, int(self.cell.max()) + 1)
-
-    @cached_property
-    def factor(self) -> NDArray[np.float64]:
-        """The factor of the pairs of each cell; 0 in a cell of a single group."""
-        pairs = np.square(self.count) - np.bincount(self.cell, np.square(self.mass))
-        several = np.bincount(self.cell) > 1
-        return np.divide(self.count, pairs, out=np.zeros_like(self.count), where=several)
-
-    @cached_property
-    def lever(self) -> NDArray[np.float64]:
-        """One over the root of one minus the share of each entry in its cell; 0 in a cell of a single group."""
-        share = self.mass / self.count[self.cell]
-        known = self.factor[self.cell] > 0
-        return np.where(known, 1 / np.sqrt(np.where(known, 1 - share, 1.0)), 0.0)
-
-    @cached_property
     def mean(self) -> NDArray[np.float64]:
         """Mean residual of each cell, ``(n_cells, n_columns)``."""
-        return _by_cell(self.cell, self.sums, len(self.count)) / self.count[:, None]
+        return sums_by_cell(self.place, self.sums, len(self.count)) / self.count[:, None]
 
     @cached_property
     def centred(self) -> NDArray[np.float64]:
         """Sums of each entry minus the mean of its cell, corrected for its share of the cell."""
-        return (self.sums - self.mass[:, None] * self.mean[self.cell]) * self.lever[:, None]
+        return (self.sums - self.mass[:, None] * self.mean[self.place]) * self.lever[:, None]
 
     def means_of(self, chance: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean residual of each cell if outcomes have probabilities ``(n_samples, n_outcomes)``."""
         gap = (chance - self.prob)[:, -self.n_columns :] * self.weight[:, None]
-        return _by_cell(self.cell[self.entry], gap, len(self.count)) / self.count[:, None]
+        return sums_by_cell(self.place[self.entry], gap, len(self.count)) / self.count[:, None]
 
     @property
     def unknown(self) -> float:
@@ -171,7 +140,7 @@ class GroupedPairTerms:
     @property
     def known_weight(self) -> NDArray[np.float64]:
         """Weight of each group in cells of several groups, ``(n_groups,)``."""
-        return sums_in_parts(self.group, np.where(self.factor[self.cell] > 0, self.mass, 0.0), self.n_groups)
+        return sums_in_parts(self.group, np.where(self.factor[self.place] > 0, self.mass, 0.0), self.n_groups)
 
     @property
     def inflation(self) -> float:
@@ -194,9 +163,9 @@ class GroupedPairTerms:
         pairs = along = 0.0
         for k, column in enumerate(own.T):
             each = np.square(self.weight) * column if power == 1 else self.weight * np.sqrt(column)
-            variance = ratio * sums_in_parts(self.entry, each, len(self.cell)) ** power
-            whole = sums_in_parts(self.cell, variance, len(self.count))
-            between = np.square(whole) - sums_in_parts(self.cell, np.square(variance), len(self.count))
+            variance = ratio * sums_in_parts(self.entry, each, len(self.place)) ** power
+            whole = sums_in_parts(self.place, variance, len(self.count))
+            between = np.square(whole) - sums_in_parts(self.place, np.square(variance), len(self.count))
             pairs += 2 * float(np.square(self.factor) @ np.maximum(between, 0.0))
             along += 4 * float(np.where(self.factor > 0, np.square(self.mean[:, k]), 0.0) @ whole)
         return math.sqrt(pairs + along) / self.total_weight
@@ -214,8 +183,8 @@ class GroupedPairTerms:
     @cached_property
     def scores(self) -> NDArray[np.float64]:
         r"""The part of T that is linear in the groups, times :math:`W / 2`, ``(n_groups,)``."""
-        each = (self.centred * self.mean[self.cell]).sum(axis=1)
-        return sums_in_parts(self.group, np.where(self.factor[self.cell] > 0, each, 0.0), self.n_groups)
+        each = (self.centred * self.mean[self.place]).sum(axis=1)
+        return sums_in_parts(self.group, np.where(self.factor[self.place] > 0, each, 0.0), self.n_groups)
 
     def inner(self, other: GroupedPairTerms) -> float:
         r"""Return :math:`\sum_{g \ne h} H_{gh} H'_{gh}` of the centred sums of two models on the same groups."""
@@ -232,17 +201,17 @@ class GroupedPairTerms:
         from scipy.sparse import csr_array
 
         linear = 2 / self.total_weight * (change @ (self.scores - self.scores.mean()))
-        root = np.sqrt(self.factor)[self.cell]
+        root = np.sqrt(self.factor)[self.place]
         by_pair = np.zeros(len(change))
         for column in self.centred.T:
-            vector = csr_array((column * root, (self.group, self.cell)), shape=(self.n_groups, len(self.count)))
+            vector = csr_array((column * root, (self.group, self.place)), shape=(self.n_groups, len(self.count)))
             own = np.bincount(self.group, np.square(column * root), self.n_groups)
             by_pair += np.square(vector.T @ change.T).sum(axis=0) - np.square(change) @ own
         return linear, by_pair / self.total_weight
 
 
 @dataclass(frozen=True, eq=False)
-class Contrast:
+class Contrast(GroupsInCells):
     """The error of one model, or that of a model minus that of another one on the same groups.
 
     Attributes
@@ -251,8 +220,6 @@ class Contrast:
         The models.
     sign : array of shape (n_cells,)
         1 for the cells of the first model, -1 for those of the second one.
-    group, cell, mass, lever : arrays of shape (n_entries,)
-        The entries of both models, sorted by group.
     sums : array of shape (n_entries, n_columns)
         Their sums of residuals.
     row_entry : array of shape (n_models, n_samples)
@@ -261,10 +228,6 @@ class Contrast:
 
     terms: tuple[GroupedPairTerms, ...]
     sign: NDArray[np.float64]
-    group: NDArray[np.int64]
-    cell: NDArray[np.int64]
-    mass: NDArray[np.float64]
-    lever: NDArray[np.float64]
     sums: NDArray[np.float64]
     expected: NDArray[np.float64]
     row_entry: NDArray[np.int64]
@@ -277,29 +240,19 @@ class Contrast:
         order = np.argsort(group, kind="stable")
         place = np.argsort(order)
         starts = np.cumsum([0, *(len(part.group) for part in terms)])
-        cell = np.concatenate([part.cell + offset for part, offset in zip(terms, offsets[:-1], strict=True)])
+        cell = np.concatenate([part.place + offset for part, offset in zip(terms, offsets[:-1], strict=True)])
         sign = np.repeat([1.0, -1.0][: len(terms)], np.diff(offsets))
         joined = {
             name: np.concatenate([getattr(part, name) for part in terms])[order]
-            for name in ("mass", "lever", "sums", "expected")
+            for name in ("mass", "sums", "expected")
         }
         row_entry = np.stack([place[part.entry + start] for part, start in zip(terms, starts[:-1], strict=True)])
-        return cls(tuple(terms), sign, group[order], cell[order], **joined, row_entry=row_entry)
+        return cls(group[order], cell[order], terms=tuple(terms), sign=sign, **joined, row_entry=row_entry)
 
     @property
     def total_weight(self) -> float:
         """Weight of all observations."""
         return self.terms[0].total_weight
-
-    @cached_property
-    def count(self) -> NDArray[np.float64]:
-        """Weight of each cell."""
-        return np.concatenate([part.count for part in self.terms])
-
-    @cached_property
-    def factor(self) -> NDArray[np.float64]:
-        """Factor of the pairs of each cell."""
-        return np.concatenate([part.factor for part in self.terms])
 
     @cached_property
     def mean(self) -> NDArray[np.float64]:
@@ -309,25 +262,24 @@ class Contrast:
     @cached_property
     def _work(self) -> tuple[Any, tuple[int, ...]]:
         """What the kernels need of the design, and the shape of their memory for products."""
-        n_groups = int(self.group[-1]) + 1
-        start = np.searchsorted(self.group, np.arange(n_groups + 1))
-        by_cell = np.argsort(self.cell, kind="stable")
-        in_cell = np.bincount(self.cell, minlength=len(self.count))
+        start = np.searchsorted(self.group, np.arange(self.n_groups + 1))
+        by_cell = np.argsort(self.place, kind="stable")
+        in_cell = np.bincount(self.place, minlength=len(self.count))
         n_columns, each = self.sums.shape[1], np.diff(start)
         in_groups = float(np.square(each, dtype=np.float64).sum()) * n_columns
-        by_groups = n_groups <= _FEW_GROUPS and float(np.square(in_cell, dtype=np.float64).sum()) < in_groups
+        by_groups = self.n_groups <= _FEW_GROUPS and float(np.square(in_cell, dtype=np.float64).sum()) < in_groups
         joint, weight = (_NO_PLACES, np.empty(0)) if by_groups else self._joint(start, each)
         cell_start = np.append(0, np.cumsum(in_cell)) if by_groups else _NO_PLACES
-        design = (start, self.group, self.cell, self.mass, self.lever, self.count, self.factor, self.sign)
-        shape = (1, n_groups, n_groups) if by_groups else (len(weight), n_columns, n_columns)
+        design = (start, self.group, self.place, self.mass, self.lever, self.count, self.factor, self.sign)
+        shape = (1, self.n_groups, self.n_groups) if by_groups else (len(weight), n_columns, n_columns)
         return (*design, joint, weight, by_cell if by_groups else _NO_PLACES, cell_start, self.total_weight), shape
 
     def _joint(self, start: NDArray[np.int64], each: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """Return which two cells each pair of entries of a group belongs to, and how often the two cells count."""
-        later = np.repeat(start[1:], each) - np.arange(len(self.cell))  # entries of the group from this one on
-        first = np.repeat(np.arange(len(self.cell)), later)
+        later = np.repeat(start[1:], each) - np.arange(len(self.place))  # entries of the group from this one on
+        first = np.repeat(np.arange(len(self.place)), later)
         second = first + np.arange(len(first)) - np.repeat(np.cumsum(later) - later, later)
-        one, two = np.sort([self.cell[first], self.cell[second]], axis=0)
+        one, two = np.sort([self.place[first], self.place[second]], axis=0)
         known, joint = np.unique(one * len(self.count) + two, return_inverse=True)
         a, b = known // len(self.count), known % len(self.count)
         return joint, self.sign[a] * self.sign[b] * np.where(a == b, 1.0, 2.0)
@@ -336,7 +288,7 @@ class Contrast:
         """Return memory for the kernels: sums of cells, vectors of entries, and products."""
         n_columns = self.sums.shape[1]
         shape = self._work[1]
-        return np.empty((len(self.count), n_columns)), np.empty((len(self.cell), n_columns)), np.empty(shape)
+        return np.empty((len(self.count), n_columns)), np.empty((len(self.place), n_columns)), np.empty(shape)
 
     @cached_property
     def observed(self) -> tuple[float, float, float]:
@@ -387,7 +339,7 @@ class Contrast:
         The sign of a group is that of its shock.
         """
         out = np.empty((len(shock), 3))
-        centre = self.mass[:, None] * self.mean[self.cell]
+        centre = self.mass[:, None] * self.mean[self.place]
         deviation = (self.sums - centre) * np.square(self.lever)[:, None]  # CR3
         contrast_signs(shock, centre, deviation, self.group, self._work[0], *self._memory(), out)
         return out
@@ -400,7 +352,3 @@ class Contrast:
     def means_of(self, chances: list[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return the mean residuals of cells if outcomes have the given probabilities, for each model."""
         return np.concatenate([part.means_of(chance) for part, chance in zip(self.terms, chances, strict=True)])
-
-
-def _by_cell(cell: NDArray[np.int64], values: NDArray[np.float64], n_cells: int) -> NDArray[np.float64]:
-    return np.column_stack([np.bincount(cell, column, n_cells) for column in values.T])

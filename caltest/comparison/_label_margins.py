@@ -73,7 +73,7 @@ def margins_of(
 
 def _recalibrated(terms: GroupedPairTerms) -> NDArray[np.float64]:
     """Return predictions plus the mean residuals of their cells, ``(n_samples, n_outcomes)``."""
-    mean = np.where((terms.factor > 0)[:, None], terms.mean, 0.0)[terms.cell[terms.entry]]
+    mean = np.where((terms.factor > 0)[:, None], terms.mean, 0.0)[terms.place[terms.entry]]
     if terms.n_columns == 1:
         mean = np.column_stack([-mean, mean])
     least = _LEAST / terms.prob.shape[1]

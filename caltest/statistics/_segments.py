@@ -63,8 +63,47 @@ LARGEST_SHARE = 0.99
 
 
 @dataclass(frozen=True, eq=False)
-class Segments:
-    """Observations of the cells that are known, sorted by group, cell and prediction; a segment is a group in a cell.
+class GroupsInCells:
+    """Base class of sums over groups in cells; an entry is a group in a cell. Entries are sorted by group.
+
+    Attributes
+    ----------
+    group, place, mass : arrays of shape (n_entries,)
+        Group, from 0 without gaps, cell and weight of each entry.
+    """
+
+    group: Integers
+    place: Integers
+    mass: Floats
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return int(self.group[-1]) + 1
+
+    @cached_property
+    def count(self) -> Floats:
+        """Weight of each cell, ``(n_cells,)``."""
+        return sums_in_parts(self.place, self.mass, int(self.place.max()) + 1)
+
+    @cached_property
+    def factor(self) -> Floats:
+        """The factor of the pairs of each cell; 0 in a cell of a single group."""
+        pairs = np.square(self.count) - np.bincount(self.place, np.square(self.mass))
+        several = np.bincount(self.place) > 1
+        return np.divide(self.count, pairs, out=np.zeros_like(self.count), where=several)
+
+    @cached_property
+    def lever(self) -> Floats:
+        """One over the root of one minus the share of each entry in its cell; 0 in a cell of a single group."""
+        share = self.mass / self.count[self.place]
+        known = self.factor[self.place] > 0
+        return np.where(known, 1 / np.sqrt(np.where(known, 1 - share, 1.0)), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Segments(GroupsInCells):
+    """Observations of the cells that are known, sorted by group, cell and prediction; a segment is an entry.
 
     Attributes
     ----------
@@ -74,12 +113,6 @@ class Segments:
         Weight and cell.
     start : array of shape (n_segments + 1,)
         First observation of each segment.
-    group, place, mass : arrays of shape (n_segments,)
-        Group, cell and weight of each segment.
-    count, factor, square, keep : arrays of shape (n_cells,)
-        Weight of each cell, the factor of its pairs, its sum of squared weights, and the factor of its variance.
-    lever : array of shape (n_segments,)
-        One over the root of one minus the share of the segment in its cell.
     """
 
     prob: Floats
@@ -87,14 +120,6 @@ class Segments:
     weight: Floats
     cell: Integers
     start: Integers
-    group: Integers
-    place: Integers
-    mass: Floats
-    count: Floats
-    factor: Floats
-    square: Floats
-    keep: Floats
-    lever: Floats
 
     @classmethod
     def of(
@@ -125,27 +150,18 @@ class Segments:
         prob, outcome, weight, cell = prob[order], outcome[order], weight[order], cell[order]
         first = np.append(True, (np.diff(group) > 0) | (np.diff(cell) > 0) | (np.diff(cell) < 0))
         start = np.append(np.flatnonzero(first), len(weight))
-        place, owner = cell[start[:-1]], group[start[:-1]]
         mass = np.add.reduceat(weight, start[:-1])
-        count = sums_in_parts(place, mass, n_cells)
-        square = sums_in_parts(cell, np.square(weight), n_cells)
-        pairs = np.square(count) - np.bincount(place, np.square(mass), n_cells)
-        share = mass / count[place]
-        return cls(
-            prob,
-            outcome,
-            weight,
-            cell,
-            start,
-            owner,
-            place,
-            mass,
-            count,
-            np.divide(count, pairs, out=np.zeros(n_cells), where=pairs > 0),
-            square,
-            1 / (1 - np.minimum(square / np.square(count), LARGEST_SHARE)),
-            np.divide(1.0, np.sqrt(1 - share), out=np.zeros(len(share)), where=share < 1),
-        )
+        return cls(group[first], cell[first], mass, prob, outcome, weight, cell, start)
+
+    @cached_property
+    def square(self) -> Floats:
+        """Sum of the squared weights of each cell."""
+        return sums_in_parts(self.cell, np.square(self.weight), len(self.count))
+
+    @cached_property
+    def keep(self) -> Floats:
+        """The factor of the variance of each cell."""
+        return 1 / (1 - np.minimum(self.square / np.square(self.count), LARGEST_SHARE))
 
     @property
     def n_columns(self) -> int:
@@ -194,11 +210,6 @@ class Segments:
         """Weight of all observations."""
         return float(self.count.sum())
 
-    @cached_property
-    def n_groups(self) -> int:
-        """Number of groups."""
-        return int(self.group[-1]) + 1
-
     @property
     def draws_together(self) -> int:
         """Number of draws whose noise and sums are held in memory."""
@@ -212,10 +223,7 @@ class Segments:
 
     def by_cell(self, values: Floats) -> Floats:
         """Return the weighted sums ``(n_cells, n)`` of values ``(n_samples, n)``."""
-        found = np.empty((len(self.count), values.shape[1]))
-        for k, column in enumerate(values.T):
-            found[:, k] = np.bincount(self.cell, self.weight * column, len(self.count))
-        return found
+        return sums_by_cell(self.cell, self.weight[:, None] * values, len(self.count))
 
     def by_segment(self, values: Floats) -> Floats:
         """Return the sums ``(n_segments, n)`` of values ``(n_samples, n)``."""
@@ -305,6 +313,11 @@ class ResidualSums:
             found.append(math.sqrt(squares @ own / (squares @ np.square(v))))
             found += [float(m**3 @ t / (m**2 @ v) ** 1.5) for m in (np.ones(n_cells), shift) if m**2 @ v > 0]
         return max(found)
+
+
+def sums_by_cell(cell: Integers, values: Floats, n_cells: int) -> Floats:
+    """Return the sums ``(n_cells, n_columns)`` of values ``(n_values, n_columns)``."""
+    return np.column_stack([np.bincount(cell, column, n_cells) for column in values.T])
 
 
 def cells_of_groups(sample: Sample) -> VarianceTree:

@@ -77,11 +77,11 @@ def test_simulated_labels_and_signs_equal_loops():
         assert found[r, 0] == pytest.approx(value, abs=1e-13)
         assert max(found[r, 1], found[r, 2] - found[r, 1]) == pytest.approx(variance, rel=1e-9)
     observed = contrast.of_signs(np.ones((1, 12), np.float32))
-    share = contrast.mass / contrast.count[contrast.cell]
-    residual = contrast.sums - contrast.mass[:, None] * contrast.mean[contrast.cell]
+    share = contrast.mass / contrast.count[contrast.place]
+    residual = contrast.sums - contrast.mass[:, None] * contrast.mean[contrast.place]
     sums = contrast.sums + residual * (np.square(contrast.lever) - 1)[:, None] * (share < 1)[:, None]
-    whole = np.stack([sums[contrast.cell == c].sum(axis=0) for c in range(len(contrast.count))])
-    squares = np.square(whole).sum(axis=1) - np.bincount(contrast.cell, np.square(sums).sum(axis=1))
+    whole = np.stack([sums[contrast.place == c].sum(axis=0) for c in range(len(contrast.count))])
+    squares = np.square(whole).sum(axis=1) - np.bincount(contrast.place, np.square(sums).sum(axis=1))
     expected = (contrast.sign * contrast.factor) @ squares
     assert observed[0, 0] == pytest.approx(expected / contrast.total_weight, abs=1e-13)
 

@@ -20,7 +20,7 @@ def problem(lens, n_classes=3):
 
 def recalibrated(part):
     """Predictions plus the mean residual of the cell, in the caller's order."""
-    mean = part.mean[part.cell[part.entry]]
+    mean = part.mean[part.place[part.entry]]
     return part.prob + (np.column_stack([-mean, mean]) if part.n_columns == 1 else mean)
 
 
