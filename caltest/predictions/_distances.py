@@ -119,9 +119,14 @@ OF_DIFFERENCES = frozenset({total_variation, euclidean, squared_euclidean, cheby
 
 def validate_distance(distance: Any, name: str = "distance") -> None:
     """Raise TypeError unless ``distance`` is a function that can be hashed."""
-    must = f"`{name}` must be a function of (predicted, observed) such as total_variation"
-    require(callable(distance) and not isinstance(distance, type), must, distance, right_type=False)
+    validate_function(distance, name, "(predicted, observed) such as total_variation")
+
+
+def validate_function(function: Any, name: str, such: str) -> None:
+    """Raise TypeError unless an argument is a function that can be hashed; ``such`` is what it takes, in words."""
+    is_function = callable(function) and not isinstance(function, type)
+    require(is_function, f"`{name}` must be a function of {such}", function, right_type=False)
     try:
-        hash(distance)
+        hash(function)
     except TypeError:
-        refuse(f"`{name}` must be hashable, as functions are, got {distance!r}.", TypeError)
+        refuse(f"`{name}` must be hashable, as functions are, got {function!r}.", TypeError)

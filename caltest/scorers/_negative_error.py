@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from caltest.estimation.errors._calibration_error import calibration_error
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._frames import refuse_other_indexes
+from caltest.predictions.inputs._refusals import refuse
 from caltest.results._naming import Specification
 from caltest.statistics import ECE, KS, SquaredL2, Statistic
 from caltest.statistics._base import validate_estimate
@@ -91,8 +92,7 @@ class NegativeError(Specification):
             Minus the error; 0 is the score of a perfectly calibrated model, apart from noise.
         """
         if not hasattr(estimator, "predict_proba"):
-            msg = f"`estimator` must have predict_proba, which {type(estimator).__name__} lacks."
-            raise TypeError(msg)
+            refuse(f"`estimator` must have predict_proba, which {type(estimator).__name__} lacks.", TypeError)
         refuse_other_indexes({"y": y, "sample_weight": sample_weight})
         prob: Any = estimator.predict_proba(X)
         classes: Any = np.asarray(estimator.classes_)

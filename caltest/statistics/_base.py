@@ -16,6 +16,7 @@ from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, Confidence
 from caltest.predictions._sample import Sample
+from caltest.predictions.inputs._refusals import refuse, require
 from caltest.resampling.draws._signs import sums_of_groups
 from caltest.resampling.engine._statistic import Statistic
 from caltest.results._expressions import PublicNames, read_object
@@ -34,6 +35,11 @@ class Combination(Statistic):
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Raise ValueError: the engine evaluates the components."""
         raise _no_estimate(self)
+
+
+def in_batches(evaluate: Callable[[NDArray[Any]], Floats], replicates: NDArray[Any], size: int) -> Floats:
+    """Return what a function returns of replicates, ``(n_replicates,)``, from some of them at a time."""
+    return np.concatenate([evaluate(replicates[i : i + size]) for i in range(0, len(replicates), size)])
 
 
 def sum_of_terms(sample: Sample, outcomes: NDArray[Any], terms: Floats) -> Floats:
@@ -68,17 +74,14 @@ def validate_statistic(statistic: Any) -> Statistic:
     if isinstance(statistic, str):
         other = _ELSEWHERE.get(statistic.strip().lower())
         if other is not None:
-            msg = f"`statistic` {statistic!r} is a name of other packages; use {other}."
-            raise ValueError(msg)
+            refuse(f"`statistic` {statistic!r} is a name of other packages; use {other}.")
         try:
             found = read_object(statistic, PublicNames(import_module("caltest.statistics"), predictions))
         except ValueError as error:
-            msg = f"`statistic` {error}"
-            raise ValueError(msg) from None
-    if isinstance(found, Statistic):
-        return found
-    msg = f"`statistic` must be a statistic such as ECE() or Omnibus(), or its name, got {statistic!r}."
-    raise TypeError(msg)
+            refuse(f"`statistic` {error}")
+    must = "`statistic` must be a statistic such as ECE() or Omnibus(), or its name"
+    require(isinstance(found, Statistic), must, statistic, right_type=False)
+    return found
 
 
 def validate_estimate(statistic: Any) -> Statistic:

@@ -32,7 +32,7 @@ from caltest.resampling.distributions._poisson_binomial import (
 from caltest.resampling.draws._signs import residual_sums
 from caltest.resampling.draws._summaries import CellCounts, KeptCells, KeptSums
 from caltest.results._naming import parameter
-from caltest.statistics._base import Statistic, counts_events
+from caltest.statistics._base import Statistic, counts_events, in_batches
 
 _ON_LATTICE = 1e-6
 _LARGEST_DENOMINATOR = 1000
@@ -61,9 +61,11 @@ class Binned(Statistic):
         cells = cells_of(sample, self.partition)
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
         size = max(1, _BLOCK_COUNTS // (cells.n_cells * sample.n_outcomes))
-        parts = (flat[start : start + size] for start in range(0, len(flat), size))
-        found = [self.reduce(CellSums.of(sample, cells, part)) for part in parts]
-        return np.concatenate(found).reshape(outcomes.shape[:-1])
+
+        def reduced(some: NDArray[Any]) -> Floats:
+            return self.reduce(CellSums.of(sample, cells, some))
+
+        return in_batches(reduced, flat, size).reshape(outcomes.shape[:-1])
 
     def summary(self, sample: Sample) -> CellCounts:
         """Return what suffices: the counts of the cells."""

@@ -15,6 +15,7 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import CellSums
 from caltest.predictions.cells._partitions import Intervals, Partition, fit_partition, validate_partition
 from caltest.predictions.cells._trees import VarianceTree
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import one_of, validate_share
 from caltest.results._naming import parameter
 from caltest.statistics._base import Statistic
@@ -109,8 +110,7 @@ class ConvexECE(Statistic):
         position = (sample.event - self.low) / (1 - self.low)
         intervals = fit_partition(self.partition, np.column_stack([1 - position, position]))
         if not isinstance(intervals, Intervals):
-            msg = f"`partition` of `ConvexECE` must make intervals, as EqualWidth(15) does, got {self.partition!r}."
-            raise ValueError(msg)
+            refuse(f"`partition` of `ConvexECE` must make intervals, as EqualWidth(15) does, got {self.partition!r}.")
         edge = np.concatenate([[0.0], intervals.edges, [1.0]])
         centre = (edge[1:] + edge[:-1]) / 2
         gap = np.searchsorted(centre, position)

@@ -91,7 +91,7 @@ def recalibrated_score(sample: Sample, outcomes: NDArray[Any], score: str) -> Fl
         size, events, first = pool_adjacent_violators(flat, sample.once(tie_masks))
         sums = np.add.reduceat(of_blocks(size, events), first[:-1])
     else:
-        sums = np.array([of_blocks(*_weighted_blocks(sample, sample.weight, outcome)).sum() for outcome in flat])
+        sums = np.array([of_blocks(*_weighted_blocks(sample, outcome)).sum() for outcome in flat])
     return sums.reshape(outcomes.shape[:-1]) / sample.total_weight
 
 
@@ -111,15 +111,13 @@ def tie_masks(sample: Sample) -> NDArray[np.uint64]:
     return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
 
 
-def _weighted_blocks(sample: Sample, weights: Floats, outcome: NDArray[Any]) -> tuple[Floats, Floats]:
+def _weighted_blocks(sample: Sample, outcome: NDArray[Any]) -> tuple[Floats, Floats]:
     """Return the weights, and those of the events, of the blocks of a weighted isotonic fit, ``(n_blocks,)`` each."""
     from scipy.optimize import isotonic_regression
 
-    weighs = weights > 0
-    event, weight = sample.event[weighs], weights[weighs]
-    start = np.flatnonzero(np.append(True, np.diff(event) > 0))
-    size = np.add.reduceat(weight, start)
-    events = np.add.reduceat(weight * outcome[weighs], start)
+    start = np.flatnonzero(np.append(True, np.diff(sample.event) > 0))
+    size = np.add.reduceat(sample.weight_or_ones, start)
+    events = np.add.reduceat(sample.weight_or_ones * outcome, start)
     blocks = isotonic_regression(events / size, weights=size).blocks[:-1]
     return np.add.reduceat(size, blocks), np.add.reduceat(events, blocks)
 
@@ -127,16 +125,12 @@ def _weighted_blocks(sample: Sample, weights: Floats, outcome: NDArray[Any]) -> 
 def _brier_of_rows(sample: Sample) -> Floats:
     """Return the score of each observation and outcome, ``(n_samples, 2)``."""
     p = sample.null_prob[:, 1]
-    return _weigh(sample, np.square(np.column_stack([p, 1 - p])))
+    return np.square(np.column_stack([p, 1 - p])) * sample.weight_or_ones[:, None]
 
 
 def _log_of_rows(sample: Sample) -> Floats:
     with np.errstate(divide="ignore"):
-        return _weigh(sample, -np.log(np.clip(sample.null_prob, 0.0, None)))
-
-
-def _weigh(sample: Sample, scores: Floats) -> Floats:
-    return scores if sample.weight is None else scores * sample.weight[:, None]
+        return -np.log(np.clip(sample.null_prob, 0.0, None)) * sample.weight_or_ones[:, None]
 
 
 def _brier_of_blocks(size: Any, events: Any) -> Any:

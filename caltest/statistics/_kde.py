@@ -13,7 +13,7 @@ from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._validation import is_number, one_of, require
 from caltest.results._naming import parameter
-from caltest.statistics._base import Statistic
+from caltest.statistics._base import Statistic, in_batches
 from caltest.statistics._segments import sign, surprises, usual
 from caltest.statistics._smoothing import (
     KERNELS,
@@ -127,12 +127,11 @@ class KDEError(Statistic):
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
         smoother, expected, total = sample.once(self._prepare)
-        surprise = surprises(sample, outcomes)
-        parts = [
-            np.abs(smoother.sums(surprise[start : start + smoother.batch]) - expected).sum(axis=-1)
-            for start in range(0, len(surprise), smoother.batch)
-        ]
-        return (np.concatenate(parts) / total).reshape(outcomes.shape[:-1])
+
+        def gaps(surprise: NDArray[Any]) -> Floats:
+            return np.abs(smoother.sums(surprise) - expected).sum(axis=-1)
+
+        return (in_batches(gaps, surprises(sample, outcomes), smoother.batch) / total).reshape(outcomes.shape[:-1])
 
     def smoother(self, sample: Sample) -> KernelSmoother:
         """Return the smoother of a sample, fitted to its predictions without weights."""

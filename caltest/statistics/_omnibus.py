@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._trees import VarianceTree
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import require
 from caltest.statistics._base import Combination, Statistic
 from caltest.statistics._binned import ECE
@@ -83,8 +84,7 @@ class Omnibus(Combination):
         must = "`parts` must be statistics such as (ECE(), ClasswiseKS())"
         require(all(isinstance(part, Statistic) for part in parts), must, self.parts, right_type=False)
         if len(parts) < 2 or any(part.components != (part,) for part in parts):
-            msg = f"`parts` must be at least two statistics other than combinations such as Omnibus, got {parts!r}."
-            raise ValueError(msg)
+            refuse(f"`parts` must be at least two statistics other than combinations such as Omnibus, got {parts!r}.")
         object.__setattr__(self, "parts", parts)
 
     @property

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from caltest._compiled._pairwise import collect_distances, distances_of, fill_block, sum_pairs
 from caltest.predictions._arrays import Floats
-from caltest.predictions._distances import euclidean, squared_euclidean, total_variation
+from caltest.predictions._distances import euclidean, squared_euclidean, total_variation, validate_function
 from caltest.predictions._sample import Sample
 from caltest.predictions._user_functions import call
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import require
 
 Kernel = Callable[[Floats, Floats, float], Floats]
@@ -137,8 +138,7 @@ class Similarity:
         must = f"`kernel` must reduce the last axis of arrays (..., n_classes): expected shape {expected}"
         require(values.shape == expected, must, values.shape)
         if not np.isfinite(values).all():
-            msg = f"`kernel` must return finite numbers, got {values[~np.isfinite(values)][0]}."
-            raise ValueError(msg)
+            refuse(f"`kernel` must return finite numbers, got {values[~np.isfinite(values)][0]}.")
         return values
 
     def block(self, rows: Floats, others: Floats) -> Floats:
@@ -248,10 +248,4 @@ def is_bounded_by_one(kernel: Kernel) -> bool:
 
 def validate_kernel(kernel: Any, name: str) -> None:
     """Raise TypeError unless ``kernel`` is a function that can be hashed."""
-    must = f"`{name}` must be a function of (p, q, bandwidth) such as total_variation_kernel"
-    require(callable(kernel) and not isinstance(kernel, type), must, kernel, right_type=False)
-    try:
-        hash(kernel)
-    except TypeError:
-        msg = f"`{name}` must be hashable, as functions are, got {kernel!r}."
-        raise TypeError(msg) from None
+    validate_function(kernel, name, "(p, q, bandwidth) such as total_variation_kernel")

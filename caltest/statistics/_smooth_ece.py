@@ -16,7 +16,7 @@ from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._validation import is_number, require, validate_count
 from caltest.results._naming import parameter
-from caltest.statistics._base import Statistic
+from caltest.statistics._base import Statistic, in_batches
 from caltest.statistics._segments import sign, surprises, usual
 
 _TAU = 1.6  # bandwidth of the first smoothing, in steps of the grid
@@ -103,28 +103,19 @@ class SmoothECE(Statistic):
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the error ``(...)`` of outcomes ``(..., n_samples)``."""
-        from scipy import fft
-
         surprise = surprises(sample, outcomes)
         residual = np.tile(-sample.once(self._expected), (len(surprise), 1))
         for tile in sample.once(self._kept) if sample.n_samples <= _KEPT_ROWS else self._tiles(sample):
             spread_counts(surprise, *tile, residual)
-        size = max(_BATCH // self.n_points, 1)
-        parts = [
-            self._errors(fft.dct(_fold(residual[start : start + size]), axis=-1, overwrite_x=True))
-            for start in range(0, len(residual), size)
-        ]
-        return np.concatenate(parts).reshape(outcomes.shape[:-1])
+        found = in_batches(self._errors, residual, max(_BATCH // self.n_points, 1))
+        return found.reshape(outcomes.shape[:-1])
 
     def _kept(self, sample: Sample) -> list[Tile]:
         return list(self._tiles(sample))
 
     def _tiles(self, sample: Sample) -> Iterator[Tile]:
         """Yield for tiles of observations: their start, first nodes ``(n,)``, what a surprise adds to 28 nodes."""
-        total = sample.n_samples if sample.weight is None else sample.weight.sum()
-        share = sign(sample.once(usual)) / (total * _TAU * math.sqrt(2 * math.pi))
-        if sample.weight is not None:
-            share *= sample.weight
+        share = sign(sample.once(usual)) / (sample.total_weight * _TAU * math.sqrt(2 * math.pi)) * sample.weight_or_ones
         for start in range(0, sample.n_samples, _TILE):
             row = slice(start, start + _TILE)
             node = np.clip(sample.event[row], 0.0, 1.0) * self.n_points - 0.5
@@ -142,8 +133,11 @@ class SmoothECE(Statistic):
                 spread += np.bincount(first + j, column, len(spread))
         return spread
 
-    def _errors(self, spectrum: Floats) -> Floats:
-        """Return the errors ``(n_replicates,)`` from the cosine coefficients of the residuals."""
+    def _errors(self, residual: Floats) -> Floats:
+        """Return the errors ``(n_replicates,)`` from residuals on the nodes."""
+        from scipy import fft
+
+        spectrum = fft.dct(_fold(residual), axis=-1, overwrite_x=True)  # cosine coefficients
         if self.bandwidth is not None:
             return self._smoothed(spectrum, np.array([float(self.bandwidth)]))
         smallest = np.array([self._smallest])

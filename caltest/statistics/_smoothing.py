@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from caltest._compiled._smoothing import spread_counts
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.inputs._parts import effective_of_sums
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SUM_TOLERANCE
 
 STEPS_PER_BANDWIDTH = 8
@@ -252,6 +253,5 @@ def into_support(position: Floats, support: tuple[float, float]) -> Floats:
     low, high = support
     outside = (position < low - SUM_TOLERANCE) | (position > high + SUM_TOLERANCE)
     if outside.any():
-        msg = f"`support` must contain all probabilities of the event, got {support} and {position[outside][0]:.6g}."
-        raise ValueError(msg)
+        refuse(f"`support` must contain all probabilities of the event, got {support} and {position[outside][0]:.6g}.")
     return np.clip(position, low, high)

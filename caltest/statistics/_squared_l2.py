@@ -18,6 +18,7 @@ from caltest.predictions.cells._cells import CellSums, cells_of
 from caltest.predictions.cells._partitions import EqualWidth, Partition, validate_partition
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._parts import sums_in_parts
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import one_of, require, validate_count
 from caltest.resampling.distributions._base import Distribution
 from caltest.resampling.draws._signs import residual_sums
@@ -268,11 +269,10 @@ class TCal(Combination):
     def evaluate_components(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return every scale ``(n_scales, ...)``: one pass over the observations, then pairs of cells are merged."""
         if self != self.for_sample(sample):  # it would need memory for 2 ** n_scales cells
-            msg = (
+            refuse(
                 f"`n_scales` is too large for {sample.n_samples} observations, got {self.n_scales}; "
                 "call `for_sample` first."
             )
-            raise ValueError(msg)
         if sample.weight is not None:
             return super().evaluate_components(sample, outcomes)
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)

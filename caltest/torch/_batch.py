@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from caltest.predictions.inputs._refusals import refuse
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -12,14 +14,12 @@ def read_logits(logits: Any) -> Tensor:
     """Return the logarithms of the probabilities ``(n_samples, n_classes)``, in float32 if the logits have 16 bits."""
     tensor = _tensor(logits, "logits")
     if not tensor.is_floating_point():
-        msg = f"`logits` must have a floating dtype, got {tensor.dtype}; convert with `logits.float()`."
-        raise TypeError(msg)
+        refuse(f"`logits` must have a floating dtype, got {tensor.dtype}; convert with `logits.float()`.", TypeError)
     if tensor.ndim != 2 or tensor.shape[0] < 1 or tensor.shape[1] < 2:
-        msg = (
+        refuse(
             "`logits` must have the shape (n_samples, n_classes) with at least one observation and two classes, got "
             f"{tuple(tensor.shape)}; one logit z per observation of two classes becomes torch.stack([0 * z, z], dim=1)."
         )
-        raise ValueError(msg)
     if tensor.element_size() < 4:  # sums of 16-bit numbers lose what the penalties measure
         tensor = tensor.float()
     return tensor.log_softmax(dim=1)
@@ -33,21 +33,18 @@ def read_batch(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
         msg = f"`labels` must be integers from 0 to {n_classes - 1}, got {label.dtype}; convert with `labels.long()`."
         raise TypeError(msg)
     if tuple(label.shape) != (n_samples,):
-        msg = (
+        refuse(
             f"`labels` must have the shape ({n_samples},), one class per row of `logits`, got {tuple(label.shape)}; "
             "of one-hot labels pass `labels.argmax(dim=1)`."
         )
-        raise ValueError(msg)
     if label.device != log_prob.device:
-        msg = f"`logits` and `labels` must be on one device, got {log_prob.device} and {label.device}; use `.to()`."
-        raise ValueError(msg)
+        refuse(f"`logits` and `labels` must be on one device, got {log_prob.device} and {label.device}; use `.to()`.")
     outside = label[(label < 0) | (label >= n_classes)]
     if len(outside):
-        msg = (
+        refuse(
             f"`labels` must lie between 0 and {n_classes - 1}, got {outside[0].item()}; leave out observations without "
             "a label, such as those marked by -100."
         )
-        raise ValueError(msg)
     return log_prob, label.long()
 
 
