@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -28,6 +28,15 @@ class ConfidenceInterval(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.low:.4g} to {self.high:.4g}"
+
+
+def flat_columns(arrays: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield names and columns of arrays; one with several columns, "array", has the names "array_0", "array_1", ..."""
+    for name, values in arrays.items():
+        if np.ndim(values) == 2:
+            yield from ((f"{name}_{k}", column) for k, column in enumerate(values.T))
+        else:
+            yield name, values
 
 
 _LONGEST = 100  # characters of a line in `repr`, which has about two
@@ -122,7 +131,7 @@ class Result(AnswersOtherNames, ABC):
         import pandas as pd
 
         if self._columns:
-            return pd.DataFrame({name: getattr(self, name) for name in self._columns})
+            return pd.DataFrame(dict(flat_columns({name: getattr(self, name) for name in self._columns})))
         single = {name: value for name, value in self.to_dict().items() if not isinstance(value, dict | list)}
         return pd.DataFrame([single])
 

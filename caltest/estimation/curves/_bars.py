@@ -136,13 +136,6 @@ class EffectiveCounts:
         return np.where(never, 1.0, largest)
 
 
-def running_intervals(
-    event: Floats, weight: Floats, group: Integers | None, last: Integers, level: float
-) -> tuple[Floats, Floats]:
-    """Return confidence intervals for the frequency of an event among the first observations."""
-    return EffectiveCounts.of_first(event, weight, group, last).intervals(level)
-
-
 def frequency_intervals(events: Floats, others: Floats, number: Floats, level: float) -> tuple[Floats, Floats]:
     """Return Clopper and Pearson's intervals ``(n,)`` for shares of weights in effective numbers of observations.
 

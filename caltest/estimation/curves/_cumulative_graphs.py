@@ -37,11 +37,11 @@ from caltest.statistics import KS
 
 if TYPE_CHECKING:
     import pandas as pd
+    from scipy.interpolate import CubicSpline
 
 N_GRID = 101
 """Number of fractiles at which the slope is evaluated."""
 
-_BLOCK = 2**16  # rows of the matrix of the spline that are made at a time
 _MOST_SHOWN = 2**11
 _METHODS = ("monte-carlo", "asymptotic")
 
@@ -77,7 +77,7 @@ class SplineFrequency:
         n, p = sample.n_samples, sample.expected[:, 1]
         knots = np.linspace(0.0, 1.0, min(n_knots, n + 1))
         basis = CubicSpline(knots, np.eye(len(knots)), bc_type="natural")
-        weights = _slope_weights(basis, len(knots), n)
+        weights = _slope_weights(basis, n)
         # Tied predictions have no order: each label of a block counts as the mean of the block.
         start = np.flatnonzero(np.append(True, np.diff(sample.event) > 0))
         size = np.diff(np.append(start, n))
@@ -96,20 +96,11 @@ class SplineFrequency:
         )
 
 
-def _slope_weights(basis: object, n_knots: int, n: int) -> Floats:
+def _slope_weights(basis: CubicSpline, n: int) -> Floats:
     """Return the values of the spline at its knots as functions of the labels, ``(n_knots, n)``."""
-    squares = np.zeros((n_knots, n_knots))
-    after = np.zeros((n_knots, n))  # the label of row i adds to all points from i + 1 on
-    total = np.zeros(n_knots)
-    for end in range(n + 1, 0, -_BLOCK):  # from the last point to the first
-        begin = max(end - _BLOCK, 0)
-        values = basis(np.arange(begin, end) / n)  # type: ignore[operator]
-        squares += values.T @ values
-        sums = total + np.cumsum(values[::-1], axis=0)[::-1]
-        total = sums[0]
-        first = max(begin, 1)
-        after[:, first - 1 : end - 1] = sums[first - begin :].T
-    return np.linalg.solve(squares, after) / n
+    values = basis(np.arange(n + 1) / n)
+    after = np.cumsum(values[:0:-1], axis=0)[::-1]  # the label of row i adds to all points from i + 1 on
+    return np.linalg.solve(values.T @ values, after.T) / n
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -241,11 +241,10 @@ def smooth_reliability_curve(
     require(isinstance(chosen, KDEError), must, statistic, right_type=False)
     sample, about = event_of(y_true, y_prob, options)
     smoother = chosen.smoother(sample)
-    rows = np.ones((1, sample.n_samples), dtype=np.uint8)
-    density = smoother.sums(rows)[0]
+    density = smoother.sums(np.ones((1, sample.n_samples), dtype=np.uint8))[0]
     shown = np.flatnonzero(density > _NEGLIGIBLE * density.max())[:: -(-len(density) // _MOST_SHOWN)]
-    point, centred = smoother.point[shown], chosen.reference == "mean"
-    curves = _Curves(smoother, sample, shown, centred)
+    point = smoother.point[shown]
+    curves = _Curves(smoother, sample, shown, centred=chosen.reference == "mean")
     deviation = curves.deviations(sample.outcome[None])[0]
     draws = OutcomeDraws.of(n_curves, generator)
     calibrated = np.concatenate([curves.deviations(some) for _, some in draws.blocks(sample)])
@@ -257,17 +256,16 @@ def smooth_reliability_curve(
         times = [np.minimum(np.bincount(one, minlength=sample.n_samples), 255) for one in drawn]
         resampled.append(curves.resampled(np.array(times, dtype=np.uint8)))
     several = density[shown] >= _FEWEST * smoother.peak
-    base = curves.base
     if simultaneous:
         full = several & (density[shown] >= _ENOUGH * density.max())
         std = np.sqrt(squared.variance(sample.expected[:, 0] * sample.expected[:, 1]))
-        under_calibration = _simultaneous(calibrated, curves.expected, std, level, full)
+        under_calibration = _simultaneous(calibrated, curves.expected - curves.base, std, level, full)
     else:
         under_calibration = np.array(drawn_ends(calibrated, level))
-    share = np.clip(deviation + base, 0.0, 1.0)  # of the kernel weights: those of events
+    share = np.clip(deviation + curves.base, 0.0, 1.0)  # of the kernel weights: those of events
     share[share < _ROUNDING], share[share > 1 - _ROUNDING] = 0.0, 1.0  # as it is without the transform
     ends = np.array(frequency_intervals(share, 1 - share, squared.effective_number(), level))
-    of_estimate = np.where(several, ends - base, [[-1.0], [1.0]])
+    of_estimate = np.where(several, ends - curves.base, [[-1.0], [1.0]])
     estimates = np.concatenate(resampled)[:, several]
     median = np.full(len(shown), np.nan)
     median[several] = np.clip(point[several] + np.nanmedian(estimates, axis=0), 0.0, 1.0)
@@ -303,51 +301,43 @@ class _Curves:
     centred: bool
 
     @cached_property
-    def base(self) -> Floats:
-        """What the smoothed frequency of the observations is compared with, ``(n_shown,)``."""
-        return self._of_all[1]
+    def density(self) -> Floats:
+        """Kernel sums of the observations, ``(n_shown,)``."""
+        return self._sums(self.smoother, np.ones((1, self.sample.n_samples), dtype=np.uint8))[0]
 
     @cached_property
     def expected(self) -> Floats:
-        """Average deviations if the model is calibrated, ``(n_shown,)``."""
-        total = self._reference.sums(self._every)[0, self.shown]
-        return total / self._of_all[0] - self.base
+        """Smoothed frequency if the model is calibrated, on average, ``(n_shown,)``."""
+        return self._sums(self._predictions, np.ones((1, self.sample.n_samples), dtype=np.uint8))[0] / self.density
+
+    @property
+    def base(self) -> Floats:
+        """What the smoothed frequency is compared with, ``(n_shown,)``."""
+        return self.expected if self.centred else self.smoother.point[self.shown]
 
     @cached_property
-    def _every(self) -> NDArray[np.uint8]:
-        return np.ones((1, self.sample.n_samples), dtype=np.uint8)
-
-    @cached_property
-    def _of_all(self) -> tuple[Floats, Floats]:
-        """Kernel sums of all observations, and what frequencies are compared with, ``(n_shown,)``."""
-        density, base = self._smooth(self._every)
-        return density[0], base if base.ndim == 1 else base[0]
-
-    @cached_property
-    def _reference(self) -> KernelSmoother:
+    def _predictions(self) -> KernelSmoother:
         return self.smoother.weighted(self.sample.event)
+
+    def _sums(self, smoother: KernelSmoother, times: NDArray[np.uint8]) -> Floats:
+        """Return kernel sums ``(n_draws, n_shown)`` of counts ``(n_draws, n_samples)``."""
+        step = smoother.batch
+        parts = [smoother.sums(times[i : i + step])[:, self.shown] for i in range(0, len(times), step)]
+        return np.concatenate(parts)
 
     def deviations(self, outcomes: NDArray[np.uint8]) -> Floats:
         """Return deviations ``(n_draws, n_shown)`` of outcomes ``(n_draws, n_samples)``."""
-        density, base = self._of_all
-        step = self.smoother.batch
-        parts = [self.smoother.sums(outcomes[i : i + step])[:, self.shown] for i in range(0, len(outcomes), step)]
-        return np.concatenate(parts) / density - base
+        return self._sums(self.smoother, outcomes) / self.density - self.base
 
     def resampled(self, times: NDArray[np.uint8]) -> Floats:
         """Return deviations for counts of observations ``(n_draws, n_samples)``; nan where none is near."""
-        density, base = self._smooth(times)
+        density, base = self._sums(self.smoother, times), self.base
+        if self.centred:
+            predicted = self._sums(self._predictions, times)
+            base = np.divide(predicted, density, where=density > 0, out=np.zeros(density.shape))
         near = density > _NEGLIGIBLE * density.max(axis=1, keepdims=True)
-        events = self.smoother.sums(times * self.sample.outcome)[:, self.shown]
+        events = self._sums(self.smoother, times * self.sample.outcome)
         return np.divide(events, density, where=near, out=np.full(density.shape, np.nan)) - base
-
-    def _smooth(self, times: NDArray[np.uint8]) -> tuple[Floats, Any]:
-        """Return kernel sums of the observations, and what frequencies are compared with."""
-        density = self.smoother.sums(times)[:, self.shown]
-        if not self.centred:
-            return density, self.smoother.point[self.shown]
-        total = self._reference.sums(times)[:, self.shown]
-        return density, np.divide(total, density, where=density > 0, out=np.zeros(density.shape))
 
 
 def _simultaneous(drawn: Floats, middle: Floats, std: Floats, level: float, full: Booleans) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,9 +22,6 @@ from caltest.predictions.inputs._validation import require, validate_prob, valid
 from caltest.results import Note, Result
 from caltest.results._description import Description, Table, counted
 from caltest.results._naming import describe
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SHOWN = 5  # cells and outcomes that are printed
 
@@ -66,6 +63,7 @@ class HistogramRegression(Result):
     _n_classes: int = field(repr=False)
 
     _derived: ClassVar[tuple[str, ...]] = ("n_cells", "conclusion")
+    _columns: ClassVar[tuple[str, ...]] = ("count", "share", "predicted", "observed")
 
     @property
     def n_cells(self) -> int:
@@ -126,21 +124,6 @@ class HistogramRegression(Result):
             f"{self.n_cells} cells) and at most {self.worst_case_miscalibration():.4g} in a cell. These estimates are "
             "biased upwards near calibration: use calibration_test to compare them with chance."
         )
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each occupied cell as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Number and share of the observations, average prediction and frequency of each outcome.
-        """
-        import pandas as pd
-
-        outcomes = range(self.predicted.shape[1])
-        columns = {"count": self.count, "share": self.share}
-        columns |= {f"predicted_{k}": self.predicted[:, k] for k in outcomes}
-        return pd.DataFrame(columns | {f"observed_{k}": self.observed[:, k] for k in outcomes})
 
     def _describe(self) -> Description:
         largest = np.argsort(-self.count, kind="stable")[:_SHOWN]

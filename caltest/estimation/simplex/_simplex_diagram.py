@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,9 +30,6 @@ from caltest.results._decision import rejects, show_pvalue
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SHOWN = 12  # cells that are printed
 _RANKS = ("most probable class", "second class", "third class")
@@ -104,6 +101,10 @@ class SimplexDiagram(Result):
 
     plot = Picture("plot_simplex")
     _derived: ClassVar[tuple[str, ...]] = ("arrow", "rejected", "conclusion")
+    _columns: ClassVar[tuple[str, ...]] = (
+        *("count", "share", "predicted", "observed", "arrow"),
+        *("statistic", "pvalue", "pvalue_adjusted", "exact", "rejected"),
+    )
 
     @property
     def n_cells(self) -> int:
@@ -146,23 +147,6 @@ class SimplexDiagram(Result):
             f"observations. The largest deviation there: {name!r} has the frequency {self.observed[worst, k]:.3f} "
             f"where {self.predicted[worst, k]:.3f} is predicted ({counted(self.count[worst])})."
         )
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each cell as a pandas frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Number and share of the observations, average prediction, frequency and deviation of each outcome, p-values,
-            and the decision.
-        """
-        import pandas as pd
-
-        columns: dict[str, Any] = {"count": self.count, "share": self.share}
-        for name in ("predicted", "observed", "arrow"):
-            columns |= {f"{name}_{k}": getattr(self, name)[:, k] for k in range(self.n_outcomes)}
-        names = ("statistic", "pvalue", "pvalue_adjusted", "exact", "rejected")
-        return pd.DataFrame(columns | {name: getattr(self, name) for name in names})
 
     def plot_interactive(self, **options: Any) -> Any:
         """Draw the diagram so that it can be rotated, and shows numbers under the pointer; needs plotly.

@@ -8,7 +8,7 @@ from scipy.stats import beta, norm
 from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
 
-from caltest.estimation.curves._bars import EffectiveCounts, running_intervals
+from caltest.estimation.curves._bars import EffectiveCounts
 
 
 def slow_interval(event, weight, group, level):
@@ -60,7 +60,7 @@ def test_it_equals_loops_over_groups(sizes, weighted):
         assert one_cell(event, weight, group) == pytest.approx(slow_interval(event, weight, group, 0.9), abs=1e-9)
         order = rng.permutation(len(group))
         last = np.array([0, len(group) // 3, len(group) - 1])
-        low, high = running_intervals(event[order], weight[order], group[order], last, 0.9)
+        low, high = EffectiveCounts.of_first(event[order], weight[order], group[order], last).intervals(0.9)
         for i, n in enumerate(last + 1):
             part = order[:n]
             found = slow_interval(event[part], weight[part], group[part], 0.9)

@@ -101,16 +101,6 @@ def test_slopes_are_those_of_the_slow_twin(n_knots):
     np.testing.assert_allclose(found.deviation, expected, atol=1e-8)
 
 
-def test_the_blocks_of_the_spline_do_not_matter(monkeypatch):
-    sample = make_sample(*problem(n=97), lens=ct.Confidence())
-    whole = SplineFrequency.of(sample, 6)
-    for rows in (1, 10, 49, 97, 98):
-        monkeypatch.setattr("caltest.estimation.curves._cumulative_graphs._BLOCK", rows)
-        parts = SplineFrequency.of(sample, 6)
-        np.testing.assert_allclose(parts.deviation, whole.deviation, atol=1e-12)
-        np.testing.assert_allclose(parts.std, whole.std, atol=1e-12)
-
-
 @pytest.mark.slow
 def test_slopes_of_calibrated_models_have_mean_0_and_the_stated_variance():
     """4 standard errors of 2,000 simulated sets; those of a variance with kurtosis 3."""
