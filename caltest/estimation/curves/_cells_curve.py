@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.estimation._options import ErrorCurveOptions
 from caltest.predictions._arrays import Floats, Integers
-from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce, observations_that_count
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -26,6 +25,7 @@ from caltest.predictions.inputs._validation import (
     validate_weight,
 )
 from caltest.resampling import Consistency
+from caltest.resampling.draws._labels import Draws
 from caltest.resampling.engine._evaluation import Question, draw_nulls
 from caltest.resampling.engine._run import settle
 from caltest.results import Result
@@ -124,31 +124,30 @@ def measure_errors(
     statistics: Mapping[str, Statistic],
     prob: NDArray[Any],
     outcome: Integers,
+    weight: Floats | None,
     *,
-    lens: LensLike | None,
-    n_resamples: int,
-    seed: int,
-    weight: Floats | None = None,
-    workers: int = 1,
+    draws: Draws,
+    options: ErrorCurveOptions,
 ) -> Floats:
     """Return errors, and mean and upper quantile of their noise floors, ``(3, n_statistics)``."""
+    lens = options["lens"]
     looks = {name: default_lens(one, prob.shape[1]) if lens is None else lens for name, one in statistics.items()}
     found = {}
     for look in dict.fromkeys(looks.values()):  # statistics behind the same lens share their draws
         sample = induce(prob, outcome, lens=look, weight=weight)
         view = LensView(sample)
         own = {name: settle(statistics[name], sample) for name in statistics if looks[name] == look}
-        draws = Consistency().draws(n_resamples, seed)
-        nulls = draw_nulls([Question(one, view) for one in own.values()], sample, draws, workers)
+        nulls = draw_nulls([Question(one, view) for one in own.values()], sample, draws, options["workers"])
         for (name, one), null in zip(own.items(), nulls, strict=True):
             value = float(one.evaluate(sample, sample.outcome))
             found[name] = value, null[0].mean(), np.quantile(null[0], HIGH, method="higher")
     return np.array([found[name] for name in statistics]).T
 
 
-def validate_errors(statistics: Mapping[str, Any]) -> dict[str, Statistic]:
-    """Return statistics by name if they estimate an error."""
-    return {name: validate_estimate(one) for name, one in statistics.items()}
+def draws_of_points(n_resamples: int, options: ErrorCurveOptions) -> Draws:
+    """Return the draws of the labels, which are the same at every point."""
+    seed = int(validate_rng(options["rng"]).integers(2**62))
+    return Consistency().draws(validate_count(n_resamples, "n_resamples"), seed)
 
 
 def _ece(n_cells: int) -> Statistic:
@@ -287,18 +286,17 @@ def cells_curve(
     validate_names(list(families), "statistics")
     refuse_if(not families, "`statistics` must hold at least one function of the number of cells, got none.")
     numbers = validate_distinct(n_cells, "n_cells", validate_count, "integers >= 1", "integers")
-    count, seed = validate_count(n_resamples, "n_resamples"), int(validate_rng(options["rng"]).integers(2**62))
+    draws = draws_of_points(n_resamples, options)
     named = by_name(y_prob)
     outcome, probs = validate_models(y_true, named, options["classes"])
     row, weight, _ = observations_that_count(validate_weight(options["sample_weight"], len(outcome)), None)
     outcome, probs = outcome[row], [prob[row] for prob in probs]
     errors = np.empty((3, len(families), len(probs), len(numbers)))
-    how: dict[str, Any] = {"lens": options["lens"], "workers": options["workers"], "n_resamples": count, "seed": seed}
     with reporting(options["progress"], "numbers of cells") as report:
         for c, number in enumerate(numbers):
-            chosen = validate_errors({name: family(int(number)) for name, family in families.items()})
+            chosen = {name: validate_estimate(family(int(number))) for name, family in families.items()}
             for m, prob in enumerate(probs):
-                errors[:, :, m, c] = measure_errors(chosen, prob, outcome, weight=weight, **how)
+                errors[:, :, m, c] = measure_errors(chosen, prob, outcome, weight, draws=draws, options=options)
                 report(c * len(probs) + m + 1, len(numbers) * len(probs))
     return CellsCurve(
         n_cells=numbers,
@@ -307,6 +305,6 @@ def cells_curve(
         value=errors[0],
         floor=errors[1],
         floor_upper=errors[2],
-        n_resamples=count,
+        n_resamples=draws.n_resamples,
         n_samples=len(outcome),
     )

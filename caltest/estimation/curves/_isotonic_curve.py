@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import ClassVar, Unpack
 
@@ -86,7 +86,7 @@ class IsotonicCurve(Result):
     log: ScoreDecomposition
     pvalue: float
     noise_floor: float
-    density_edges: Floats
+    density_edges: Floats = field(default_factory=lambda: EDGES)
     density: Floats
     n_resamples: int
     n_samples: int
@@ -243,7 +243,6 @@ def isotonic_curve(
         log=log,
         pvalue=tested.pvalue,
         noise_floor=tested.null.mean,
-        density_edges=EDGES,
         density=prediction_density(sample.event),
         n_resamples=n_resamples,
         n_samples=sample.n_samples,

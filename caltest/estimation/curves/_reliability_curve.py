@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -119,7 +119,7 @@ class ReliabilityCurve(Result):
     lens_name: str
     partition: Any
     notes: tuple[Note, ...]
-    density_edges: Floats
+    density_edges: Floats = field(default_factory=lambda: EDGES)
     density: Floats
     error: float
     noise_floor: float
@@ -406,7 +406,6 @@ def reliability_curve(
         exact=bars == "consistency" and not scheme.resample_predictions and not drawn,
         partition=cut,
         notes=(*scheme.for_sample(sample).notes, *few_cells_notes(sample, cut)),
-        density_edges=EDGES,
         density=prediction_density(sample.event),
         error=float(size @ cells.count / cells.count.sum()),
         noise_floor=float(by_chance @ cells.count / cells.count.sum()),

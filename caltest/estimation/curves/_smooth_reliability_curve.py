@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

@@ -10,17 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from caltest.estimation._options import ErrorCurveOptions
-from caltest.estimation.curves._cells_curve import ErrorCurve, measure_errors, validate_errors
+from caltest.estimation.curves._cells_curve import ErrorCurve, draws_of_points, measure_errors
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, naming, validate_models
 from caltest.predictions.inputs._validation import (
     require,
-    validate_count,
     validate_distinct,
     validate_positive,
-    validate_rng,
     validate_weight,
 )
 from caltest.results._description import Description, counted
@@ -218,13 +216,13 @@ def temperature_curve(
         raise TypeError(msg)
     listed = (ConfidenceECE(), UCE()) if statistics is None else statistics
     several = [validate_estimate(one) for one in ([listed] if isinstance(listed, Statistic | str) else listed)]
-    chosen = validate_errors({describe(one): one for one in several})
+    chosen = {describe(one): one for one in several}
     if not chosen or len(chosen) < len(several):
         msg = f"`statistics` must be different statistics, got {describe(several)}."
         raise ValueError(msg)
     points = _TEMPERATURES if temperatures is None else temperatures
     grid = validate_distinct(points, "temperatures", validate_positive, "positive numbers", "numbers")
-    count, seed = validate_count(n_resamples, "n_resamples"), int(validate_rng(options["rng"]).integers(2**62))
+    draws = draws_of_points(n_resamples, options)
     if logits is None:
         outcome, as_is = validate_models(y_true, named, options["classes"])
         with np.errstate(divide="ignore"):
@@ -237,13 +235,12 @@ def temperature_curve(
     outcome, as_is, logs = outcome[row], [prob[row] for prob in as_is], [log[row] for log in logs]
     errors = np.empty((3, len(chosen), len(logs), len(grid)))
     log_score = np.empty((len(logs), len(grid)))
-    how: dict[str, Any] = {"lens": options["lens"], "workers": options["workers"], "n_resamples": count, "seed": seed}
     with reporting(options["progress"], "temperatures") as report:
         for m, log in enumerate(logs):
             for t, temperature in enumerate(grid):
                 # Logarithm and softmax would move rounded predictions off the edges of cells.
                 tempered = as_is[m] if temperature == 1 else softmax(log / temperature, axis=1)
-                errors[:, :, m, t] = measure_errors(chosen, tempered, outcome, weight=weight, **how)
+                errors[:, :, m, t] = measure_errors(chosen, tempered, outcome, weight, draws=draws, options=options)
                 log_score[m, t] = _mean_log_score(log / temperature, outcome, weight)
                 report(m * len(grid) + t + 1, len(logs) * len(grid))
     return TemperatureCurve(
@@ -254,7 +251,7 @@ def temperature_curve(
         floor=errors[1],
         floor_upper=errors[2],
         log_score=log_score,
-        n_resamples=count,
+        n_resamples=draws.n_resamples,
         n_samples=len(outcome),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -119,6 +119,15 @@ class UncertaintyCurve(Result):
     def conclusion(self) -> str:
         """What each curve shows, in words."""
         return " ".join(self._sentences)
+
+
+def join_curves(curves: Mapping[tuple[str, str], Mapping[str, NDArray[Any]]]) -> dict[str, Any]:
+    """Return the entries of curves of a model and a measure, one after the other, with both names."""
+    parts = list(curves.values())
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    sizes = [len(next(iter(part.values()))) for part in parts]
+    model, uncertainty = (np.repeat(names, sizes) for names in zip(*curves, strict=True))
+    return {"model": model, "uncertainty": uncertainty, **columns}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -15,6 +15,7 @@ from caltest.estimation.uncertainty._prediction_distribution import (
     MOST,
     WORDS,
     UncertaintyCurve,
+    join_curves,
     uncertainty_of,
     validate_uncertainty,
 )
@@ -231,28 +232,21 @@ def rejection_curve(
     outcome, probs = validate_models(y_true, named, classes)
     row, weight, group = observations_that_count(**validate_design(n_samples=len(outcome), **options))
     outcome, probs = outcome[row], [prob[row] for prob in probs]
-    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _PARTS}
-    area = {}
+    curves, area = {}, {}
     for model, prob in zip(named, probs, strict=True):
         wrong = 1 - accuracy_of(prob, outcome)
         doubt = 1.0 - prob.max(axis=1).astype(np.float64)
         for measure in measures:
-            curve = _curve(uncertainty_of(prob, measure), wrong, doubt, points, level, weight=weight, group=group)
-            area[model, measure] = curve.pop("area")
-            n = len(curve["n_kept"])
-            for name, values in (curve | {"model": np.full(n, model), "uncertainty": np.full(n, measure)}).items():
-                parts[name].append(values)
-    found: dict[str, Any] = {name: np.concatenate(values) for name, values in parts.items()}
+            values = uncertainty_of(prob, measure)
+            found = _curve(values, wrong, doubt, points, level, weight=weight, group=group)
+            curves[model, measure], area[model, measure] = found
     return RejectionCurve(
-        **found,
+        **join_curves(curves),
         area=area,
         confidence_level=level,
         exact=weight is None and group is None,
         n_samples=len(outcome),
     )
-
-
-_PARTS = tuple(name for name in RejectionCurve._columns if name != "accuracy")
 
 
 def _curve(
@@ -264,7 +258,7 @@ def _curve(
     *,
     weight: Floats | None,
     group: Integers | None,
-) -> dict[str, Any]:
+) -> tuple[dict[str, NDArray[Any]], float]:
     """Return the points of a curve, and the area under it."""
     order = np.argsort(uncertainty, kind="stable")
     ordered, wrong, own = uncertainty[order], wrong[order], np.ones(len(order)) if weight is None else weight[order]
@@ -281,7 +275,7 @@ def _curve(
         area = np.mean(np.interp(number, at, count) / number)
     else:
         area = _integral(at, count) / kept[-1]
-    return {
+    points = {
         "threshold": ordered[shown],
         "rejected": (kept[-1] - kept[shown]) / kept[-1],
         "n_kept": shown + 1,
@@ -289,8 +283,8 @@ def _curve(
         "error_lower": low,
         "error_upper": high,
         "predicted_error": doubts[shown] / kept[shown],
-        "area": float(area),
     }
+    return points, float(area)
 
 
 def _integral(at: Floats, count: Floats) -> float:

@@ -13,17 +13,17 @@ from caltest.estimation.uncertainty._prediction_distribution import (
     MOST,
     WORDS,
     UncertaintyCurve,
+    join_curves,
     uncertainty_of,
     validate_uncertainty,
 )
 from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._models import by_name, naming
+from caltest.predictions.inputs._models import by_name, validate_probs
 from caltest.predictions.inputs._validation import (
     SeedLike,
     validate_count,
     validate_distinct,
-    validate_given_prob,
     validate_level,
     validate_number,
     validate_rng,
@@ -198,8 +198,7 @@ def shift_curve(
             shares, "shares", lambda share, name: round(validate_number(share, name, 0, 1) * size), *kinds
         )
     home, foreign = _validated(by_name(y_prob), by_name(y_prob_foreign, "y_prob_foreign"))
-    columns: dict[str, list[Any]] = {name: [] for name in ShiftCurve._columns}
-    auroc = {}
+    curves, auroc = {}, {}
     seed = int(generator.integers(2**62))
     for model in home:
         for measure in measures:
@@ -208,18 +207,17 @@ def shift_curve(
             draw = np.random.default_rng(seed)  # the same rows for every model and measure
             clean = _means(near, far, 0, (n_batches, size), draw)
             limit = np.quantile(clean, _LIMIT, method="higher")
+            points = []
             for count in foreign_counts:
                 batches = _means(near, far, int(count), (n_batches, size), draw)
                 low, high = np.quantile(batches, [(1 - level) / 2, (1 + level) / 2])
                 share = count / size
                 mean = (1 - share) * near.mean() + share * far.mean()
                 found = float((batches > limit * (1 + 1e-12)).mean())
-                values = (model, measure, share, mean, low, high, found)
-                for name, value in zip(columns, values, strict=True):
-                    columns[name].append(value)
-    arrays: dict[str, Any] = {name: np.array(values) for name, values in columns.items()}
+                points.append((share, mean, low, high, found))
+            curves[model, measure] = dict(zip(ShiftCurve._columns[2:], np.transpose(points), strict=True))
     return ShiftCurve(
-        **arrays,
+        **join_curves(curves),
         auroc=auroc,
         batch_size=size,
         n_resamples=n_batches,
@@ -248,16 +246,11 @@ def _validated(home: dict[str, Any], foreign: dict[str, Any]) -> tuple[dict[str,
     if list(home) != list(foreign):
         msg = f"`y_prob` and `y_prob_foreign` must be of the same models, got {list(home)} and {list(foreign)}."
         raise ValueError(msg)
-    checked: list[dict[str, Any]] = []
-    for given in (home, foreign):
-        probs = {}
-        for name, prob in given.items():
-            with naming(name):
-                probs[name] = validate_given_prob(prob)
+    checked = [validate_probs(given) for given in (home, foreign)]
+    for probs in checked:
         if len({len(prob) for prob in probs.values()}) > 1:
             msg = f"all models must predict the same observations, got { {n: len(p) for n, p in probs.items()} }."
             raise ValueError(msg)
-        checked.append(probs)
     n_classes = {prob.shape[1] for probs in checked for prob in probs.values()}
     if len(n_classes) > 1:
         msg = f"all models must predict the same classes at home and elsewhere, got {sorted(n_classes)} classes."

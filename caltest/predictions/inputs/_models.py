@@ -58,14 +58,20 @@ def by_name(predictions: Any, argument: str = "y_prob") -> dict[str, Any]:
     return dict(predictions)
 
 
-def validate_models(
-    y_true: ArrayLike, models: Mapping[str, ArrayLike], classes: Sequence[Any] | None
-) -> tuple[Integers, list[NDArray[Any]]]:
-    """Return outcomes and the predictions of every model for the same observations; errors name the model."""
+def validate_probs(models: Mapping[str, ArrayLike]) -> dict[str, NDArray[Any]]:
+    """Return the predictions of every model; errors name the model."""
     probs = {}
     for name, y_prob in models.items():
         with naming(name):
             probs[name] = validate_given_prob(y_prob)
+    return probs
+
+
+def validate_models(
+    y_true: ArrayLike, models: Mapping[str, ArrayLike], classes: Sequence[Any] | None
+) -> tuple[Integers, list[NDArray[Any]]]:
+    """Return outcomes and the predictions of every model for the same observations; errors name the model."""
+    probs = validate_probs(models)
     shapes = {name: prob.shape for name, prob in probs.items()}
     if len(set(shapes.values())) > 1:
         shown = ", ".join(f"{name} {shape}" for name, shape in shapes.items())

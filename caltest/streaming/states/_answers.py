@@ -12,7 +12,7 @@ import numpy as np
 from caltest.estimation import ReliabilityCurve
 from caltest.estimation.curves._bars import exact_deviations, smallest_pvalues
 from caltest.estimation.errors._cell_tests import EXACT
-from caltest.estimation.uncertainty._prediction_distribution import EDGES, prediction_density
+from caltest.estimation.uncertainty._prediction_distribution import prediction_density
 from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import Lens, LensLike, lens_name, lens_short_name, names_event
 from caltest.predictions.cells._partitions import EqualWidth, Partition
@@ -61,7 +61,6 @@ def curve_of(sums: Sums, lens: Lens, partition: Partition, level: float, *, simu
         lens_name=lens_name(lens),
         partition=partition,
         notes=(),
-        density_edges=EDGES,
         density=prediction_density(mean[used] / size[used], size[used]),
         error=float(np.abs(observed - predicted) @ share),
         noise_floor=float(exact_deviations(counts, cells.count) @ share),
