@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._lenses import Canonical
-from caltest.predictions._sample import Sample, induce, make_event_sample
+from caltest.predictions._lenses import Canonical, Confidence
+from caltest.predictions._sample import Sample, induce
 from caltest.predictions.inputs._options import (
     AlphaOption,
     ClassesOption,
@@ -19,12 +19,12 @@ from caltest.predictions.inputs._options import (
     WeightOption,
     WorkOptions,
 )
+from caltest.predictions.inputs._refusals import refuse_if
 from caltest.predictions.inputs._validation import validate_design, validate_given_problem, validate_problem
 from caltest.resampling.engine._options import NullOption
+from caltest.results._naming import describe
 from caltest.statistics import ECE, Statistic
 from caltest.statistics._base import default_lens, validate_estimate
-
-_LOOKING = ("classes", "lens", "region", "sample_weight", "groups")
 
 
 class EventOptions(DataOptions, total=False):
@@ -80,10 +80,13 @@ class FloorOptions(LensOption, NullOption, WorkOptions, total=False):
 
 
 def event_of(y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any]) -> tuple[Sample, dict[str, Any]]:
-    """Return the sample of one probability, and what its result says of the lens."""
-    looking = {name: options[name] for name in _LOOKING if name in options}
-    sample, look = make_event_sample(y_true, y_prob, **looking)
-    return sample, {"lens": look, "lens_name": lens_name(look, options["classes"])}
+    """Return the sample of one probability, by default the event of two classes, else the confidence, and its lens."""
+    prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
+    usual = Canonical() if prob.shape[1] == 2 else Confidence()
+    sample, about = looked_at(prob, outcome, usual if options["lens"] is None else options["lens"], options)
+    got = f"{describe(about['lens'])} with {sample.n_outcomes}"
+    refuse_if(sample.n_outcomes != 2, f"`lens` must have two outcomes, such as Confidence(), got {got}.")
+    return sample, about
 
 
 def look_at(y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any]) -> tuple[Sample, dict[str, Any]]:
@@ -108,5 +111,5 @@ def looked_at(
 ) -> tuple[Sample, dict[str, Any]]:
     """Return the sample of validated predictions behind a lens, and what its result says of the lens."""
     design = validate_design(options.get("sample_weight"), options.get("groups"), len(prob))
-    sample = induce(prob, outcome, lens=look, region=options["region"], **design)
+    sample = induce(prob, outcome, lens=look, region=options.get("region"), **design)
     return sample, {"lens": look, "lens_name": lens_name(look, options["classes"])}

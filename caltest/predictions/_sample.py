@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike, outcome_dtype
-from caltest.predictions._lenses import Canonical, Confidence
+from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import (
     CalibrationFunction,
     Region,
@@ -22,9 +22,8 @@ from caltest.predictions._user_functions import (
     apply_region,
 )
 from caltest.predictions.cells._order import stable_order
-from caltest.predictions.inputs._refusals import refuse, refuse_if
+from caltest.predictions.inputs._refusals import refuse_if
 from caltest.predictions.inputs._validation import is_large, validate_design, validate_given_problem
-from caltest.results._naming import describe
 from caltest.results._other_names import AnswersOtherNames
 
 Derived = TypeVar("Derived")
@@ -189,26 +188,6 @@ def make_sample(
     """Validate what the user passed and return the sample behind the lens."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     return induce(prob, outcome, lens=lens, region=region, **validate_design(sample_weight, groups, len(prob)))
-
-
-def make_event_sample(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    classes: Sequence[Any] | None = None,
-    lens: LensLike | None = None,
-    region: Region | None = None,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-) -> tuple[Sample, LensLike]:
-    """Return the sample of one probability and its lens: by default the event of two classes, else the confidence."""
-    prob, outcome = validate_given_problem(y_true, y_prob, classes)
-    look: LensLike = Canonical() if prob.shape[1] == 2 else Confidence()
-    look = look if lens is None else lens
-    sample = induce(prob, outcome, lens=look, region=region, **validate_design(sample_weight, groups, len(prob)))
-    if sample.n_outcomes != 2:
-        refuse(f"`lens` must have two outcomes, such as Confidence(), got {describe(look)} with {sample.n_outcomes}.")
-    return sample, look
 
 
 def induce(

@@ -10,13 +10,11 @@ import caltest
 from caltest.predictions._sample import (
     Sample,
     induce,
-    make_event_sample,
     make_sample,
     observations_that_count,
     outcome_thresholds,
     with_calibration_function,
 )
-from tests.reference.cases import check_refused
 from tests.reference.examples import VIEWS
 
 
@@ -113,18 +111,6 @@ def test_parts_of_a_sample():
     assert sample.bare().take(np.array([1])).weight.tolist() == [0.8]
     assert make_sample([0, 1], [0.5, 0.5]).take(np.array([0])).weight is None
     assert isinstance(part, Sample)
-
-
-def test_samples_of_one_probability():
-    two, look = make_event_sample([0, 1], [0.25, 0.75])
-    assert (look, two.event.tolist()) == (caltest.Canonical(), [0.25, 0.75])
-    prob = [[0.5, 0.25, 0.25], [0.25, 0.625, 0.125]]
-    three, look = make_event_sample([0, 1], prob)
-    assert (look, three.event.tolist()) == (caltest.Confidence(), [0.5, 0.625])
-    classwise, look = make_event_sample([0, 1], prob, lens=caltest.ClassWise(2))
-    assert (look, classwise.event.tolist()) == (caltest.ClassWise(2), [0.125, 0.25])
-    message = "`lens` must have two outcomes, such as Confidence(), got Canonical() with 3."
-    check_refused(make_event_sample, ValueError, message, [0, 1], prob, lens=caltest.Canonical())
 
 
 def test_the_whole_prediction_is_not_copied():

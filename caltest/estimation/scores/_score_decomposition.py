@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.estimation._options import ScoreOptions
-from caltest.predictions._lens import LensLike, lens_name
-from caltest.predictions._sample import Sample, make_event_sample
+from caltest.estimation._options import ScoreOptions, event_of
+from caltest.predictions._lens import LensLike
+from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results import Note, Result
@@ -197,8 +197,8 @@ def score_decomposition(
         To test the miscalibration, use calibration_test with IsotonicError.
     """
     validate_choice(score, "score", tuple(SCORES))
-    sample, look = make_event_sample(y_true, y_prob, **options)
-    return decomposition_of_sample(sample, score, lens=look, lens_name=lens_name(look, options["classes"]))
+    sample, about = event_of(y_true, y_prob, options)
+    return decomposition_of_sample(sample, score, **about)
 
 
 def decomposition_of_sample(sample: Sample, score: str, *, lens: LensLike, lens_name: str) -> ScoreDecomposition:

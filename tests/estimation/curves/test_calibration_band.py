@@ -10,7 +10,7 @@ from scipy import stats
 
 import caltest as ct
 from caltest.estimation.curves._calibration_band import ScoreGroups
-from caltest.predictions._sample import make_event_sample
+from caltest.predictions._sample import make_sample
 from caltest.resampling.draws._labels import OutcomeDraws
 from tests.reference import naive
 from tests.results.printed import printed
@@ -93,7 +93,7 @@ def test_the_pvalue_is_the_rank_of_the_smallest_tail(digits):
     """Against every block of the lengths of the test, one after the other, on every draw."""
     for n in (1, 7, 30):
         y, score = data(n, n, 2, 1.5)
-        sample = make_event_sample(y, score)[0]
+        sample = make_sample(y, score)
         groups = ScoreGroups.of(sample, digits)
         draws = OutcomeDraws.of(9, 3)
         labels = np.concatenate([sample.outcome[None], *(some for _, some in draws.blocks(sample))])
