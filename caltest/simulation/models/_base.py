@@ -20,7 +20,6 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_prob, validate_rng
-from caltest.results._naming import Specification
 from caltest.simulation.models._exact import (
     FOLDS,
     MiscalibrationEstimate,
@@ -28,6 +27,7 @@ from caltest.simulation.models._exact import (
     look,
     mean_distance_estimate,
 )
+from caltest.simulation.models._parameters import Checked
 
 _BLOCK_SIZE = 2**16
 
@@ -52,7 +52,7 @@ class Unlabelled(NamedTuple):
     class_prob: NDArray[np.float64]
 
 
-class Model(Specification, ABC):
+class Model(Checked, ABC):
     """A model whose calibration is known.
 
     A subclass is a frozen dataclass, hashable and picklable, whose fields name it; it defines `n_classes` and

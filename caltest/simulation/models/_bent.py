@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,12 +12,12 @@ from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import apply_calibration_function, apply_distance, outcomes_of_classes
-from caltest.predictions.inputs._validation import require
 from caltest.simulation.models._base import Unlabelled
 from caltest.simulation.models._exact import integrate, look
-from caltest.simulation.models._gaussian_mixture import Components, FeatureModel, Mixture, require_mixture
+from caltest.simulation.models._gaussian_mixture import MIXTURE, Components, FeatureModel, Mixture
 from caltest.simulation.models._level_sets import level_set_miscalibration, line_of
 from caltest.simulation.models._maps import Identity, Map, inverse
+from caltest.simulation.models._parameters import BEND
 
 _REACH = 8.0  # standard deviations of a component: 2e-15 of its mass lies beyond
 _PANELS = 8  # of an axis before any is halved
@@ -144,13 +144,8 @@ class BentPosterior(FeatureModel):
     'under-confident'
     """
 
-    distribution: Mixture
-    bend: Map
-
-    def __post_init__(self) -> None:
-        require_mixture(self.distribution)
-        must = "`bend` must be a map such as Temperature(1.2) or a function of probabilities"
-        require(callable(self.bend) and not isinstance(self.bend, type), must, self.bend, right_type=False)
+    distribution: Mixture = field(metadata=MIXTURE)
+    bend: Map = field(metadata=BEND)
 
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return the predictions ``(n_samples, n_classes)`` at features ``(n_samples, n_features)``."""

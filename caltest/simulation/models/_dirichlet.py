@@ -15,11 +15,12 @@ from caltest.predictions._distances import Distance, squared_euclidean, total_va
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import apply_calibration_function
-from caltest.predictions.inputs._validation import require, validate_count, validate_positive, validate_prob
+from caltest.predictions.inputs._validation import require, validate_prob
 from caltest.results._naming import describe
 from caltest.simulation.models._base import Model, Unlabelled
 from caltest.simulation.models._exact import finite_miscalibration, integrate, path_miscalibration, two_classes
 from caltest.simulation.models._maps import Identity, Map
+from caltest.simulation.models._parameters import CLASSES, MAP, POSITIVES
 
 _CALIBRATED = Identity()
 _NEGLIGIBLE = 1e-18
@@ -99,21 +100,15 @@ class DirichletModel(MappedModel):
     [0.0, 0.0141, 0.0587]
     """
 
-    n_classes: int
-    concentration: float | tuple[float, ...] = 1.0
-    truth: Map = _CALIBRATED
+    n_classes: int = field(metadata=CLASSES)
+    concentration: float | tuple[float, ...] = field(default=1.0, metadata=POSITIVES)
+    truth: Map = field(default=_CALIBRATED, metadata=MAP)
 
     def __post_init__(self) -> None:
-        validate_count(self.n_classes, "n_classes", minimum=2)
-        given = self.concentration
-        if np.ndim(given):
-            values = tuple(validate_positive(value, "concentration") for value in given)  # type: ignore[union-attr]
+        super().__post_init__()
+        if isinstance(self.concentration, tuple):
             must = f"`concentration` must be one number or {self.n_classes}, one for each class"
-            require(len(values) == self.n_classes, must, len(values))
-            object.__setattr__(self, "concentration", values)
-        else:
-            object.__setattr__(self, "concentration", validate_positive(given, "concentration"))
-        _require_map(self.truth)
+            require(len(self.concentration) == self.n_classes, must, len(self.concentration))
 
     @property
     def alpha(self) -> NDArray[np.float64]:
@@ -232,19 +227,18 @@ class ResampledPredictions(MappedModel):
     """
 
     y_prob: NDArray[np.float64] = field(repr=False, compare=False)
-    truth: Map = _CALIBRATED
+    truth: Map = field(default=_CALIBRATED, metadata=MAP)
     name: str = ""
     digest: str = field(init=False, default="")
     n_classes: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
-        _require_map(self.truth)
+        super().__post_init__()
         prob = validate_prob(self.y_prob)
         prob = prob / prob.sum(axis=1, keepdims=True)
         prob.flags.writeable = False
-        object.__setattr__(self, "y_prob", prob)
-        object.__setattr__(self, "n_classes", prob.shape[1])
-        object.__setattr__(self, "digest", hashlib.sha256(prob.tobytes()).hexdigest()[:8])
+        digest = hashlib.sha256(prob.tobytes()).hexdigest()[:8]
+        self._keep(y_prob=prob, n_classes=prob.shape[1], digest=digest)
 
     def __repr__(self) -> str:
         rows, columns = self.y_prob.shape
@@ -275,11 +269,6 @@ class ResampledPredictions(MappedModel):
             The expected miscalibration.
         """
         return finite_miscalibration(self.y_prob, self.calibration_function(self.y_prob), lens, distance)
-
-
-def _require_map(truth: Map) -> None:
-    must = "`truth` must be a map such as Temperature(1.2) or a function of predictions"
-    require(callable(truth) and not isinstance(truth, type), must, truth, right_type=False)
 
 
 def _logit_density(a: float, b: float) -> Any:

@@ -17,6 +17,7 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, refuse_if, require, validate_count, validate_rng
 from caltest.simulation.models._base import Model, Unlabelled
+from caltest.simulation.models._parameters import Rule
 
 Parameters = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], Sequence[int]]
 _FITTED = {
@@ -51,18 +52,18 @@ def read_components(estimator: Any, classes: Sequence[int] | None) -> Parameters
         return (
             estimator.weights_ / estimator.weights_.sum(),
             estimator.means_,
-            _mixture_covariances(estimator),
+            _covariances(estimator.covariances_, estimator.covariance_type, *estimator.means_.shape),
             range(n_components) if classes is None else classes,
         )
     refuse_if(classes is not None, f"`classes` must be None for {name}, whose components are its classes.")
     if name == "GaussianNB":
         weights, means = estimator.class_prior_, estimator.theta_
-        covariances = np.stack([np.diag(variance) for variance in estimator.var_])
+        covariances = _covariances(estimator.var_, "diag", *means.shape)
     else:
         weights, means = estimator.priors_, estimator.means_
         # Rotations and scalings, because the covariances are stored on request only.
         parts = zip(estimator.rotations_, estimator.scalings_, strict=True)
-        covariances = np.stack([_symmetric((rotation * scaling) @ rotation.T) for rotation, scaling in parts])
+        covariances = _symmetric(np.stack([(rotation * scaling) @ rotation.T for rotation, scaling in parts]))
     return weights / np.sum(weights), means, covariances, range(len(weights))
 
 
@@ -70,20 +71,15 @@ def _is_known(kind: type) -> bool:
     return kind.__name__ in _FITTED and kind.__module__.startswith("sklearn.")
 
 
-def _mixture_covariances(estimator: Any) -> NDArray[np.float64]:
-    n_components, n_features = estimator.means_.shape
-    found = estimator.covariances_
-    if estimator.covariance_type == "full":
-        return np.stack([_symmetric(matrix) for matrix in found])
-    if estimator.covariance_type == "tied":
-        return np.stack([_symmetric(found)] * n_components)
-    if estimator.covariance_type == "diag":
-        return np.stack([np.diag(variance) for variance in found])
-    return np.asarray(found)[:, None, None] * np.eye(n_features)
+def _covariances(found: Any, kind: str, n_components: int, n_features: int) -> NDArray[np.float64]:
+    """Return matrices for what scikit-learn keeps: a matrix for each component or all, a row or a number for each."""
+    if kind in {"full", "tied"}:
+        return _symmetric(np.broadcast_to(found, (n_components, n_features, n_features)))
+    return np.reshape(found, (n_components, -1, 1)) * np.eye(n_features)
 
 
 def _symmetric(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    return (matrix + matrix.T) / 2
+    return (matrix + matrix.swapaxes(-1, -2)) / 2
 
 
 _SUM_TOLERANCE = 1e-9
@@ -245,10 +241,14 @@ class FeatureModel(Model):
         return Unlabelled(x, self.predict(x), self.distribution.posterior(x))
 
 
-def require_mixture(distribution: Any) -> None:
+def _mixture(distribution: Any, _: str) -> Mixture:
     """Refuse what is no mixture."""
     must = "`distribution` must be a GaussianMixture or a RandomMixture"
     require(isinstance(distribution, Mixture), must, distribution, right_type=False)
+    return distribution
+
+
+MIXTURE: Rule = {"reads": _mixture}
 
 
 @dataclass(frozen=True, repr=False)
@@ -334,15 +334,14 @@ class GaussianMixture(Mixture):
             raise ValueError(msg)
         covariances = _read_covariances(self.covariances, *means.shape)
         spherical = (covariances == covariances[:, :1, :1] * np.eye(means.shape[1])).all()
-        for name, value in (
-            ("weights", weights),
-            ("means", means[:, 0] if means.shape[1] == 1 else means),
-            ("covariances", covariances[:, 0, 0] if spherical else covariances),
-        ):
-            object.__setattr__(self, name, nested(value.tolist()))
-        object.__setattr__(self, "classes", classes)
-        object.__setattr__(self, "n_classes", max(classes) + 1)
-        object.__setattr__(self, "n_features", means.shape[1])
+        self._keep(
+            weights=nested(weights),
+            means=nested(means[:, 0] if means.shape[1] == 1 else means),
+            covariances=nested(covariances[:, 0, 0] if spherical else covariances),
+            classes=classes,
+            n_classes=max(classes) + 1,
+            n_features=means.shape[1],
+        )
 
     @classmethod
     def from_sklearn(cls, estimator: Any, classes: Sequence[int] | None = None) -> GaussianMixture:
@@ -456,6 +455,6 @@ def _read_covariances(given: Any, n_components: int, n_features: int) -> NDArray
     return matrices
 
 
-def nested(values: Any) -> Any:
-    """Return nested lists as tuples, which are hashable."""
-    return tuple(nested(value) for value in values) if isinstance(values, list) else values
+def nested(values: NDArray[np.float64]) -> Any:
+    """Return an array as nested tuples of numbers, which are hashable."""
+    return tuple(map(nested, values)) if values.ndim else values.item()

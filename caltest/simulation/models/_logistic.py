@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,12 +13,12 @@ from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.simulation.models._exact import finite_miscalibration, two_classes
 from caltest.simulation.models._gaussian_mixture import (
+    MIXTURE,
     FeatureModel,
     GaussianMixture,
     Mixture,
     nested,
     read_numbers,
-    require_mixture,
 )
 from caltest.simulation.models._level_sets import level_set_miscalibration, line_of
 
@@ -75,12 +75,12 @@ class LogisticModel(FeatureModel):
     [0.1061, 0.0, 0.0754]
     """
 
-    distribution: Mixture
+    distribution: Mixture = field(metadata=MIXTURE)
     intercept: float | tuple[float, ...]
     slope: float | tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        require_mixture(self.distribution)
+        super().__post_init__()
         n_classes, n_features = self.distribution.n_classes, self.distribution.n_features
         intercept, slope = (read_numbers(getattr(self, name), name) for name in ("intercept", "slope"))
         shape = (n_features,) if intercept.ndim == 0 else (n_classes, n_features)
@@ -92,9 +92,8 @@ class LogisticModel(FeatureModel):
                 f"shapes {intercept.shape} and {slope.shape}."
             )
             raise ValueError(msg)
-        object.__setattr__(self, "intercept", nested(intercept.tolist()))
         flat = slope.reshape(shape[:-1]) if n_features == 1 else slope
-        object.__setattr__(self, "slope", nested(flat.tolist()))
+        self._keep(intercept=nested(intercept), slope=nested(flat))
 
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return the predictions ``(n_samples, n_classes)`` at features ``(n_samples, n_features)``."""

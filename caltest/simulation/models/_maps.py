@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.predictions.inputs._validation import refuse_if, validate_count, validate_number, validate_positive
-from caltest.results._naming import Specification
+from caltest.predictions.inputs._validation import refuse_if
+from caltest.simulation.models._parameters import COUNT, INDEX, NUMBER, POSITIVE, POSITIVES, SHARE, Checked
 
 Probabilities = NDArray[np.float64]
 Map = Callable[[Probabilities], Probabilities]
 
 
+class KnownMap(Checked):
+    """A map of the package."""
+
+    class_by_class: ClassVar[bool] = False
+    """Whether the true probability of a class depends on its predicted one only."""
+
+    def _inverse(self) -> Map | None:
+        """Return the inverse, None where there is none or it is not known."""
+        return None
+
+
 @dataclass(frozen=True, repr=False)
-class Identity(Specification):
+class Identity(KnownMap):
     r"""The map of a calibrated model, :math:`r(\mu) = \mu`.
 
     Examples
@@ -34,9 +45,13 @@ class Identity(Specification):
         """Return the true class probabilities."""
         return prob
 
+    def _inverse(self) -> Map:
+        """Return the map itself."""
+        return self
+
 
 @dataclass(frozen=True, repr=False)
-class Temperature(Specification):
+class Temperature(KnownMap):
     r"""The map of an over- or under-confident model, which temperature scaling with t would recalibrate.
 
     .. math:: r_k(\mu) \propto \mu_k^{1 / t_k}, \qquad \text{for one } t \text{ the softmax of } (\log \mu) / t
@@ -67,13 +82,7 @@ class Temperature(Specification):
     >>> half_sharp = Temperature((1.25, 1.25, 0.8, 0.8))
     """
 
-    t: float | tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        if isinstance(self.t, Sequence | np.ndarray) and not isinstance(self.t, str):
-            object.__setattr__(self, "t", tuple(validate_positive(value, "t") for value in self.t))
-        else:
-            object.__setattr__(self, "t", validate_positive(self.t, "t"))
+    t: float | tuple[float, ...] = field(metadata=POSITIVES)
 
     def __call__(self, prob: Probabilities) -> Probabilities:
         """Return the true class probabilities."""
@@ -82,9 +91,18 @@ class Temperature(Specification):
             raise ValueError(msg)
         return _normalised(prob ** (1 / np.asarray(self.t)))
 
+    def _inverse(self) -> Map | None:
+        """Return the map with the inverse temperature; of different temperatures it is not known.
+
+        Weights mu ** t are known up to one factor, which the classes raise to different powers.
+        """
+        if not isinstance(self.t, tuple):
+            return Temperature(1 / self.t)
+        return Temperature(tuple(1 / one for one in self.t)) if len(set(self.t)) == 1 else None
+
 
 @dataclass(frozen=True, repr=False)
-class Shift(Specification):
+class Shift(KnownMap):
     r"""The map of a model whose log odds of one class are wrong by a constant.
 
     .. math:: r_k(\mu) \propto \mu_k e^{\text{logits}}, \qquad r_j(\mu) \propto \mu_j \text{ for } j \ne k
@@ -108,24 +126,24 @@ class Shift(Specification):
     array([[0.75, 0.25]])
     """
 
-    k: int
-    logits: float
-
-    def __post_init__(self) -> None:
-        validate_count(self.k, "k", minimum=0)
-        object.__setattr__(self, "logits", validate_number(self.logits, "logits"))
+    k: int = field(metadata=INDEX)
+    logits: float = field(metadata=NUMBER)
 
     def __call__(self, prob: Probabilities) -> Probabilities:
         """Return the true class probabilities."""
-        _require_class(self.k, "k", prob)
+        _require_class(self.k, "k", prob.shape[1])
         # Weights of at most 1: large logits would overflow.
         weight = np.full(prob.shape[1], np.exp(min(-self.logits, 0.0)))
         weight[self.k] = np.exp(min(self.logits, 0.0))
         return _normalised(prob * weight)
 
+    def _inverse(self) -> Map:
+        """Return the opposite shift."""
+        return Shift(self.k, -self.logits)
+
 
 @dataclass(frozen=True, repr=False)
-class Move(Specification):
+class Move(KnownMap):
     r"""The map that moves a share of one class to another: :math:`r_s = (1 - a) \mu_s, \; r_t = \mu_t + a \mu_s`.
 
     Parameters
@@ -147,29 +165,58 @@ class Move(Specification):
     array([[0.25, 0.25, 0.5 ]])
     """
 
-    source: int
-    target: int
-    share: float
+    source: int = field(metadata=INDEX)
+    target: int = field(metadata=INDEX)
+    share: float = field(metadata=SHARE)
 
     def __post_init__(self) -> None:
-        validate_count(self.source, "source", minimum=0)
-        validate_count(self.target, "target", minimum=0)
-        object.__setattr__(self, "share", validate_number(self.share, "share", 0, 1))
+        super().__post_init__()
         refuse_if(self.source == self.target, f"`source` and `target` must be two classes, got {self.source} twice.")
 
     def __call__(self, prob: Probabilities) -> Probabilities:
         """Return the true class probabilities."""
-        _require_class(self.source, "source", prob)
-        _require_class(self.target, "target", prob)
-        true = prob.copy()
-        moved = self.share * prob[:, self.source]
-        true[:, self.source] -= moved
-        true[:, self.target] += moved
-        return true
+        _require_class(self.source, "source", prob.shape[1])
+        _require_class(self.target, "target", prob.shape[1])
+        return self._moved(prob, self.share * prob[:, self.source])
+
+    def _inverse(self) -> Map | None:
+        """Return the map that moves the share back."""
+        return self._back if self.share < 1 else None
+
+    def _back(self, prob: Probabilities) -> Probabilities:
+        return _clipped(self._moved(prob, -(prob[:, self.source] * self.share / (1 - self.share))))
+
+    def _moved(self, prob: Probabilities, amount: Probabilities) -> Probabilities:
+        moved = prob.copy()
+        moved[:, self.source] -= amount
+        moved[:, self.target] += amount
+        return moved
+
+
+class _Mixed(KnownMap):
+    """A share of all labels is drawn with probabilities that do not depend on the prediction."""
+
+    share: float
+    class_by_class: ClassVar[bool] = True
+
+    def __call__(self, prob: Probabilities) -> Probabilities:
+        """Return the true class probabilities."""
+        return (1 - self.share) * prob + self._drawn(prob.shape[1])
+
+    def _inverse(self) -> Map | None:
+        """Return the map that takes these labels away."""
+        return self._back if self.share < 1 else None
+
+    def _back(self, prob: Probabilities) -> Probabilities:
+        return _clipped((prob - self._drawn(prob.shape[1])) / (1 - self.share))
+
+    @abstractmethod
+    def _drawn(self, n_classes: int) -> Any:
+        """Return the share that each class gets."""
 
 
 @dataclass(frozen=True, repr=False)
-class LabelNoise(Specification):
+class LabelNoise(_Mixed):
     r"""The map of random label noise: :math:`r(\mu) = (1 - a) \mu + a / m`, with m classes.
 
     This is "all classes miscalibrated" of Widmann et al. (2019); with share 1 it is their model M3.
@@ -196,19 +243,14 @@ class LabelNoise(Specification):
     array([[0.25, 0.75]])
     """
 
-    share: float
-    class_by_class: ClassVar[bool] = True
+    share: float = field(metadata=SHARE)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "share", validate_number(self.share, "share", 0, 1))
-
-    def __call__(self, prob: Probabilities) -> Probabilities:
-        """Return the true class probabilities."""
-        return (1 - self.share) * prob + self.share / prob.shape[1]
+    def _drawn(self, n_classes: int) -> float:
+        return self.share / n_classes
 
 
 @dataclass(frozen=True, repr=False)
-class Favour(Specification):
+class Favour(_Mixed):
     r"""The map that assigns a share of all observations to one class: :math:`r(\mu) = (1 - a) \mu + a \, e_k`.
 
     This is "only the first class" of Widmann et al. (2019); with k = 0 and share 0.5 it is their model M2.
@@ -237,24 +279,16 @@ class Favour(Specification):
     array([[0.625, 0.375]])
     """
 
-    k: int
-    share: float
-    class_by_class: ClassVar[bool] = True
+    k: int = field(metadata=INDEX)
+    share: float = field(metadata=SHARE)
 
-    def __post_init__(self) -> None:
-        validate_count(self.k, "k", minimum=0)
-        object.__setattr__(self, "share", validate_number(self.share, "share", 0, 1))
-
-    def __call__(self, prob: Probabilities) -> Probabilities:
-        """Return the true class probabilities."""
-        _require_class(self.k, "k", prob)
-        true = (1 - self.share) * prob
-        true[:, self.k] += self.share
-        return true
+    def _drawn(self, n_classes: int) -> Probabilities:
+        _require_class(self.k, "k", n_classes)
+        return self.share * np.eye(n_classes)[self.k]
 
 
 @dataclass(frozen=True, repr=False)
-class Permutation(Specification):
+class Permutation(KnownMap):
     r"""Miscalibration that cancels in every class and in the confidence (Vaicenavicius et al. 2019, Example 1).
 
     .. math:: r(\mu) = \mu + a \, \min(\mu_0, \mu_1, \mu_2) \, s(\mu) \, (e_0 - e_1)
@@ -285,10 +319,7 @@ class Permutation(Specification):
     array([[0.2, 0.2, 0.6], [0. , 0.7, 0.3]])
     """
 
-    share: float = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "share", validate_number(self.share, "share", 0, 1))
+    share: float = field(default=1.0, metadata=SHARE)
 
     def __call__(self, prob: Probabilities) -> Probabilities:
         """Return the true class probabilities."""
@@ -302,7 +333,7 @@ class Permutation(Specification):
 
 
 @dataclass(frozen=True, repr=False)
-class Bumps(Specification):
+class Bumps(KnownMap):
     r"""Rough miscalibration of two classes, the alternatives in the paper of T-Cal (Lee et al. 2022).
 
     .. math:: r_1(\mu) = \mu_1 + (-1)^j \rho \, m^{-s} \, \zeta(u), \qquad \zeta(u) = e^{-1 / (u (1 - u))}, \qquad
@@ -341,14 +372,12 @@ class Bumps(Specification):
     array([[0.5435, 0.4565], [0.9   , 0.1   ]])
     """
 
-    n_bumps: int
-    smoothness: float = 0.6
-    scale: float = 100.0
+    n_bumps: int = field(metadata=COUNT)
+    smoothness: float = field(default=0.6, metadata=POSITIVE)
+    scale: float = field(default=100.0, metadata=POSITIVE)
 
     def __post_init__(self) -> None:
-        validate_count(self.n_bumps, "n_bumps")
-        for name in ("smoothness", "scale"):
-            object.__setattr__(self, name, validate_positive(getattr(self, name), name))
+        super().__post_init__()
         if self.height > 1 / 4:
             msg = (
                 f"the bumps must be at most 1/4 high, got scale * n_bumps ** -smoothness * exp(-4) = {self.height:.4g}."
@@ -376,52 +405,18 @@ def _normalised(weight: Probabilities) -> Probabilities:
     return weight / weight.sum(axis=1, keepdims=True)
 
 
-def _require_class(k: int, name: str, prob: Probabilities) -> None:
-    refuse_if(k >= prob.shape[1], f"`{name}` must be a class index 0 to {prob.shape[1] - 1}, got {k}.")
-
-
-def inverse(bend: Any) -> Map | None:
-    """Return the inverse of a map of the package, None where there is none or it is not known."""
-    find = _INVERSES.get(type(bend))
-    return None if find is None or getattr(bend, "share", 0.0) == 1 else find(bend)
-
-
-def _of_temperature(bend: Temperature) -> Map | None:
-    if not isinstance(bend.t, tuple):
-        return Temperature(1 / bend.t)
-    # With one temperature for each class, weights mu ** t are known up to one factor, which the classes raise to
-    # different powers: there is no closed form.
-    return Temperature(tuple(1 / one for one in bend.t)) if len(set(bend.t)) == 1 else None
-
-
-def _before_move(bend: Move, prob: Probabilities) -> Probabilities:
-    before = prob.copy()
-    moved = prob[:, bend.source] * bend.share / (1 - bend.share)
-    before[:, bend.source] += moved
-    before[:, bend.target] -= moved
-    return _clipped(before)
-
-
-def _before_label_noise(bend: LabelNoise, prob: Probabilities) -> Probabilities:
-    return _clipped((prob - bend.share / prob.shape[1]) / (1 - bend.share))
-
-
-def _before_favour(bend: Favour, prob: Probabilities) -> Probabilities:
-    before = prob.copy()
-    before[:, bend.k] -= bend.share
-    return _clipped(before / (1 - bend.share))
-
-
 def _clipped(prob: Probabilities) -> Probabilities:
     """Return probabilities: a prediction that no true probability leads to stands for the nearest that one does."""
     return _normalised(np.clip(prob, 0.0, None))
 
 
-_INVERSES: dict[type, Callable[[Any], Map | None]] = {
-    Identity: lambda bend: bend,
-    Temperature: _of_temperature,
-    Shift: lambda bend: Shift(bend.k, -bend.logits),
-    Move: lambda bend: partial(_before_move, bend),
-    LabelNoise: lambda bend: partial(_before_label_noise, bend),
-    Favour: lambda bend: partial(_before_favour, bend),
-}
+def _require_class(k: int, name: str, n_classes: int) -> None:
+    refuse_if(k >= n_classes, f"`{name}` must be a class index 0 to {n_classes - 1}, got {k}.")
+
+
+_OF_THE_PACKAGE = (Identity, Temperature, Shift, Move, LabelNoise, Favour)
+
+
+def inverse(bend: Any) -> Map | None:
+    """Return the inverse of a map of the package, None where there is none or it is not known."""
+    return bend._inverse() if type(bend) in _OF_THE_PACKAGE else None

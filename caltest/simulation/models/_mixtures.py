@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 
@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
-from caltest.predictions.inputs._validation import refuse_if, validate_count, validate_number, validate_positive
+from caltest.predictions.inputs._validation import refuse_if
 from caltest.simulation.models._base import Model, Unlabelled
 from caltest.simulation.models._exact import finite_miscalibration, path_miscalibration, two_classes
 from caltest.simulation.models._gaussian_mixture import Components, Mixture
+from caltest.simulation.models._parameters import CLASSES, COUNT, INDEX, NUMBER, POSITIVE
 
 _REACH = 11.0  # of the features: less than 1e-22 of the mass lies beyond
 _LARGEST_LOGIT = np.log(np.finfo(np.float64).max)  # beyond it one of the predictions is 0 in doubles
@@ -63,14 +64,10 @@ class GaussianMixture1D(Model):
     0.53
     """
 
-    beta0: float = 0.0
-    beta1: float = -2.0
+    beta0: float = field(default=0.0, metadata=NUMBER)
+    beta1: float = field(default=-2.0, metadata=NUMBER)
 
     n_classes = 2
-
-    def __post_init__(self) -> None:
-        for name in ("beta0", "beta1"):
-            object.__setattr__(self, name, validate_number(getattr(self, name), name))
 
     def draw_unlabelled(self, n_samples: int, rng: np.random.Generator) -> Unlabelled:
         """Return features, predictions and posteriors."""
@@ -204,18 +201,12 @@ class RandomMixture(Mixture):
     ((1000, 5), (1000, 2))
     """
 
-    n_classes: int
-    n_features: int
-    seed: int
-    n_modes: int = 4
-    mean_radius: float = 1.0
-    matrix_radius: float = 0.3
-
-    def __post_init__(self) -> None:
-        for name, minimum in (("n_classes", 2), ("n_features", 1), ("seed", 0), ("n_modes", 1)):
-            validate_count(getattr(self, name), name, minimum)
-        for name in ("mean_radius", "matrix_radius"):
-            object.__setattr__(self, name, validate_positive(getattr(self, name), name))
+    n_classes: int = field(metadata=CLASSES)
+    n_features: int = field(metadata=COUNT)
+    seed: int = field(metadata=INDEX)
+    n_modes: int = field(default=4, metadata=COUNT)
+    mean_radius: float = field(default=1.0, metadata=POSITIVE)
+    matrix_radius: float = field(default=0.3, metadata=POSITIVE)
 
     @cached_property
     def means(self) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from caltest.predictions._lenses import ClassWise, Confidence
 from caltest.predictions._user_functions import apply_calibration_function, apply_lens
 from caltest.predictions.cells._partitions import EqualWidth
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_rng
+from caltest.predictions.inputs._validation import SeedLike, validate_rng
 from caltest.results import Result
 from caltest.results._description import Description, Table
 from caltest.results._naming import describe
@@ -29,7 +29,8 @@ from caltest.simulation.models._exact import (
     look,
     mean_estimate,
 )
-from caltest.simulation.models._gaussian_mixture import FeatureModel, Mixture, require_mixture
+from caltest.simulation.models._gaussian_mixture import MIXTURE, FeatureModel, Mixture
+from caltest.simulation.models._parameters import COUNT, INDEX
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +40,8 @@ KINDS = ("logistic regression", "naive Bayes", "support vector", "random forest"
 
 _SAMPLES_OF_A_CLASS = 5  # what the folds of the support vector classifier's own calibration need
 _PAPER_CELLS = 2000
+_FOUND = ("value", "standard_error", "noise_floor", "n_samples", "n_cells")
+"""What the frame has of an estimate."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,23 +89,21 @@ class TrainedClassifier(FeatureModel):
     (500, 2)
     """
 
-    distribution: Mixture
+    distribution: Mixture = field(metadata=MIXTURE)
     kind: Any = field(compare=False)
-    n_train: int = 300
-    seed: int = 0
+    n_train: int = field(default=300, metadata=COUNT)
+    seed: int = field(default=0, metadata=INDEX)
     _kind: str = field(init=False, repr=False, default="")  # estimators of equal parameters are not equal themselves
 
     def __post_init__(self) -> None:
-        require_mixture(self.distribution)
+        super().__post_init__()
         if not _learns(self.kind) and not (isinstance(self.kind, str) and self.kind in KINDS):
             msg = (
                 f"`kind` must be one of {', '.join(map(repr, KINDS))}, or an estimator with `fit` and `predict_proba` "
                 f"such as LogisticRegression(), got {self.kind!r}."
             )
             raise ValueError(msg) if isinstance(self.kind, str) else TypeError(msg)
-        object.__setattr__(self, "_kind", self.kind if isinstance(self.kind, str) else repr(self.kind))
-        validate_count(self.n_train, "n_train")
-        validate_count(self.seed, "seed", minimum=0)
+        self._keep(_kind=self.kind if isinstance(self.kind, str) else repr(self.kind))
 
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return the predictions ``(n_samples, n_classes)`` at features ``(n_samples, n_features)``."""
@@ -217,11 +218,7 @@ class ClassifierTruth(Result):
                 "model": str(self.model),
                 "lens": lens,
                 "estimate": kind,
-                "value": found.value,
-                "standard_error": found.standard_error,
-                "noise_floor": found.noise_floor,
-                "n_samples": found.n_samples,
-                "n_cells": found.n_cells,
+                **{name: getattr(found, name) for name in _FOUND},
             }
             for lens, *both in zip(self.lens_names, self.large_sample, self.level_set, strict=True)
             for kind, found in zip(("large sample", "level set"), both, strict=True)
@@ -350,10 +347,11 @@ class RecalibratedModel(FeatureModel):
 
     base: FeatureModel
     recalibrator: Any
-    n_train: int = 1000
-    seed: int = 0
+    n_train: int = field(default=1000, metadata=COUNT)
+    seed: int = field(default=0, metadata=INDEX)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.base, FeatureModel):
             exact = (
                 "; the exact posterior is BentPosterior(mixture, Identity())" if isinstance(self.base, Mixture) else ""
@@ -366,8 +364,6 @@ class RecalibratedModel(FeatureModel):
                 f"{self.recalibrator!r}."
             )
             raise TypeError(msg)
-        validate_count(self.n_train, "n_train")
-        validate_count(self.seed, "seed", minimum=0)
 
     @property
     def distribution(self) -> Mixture:  # type: ignore[override]
