@@ -19,7 +19,7 @@ from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_count, validate_prob, validate_rng
+from caltest.predictions.inputs._validation import SeedLike, require, validate_count, validate_prob, validate_rng
 from caltest.simulation.models._exact import (
     FOLDS,
     MiscalibrationEstimate,
@@ -213,9 +213,8 @@ class Model(Checked, ABC):
 
     def _validated(self, y_prob: ArrayLike) -> NDArray[np.float64]:
         prob = validate_prob(y_prob)
-        if prob.shape[1] != self.n_classes:
-            msg = f"`y_prob` must have {self.n_classes} columns, one per class of the model, got {prob.shape[1]}."
-            raise ValueError(msg)
+        must = f"`y_prob` must have {self.n_classes} columns, one per class of the model"
+        require(prob.shape[1] == self.n_classes, must, prob.shape[1])
         return prob
 
 

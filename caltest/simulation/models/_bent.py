@@ -12,8 +12,9 @@ from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import apply_calibration_function, apply_distance, outcomes_of_classes
+from caltest.predictions.inputs._validation import refuse_if
 from caltest.simulation.models._base import Unlabelled
-from caltest.simulation.models._exact import integrate, look
+from caltest.simulation.models._exact import TOO_ROUGH, integrate, look
 from caltest.simulation.models._gaussian_mixture import MIXTURE, Components, FeatureModel, Mixture
 from caltest.simulation.models._level_sets import level_set_miscalibration, line_of
 from caltest.simulation.models._maps import Identity, Map, inverse
@@ -74,9 +75,7 @@ def _standard_mean(
     half = np.stack([part.ravel() for part in np.meshgrid(*map(np.diff, axes), indexing="ij")], axis=-1) / 2
     total, whole = 0.0, rule(low, half)
     while len(low):
-        if len(low) > _MOST_SQUARES:
-            msg = "`distance` is too rough for an exact expectation; see `estimate_miscalibration`."
-            raise ValueError(msg)
+        refuse_if(len(low) > _MOST_SQUARES, TOO_ROUGH)
         corner = low[:, None] + half[:, None] * np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
         quarter = np.repeat(half / 2, 4, axis=0)
         fine = rule(corner.reshape(-1, 2), quarter).reshape(-1, 4)

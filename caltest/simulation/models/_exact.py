@@ -16,6 +16,7 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import apply_distance, apply_lens, outcomes_of_classes
 from caltest.predictions._view import push_forward
 from caltest.predictions.cells._quantiles import EqualMass
+from caltest.predictions.inputs._validation import refuse_if
 from caltest.results import Result
 from caltest.results._description import Description
 from caltest.results._naming import describe
@@ -26,6 +27,7 @@ SAME = 1e-12
 _TOLERANCE = 1e-13
 _LARGEST_LOGIT = np.log(np.finfo(np.float64).max)
 _MOST_PANELS = 2**14
+TOO_ROUGH = "`distance` is too rough for an exact expectation; see `estimate_miscalibration`."
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(15)
 
 Path = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -127,9 +129,7 @@ def integrate(function: Path, edges: Sequence[float], tolerance: float = _TOLERA
     low, high, total = grid[:-1], grid[1:], 0.0
     whole = rule(low, high)
     while len(low):
-        if len(low) > _MOST_PANELS:
-            msg = "`distance` is too rough for an exact expectation; see `estimate_miscalibration`."
-            raise ValueError(msg)
+        refuse_if(len(low) > _MOST_PANELS, TOO_ROUGH)
         middle = (low + high) / 2
         left, right = rule(low, middle), rule(middle, high)
         settled = (np.abs(left + right - whole) <= tolerance) | (middle <= low) | (middle >= high)

@@ -44,9 +44,8 @@ def read_components(estimator: Any, classes: Sequence[int] | None) -> Parameters
         found = f"the class {estimator.__name__}" if isinstance(estimator, type) else type(estimator).__name__
         msg = f"`estimator` must be a fitted {', '.join(others)} or {last} of scikit-learn, got {found}."
         raise TypeError(msg)
-    if not hasattr(estimator, _FITTED[name]):
-        msg = f"`estimator` must be fitted, got {estimator!r}; call its `fit` first."
-        raise ValueError(msg)
+    unfitted = f"`estimator` must be fitted, got {estimator!r}; call its `fit` first."
+    refuse_if(not hasattr(estimator, _FITTED[name]), unfitted)
     if name == "GaussianMixture":
         n_components = len(estimator.weights_)
         return (
@@ -202,9 +201,7 @@ class Mixture(Model):
         features = np.asarray(x, dtype=np.float64)
         must = f"`x` must have shape (n_samples, {self.n_features})"
         require(features.ndim == 2 and features.shape[1] == self.n_features, must, features.shape)
-        if not np.isfinite(features).all():
-            msg = f"`x` must hold finite numbers, got {features[~np.isfinite(features)][0]}."
-            raise ValueError(msg)
+        _refuse_infinite(features, "x")
         weights, means, factors, classes = self.components
         # Relative to the largest weight, so that equal weights add nothing, not even a rounding error.
         share = np.log(weights / weights.max())
@@ -399,10 +396,14 @@ def read_numbers(given: Any, name: str) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         msg = f"`{name}` must hold numbers in rows of one length, got {given!r}."
         raise ValueError(msg) from None
+    _refuse_infinite(values, name)
+    return values
+
+
+def _refuse_infinite(values: NDArray[np.float64], name: str) -> None:
     if not np.isfinite(values).all():
         msg = f"`{name}` must hold finite numbers, got {values[~np.isfinite(values)][0]}."
         raise ValueError(msg)
-    return values
 
 
 def _refuse_weights(weights: NDArray[np.float64]) -> None:
@@ -410,9 +411,8 @@ def _refuse_weights(weights: NDArray[np.float64]) -> None:
         got = f"shape {weights.shape}" if weights.ndim != 1 or not len(weights) else f"{weights.min():g}"
         msg = f"`weights` must be a sequence of positive numbers, one for each component, got {got}."
         raise ValueError(msg)
-    if abs(weights.sum() - 1) > _SUM_TOLERANCE:
-        msg = f"`weights` must sum to 1, got the sum {weights.sum():.9g}; divide them by it."
-        raise ValueError(msg)
+    not_one = f"`weights` must sum to 1, got the sum {weights.sum():.9g}; divide them by it."
+    refuse_if(abs(weights.sum() - 1) > _SUM_TOLERANCE, not_one)
 
 
 def _read_classes(given: Any) -> tuple[int, ...]:
@@ -423,22 +423,18 @@ def _read_classes(given: Any) -> tuple[int, ...]:
         raise TypeError(msg) from None
     found = tuple(int(validate_count(k, "classes", minimum=0)) for k in classes)
     empty = sorted(set(range(max(found, default=0) + 1)) - set(found))
-    if empty or len(set(found)) < 2:
-        fault = f"none for class {empty[0]}" if empty else f"{len(set(found))} class"
-        msg = f"`classes` must name at least two classes, 0, 1 and so on without a gap, got {fault}."
-        raise ValueError(msg)
+    fault = f"none for class {empty[0]}" if empty else f"{len(set(found))} class"
+    msg = f"`classes` must name at least two classes, 0, 1 and so on without a gap, got {fault}."
+    refuse_if(empty or len(set(found)) < 2, msg)
     return found
 
 
 def _read_covariances(given: Any, n_components: int, n_features: int) -> NDArray[np.float64]:
     values = read_numbers(given, "covariances")
     matrices = values[:, None, None] * np.eye(n_features) if values.ndim == 1 else values
-    if matrices.shape != (n_components, n_features, n_features):
-        msg = (
-            f"`covariances` must have shape ({n_components}, {n_features}, {n_features}), or ({n_components},) for "
-            f"multiples of the identity matrix, got {values.shape}."
-        )
-        raise ValueError(msg)
+    shape = n_components, n_features, n_features
+    must = f"`covariances` must have shape {shape}, or ({n_components},) for multiples of the identity matrix"
+    require(matrices.shape == shape, must, values.shape)
     for i, matrix in enumerate(matrices):
         if np.abs(matrix - matrix.T).max() > _SYMMETRY_TOLERANCE * np.abs(matrix).max():
             msg = f"`covariances` must be symmetric, that of component {i} differs from its transpose."

@@ -17,7 +17,7 @@ Probabilities = NDArray[np.float64]
 Map = Callable[[Probabilities], Probabilities]
 
 
-class KnownMap(Checked):
+class _KnownMap(Checked):
     """A map of the package."""
 
     class_by_class: ClassVar[bool] = False
@@ -29,7 +29,7 @@ class KnownMap(Checked):
 
 
 @dataclass(frozen=True, repr=False)
-class Identity(KnownMap):
+class Identity(_KnownMap):
     r"""The map of a calibrated model, :math:`r(\mu) = \mu`.
 
     Examples
@@ -51,7 +51,7 @@ class Identity(KnownMap):
 
 
 @dataclass(frozen=True, repr=False)
-class Temperature(KnownMap):
+class Temperature(_KnownMap):
     r"""The map of an over- or under-confident model, which temperature scaling with t would recalibrate.
 
     .. math:: r_k(\mu) \propto \mu_k^{1 / t_k}, \qquad \text{for one } t \text{ the softmax of } (\log \mu) / t
@@ -102,7 +102,7 @@ class Temperature(KnownMap):
 
 
 @dataclass(frozen=True, repr=False)
-class Shift(KnownMap):
+class Shift(_KnownMap):
     r"""The map of a model whose log odds of one class are wrong by a constant.
 
     .. math:: r_k(\mu) \propto \mu_k e^{\text{logits}}, \qquad r_j(\mu) \propto \mu_j \text{ for } j \ne k
@@ -143,7 +143,7 @@ class Shift(KnownMap):
 
 
 @dataclass(frozen=True, repr=False)
-class Move(KnownMap):
+class Move(_KnownMap):
     r"""The map that moves a share of one class to another: :math:`r_s = (1 - a) \mu_s, \; r_t = \mu_t + a \mu_s`.
 
     Parameters
@@ -193,7 +193,7 @@ class Move(KnownMap):
         return moved
 
 
-class _Mixed(KnownMap):
+class _Mixed(_KnownMap):
     """A share of all labels is drawn with probabilities that do not depend on the prediction."""
 
     share: float
@@ -288,7 +288,7 @@ class Favour(_Mixed):
 
 
 @dataclass(frozen=True, repr=False)
-class Permutation(KnownMap):
+class Permutation(_KnownMap):
     r"""Miscalibration that cancels in every class and in the confidence (Vaicenavicius et al. 2019, Example 1).
 
     .. math:: r(\mu) = \mu + a \, \min(\mu_0, \mu_1, \mu_2) \, s(\mu) \, (e_0 - e_1)
@@ -333,7 +333,7 @@ class Permutation(KnownMap):
 
 
 @dataclass(frozen=True, repr=False)
-class Bumps(KnownMap):
+class Bumps(_KnownMap):
     r"""Rough miscalibration of two classes, the alternatives in the paper of T-Cal (Lee et al. 2022).
 
     .. math:: r_1(\mu) = \mu_1 + (-1)^j \rho \, m^{-s} \, \zeta(u), \qquad \zeta(u) = e^{-1 / (u (1 - u))}, \qquad
@@ -378,11 +378,8 @@ class Bumps(KnownMap):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.height > 1 / 4:
-            msg = (
-                f"the bumps must be at most 1/4 high, got scale * n_bumps ** -smoothness * exp(-4) = {self.height:.4g}."
-            )
-            raise ValueError(msg)
+        found = f"scale * n_bumps ** -smoothness * exp(-4) = {self.height:.4g}"
+        refuse_if(self.height > 1 / 4, f"the bumps must be at most 1/4 high, got {found}.")
 
     @property
     def height(self) -> float:

@@ -16,7 +16,7 @@ from caltest.predictions._lenses import ClassWise, Confidence
 from caltest.predictions._user_functions import apply_calibration_function, apply_lens
 from caltest.predictions.cells._partitions import EqualWidth
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_rng
+from caltest.predictions.inputs._validation import SeedLike, refuse_if, require, validate_rng
 from caltest.results import Result
 from caltest.results._description import Description, Table
 from caltest.results._naming import describe
@@ -97,13 +97,13 @@ class TrainedClassifier(FeatureModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not _learns(self.kind) and not (isinstance(self.kind, str) and self.kind in KINDS):
-            msg = (
-                f"`kind` must be one of {', '.join(map(repr, KINDS))}, or an estimator with `fit` and `predict_proba` "
-                f"such as LogisticRegression(), got {self.kind!r}."
-            )
-            raise ValueError(msg) if isinstance(self.kind, str) else TypeError(msg)
-        self._keep(_kind=self.kind if isinstance(self.kind, str) else repr(self.kind))
+        a_name = isinstance(self.kind, str)
+        must = (
+            f"`kind` must be one of {', '.join(map(repr, KINDS))}, or an estimator with `fit` and `predict_proba` "
+            "such as LogisticRegression()"
+        )
+        require(self.kind in KINDS if a_name else _learns(self.kind), must, self.kind, right_type=a_name)
+        self._keep(_kind=self.kind if a_name else repr(self.kind))
 
     def predict(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return the predictions ``(n_samples, n_classes)`` at features ``(n_samples, n_features)``."""
@@ -249,9 +249,8 @@ def both_truths(
 ) -> tuple[MiscalibrationEstimate, MiscalibrationEstimate]:
     """Return the large-sample estimate and the level-set estimate."""
     predicted, true = look(lens, y_prob, class_prob)
-    if predicted.shape[1] != 2:
-        msg = f"`lenses` must have two outcomes each, {describe(lens)} has {predicted.shape[1]}."
-        raise ValueError(msg)
+    msg = f"`lenses` must have two outcomes each, {describe(lens)} has {predicted.shape[1]}."
+    refuse_if(predicted.shape[1] != 2, msg)
     outcome = apply_lens(lens, y_prob, y_true)[1]
     label = EqualWidth(_PAPER_CELLS).fit(predicted)(predicted)
     target = f"{in_words(distance)} through {describe(lens)}, the frequencies in {_PAPER_CELLS} equal-width cells"
@@ -268,12 +267,9 @@ def trained(model: TrainedClassifier) -> Any:
     x = model.distribution.draw_features(model.n_train, rng)
     y = draw_classes(model.distribution.posterior(x), rng)
     count = np.bincount(y, minlength=model.n_classes)
-    if count.min() < _SAMPLES_OF_A_CLASS:
-        msg = (
-            f"`n_train` must give every class at least {_SAMPLES_OF_A_CLASS} training observations, class "
-            f"{count.argmin()} has {count.min()} of {model.n_train}."
-        )
-        raise ValueError(msg)
+    found = f"class {count.argmin()} has {count.min()} of {model.n_train}"
+    must = f"`n_train` must give every class at least {_SAMPLES_OF_A_CLASS} training observations"
+    refuse_if(count.min() < _SAMPLES_OF_A_CLASS, f"{must}, {found}.")
     return _untrained(model.kind, model.seed).fit(x, y)
 
 
@@ -352,18 +348,13 @@ class RecalibratedModel(FeatureModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.base, FeatureModel):
-            exact = (
-                "; the exact posterior is BentPosterior(mixture, Identity())" if isinstance(self.base, Mixture) else ""
-            )
-            msg = f"`base` must be a TrainedClassifier, LogisticModel or BentPosterior, got {self.base!r}{exact}."
-            raise TypeError(msg)
-        if isinstance(self.recalibrator, type) or not (_learns(self.recalibrator) or callable(self.recalibrator)):
-            msg = (
-                "`recalibrator` must be an object with `fit` and `predict_proba`, or a function of predictions, got "
-                f"{self.recalibrator!r}."
-            )
-            raise TypeError(msg)
+        mixture = isinstance(self.base, Mixture)
+        exact = "; the exact posterior is BentPosterior(mixture, Identity())" if mixture else ""
+        msg = f"`base` must be a TrainedClassifier, LogisticModel or BentPosterior, got {self.base!r}{exact}."
+        refuse_if(not isinstance(self.base, FeatureModel), msg, right_type=False)
+        works = _learns(self.recalibrator) or (callable(self.recalibrator) and not isinstance(self.recalibrator, type))
+        must = "`recalibrator` must be an object with `fit` and `predict_proba`, or a function of predictions"
+        require(works, must, self.recalibrator, right_type=False)
 
     @property
     def distribution(self) -> Mixture:  # type: ignore[override]

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._gce_table import gce_metrics, gce_name
 from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import refuse_if, require
 from caltest.results import Result
 from caltest.results._description import Description
 from caltest.results._picture import Picture
@@ -44,11 +45,9 @@ def validate_metrics(metrics: Any) -> tuple[GCE, ...]:
     if metrics is None:
         return gce_metrics()
     chosen = tuple(metrics) if isinstance(metrics, Sequence) else (metrics,)
-    msg = f"`metrics` must hold one or more different GCE(...), got {metrics!r}."
-    if not all(isinstance(metric, GCE) for metric in chosen):
-        raise TypeError(msg)
-    if not chosen or len(set(chosen)) < len(chosen):
-        raise ValueError(msg)
+    right_type = all(isinstance(metric, GCE) for metric in chosen)
+    different = right_type and 0 < len(chosen) == len(set(chosen))
+    require(different, "`metrics` must hold one or more different GCE(...)", metrics, right_type=right_type)
     return chosen
 
 
@@ -258,15 +257,11 @@ def metric_agreement(
     Name: metrics, dtype: float64
     """
     chosen, counts = validate_metrics(metrics), tuple(sizes(n_cells, "n_cells"))
-    if len(counts) < 2:
-        msg = f"`n_cells` must hold at least two numbers of cells, got {n_cells!r}."
-        raise ValueError(msg)
-    if not isinstance(y_prob, Mapping):
-        msg = f"`y_prob` must map names to the predictions of at least three models, got {type(y_prob).__name__}."
-        raise TypeError(msg)
-    if len(y_prob) < 3:
-        msg = f"`y_prob` must map names to the predictions of at least three models, got {len(y_prob)} models."
-        raise ValueError(msg)
+    require(len(counts) > 1, "`n_cells` must hold at least two numbers of cells", n_cells)
+    named = isinstance(y_prob, Mapping)
+    found = f"{len(y_prob)} models" if named else type(y_prob).__name__
+    msg = f"`y_prob` must map names to the predictions of at least three models, got {found}."
+    refuse_if(not named or len(y_prob) < 3, msg, right_type=named)
     varied = [chosen, *(tuple(replace(metric, n_cells=count) for metric in chosen) for count in counts)]
     columns = []
     for prob in y_prob.values():

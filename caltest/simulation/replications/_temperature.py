@@ -251,7 +251,5 @@ def _held_out(held_out: Any, classes: Sequence[Any] | None, n_classes: int) -> _
         raise TypeError(msg)
     read = read_problem({"y_true": held_out[0]}, {"y_prob": held_out[1]}, classes)
     prob, outcome = validate_problem(read.labels["y_true"], read.probs["y_prob"], read.classes)
-    if prob.shape[1] != n_classes:
-        msg = f"`held_out` must have {n_classes} classes, as `y_prob` has, got {prob.shape[1]}."
-        raise ValueError(msg)
+    require(prob.shape[1] == n_classes, f"`held_out` must have {n_classes} classes, as `y_prob` has", prob.shape[1])
     return _Tempered(prob, outcome)

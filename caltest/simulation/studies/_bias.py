@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import validate_count
+from caltest.predictions.inputs._validation import refuse_if, require, validate_count
 from caltest.results._description import Description
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
@@ -228,16 +228,13 @@ def bias_study(
     """
     design, looks = Design.of(models, n_samples, n_replicates, least=2), read_lenses(options.pop("lenses"))
     estimators = named(statistics, "statistics", Statistic, "statistics such as ECE()")
-    if not isinstance(intervals, Mapping | None):
-        msg = f'`intervals` must be a mapping such as {{"l2": l2_interval}}, got {describe(intervals)}.'
-        raise TypeError(msg)
+    msg = f'`intervals` must be a mapping such as {{"l2": l2_interval}}, got {describe(intervals)}.'
+    refuse_if(not isinstance(intervals, Mapping | None), msg, right_type=False)
     built = dict(intervals or {})
     for statistic in estimators.values():
         validate_estimate(statistic)
-    wrong = [build for build in built.values() if not callable(build)]
-    if wrong:
-        msg = f"`intervals` must hold functions that return two numbers, got {wrong[0]!r}."
-        raise TypeError(msg)
+    for build in built.values():
+        require(callable(build), "`intervals` must hold functions that return two numbers", build, right_type=False)
     known = truths(design.models, looks, estimators, truth, validate_count(n_truth, "n_truth", 0))
     replicates = design.run("bias", _estimate, looks, estimators, built, **options)
     return BiasStudy(replicates=replicates, truth=known, intervals=tuple(built))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import require
 from caltest.results._description import Description
 from caltest.simulation.models._base import Model
 from caltest.simulation.studies._data_sets import draw_data_sets
@@ -174,10 +175,9 @@ def coverage_study(
     lenses = options.pop("lenses")
     looks = named(Canonical() if lenses is None else lenses, "lenses")
     built = named(intervals, "intervals", tuple, "pairs (build, target)")
-    wrong = [pair for pair in built.values() if len(pair) != 2 or not all(map(callable, pair))]
-    if wrong:
-        msg = f"`intervals` must hold pairs (build, target) of functions, got {wrong[0]!r}."
-        raise TypeError(msg)
+    for pair in built.values():
+        functions = len(pair) == 2 and all(map(callable, pair))
+        require(functions, "`intervals` must hold pairs (build, target) of functions", pair, right_type=False)
 
     return CoverageStudy(replicates=design.run("coverage", _cover, looks, built, **options))
 

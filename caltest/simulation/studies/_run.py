@@ -18,7 +18,14 @@ import numpy as np
 
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
-from caltest.predictions.inputs._validation import SeedLike, refuse_if, validate_count, validate_rng, validate_workers
+from caltest.predictions.inputs._validation import (
+    SeedLike,
+    refuse_if,
+    require,
+    validate_count,
+    validate_rng,
+    validate_workers,
+)
 from caltest.results._atomic_file import atomic_file, write_atomically
 from caltest.results._config import config_in_use
 from caltest.results._naming import describe
@@ -133,14 +140,10 @@ class Store:
         except ValueError:
             msg = f"`out` must be a new folder or that of a study, got {place}, whose {_MANIFEST} is damaged."
             raise ValueError(msg) from None
-        if known["study"] != study:
-            msg = (
-                f"`out` must be a new folder or that of a {study} study, got that of a {known['study']} study: {place}."
-            )
-            raise ValueError(msg)
-        if seed not in {None, known["seed"]}:
-            msg = f"`rng` must be None or {known['seed']}, with which the study in {place} was begun, got {seed}."
-            raise ValueError(msg)
+        other = f"`out` must be a new folder or that of a {study} study, got that of a {known['study']} study: {place}."
+        refuse_if(known["study"] != study, other)
+        must = f"`rng` must be None or {known['seed']}, with which the study in {place} was begun"
+        require(seed in {None, known["seed"]}, must, seed)
         return cls(place, known["seed"])
 
     def load(self, name: str) -> pd.DataFrame | None:
@@ -373,20 +376,16 @@ def numbers(values: Any, count: int, interval: str) -> list[Any]:
 def distinct_numbers(values: Any, argument: str, what: str, allowed: Callable[[float], bool]) -> tuple[float, ...]:
     """Return the numbers that a study varies, each once."""
     given = tuple(float(value) for value in np.atleast_1d(np.asarray(values, dtype=np.float64)))
-    if not given or len(set(given)) < len(given) or not all(map(allowed, given)):
-        msg = f"`{argument}` must hold one or more different {what}, got {values!r}."
-        raise ValueError(msg)
+    different = 0 < len(given) == len(set(given))
+    require(different and all(map(allowed, given)), f"`{argument}` must hold one or more different {what}", values)
     return given
 
 
 def increasing_pair(values: Any, argument: str, what: str, validate: Callable[[Any, str], Any]) -> tuple[Any, Any]:
     """Return two increasing numbers, each of which is validated."""
-    msg = f"`{argument}` must {what}, got {values!r}."
-    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str):
-        raise TypeError(msg)
-    found = [validate(value, argument) for value in values]
-    if len(found) != 2 or found[0] >= found[1]:
-        raise ValueError(msg)
+    several = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
+    found = [validate(value, argument) for value in values] if several else []
+    require(len(found) == 2 and found[0] < found[1], f"`{argument}` must {what}", values, right_type=several)
     return found[0], found[1]
 
 
@@ -394,9 +393,7 @@ def sizes(values: int | Sequence[int], argument: str) -> list[int]:
     """Return the sizes that a study varies, each once."""
     given = list(values) if isinstance(values, Sequence | np.ndarray | range) else [values]
     counts = [validate_count(value, argument) for value in given]
-    if not counts or len(set(counts)) < len(counts):
-        msg = f"`{argument}` must hold one or more different sizes, got {values!r}."
-        raise ValueError(msg)
+    require(0 < len(counts) == len(set(counts)), f"`{argument}` must hold one or more different sizes", values)
     return counts
 
 
@@ -414,18 +411,14 @@ def named(things: Any, argument: str, kind: type | None = None, example: str = "
         things = [things]
     if isinstance(things, Mapping):
         chosen = {str(name): thing for name, thing in things.items()}
-        names: list[str] = list(chosen)
-        values = list(chosen.values())
+        twice: list[str] = []
     else:
         values = list(things) if isinstance(things, Sequence) else [things]
         names = [describe(thing) for thing in values]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice or not names:
-        found = f"{twice[0]!r} twice; pass a mapping to choose names" if twice else "none"
-        msg = f"`{argument}` must hold one or more things with different names, got {found}."
-        raise ValueError(msg)
-    wrong = [value for value in values if kind is not None and not isinstance(value, kind)]
-    if wrong:
-        msg = f"`{argument}` must hold {example}, got {wrong[0]!r}."
-        raise TypeError(msg)
-    return dict(zip(names, values, strict=True))
+        twice = sorted({name for name in names if names.count(name) > 1})
+        chosen = dict(zip(names, values, strict=True))
+    found = f"{twice[0]!r} twice; pass a mapping to choose names" if twice else "none"
+    refuse_if(twice or not chosen, f"`{argument}` must hold one or more things with different names, got {found}.")
+    for value in chosen.values():
+        require(kind is None or isinstance(value, kind), f"`{argument}` must hold {example}", value, right_type=False)
+    return chosen
