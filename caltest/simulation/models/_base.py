@@ -20,6 +20,7 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import SeedLike, require, validate_count, validate_prob, validate_rng
+from caltest.results._naming import Specification
 from caltest.simulation.models._exact import (
     FOLDS,
     MiscalibrationEstimate,
@@ -52,7 +53,7 @@ class Unlabelled(NamedTuple):
     class_prob: NDArray[np.float64]
 
 
-class Model(Checked, ABC):
+class Model(Checked, Specification, ABC):
     """A model whose calibration is known.
 
     A subclass is a frozen dataclass, hashable and picklable, whose fields name it; it defines `n_classes` and

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -11,17 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions.inputs._validation import refuse_if
+from caltest.results._naming import Specification
 from caltest.simulation.models._parameters import COUNT, INDEX, NUMBER, POSITIVE, POSITIVES, SHARE, Checked
 
 Probabilities = NDArray[np.float64]
 Map = Callable[[Probabilities], Probabilities]
 
 
-class _KnownMap(Checked):
+class _KnownMap(Checked, Specification, ABC):
     """A map of the package."""
 
     class_by_class: ClassVar[bool] = False
     """Whether the true probability of a class depends on its predicted one only."""
+
+    @abstractmethod
+    def __call__(self, prob: Probabilities) -> Probabilities:
+        """Return the true class probabilities."""
 
     def _inverse(self) -> Map | None:
         """Return the inverse, None where there is none or it is not known."""

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from caltest.predictions.inputs._validation import require, validate_count, validate_number, validate_positive
-from caltest.results._naming import Specification
 
 
-class Checked(Specification):
-    """A specification that reads each parameter as ``field(metadata=...)`` says, with one of the rules below."""
+class Checked:
+    """A frozen dataclass that reads each parameter as ``field(metadata=...)`` says, with one of the rules below."""
 
     def __post_init__(self) -> None:
         for each in fields(self):  # type: ignore[arg-type]
