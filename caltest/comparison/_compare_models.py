@@ -22,7 +22,7 @@ from caltest.hypothesis_tests._by_fold import each_fold, labels_of
 from caltest.hypothesis_tests._diagnostics import warn_before
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._models import named_models, validate_models
+from caltest.predictions.inputs._models import named_models, naming, validate_models
 from caltest.predictions.inputs._parts import validate_folds
 from caltest.predictions.inputs._validation import (
     refuse_if,
@@ -224,11 +224,8 @@ def _validated(models: Any, y_true: ArrayLike | None, classes: Sequence[Any] | N
             got = type(value).__name__
             msg = f"without `y_true` every model must be a pair (y_true, y_prob), got {got} for {name!r}."
             raise ValueError(msg)
-        try:
+        with naming(f"model {name!r}"):
             problems[name] = validate_given_problem(*value, classes)
-        except ValueError as error:
-            msg = f"model {name!r}: {error}"
-            raise ValueError(msg) from None
     n_classes = {name: prob.shape[1] for name, (prob, _) in problems.items()}
     refuse_if(len(set(n_classes.values())) > 1, f"all models must predict the same classes, got {n_classes} classes.")
     return problems

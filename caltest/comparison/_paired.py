@@ -217,10 +217,8 @@ def unpaired_test(
         _named_sample(problem, name, classes=options["classes"], lens=options["lens"])
         for problem, name in zip(problems, "ab", strict=True)
     ]
-    outcomes = [sample.n_outcomes for sample in samples]
-    if outcomes[0] != outcomes[1]:
-        msg = f"both models must predict the same classes, got {outcomes[0]} and {outcomes[1]}."
-        raise ValueError(msg)
+    one, two = (sample.n_outcomes for sample in samples)
+    refuse_if(one != two, f"both models must predict the same classes, got {one} and {two}.")
     return _compare((), samples, paired=False, **options)
 
 

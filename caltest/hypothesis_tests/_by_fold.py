@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
 from caltest.hypothesis_tests._diagnostics import few_draws, impossible_note, warn_before
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._models import naming
 from caltest.predictions.inputs._parts import SMALL, Folds, part_of, validate_folds
 from caltest.predictions.inputs._validation import SeedLike, validate_design, validate_given_problem, validate_rng
 from caltest.resampling import correct_pvalues
@@ -146,13 +147,9 @@ def each_fold(
                 report(number + done / max(total, 1), len(folds))
 
             given = [part_of(argument, rows) for argument in arguments]
-            named = {key: part_of(value, rows) for key, value in each.items()}
-            try:
-                shared = {"rng": stream, "progress": share} if takes_rng else {}
-                found.append(test(*given, **named, **options, **shared))
-            except ValueError as error:
-                msg = f"fold {name}: {error}"
-                raise ValueError(msg) from None
+            shared = {"rng": stream, "progress": share} if takes_rng else {}
+            with naming(f"fold {name}"):
+                found.append(test(*given, **part_of(each, rows), **options, **shared))
             if number == 0:
                 tests = (tests_in or _tests_in)(found[0])
                 warn_before(few_draws_of_folds(tests, len(folds) * len(tests)))
@@ -168,12 +165,10 @@ def _tests_in(result: Any) -> Sequence[TestResult]:
 
 def _by_observation(folds: Folds, each: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments that are given; refuse weights and groups of another length, and groups in several folds."""
-    fold = np.empty(sum(len(rows) for rows in folds.members), dtype=np.int64)
-    for number, rows in enumerate(folds.members):
-        fold[rows] = number
-    design = validate_design(each.pop("sample_weight", None), each.pop("groups", None), len(fold))
+    n_samples = sum(map(len, folds.members))
+    design = validate_design(each.pop("sample_weight", None), each.pop("groups", None), n_samples)
     if design["group"] is not None:
-        refuse_divided_groups(design["group"], fold)
+        refuse_divided_groups(design["group"], folds.number)
     given = {**each, "sample_weight": design["weight"], "groups": design["group"]}
     return {name: values for name, values in given.items() if values is not None}
 
@@ -195,28 +190,24 @@ def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool =
     first, smallest = own[0], min(own, key=lambda test: test.pvalue)
     combined = CombinedPValues(len(own))
     impossible = np.sort(np.concatenate([test.impossible_samples for test in own]))
-    return TestResult(
+    return first.extend(
+        TestResult,
         title=f"{first.title} by fold",
-        test_statistic=first.test_statistic,
+        derived={},
         statistic=-math.log10(smallest.pvalue),
         pvalue=combined.pvalue([test.pvalue for test in own]),
         smallest_possible_pvalue=combined.pvalue([test.smallest_possible_pvalue for test in own]),
         null=combined,
-        lens=first.lens,
-        lens_name=first.lens_name,
-        lens_short_name=first.lens_short_name,
         n_samples=sum(test.n_samples for test in own),
-        n_outcomes=first.n_outcomes,
         n_groups=None if first.n_groups is None else sum(test.n_groups or 0 for test in own),
-        weighted=first.weighted,
         components=tuple(own),
+        score=None,
+        findings=(),
         method=smallest.method,
         numerical_error=min(len(own) * smallest.numerical_error, 1.0),
         hypothesis=f"{first.hypothesis}, for the model of each fold",
-        of_calibration=first.of_calibration,
         origin=combined.origin,
         conditions=tuple(condition_of_folds(note, is_grouped=first.n_groups is not None) for note in first.conditions),
-        alpha=first.alpha,
         impossible_samples=impossible,
         notes=(
             *([] if in_table else small_notes(folds.names, [test.n_samples for test in own])),
@@ -226,6 +217,7 @@ def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool =
         ),
         fold_names=folds.names,
         pvalue_adjusted=correct_pvalues([test.pvalue for test in own]),
+        _problem=None,
     )
 
 

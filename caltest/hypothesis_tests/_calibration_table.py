@@ -16,7 +16,6 @@ from caltest.hypothesis_tests._diagnostics import (
     few_draws_notes,
     most_tests,
     stopping_of_tests,
-    warn_before,
 )
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical, ClassWise, Confidence
@@ -117,14 +116,13 @@ def calibration_table(
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     drawn = options["n_resamples"], options["n_exceedances"]
     looks, stopping, notes = plan_of_table(lenses, chosen, prob, *drawn, alpha=options["alpha"])
-    warn_before(notes)
     design = validate_design(options["sample_weight"], options["groups"], len(prob))
-    inside, single = inside_region(options["region"], prob), len(looks) == 1
+    single = len(looks) == 1
     if single:  # needs no draws in common with others: labels are simulated as they look through the lens
-        base = within(LensView(induce(prob, outcome, lens=looks[0], **design)), inside).sample
+        base = induce(prob, outcome, lens=looks[0], region=options["region"], **design)
         views = [LensView(base)]
     else:
-        base = induce(prob, outcome, **design)
+        base, inside = induce(prob, outcome, **design), inside_region(options["region"], prob)
         views = [within(LensView.of(look, prob, outcome, base), inside) for look in looks]
     questions, method = [Question(chosen, view) for view in views], "auto" if single else "monte-carlo"
     how: dict[str, Any] = {"stopping": stopping, "notes": notes, "options": options, "method": method}

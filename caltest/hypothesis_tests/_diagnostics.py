@@ -56,7 +56,11 @@ def ask_together(
     options: Mapping[str, Any],
     **how: Any,
 ) -> dict[str, Any]:
-    """Return what a table of tests on the same draws holds: the tests, their global p-value, the level and notes."""
+    """Return what a table of tests on the same draws holds: the tests, their global p-value, the level and notes.
+
+    The notes are known beforehand, and warn before the work starts.
+    """
+    warn_before(notes)
     with reporting(options["progress"], "simulating labels") as report:
         shared = {"workers": options["workers"], "rng": options["rng"], "progress": report}
         found = run(questions, base, null, n_resamples=stopping, **shared, **how)
@@ -119,7 +123,7 @@ def describe_answer(
         *dict.fromkeys(note for part in parts for note in few_cells_notes(sample, part.partition)),
         *_constant_notes(components),
         *_scatter_notes(components),
-        *impossible_notes(sample),
+        *impossible_note(sample.impossible),
     )
     conditions = scheme.conditions
     if answer.method == "asymptotic":
@@ -186,9 +190,7 @@ def _direction(
 
 def _weight_notes(sample: Sample) -> tuple[Note, ...]:
     """Return a caution if a few observations have nearly all of the weight."""
-    if sample.weight is None:
-        return ()
-    worth = effective_number(sample.weight)
+    worth = sample.n_samples if sample.weight is None else effective_number(sample.weight)
     if worth >= _FEW_WEIGHTS * sample.n_samples:
         return ()
     text = f"The weights are so unequal that {sample.n_samples} observations are worth {worth:.3g} of equal weight."
@@ -244,7 +246,8 @@ def _finding(
         kind: FindingKind = "over-confident" if confidence > accuracy else "under-confident"
         return (Finding(kind=kind, predicted=confidence, observed=accuracy, **shown),)
     # Confidence is that of the more frequent outcome: a risk that is too low would be called over-confident.
-    predicted, observed = _mean(sample.given[:, 1].astype(np.float64), sample), _mean(sample.outcome == 1, sample)
+    both = sample.given[:, 1].astype(np.float64), sample.outcome == 1
+    predicted, observed = (float(np.average(values, weights=sample.weight)) for values in both)
     low = predicted < observed
     if low != ((confidence > accuracy) == (share > 0.5)):
         return ()
@@ -272,11 +275,6 @@ def _blocks(sample: Sample) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, sample.n_samples, size))
 
 
-def _mean(values: NDArray[np.float64], sample: Sample) -> float:
-    """Return the average of values of the observations, with their weights."""
-    return float(np.average(values, weights=sample.weight))
-
-
 def _origin(answer: Answer, null: Consistency) -> str:
     """Return where the null distribution comes from, in words."""
     scheme = null.for_sample(answer.sample)
@@ -284,19 +282,18 @@ def _origin(answer: Answer, null: Consistency) -> str:
         return scheme.origin_of_all(answer.draws.n_resamples + 1)
     if isinstance(answer.draws, SignDraws):
         return _simulated_origin(answer, scheme)
-    if isinstance(scheme, SignedGroups):
-        return scheme.origin_of_independent(_independent_origin(answer, null))
-    return _independent_origin(answer, null)
-
-
-def _independent_origin(answer: Answer, null: Consistency) -> str:
     if answer.tail is None:
-        return _simulated_origin(answer, null)
-    if answer.method == "upper-bound":
-        return f"upper bound, predictions fixed (valid at every sample size): {answer.tail.method}"
-    if answer.method == "exact":
-        return f"computed exactly, predictions fixed (valid at every sample size): {answer.tail.method}"
-    return f"limit for large samples, predictions fixed (not exact in small samples): {answer.tail.method}"
+        said = _simulated_origin(answer, null)
+    else:
+        said = f"{_ORIGINS.get(answer.method, _LIMIT)}: {answer.tail.method}"
+    return scheme.origin_of_independent(said) if isinstance(scheme, SignedGroups) else said
+
+
+_ORIGINS = {
+    "upper-bound": "upper bound, predictions fixed (valid at every sample size)",
+    "exact": "computed exactly, predictions fixed (valid at every sample size)",
+}
+_LIMIT = "limit for large samples, predictions fixed (not exact in small samples)"
 
 
 def _simulated_origin(answer: Answer, null: Consistency) -> str:
@@ -352,11 +349,6 @@ def _constant_notes(components: Sequence[ComponentResult]) -> list[Note]:
 
 def _is_constant(component: ComponentResult) -> bool:
     return bool(component.null.std <= TIE_TOLERANCE * abs(component.null.mean))
-
-
-def impossible_notes(sample: Sample) -> list[Note]:
-    """Name the observations of a sample whose label had been given probability 0."""
-    return impossible_note(sample.impossible)
 
 
 def impossible_note(rows: NDArray[np.int64]) -> list[Note]:

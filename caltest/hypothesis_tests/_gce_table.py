@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Unpack
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
-from caltest.hypothesis_tests._diagnostics import ask_together, few_draws_notes, stopping_of_tests, warn_before
+from caltest.hypothesis_tests._diagnostics import ask_together, few_draws_notes, stopping_of_tests
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import make_sample
 from caltest.predictions._view import LensView
@@ -201,7 +201,6 @@ def gce_table(
         len(metrics), options["n_resamples"], options["n_exceedances"], sample.given.size, level
     )
     notes = few_draws_notes(len(metrics), stopping.n_resamples, level)
-    warn_before(notes)
     view, looks = LensView(sample), [Canonical()] * len(metrics)
     questions = [Question(metric, view) for metric in metrics]
     tests = ask_together(questions, sample, null, looks, stopping=stopping, notes=notes, options=options)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region
 from caltest.hypothesis_tests._calibration_table_result import LONGEST, CalibrationTable
-from caltest.hypothesis_tests._diagnostics import ask_together, few_draws_notes, stopping_of_tests, warn_before
+from caltest.hypothesis_tests._diagnostics import ask_together, few_draws_notes, stopping_of_tests
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
@@ -242,7 +242,6 @@ def subgroup_tests(
     whole = LensView.of(look, prob, outcome, base)
     names, members = _inside(options["region"], whole, names, members)
     notes = [*_label_notes(members, outcome), *few_draws_notes(len(names), stopping.n_resamples, level, correction)]
-    warn_before(notes)
     views = [whole.take(np.flatnonzero(inside[whole.sample.row])) for inside in members]
     for name, view in zip(names, views, strict=True):
         if not view.sample.n_samples:

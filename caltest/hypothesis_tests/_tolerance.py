@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.estimation._options import LevelOptions, look_at
 from caltest.hypothesis_tests._classical_result import ClassicalTestResult
-from caltest.hypothesis_tests._diagnostics import describe_answer, impossible_notes
+from caltest.hypothesis_tests._diagnostics import describe_answer, impossible_note
 from caltest.predictions.cells._against_rest import AgainstRest
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import validate_positive
+from caltest.predictions.inputs._validation import refuse_if, validate_positive
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, LimitDistribution, Tail, chi_squared
 from caltest.resampling.engine._run import Answer, settle
@@ -84,9 +84,8 @@ def tolerance_pvalue(
         shapes = ", ".join(str(array.shape) for array in arrays)
         msg = f"`statistic`, `df`, `n_samples` and `margin` must have shapes that broadcast, got {shapes}."
         raise ValueError(msg) from None
-    if not (np.isfinite(n).all() and np.isfinite(epsilon).all()):
-        msg = "`n_samples` and `margin` must be finite, got infinity."
-        raise ValueError(msg)
+    is_finite = np.isfinite(n).all() and np.isfinite(epsilon).all()
+    refuse_if(not is_finite, "`n_samples` and `margin` must be finite, got infinity.")
     noncentrality = n * np.square(epsilon)
     pvalue = np.where(noncentrality > 0, _noncentral_tail(c, freedom, noncentrality), chi2.sf(c, freedom))
     return float(pvalue) if pvalue.ndim == 0 else pvalue
@@ -240,8 +239,11 @@ def tolerance_test(
         title="Tolerance test of calibration",
     )
     hypothesis = f"the standardised miscalibration within groups is at most {tolerated:.4g}"
-    return replace(result, hypothesis=hypothesis, of_calibration=False, notes=tuple(impossible_notes(sample))).extend(
+    return result.extend(
         ToleranceResult,
+        hypothesis=hypothesis,
+        of_calibration=False,
+        notes=tuple(impossible_note(sample.impossible)),
         sentences=(),
         table=Table(("statistic", "value", "at the margin (5 % to 95 %)", "p-value"), [result._row()]),
         margin=tolerated,

@@ -335,8 +335,8 @@ class TestResult(Decision, ComponentResult):
         return None if self._problem is None else self._problem.interval
 
     def extend(self, kind: type[Extended], /, **more: Any) -> Extended:
-        """Return the result as one of a kind that carries more; fields that are named are replaced."""
-        return kind(**{f.name: getattr(self, f.name) for f in fields(self)} | more)
+        """Return the result as one of a kind that may carry more; fields that are named are replaced."""
+        return kind(**{f.name: getattr(self, f.name) for f in fields(TestResult)} | more)
 
     @property
     def _subject(self) -> str:

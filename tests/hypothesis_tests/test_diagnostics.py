@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import caltest
-from caltest.hypothesis_tests._diagnostics import enough_draws, few_draws_notes, impossible_notes
+from caltest.hypothesis_tests._diagnostics import enough_draws, few_draws_notes, impossible_note
 from caltest.predictions._sample import make_sample
 from caltest.resampling import correct_pvalues
 from caltest.results import CalibrationWarning
@@ -110,14 +110,14 @@ def test_direction_of_an_infinite_score():
 def test_impossible_labels_are_counted_and_some_named():
     y_prob = np.tile([0.0, 0.5, 0.5], (20, 1))
     y_true = np.ones(20, dtype=int)
-    assert impossible_notes(make_sample(y_true, y_prob)) == []
+    assert impossible_note(make_sample(y_true, y_prob).impossible) == []
     for many, said in [
         (1, "1 label (observation 3) had been"),
         (5, "5 labels (observations 3, 4, 5, 6, 7) had been"),
         (10, "10 labels (observations 3, 4, 5, 6, 7, ...) had been"),
     ]:
         y_true[3 : 3 + many] = 0
-        (note,) = impossible_notes(make_sample(y_true, y_prob))
+        (note,) = impossible_note(make_sample(y_true, y_prob).impossible)
         assert note.code == "C201"
         assert note.text.startswith(said)
         assert run(y_true, y_prob).notes[-1] == note

@@ -17,6 +17,7 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import (
     SeedLike,
+    require,
     validate_choice,
 )
 from caltest.resampling import Consistency
@@ -107,7 +108,8 @@ def skce_test(
     >>> round(result.pvalue, 3), result.method
     (0.16, 'asymptotic')
     """
-    chosen = _validate_statistic(SKCE() if statistic is None else statistic)
+    chosen = SKCE() if statistic is None else statistic
+    require(isinstance(chosen, SKCE), "`statistic` must be an SKCE(...)", chosen, right_type=False)
     validate_choice(method, "method", ("monte-carlo", "asymptotic", "distribution-free"))
     null = Consistency()
     look = Canonical() if options["lens"] is None else options["lens"]
@@ -161,13 +163,6 @@ _EQUAL_TERMS = Note(
 )
 
 
-def _validate_statistic(statistic: Any) -> SKCE:
-    if isinstance(statistic, SKCE):
-        return statistic
-    msg = f"`statistic` must be an SKCE(...), got {statistic!r}."
-    raise TypeError(msg)
-
-
 def _without_simulated_labels(
     statistic: SKCE, sample: Sample, method: str, n_resamples: int, rng: SeedLike
 ) -> tuple[float, Distribution, Tail, dict[str, float]]:
@@ -195,18 +190,10 @@ def _without_simulated_labels(
     raise ValueError(msg)
 
 
-@dataclass(frozen=True)
-class WithoutSpread(Distribution):
-    """Limit of a block estimator whose terms are equal: all that it gives is the side of 0 on which the estimate lies.
-
-    The estimated standard error is 0. The distribution under the null hypothesis is not, and is not known.
-    """
+class UnknownDistribution(Distribution):
+    """A null distribution of which only tail probabilities are known."""
 
     mean = std = math.nan
-
-    def sf(self, x: float) -> float:
-        """Return P(T >= x) as the standard error tends to 0."""
-        return 0.5 if x == 0 else float(x < 0)
 
     def quantile(self, q: float) -> float:
         """Return NaN: the distribution is not known."""
@@ -214,7 +201,19 @@ class WithoutSpread(Distribution):
 
 
 @dataclass(frozen=True)
-class Bound(Distribution):
+class WithoutSpread(UnknownDistribution):
+    """Limit of a block estimator whose terms are equal: all that it gives is the side of 0 on which the estimate lies.
+
+    The estimated standard error is 0. The distribution under the null hypothesis is not, and is not known.
+    """
+
+    def sf(self, x: float) -> float:
+        """Return P(T >= x) as the standard error tends to 0."""
+        return 0.5 if x == 0 else float(x < 0)
+
+
+@dataclass(frozen=True)
+class Bound(UnknownDistribution):
     """Upper bound of tail probabilities that is valid at every sample size; the distribution itself is not known.
 
     Attributes
@@ -236,8 +235,6 @@ class Bound(Distribution):
             )
             raise ValueError(msg)
 
-    mean = std = math.nan
-
     def sf(self, x: float) -> float:
         """Return the bound of P(T >= x)."""
         if self.statistic.estimator == "biased":
@@ -249,10 +246,6 @@ class Bound(Distribution):
         """Return the bound of P(T >= x)."""
         said = "not known; the upper bound of p is valid at every sample size and far from sharp (distribution-free)"
         return Tail(self.sf(x), math.inf, said)
-
-    def quantile(self, q: float) -> float:
-        """Return NaN: the distribution is not known."""
-        return math.nan
 
 
 def _bootstrap(

@@ -145,6 +145,14 @@ class Folds:
     def __len__(self) -> int:
         return len(self.names)
 
+    @property
+    def number(self) -> Integers:
+        """The position of the fold of each observation in `names`."""
+        fold = np.empty(sum(map(len, self.members)), dtype=np.int64)
+        for number, rows in enumerate(self.members):
+            fold[rows] = number
+        return fold
+
 
 def validate_folds(folds: Any, n_samples: int) -> Folds:
     """Return the observations of every fold.
