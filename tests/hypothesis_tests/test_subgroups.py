@@ -172,7 +172,7 @@ def test_threads_change_nothing_and_progress_is_reported(problem):
 def test_labels_of_any_type_give_the_same_tests(problem):
     y_true, y_prob, subgroup = problem
     number = np.unique(subgroup, return_inverse=True)[1]
-    options = {"statistic": PARTS[1], "n_resamples": 19, "rng": 0}
+    options = {"statistic": PARTS[1], "n_resamples": 119, "rng": 0}
     expected = ct.subgroup_tests(y_true, y_prob, subgroup=subgroup, **options)
     shuffled = np.random.default_rng(1).permutation(120)
     frame = pd.DataFrame({"site": subgroup})
@@ -408,3 +408,23 @@ def test_subgroups_of_few_groups_cannot_decide():
     assert tests.conclusion.startswith(
         "These data cannot decide: with 3 groups or fewer in each subgroup no global p-value below 0.25 is possible"
     )
+
+
+@FEW
+def test_a_long_table_shows_as_many_subgroups_as_it_says(problem):
+    y_true, y_prob, _ = problem
+    found = ct.subgroup_tests(y_true, y_prob, subgroup=np.arange(120) % 30, statistic=ct.ECE(), n_resamples=19, rng=0)
+    (table,) = found._describe().tables
+    assert len(table.rows) == 25
+    assert "The table shows 25 of 30 subgroups" in words(found)
+    assert len(found.to_frame()) == 30
+
+
+@FEW
+def test_folds_have_the_observations_of_their_subgroups(problem):
+    y_true, y_prob, subgroup = problem
+    inside, fold = y_prob[:, 0] < 0.5, np.arange(120) % 2
+    options = {"subgroup": subgroup, "region": lambda prob: prob[:, 0] < 0.5, "n_resamples": 119, "rng": 0}
+    found = ct.subgroup_tests(y_true, y_prob, folds=fold, **options)
+    assert found.fold_sizes == tuple(int(inside[fold == k].sum()) for k in range(2))
+    assert found.n_samples == inside.sum() == ct.subgroup_tests(y_true, y_prob, **options).n_samples
