@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, count
 from typing import Any, Unpack
 
@@ -160,7 +160,7 @@ def recalibration_study(
     methods = _named_methods(recalibrators)
     design = validate_design(options["sample_weight"], options["groups"], len(outcome))
     generator = validate_rng(options["rng"])
-    splits = validate_splits(folds, held_out, len(outcome), design["group"], generator)
+    parts = validate_parts(folds, held_out, len(outcome), design["group"], generator)
     judge = Judge(
         questions=_questions(statistics, lens, probs[0].shape[1]),
         lens=Canonical() if lens is None else lens,
@@ -168,18 +168,18 @@ def recalibration_study(
         partition=options["partition"],
         classes=classes,
         alpha=alpha,
-        confidence_level=1 - alpha / len(splits),
+        confidence_level=1 - alpha / len(parts),
         n_resamples=n_resamples,
         workers=options["workers"],
     )
-    few = _draws_note(n_resamples, len(splits) * len(judge.questions), len(named) * (1 + len(methods)), alpha)
+    few = _draws_note(n_resamples, len(parts) * len(judge.questions), len(named) * (1 + len(methods)), alpha)
     warn_before(few)
-    streams = generator.spawn(len(splits))
+    streams = generator.spawn(len(parts))
     rows: list[RepairedModel] = []
     pairs: list[RepairedPair] = []
-    cautions: list[tuple[str, str, str, str]] = []
+    cautions: dict[tuple[str, str, str], list[str]] = {}
     of_groups: dict[Note, None] = {}
-    total = len(named) * len(splits) * (1 + 2 * len(methods))  # each method is fitted and judged
+    total = len(named) * len(parts) * (1 + 2 * len(methods))  # each method is fitted and judged
     what = f"judging {len(methods)} recalibration method{'' if len(methods) == 1 else 's'}"
     with reporting(options["progress"], what) as report:
         finished = count(1)
@@ -189,18 +189,20 @@ def recalibration_study(
 
         for name, prob in zip(named, probs, strict=True):
             found = []
-            for split, stream in zip(splits, streams, strict=True):
-                fitted, weight = split.fitted, design["weight"]
+            for (fold, held), stream in zip(parts, streams, strict=True):
+                fitted, weight = np.delete(np.arange(len(outcome)), held), design["weight"]
                 given = prob[fitted], outcome[fitted], None if weight is None else weight[fitted]
-                maps, said = _fit_all(methods, given, split.name, step)
-                cautions += [(code, name, method, text) for code, method, text in said]
-                part = {key: None if value is None else value[split.held_out] for key, value in design.items()}
+                maps, said = _fit_all(methods, given, step)
+                for (code, method), texts in said.items():
+                    for text in texts:
+                        told = f"fold {fold}: {text}" if code == "C703" else text
+                        cautions.setdefault((code, name, method), []).append(told)
+                part = {key: None if value is None else value[held] for key, value in design.items()}
                 judged = {}
                 for method in (BEFORE, *methods):
                     if method == BEFORE or method in maps:
-                        values = prob[split.held_out]
-                        values = values if method == BEFORE else maps[method].predict_proba(values)
-                        observed = Observed(values, outcome[split.held_out], part)
+                        values = prob[held] if method == BEFORE else maps[method].predict_proba(prob[held])
+                        observed = Observed(values, outcome[held], part)
                         judged[method] = observed, judge.judge(method, observed, stream)
                     step()
                 found.append((maps, judged))
@@ -210,18 +212,20 @@ def recalibration_study(
                 for (_, judged), stream in zip(found, streams, strict=True)
             ]
             of_groups |= dict.fromkeys(note for one in tested for note in one.notes)
-            parts = Folds(tuple(split.name for split in splits), tuple(split.held_out for split in splits))
             own, compared = _entries(name, kept, found, [one.single for one in tested], folds=parts, alpha=alpha)
             rows, pairs = rows + own, pairs + compared
     if len(rows) == len(named):
-        msg = f"`recalibrators` must hold a method that accepts the data, but all refused them: {cautions[0][3]}"
+        reason = next(iter(cautions.values()))[0]
+        msg = f"`recalibrators` must hold a method that accepts the data, but all refused them: {reason}"
         raise ValueError(msg)
-    rows, pairs = _adjusted(rows, pairs)
+    rows = _adjusted(rows, "pvalue_adjusted", [row.pvalue for row in rows])
+    rows = _adjusted(rows, "change_adjusted", [None if row.change is None else row.change.pvalue for row in rows])
+    pairs = _adjusted(pairs, "pvalue_adjusted", [pair.test.pvalue for pair in pairs])
     return RecalibrationStudy(
         rows=tuple(rows),
         pairs=tuple(pairs),
-        fold_names=tuple(split.name for split in splits),
-        held_out=tuple(split.held_out for split in splits),
+        fold_names=parts.names,
+        held_out=parts.members,
         y_true=outcome,
         y_prob=dict(zip(named, probs, strict=True)),
         classes=None if classes is None else tuple(classes),
@@ -229,7 +233,7 @@ def recalibration_study(
         lens_name=judge.lens_name,
         alpha=alpha,
         n_resamples=n_resamples,
-        notes=(*few, *of_groups, *_study_notes(rows, cautions, len(splits))),
+        notes=(*few, *of_groups, *_study_notes(rows, cautions, len(parts))),
     )
 
 
@@ -252,20 +256,18 @@ def _differences(observed: Sequence[Observed], judge: Judge, stream: np.random.G
 
 
 def _fit_all(
-    methods: Mapping[str, Recalibrator], part: tuple[Any, Any, Any], fold: str, step: Callable[[], None]
-) -> tuple[dict[str, Recalibrator], list[tuple[str, str, str]]]:
-    """Return every method that accepts a calibration part, fitted to it, and (code, method, text) of cautions.
+    methods: Mapping[str, Recalibrator], part: tuple[Any, Any, Any], step: Callable[[], None]
+) -> tuple[dict[str, Recalibrator], dict[tuple[str, str], list[str]]]:
+    """Return every method that accepts a calibration part, fitted to it, and cautions by their code and method.
 
     A part is its predictions, outcomes and weights; ``step`` is called after each method.
     """
-    maps, said = {}, []
+    maps, said = {}, {}
     for name, method in methods.items():
         try:
-            maps[name], cautions = fit_quietly(method, *part)
+            maps[name], said["C704", name] = fit_quietly(method, *part)
         except ValueError as error:
-            said.append(("C703", name, f"fold {fold}: {error}"))
-        else:
-            said += [("C704", name, caution) for caution in cautions]
+            said["C703", name] = [str(error)]
         step()
     return maps, said
 
@@ -296,24 +298,14 @@ def _entries(
     return rows, pairs
 
 
-def _adjusted(
-    rows: Sequence[RepairedModel], pairs: Sequence[RepairedPair]
-) -> tuple[list[RepairedModel], list[RepairedPair]]:
-    """Return all entries with p-values that are Holm-adjusted for their number."""
-    calibration = correct_pvalues([row.pvalue for row in rows])
-    changes = iter(correct_pvalues([row.change.pvalue for row in rows if row.change is not None]))
-    found = [
-        replace(
-            row,
-            pvalue_adjusted=float(p),
-            change_adjusted=float("nan") if row.change is None else float(next(changes)),
-        )
-        for row, p in zip(rows, calibration, strict=True)
+def _adjusted(entries: Sequence[Any], name: str, pvalues: Sequence[float | None]) -> list[Any]:
+    """Return entries with their Holm-adjusted p-values by this name; those without a p-value stay as they are."""
+    given = [pvalue for pvalue in pvalues if pvalue is not None]
+    adjusted = iter(correct_pvalues(given) if given else ())
+    return [
+        entry if pvalue is None else replace(entry, **{name: float(next(adjusted))})
+        for entry, pvalue in zip(entries, pvalues, strict=True)
     ]
-    if not pairs:
-        return found, []
-    adjusted = correct_pvalues([pair.test.pvalue for pair in pairs])
-    return found, [replace(pair, pvalue_adjusted=float(p)) for pair, p in zip(pairs, adjusted, strict=True)]
 
 
 def _draws_note(n_resamples: int, n_tests: int, n_rows: int, alpha: float) -> list[Note]:
@@ -332,15 +324,12 @@ def _draws_note(n_resamples: int, n_tests: int, n_rows: int, alpha: float) -> li
 
 
 def _study_notes(
-    rows: Sequence[RepairedModel], cautions: Sequence[tuple[str, str, str, str]], n_folds: int
+    rows: Sequence[RepairedModel], cautions: Mapping[tuple[str, str, str], Sequence[str]], n_folds: int
 ) -> list[Note]:
     """Return the cautions of all fits, one for each model and method, and those on labels of probability 0."""
-    found: dict[tuple[str, str, str], list[str]] = {}
-    for code, model, method, text in cautions:
-        found.setdefault((code, model, method), []).append(text)
     several = len({row.model for row in rows}) > 1
     notes = []
-    for (code, model, method), texts in found.items():
+    for (code, model, method), texts in cautions.items():
         where = f"{method} on {model}" if several else method
         if code == "C703":
             notes.append(Note(code, f"{where} is left out, because it refuses the data. {texts[0]}"))
@@ -386,48 +375,30 @@ def _named_methods(recalibrators: Any) -> dict[str, Recalibrator]:
     return dict(zip(names, methods, strict=True))
 
 
-@dataclass(frozen=True)
-class Split:
-    """A split into calibration and held-out part.
-
-    Attributes
-    ----------
-    name : str
-        The id of the fold.
-    fitted, held_out : arrays of int
-        The observations of the two parts.
-    """
-
-    name: str
-    fitted: NDArray[np.int64]
-    held_out: NDArray[np.int64]
-
-
-def validate_splits(
+def validate_parts(
     folds: Any, held_out: Any, n_samples: int, group: NDArray[np.int64] | None, rng: np.random.Generator
-) -> list[Split]:
-    """Return the splits of a study; a group is never divided.
+) -> Folds:
+    """Return the held-out parts of a study, of which the other observations are the calibration part.
 
-    Folds are drawn without looking at labels: in stratified folds the labels of the calibration part would determine
-    how often each class occurs in the held-out part, which is then not the independent judge that tests assume.
+    A group is never divided. Folds are drawn without looking at labels: in stratified folds the labels of the
+    calibration part would determine how often each class occurs in the held-out part, which is then not the independent
+    judge that tests assume.
     """
     if held_out is not None:
-        number = _validate_held_out(held_out, n_samples).astype(np.int64)
-        names: tuple[str, ...] = ("calibration", "held-out")
-        judged = [1]
+        number = 1 - _validate_held_out(held_out, n_samples).astype(np.int64)
+        parts = Folds(("held-out",), (np.flatnonzero(number == 0),))
     elif isinstance(folds, int | np.integer) and not isinstance(folds, bool):
         number = _drawn(validate_count(folds, "folds", minimum=2), n_samples, group, rng)
-        names = tuple(str(k) for k in range(int(folds)))
-        judged = list(range(int(folds)))
+        names = range(int(folds))
+        parts = Folds(tuple(map(str, names)), tuple(np.flatnonzero(number == k) for k in names))
     else:
         parts = validate_folds(folds, n_samples)
         number = np.empty(n_samples, dtype=np.int64)
         for k, rows in enumerate(parts.members):
             number[rows] = k
-        names, judged = parts.names, list(range(len(parts)))
     if group is not None:
         refuse_divided_groups(group, number)
-    return [Split(names[k], np.flatnonzero(number != k), np.flatnonzero(number == k)) for k in judged]
+    return parts
 
 
 def _validate_held_out(held_out: Any, n_samples: int) -> NDArray[np.bool_]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Never
+from typing import Any, Never
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from caltest.estimation.curves._bars import exact_deviations, smallest_pvalues
 from caltest.estimation.errors._cell_tests import EXACT
 from caltest.estimation.uncertainty._prediction_distribution import prediction_density
 from caltest.predictions._arrays import Floats
-from caltest.predictions._lens import Lens, LensLike, lens_name, lens_short_name, names_event
+from caltest.predictions._lens import Lens, lens_name, lens_short_name, names_event
 from caltest.predictions.cells._partitions import EqualWidth, Partition
 from caltest.predictions.inputs._validation import SeedLike, validate_rng
 from caltest.resampling import Consistency
@@ -25,49 +26,12 @@ from caltest.results import ComponentResult, Note, TestResult
 from caltest.results._decision import rejects
 from caltest.results._verdict import OF_CONFIDENCE, OF_EVENT, Finding, FindingKind
 from caltest.statistics._base import Statistic, validate_estimate, validate_statistic
-from caltest.streaming.states._micro_cells import CoarseCells, Nodes, Sums
+from caltest.streaming.states._micro_cells import CoarseCells
 from caltest.streaming.states._values import OutcomeSums, Simulation, StateSums, Streamed, refusal, values_of
 
 _DIRECTION_LEVEL = 0.05
 _SMALLEST_SHOWN = 1e-12
 _DRAWS = 999
-
-
-def curve_of(sums: Sums, lens: Lens, partition: Partition, level: float, *, simultaneous: bool) -> ReliabilityCurve:
-    """Return the curve with exact consistency bars and p-values of the cells."""
-    cells = CoarseCells(sums, partition)
-    nodes = cells.nodes
-    counts = [part.count for part in nodes]
-    own_level = level ** (1 / cells.n_cells) if simultaneous else level
-    bars = np.array([count.central_interval(own_level) for count in counts]) / cells.count[:, None]
-    pvalues = [part.two_sided(events) for part, events in zip(nodes, cells.events.tolist(), strict=True)]
-    predicted, observed, share = cells.expected / cells.count, cells.events / cells.count, cells.count / sums.n_samples
-    size, mean = sums.count.sum(axis=1), sums.prob.sum(axis=1)
-    used = size > 0  # the prediction of each micro-cell for the picture: its mean
-    return ReliabilityCurve(
-        lower=cells.lower,
-        upper=cells.upper,
-        count=cells.count,
-        predicted=predicted,
-        expected=predicted,
-        observed=observed,
-        bar_lower=bars[:, 0],
-        bar_upper=bars[:, 1],
-        bars="consistency",
-        confidence_level=level,
-        simultaneous=simultaneous,
-        exact=True,
-        lens=lens,
-        lens_name=lens_name(lens),
-        partition=partition,
-        notes=(),
-        density=prediction_density(mean[used] / size[used], size[used]),
-        error=float(np.abs(observed - predicted) @ share),
-        noise_floor=float(exact_deviations(counts, cells.count) @ share),
-        pvalue=np.where(cells.impossible(), SMALLEST_PVALUE, pvalues),
-        smallest_pvalue=smallest_pvalues(counts, cells.count),
-        origin=EXACT,
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,19 +45,19 @@ class Answers(ABC):
         """Return the statistic that is asked for, or the default."""
         return self.sums.default if statistic is None else statistic
 
-    def values(self, statistic: Statistic) -> Floats:
-        """Return the values of a statistic, ``(n_data_sets,)``."""
-        return values_of((statistic,), self.sums, refusal(statistic, self.sums))[0]
+    def values(self, parts: Sequence[Statistic], statistic: Statistic) -> Floats:
+        """Return the values of the parts of a statistic, ``(n_parts, n_data_sets)``."""
+        return values_of(parts, self.sums, refusal(statistic, self.sums))
 
     def error(self, statistic: Statistic | None) -> float:
         """Return the value of a statistic."""
-        return float(self.values(validate_estimate(self.chosen(statistic)))[0])
+        chosen = validate_estimate(self.chosen(statistic))
+        return float(self.values((chosen,), chosen)[0, 0])
 
     def error_bounds(self, statistic: Statistic | None) -> tuple[float, float]:
         """Return bounds of the value that a statistic has on all observations."""
-        chosen = validate_estimate(self.chosen(statistic))
-        value = self.error(chosen)
-        return chosen.bounds_of_sums(self.sums) or (value, value)
+        value = self.error(statistic)
+        return self.chosen(statistic).bounds_of_sums(self.sums) or (value, value)
 
     def log_score(self) -> float:
         """Return the mean of -log of the probability of the outcome."""
@@ -107,6 +71,59 @@ class Answers(ABC):
     def curve(self, partition: Partition | None, level: float, *, simultaneous: bool) -> ReliabilityCurve:
         """Return the reliability curve."""
 
+    def ranked(self, parts: Sequence[Statistic], values: Floats, origin: str) -> dict[str, Any]:
+        """Return the fields of a result that Monte Carlo draws tell.
+
+        ``values (n_statistics, B + 1)`` begin with the observed ones.
+        """
+        observed, drawn = values[:, 0].copy(), values[:, 1:]
+        if self.sums.n_impossible:
+            values[:, 0] = np.inf
+        ranked = tail_pvalues(values)
+        components = tuple(
+            ComponentResult(
+                test_statistic=part, statistic=float(value), pvalue=float(p[0]), null=MonteCarloDistribution(some)
+            )
+            for part, value, p, some in zip(parts, observed, ranked, drawn, strict=True)
+        )
+        first = components[0]
+        value, pvalue, null = first.statistic, first.pvalue, first.null
+        if len(parts) > 1:
+            smallest = 0.0 - np.log10(ranked.min(axis=0))
+            value, pvalue = float(smallest[0]), float(combine_pvalues(ranked)[0])
+            null = MonteCarloDistribution(smallest[1:])
+        return {
+            "components": components,
+            "statistic": value,
+            "pvalue": pvalue,
+            "null": null,
+            "method": "monte-carlo",
+            "numerical_error": monte_carlo_error(pvalue, drawn.shape[1]),
+            "origin": origin,
+            "smallest_possible_pvalue": 1 / values.shape[1],
+        }
+
+    def report(
+        self, statistic: Statistic, found: dict[str, Any], alpha: float, findings: tuple[Finding, ...] = ()
+    ) -> TestResult:
+        """Return the result of a test whose value, p-value and null distribution were found."""
+        null = Consistency()
+        return TestResult(
+            title="Calibration test of a state",
+            test_statistic=statistic,
+            lens=self.lens,
+            lens_name=lens_name(self.lens),
+            lens_short_name=lens_short_name(self.lens),
+            n_samples=self.sums.n_samples,
+            n_outcomes=self.sums.n_outcomes,
+            hypothesis=null.hypothesis,
+            conditions=null.conditions,
+            alpha=alpha,
+            findings=findings,
+            notes=_impossible(self.sums.n_impossible),
+            **found,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class TwoOutcomes(Answers):
@@ -115,16 +132,110 @@ class TwoOutcomes(Answers):
     sums: Streamed
 
     def test(self, statistic: Statistic | None, *, alpha: float, n_resamples: int | None, rng: SeedLike) -> TestResult:
-        """Return the result of a test."""
+        """Return the result of a test, exact where the null distribution is known."""
         chosen = validate_statistic(self.chosen(statistic))
         n_draws = _DRAWS if n_resamples is None else n_resamples
         source = validate_rng(rng)
-        return conclude(chosen, self.sums, lens=self.lens, alpha=alpha, n_resamples=n_draws, rng=source)
+        parts = chosen.for_sample(self.sums).components
+        observed = self.values(parts, chosen)
+        exact = chosen.exact_distribution_of_sums(self.sums)
+        if exact is None:
+            found = self._simulated(parts, observed, n_draws, source)
+        else:
+            found = self._computed(chosen, float(observed[0, 0]), exact)
+        return self.report(chosen, found, alpha, self._findings())
 
     def curve(self, partition: Partition | None, level: float, *, simultaneous: bool) -> ReliabilityCurve:
-        """Return the reliability curve."""
-        cut = EqualWidth(15) if partition is None else partition
-        return curve_of(self.sums.micro, self.lens, cut, level, simultaneous=simultaneous)
+        """Return the curve with exact consistency bars and p-values of the cells."""
+        partition, sums = EqualWidth(15) if partition is None else partition, self.sums.micro
+        cells = CoarseCells(sums, partition)
+        nodes = cells.nodes
+        counts = [part.count for part in nodes]
+        own_level = level ** (1 / cells.n_cells) if simultaneous else level
+        bars = np.array([count.central_interval(own_level) for count in counts]) / cells.count[:, None]
+        pvalues = [part.two_sided(events) for part, events in zip(nodes, cells.events.tolist(), strict=True)]
+        predicted, observed = cells.expected / cells.count, cells.events / cells.count
+        share = cells.count / sums.n_samples
+        size, mean = sums.count.sum(axis=1), sums.prob.sum(axis=1)
+        used = size > 0  # the prediction of each micro-cell for the picture: its mean
+        return ReliabilityCurve(
+            lower=cells.lower,
+            upper=cells.upper,
+            count=cells.count,
+            predicted=predicted,
+            expected=predicted,
+            observed=observed,
+            bar_lower=bars[:, 0],
+            bar_upper=bars[:, 1],
+            bars="consistency",
+            confidence_level=level,
+            simultaneous=simultaneous,
+            exact=True,
+            lens=self.lens,
+            lens_name=lens_name(self.lens),
+            partition=partition,
+            notes=(),
+            density=prediction_density(mean[used] / size[used], size[used]),
+            error=float(np.abs(observed - predicted) @ share),
+            noise_floor=float(exact_deviations(counts, cells.count) @ share),
+            pvalue=np.where(cells.impossible(), SMALLEST_PVALUE, pvalues),
+            smallest_pvalue=smallest_pvalues(counts, cells.count),
+            origin=EXACT,
+        )
+
+    def _computed(self, statistic: Statistic, value: float, law: Distribution) -> dict[str, Any]:
+        """Return the fields of a result that the exact null distribution tells."""
+        tail = law.tail(value)
+        pvalue = max(0.0 if self.sums.n_impossible else min(tail.probability, 1.0), SMALLEST_PVALUE)
+        bound = math.isinf(tail.relative_error)
+        kind = "upper bound" if bound else "computed exactly"
+        origin = f"{kind} from sums over micro-cells, predictions fixed (valid at every sample size): {tail.method}"
+        return {
+            "components": (ComponentResult(test_statistic=statistic, statistic=value, pvalue=pvalue, null=law),),
+            "statistic": value,
+            "pvalue": pvalue,
+            "null": law,
+            "method": "upper-bound" if bound else "exact",
+            "numerical_error": min(tail.relative_error, 1.0) * pvalue,
+            "origin": origin,
+            "smallest_possible_pvalue": SMALLEST_PVALUE,
+        }
+
+    def _simulated(
+        self, parts: Sequence[Statistic], observed: Floats, n_resamples: int, rng: np.random.Generator
+    ) -> dict[str, Any]:
+        """Return the fields of a result that simulated numbers of events tell."""
+        sets = Simulation(self.sums).data_sets(n_resamples, rng)
+        drawn = [values_of(parts, sums, refusal(parts[0], self.sums)) for sums in sets]
+        origin = (
+            f"{n_resamples} Monte Carlo draws of the numbers of events in micro-cells, predictions fixed; predictions "
+            "within a micro-cell are replaced by two with the same mean and variance"
+        )
+        return self.ranked(parts, np.concatenate([observed, *drawn], axis=1), origin)
+
+    def _findings(self) -> tuple[Finding, ...]:
+        """Return the direction and the numbers that it rests on, if the number of events is significantly off."""
+        nodes, micro = self.sums.micro.nodes, self.sums.micro
+        events, n = int(micro.count[:, 1].sum()), micro.n_samples
+        expected = float(micro.prob.sum())
+        if not (nodes.prob * (1 - nodes.prob)).any():
+            return ()
+        pvalue = nodes.two_sided(events)
+        if not rejects(pvalue, _DIRECTION_LEVEL):
+            return ()
+        kinds: tuple[FindingKind, FindingKind] = ("over-confident", "under-confident")
+        if names_event(self.lens):
+            kinds = ("too high", "too low")
+        finding = Finding(
+            kind=kinds[int(events > expected)],
+            predicted=expected / n,
+            observed=events / n,
+            pvalue=max(pvalue, _SMALLEST_SHOWN),
+            bound=pvalue < _SMALLEST_SHOWN,
+            source="number of events",
+            quantities=OF_CONFIDENCE if self.lens.of_confidence else OF_EVENT,
+        )
+        return (finding,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,135 +263,12 @@ class ManyOutcomes(Answers):
             f"{self.sums.redrawn.n_resamples} Monte Carlo draws of the outcomes of every observation, made when it was "
             "added, predictions fixed (valid at every sample size)"
         )
-        found = computed_of_draws((chosen,), self.values(chosen)[None], self.sums.n_impossible, origin)
-        return report(chosen, found, self.sums, lens=self.lens, alpha=alpha)
+        return self.report(chosen, self.ranked((chosen,), self.values((chosen,), chosen), origin), alpha)
 
     def curve(self, partition: Partition | None, level: float, *, simultaneous: bool) -> Never:
         """Raise ValueError: a curve has two outcomes."""
         msg = f"a reliability curve needs a lens with two outcomes, such as Confidence(); this state has {self.lens!r}."
         raise ValueError(msg)
-
-
-@dataclass(frozen=True, eq=False)
-class Computed:
-    """Value, p-value and null distribution of a test, and how they were found."""
-
-    parts: tuple[ComponentResult, ...]
-    value: float
-    pvalue: float
-    null: Distribution
-    method: str
-    error: float
-    origin: str
-    smallest: float = SMALLEST_PVALUE
-
-
-def conclude(
-    statistic: Statistic,
-    state: Streamed,
-    *,
-    lens: LensLike,
-    alpha: float,
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> TestResult:
-    """Return the result of a test of two outcomes, exact where the null distribution is known."""
-    parts = statistic.for_sample(state).components
-    observed = values_of(parts, state, refusal(statistic, state))[:, 0]
-    exact = statistic.exact_distribution_of_sums(state)
-    if exact is None:
-        found = _simulated(parts, observed, state, n_resamples, rng)
-    else:
-        found = _computed(statistic, state, float(observed[0]), exact)
-    return report(statistic, found, state, lens=lens, alpha=alpha, findings=_findings(state, lens))
-
-
-def report(
-    statistic: Statistic,
-    found: Computed,
-    sums: StateSums,
-    *,
-    lens: LensLike,
-    alpha: float,
-    findings: tuple[Finding, ...] = (),
-) -> TestResult:
-    """Return the result of a test of a state."""
-    null = Consistency()
-    return TestResult(
-        title="Calibration test of a state",
-        test_statistic=statistic,
-        statistic=found.value,
-        pvalue=found.pvalue,
-        smallest_possible_pvalue=found.smallest,
-        null=found.null,
-        lens=lens,
-        lens_name=lens_name(lens),
-        lens_short_name=lens_short_name(lens),
-        n_samples=sums.n_samples,
-        n_outcomes=sums.n_outcomes,
-        components=found.parts,
-        method=found.method,
-        numerical_error=found.error,
-        hypothesis=null.hypothesis,
-        origin=found.origin,
-        conditions=null.conditions,
-        alpha=alpha,
-        findings=findings,
-        notes=_impossible(sums.n_impossible),
-    )
-
-
-def _computed(statistic: Statistic, state: Streamed, value: float, law: Distribution) -> Computed:
-    """Return what the exact null distribution tells."""
-    tail = law.tail(value)
-    pvalue = max(0.0 if state.n_impossible else min(tail.probability, 1.0), SMALLEST_PVALUE)
-    bound = math.isinf(tail.relative_error)
-    kind = "upper bound" if bound else "computed exactly"
-    origin = f"{kind} from sums over micro-cells, predictions fixed (valid at every sample size): {tail.method}"
-    parts = (ComponentResult(test_statistic=statistic, statistic=value, pvalue=pvalue, null=law),)
-    error = min(tail.relative_error, 1.0) * pvalue
-    return Computed(parts, value, pvalue, law, "upper-bound" if bound else "exact", error, origin)
-
-
-def _simulated(
-    parts: tuple[Statistic, ...],
-    observed: Floats,
-    state: Streamed,
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> Computed:
-    """Return what simulated numbers of events tell."""
-    drawn = [observed[:, None]]
-    drawn += [
-        values_of(parts, sums, refusal(parts[0], state)) for sums in Simulation(state).data_sets(n_resamples, rng)
-    ]
-    origin = (
-        f"{n_resamples} Monte Carlo draws of the numbers of events in micro-cells, predictions fixed; predictions "
-        "within a micro-cell are replaced by two with the same mean and variance"
-    )
-    return computed_of_draws(parts, np.concatenate(drawn, axis=1), state.n_impossible, origin)
-
-
-def computed_of_draws(parts: tuple[Statistic, ...], values: Floats, n_impossible: int, origin: str) -> Computed:
-    """Return what Monte Carlo draws tell, from ``values (n_statistics, B + 1)`` that begin with the observed ones."""
-    observed, drawn = values[:, 0].copy(), values[:, 1:]
-    if n_impossible:
-        values[:, 0] = np.inf
-    ranked = tail_pvalues(values)
-    components = tuple(
-        ComponentResult(
-            test_statistic=part, statistic=float(value), pvalue=float(p[0]), null=MonteCarloDistribution(some)
-        )
-        for part, value, p, some in zip(parts, observed, ranked, drawn, strict=True)
-    )
-    if len(parts) == 1:
-        value, pvalue = float(observed[0]), float(ranked[0, 0])
-        law: Distribution = components[0].null
-    else:
-        smallest = 0.0 - np.log10(ranked.min(axis=0))
-        value, pvalue, law = float(smallest[0]), float(combine_pvalues(ranked)[0]), MonteCarloDistribution(smallest[1:])
-    error = monte_carlo_error(pvalue, drawn.shape[1])
-    return Computed(components, value, pvalue, law, "monte-carlo", error, origin, 1 / values.shape[1])
 
 
 def _impossible(number: int) -> tuple[Note, ...]:
@@ -292,28 +280,3 @@ def _impossible(number: int) -> tuple[Note, ...]:
         "the p-value is the smallest possible. Check whether the zero was meant or came from rounding."
     )
     return (Note("C201", text),)
-
-
-def _findings(state: Streamed, lens: LensLike) -> tuple[Finding, ...]:
-    """Return the direction and the numbers that it rests on, if the number of events is significantly off."""
-    nodes: Nodes = state.micro.nodes
-    events, n = int(state.micro.count[:, 1].sum()), state.micro.n_samples
-    expected = float(state.micro.prob.sum())
-    if not (nodes.prob * (1 - nodes.prob)).any():
-        return ()
-    pvalue = nodes.two_sided(events)
-    if not rejects(pvalue, _DIRECTION_LEVEL):
-        return ()
-    kinds: tuple[FindingKind, FindingKind] = ("over-confident", "under-confident")
-    if names_event(lens):
-        kinds = ("too high", "too low")
-    finding = Finding(
-        kind=kinds[int(events > expected)],
-        predicted=expected / n,
-        observed=events / n,
-        pvalue=max(pvalue, _SMALLEST_SHOWN),
-        bound=pvalue < _SMALLEST_SHOWN,
-        source="number of events",
-        quantities=OF_CONFIDENCE if isinstance(lens, Lens) and lens.of_confidence else OF_EVENT,
-    )
-    return (finding,)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from typing import IO, Any, NamedTuple, Self
 from zipfile import BadZipFile, ZipFile
@@ -68,7 +69,7 @@ class Declared(NamedTuple):
 def pack(settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], more: Mapping[str, Any]) -> bytes:
     """Return an NPZ archive of arrays with their settings; the same content has the same bytes."""
     header = {"format": _FORMAT, "version": VERSION, "settings": dict(settings), "more": dict(more)}
-    header["checksum"] = _checksum(header, arrays)
+    header["checksum"] = _checksum(header, _pieces(arrays))
     text = np.frombuffer(json.dumps(header, sort_keys=True).encode(), dtype=np.uint8)
     buffer = BytesIO()
     np.savez_compressed(buffer, header=text, **arrays)  # type: ignore[arg-type]
@@ -137,25 +138,14 @@ class Packed:
             if names != sorted([*declared, "header"]):
                 msg = f"the arrays are {', '.join(names)}"
                 raise ValueError(msg)
-            digest, n_bytes = self._digest(), 0
-            for name in sorted(declared):
-                n_bytes += _opened(archive, name, declared)[1]
-            if n_bytes > _LARGE:
-                for name in sorted(declared):
-                    _stream(archive, name, declared, digest)
-                self._compare(digest)
+            if sum(_opened(archive, name, declared)[1] for name in sorted(declared)) > _LARGE:
+                self._compare(_streamed_pieces(archive, declared))
             arrays = {name: _array(archive, name, declared) for name in declared}
-        digest = self._digest()
-        for name in sorted(arrays):
-            _add(digest, name, arrays[name])
-        self._compare(digest)
+        self._compare(_pieces(arrays))
         return arrays
 
-    def _digest(self) -> Any:
-        return _of_header({name: part for name, part in self._header.items() if name != "checksum"})
-
-    def _compare(self, digest: Any) -> None:
-        if self._header.get("checksum") != digest.hexdigest():
+    def _compare(self, pieces: Iterator[bytes]) -> None:
+        if self._header.get("checksum") != _checksum(self._header, pieces):
             msg = "`data` must be the bytes of a calibration state as they were written; these were changed."
             raise _ChangedError(msg)
 
@@ -211,29 +201,28 @@ def _array(archive: ZipFile, name: str, declared: Mapping[str, Declared]) -> NDA
         return np.frombuffer(stream.read(size), dtype=declared[name].dtype).reshape(shape).copy()
 
 
-def _stream(archive: ZipFile, name: str, declared: Mapping[str, Declared], digest: Any) -> None:
-    """Add an array to a digest, piece by piece."""
-    stream, _, shape = _opened(archive, name, declared)
-    digest.update(_title(name, np.dtype(declared[name].dtype), shape))
-    with stream:
-        while piece := stream.read(_PIECE):
-            digest.update(piece)
+def _checksum(header: Mapping[str, Any], pieces: Iterator[bytes]) -> str:
+    entries = {name: part for name, part in header.items() if name != "checksum"}
+    digest = hashlib.sha256(json.dumps(entries, sort_keys=True).encode())
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
 
 
-def _checksum(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
-    digest = _of_header(header)
+def _pieces(arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
+    """Yield what the checksum of arrays depends on."""
     for name in sorted(arrays):
-        _add(digest, name, arrays[name])
-    return str(digest.hexdigest())
+        yield _title(name, arrays[name].dtype, arrays[name].shape)
+        yield arrays[name].tobytes()
 
 
-def _of_header(header: Mapping[str, Any]) -> Any:
-    return hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-
-
-def _add(digest: Any, name: str, array: NDArray[Any]) -> None:
-    digest.update(_title(name, array.dtype, array.shape))
-    digest.update(np.ascontiguousarray(array).tobytes())
+def _streamed_pieces(archive: ZipFile, declared: Mapping[str, Declared]) -> Iterator[bytes]:
+    """Yield the same of arrays in a file, of which only a piece is in memory."""
+    for name in sorted(declared):
+        stream, _, shape = _opened(archive, name, declared)
+        yield _title(name, np.dtype(declared[name].dtype), shape)
+        with stream:
+            yield from iter(partial(stream.read, _PIECE), b"")
 
 
 def _title(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
