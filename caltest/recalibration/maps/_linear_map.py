@@ -40,14 +40,71 @@ _DAMPING = 1e-10  # of the mean curvature, in directions in which the map does n
 _GRADIENT, _MAX_ITERATIONS = 1e-6, 1000  # of L-BFGS; a standard error is 1 / sqrt(n_samples) in these units
 
 
+@dataclass(frozen=True)
+class Layout:
+    """How the parameters of softmax(Wz + b) stand in one array.
+
+    They are w and b of shape (2, n_classes) for a diagonal W, otherwise the rows of W, each followed by its intercept,
+    (n_classes, n_classes + 1).
+
+    Attributes
+    ----------
+    n_classes : int
+        Number of classes K.
+    diagonal : bool
+        Whether W is diagonal; then its weights are an array ``(n_classes,)``.
+    """
+
+    n_classes: int
+    diagonal: bool
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters."""
+        return 2 * self.n_classes if self.diagonal else self.n_classes * (self.n_classes + 1)
+
+    @property
+    def identity(self) -> NDArray[np.float64]:
+        """The weights of the map that changes nothing."""
+        return np.ones(self.n_classes) if self.diagonal else np.eye(self.n_classes)
+
+    def split(self, theta: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return weights and intercepts, which are parts of the array."""
+        if self.diagonal:
+            return theta[: self.n_classes], theta[self.n_classes :]
+        table = theta.reshape(self.n_classes, -1)
+        return table[:, :-1], table[:, -1]
+
+    def join(self, weight: NDArray[np.float64], intercept: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the array of weights and intercepts."""
+        return np.concatenate([weight, intercept]) if self.diagonal else np.column_stack([weight, intercept]).ravel()
+
+    def tempered(self, inverse: float) -> NDArray[np.float64]:
+        """Return the parameters of temperature scaling."""
+        return self.join(inverse * self.identity, np.zeros(self.n_classes))
+
+    def scores(self, logits: NDArray[Any], theta: NDArray[np.float64]) -> NDArray[Any]:
+        """Return Wz + b in the type of the logits."""
+        weight, intercept = self.split(theta.astype(logits.dtype, copy=False))
+        scores = logits * weight if self.diagonal else logits @ weight.T
+        scores += intercept
+        return np.asarray(scores)
+
+    def losses(self, logits: NDArray[Any], outcome: NDArray[np.int64], theta: NDArray[np.float64]) -> Any:
+        """Return the negative log-likelihood of each observation ``(n_samples,)``."""
+        found = np.empty(len(logits))
+        for rows in blocks(*logits.shape):
+            scores = self.scores(logits[rows].astype(np.float64), theta)
+            scores -= scores.max(axis=1, keepdims=True)
+            found[rows] = np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(scores)), outcome[rows]]
+        return found
+
+
 @dataclass(frozen=True, eq=False)
 class LinearMap:
     r"""The penalised negative log-likelihood of softmax(Wz + b), in nats per observation.
 
     .. math:: -\sum_i v_i \log \mathrm{softmax}_{y_i}(W z_i + b) + \sum_m \rho_m \theta_m^2
-
-    Parameters are in one array: w and b of shape (2, n_classes) for a diagonal W, otherwise the rows of W, each
-    followed by its intercept, (n_classes, n_classes + 1).
 
     Attributes
     ----------
@@ -59,27 +116,23 @@ class LinearMap:
         Weights v, whose sum is 1.
     penalty : array of shape (n_parameters,)
         The ridge of each parameter.
-    diagonal : bool
-        Whether W is diagonal.
+    layout : Layout
+        What the parameters are.
     """
 
     logits: NDArray[Any]
     outcome: NDArray[np.int64]
     share: NDArray[np.float64]
     penalty: NDArray[np.float64]
-    diagonal: bool
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes K."""
-        return int(self.logits.shape[1])
+    layout: Layout
 
     def loss_and_gradient(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Return the penalised negative log-likelihood and its derivatives ``(n_parameters,)``."""
-        loss, gradient = 0.0, np.zeros(self._shape)
+        loss, gradient = 0.0, np.zeros(theta.size)
+        by_weight, by_intercept = self.layout.split(gradient)
         for rows in self._blocks:
             z, share = self.logits[rows], self.share[rows]
-            scores = linear_scores(z, theta.reshape(self._shape), diagonal=self.diagonal)
+            scores = self.layout.scores(z, theta)
             own = np.arange(len(z)), self.outcome[rows]
             scores -= scores.max(axis=1, keepdims=True)
             loss -= float(share @ scores[own])
@@ -89,23 +142,19 @@ class LinearMap:
             scores /= total
             scores[own] -= 1
             scores *= share[:, None].astype(scores.dtype)
-            if self.diagonal:
-                gradient[0] += np.einsum("ik,ik->k", scores, z)
-                gradient[1] += scores.sum(axis=0)
-            else:
-                gradient[:, :-1] += scores.T @ z
-                gradient[:, -1] += scores.sum(axis=0)
+            by_weight += self._products(scores, z)
+            by_intercept += scores.sum(axis=0)
         loss += float(self.penalty @ theta**2)
-        return loss, gradient.ravel() + 2 * self.penalty * theta
+        return loss, gradient + 2 * self.penalty * theta
 
     def hessian(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the second derivatives ``(n_parameters, n_parameters)``."""
-        k = self.n_classes
+        k = self.layout.n_classes
         found = np.zeros((theta.size, theta.size))
         for rows in self._blocks:
             z, share = self.logits[rows].astype(np.float64), self.share[rows, None]
-            prob = softmax_in_place(linear_scores(z, theta.reshape(self._shape), diagonal=self.diagonal))
-            if self.diagonal:
+            prob = softmax_in_place(self.layout.scores(z, theta))
+            if self.layout.diagonal:
                 terms = np.hstack([prob * z, prob])
                 weighted = share * prob
                 own = np.einsum("ik,ik->k", weighted, z * z), np.einsum("ik,ik->k", weighted, z), weighted.sum(axis=0)
@@ -140,21 +189,21 @@ class LinearMap:
         """Search in parameters that have unit curvature at the start, w and b of a class being uncorrelated there."""
         from scipy.optimize import minimize
 
+        split, join = self.layout.split, self.layout.join
         of_weight, of_intercept, centre = self._curvatures(theta)
 
         def inner(u: NDArray[np.float64]) -> NDArray[np.float64]:
-            weight, intercept = self._parts(u)
+            weight, intercept = split(u)
             w = weight / of_weight
-            return self._join(w, intercept / of_intercept - self._over_logits(w * centre))
+            return join(w, intercept / of_intercept - self._over_logits(w * centre))
 
         def function(u: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             loss, gradient = self.loss_and_gradient(inner(u))
-            by_w, by_b = self._parts(gradient)
-            shared = by_b if self.diagonal else by_b[:, None]
-            return loss, self._join((by_w - shared * centre) / of_weight, by_b / of_intercept)
+            by_w, by_b = split(gradient)
+            return loss, join((by_w - self._per_class(by_b) * centre) / of_weight, by_b / of_intercept)
 
-        w, b = self._parts(theta)
-        start = self._join(w * of_weight, (b + self._over_logits(w * centre)) * of_intercept)
+        w, b = split(theta)
+        start = join(w * of_weight, (b + self._over_logits(w * centre)) * of_intercept)
         options = {
             "maxcor": 20,
             "gtol": _GRADIENT,
@@ -167,58 +216,33 @@ class LinearMap:
 
     def _curvatures(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
         """Return roots of curvatures of weights and intercepts, and the centres of logits for each class."""
-        shape = self._parts(theta)[0].shape
-        squares, products, alone = np.zeros(shape), np.zeros(shape), np.zeros(self.n_classes)
+        shape = self.layout.identity.shape
+        squares, products, alone = np.zeros(shape), np.zeros(shape), np.zeros(self.layout.n_classes)
         for rows in self._blocks:
             z = self.logits[rows]
-            prob = softmax_in_place(linear_scores(z, theta.reshape(self._shape), diagonal=self.diagonal))
+            prob = softmax_in_place(self.layout.scores(z, theta))
             prob *= 1 - prob
             prob *= self.share[rows, None].astype(prob.dtype)
             alone += prob.sum(axis=0)
-            products += np.einsum("ik,ik->k", prob, z) if self.diagonal else prob.T @ z
-            squares += np.einsum("ik,ik->k", prob, z * z) if self.diagonal else prob.T @ (z * z)
-        by_weight, by_intercept = self._parts(2 * self.penalty)
+            products += self._products(prob, z)
+            squares += self._products(prob, z * z)
+        by_weight, by_intercept = self.layout.split(2 * self.penalty)
         alone = np.maximum(alone, 1e-3 * alone.max() + 1e-300) + by_intercept
-        centre = products / (alone if self.diagonal else alone[:, None])
+        centre = products / self._per_class(alone)
         curvature = np.maximum(squares - centre * products, 0.0)
         curvature = np.maximum(curvature, 1e-6 * curvature.max() + 1e-300) + by_weight
         return np.sqrt(curvature), np.sqrt(alone), centre
 
+    def _products(self, values: NDArray[Any], z: NDArray[Any]) -> NDArray[Any]:
+        """Return the sums of products of values of the classes with the logits that belong to their weights."""
+        return np.einsum("ik,ik->k", values, z) if self.layout.diagonal else values.T @ z
+
     def _over_logits(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return values if self.diagonal else values.sum(axis=1)
+        return values if self.layout.diagonal else values.sum(axis=1)
 
-    def _parts(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return weights and intercepts."""
-        table = theta.reshape(self._shape)
-        return (table[0], table[1]) if self.diagonal else (table[:, :-1], table[:, -1])
-
-    def _join(self, weight: NDArray[np.float64], intercept: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.concatenate([weight, intercept]) if self.diagonal else np.column_stack([weight, intercept]).ravel()
-
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return (2, self.n_classes) if self.diagonal else (self.n_classes, self.n_classes + 1)
+    def _per_class(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return values if self.layout.diagonal else values[:, None]
 
     @cached_property
     def _blocks(self) -> list[slice]:
-        return list(blocks(len(self.logits), self.n_classes if self.diagonal else self.n_classes * 8))
-
-
-def linear_scores(logits: NDArray[Any], table: NDArray[np.float64], *, diagonal: bool) -> NDArray[Any]:
-    """Return Wz + b in the type of the logits."""
-    own = table.astype(logits.dtype, copy=False)
-    scores = logits * own[0] if diagonal else logits @ own[:, :-1].T
-    scores += own[1] if diagonal else own[:, -1]
-    return np.asarray(scores)
-
-
-def mean_log_score(
-    logits: NDArray[Any], outcome: NDArray[np.int64], table: NDArray[np.float64], *, diagonal: bool
-) -> Any:
-    """Return the negative log-likelihood of each observation ``(n_samples,)``."""
-    found = np.empty(len(logits))
-    for rows in blocks(*logits.shape):
-        scores = linear_scores(logits[rows].astype(np.float64), table, diagonal=diagonal)
-        scores -= scores.max(axis=1, keepdims=True)
-        found[rows] = np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(scores)), outcome[rows]]
-    return found
+        return list(blocks(len(self.logits), self.layout.n_classes * (1 if self.layout.diagonal else 8)))

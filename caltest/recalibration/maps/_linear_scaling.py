@@ -13,7 +13,7 @@ from caltest.predictions.inputs._class_columns import show_labels
 from caltest.predictions.inputs._validation import SeedLike, validate_number, validate_rng
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.recalibration.maps._choice_folds import N_FOLDS, stratified_folds
-from caltest.recalibration.maps._linear_map import SEPARATED, LinearMap, linear_scores, mean_log_score
+from caltest.recalibration.maps._linear_map import SEPARATED, Layout, LinearMap
 from caltest.recalibration.maps._logits import Objective, blocks, softmax_in_place
 from caltest.recalibration.maps._temperature import likely_temperature
 from caltest.results._note import warn_user
@@ -37,57 +37,13 @@ def validate_ridge(ridge: Any) -> tuple[float, ...]:
     return tuple(values)
 
 
-def odir_penalty(n_classes: int, ridge: float, *, diagonal: bool) -> NDArray[np.float64]:
+def odir_penalty(layout: Layout, ridge: float) -> NDArray[np.float64]:
     r"""Return the ridge of each parameter: off-diagonal and intercept regularisation (ODIR).
 
     .. math:: \frac{\lambda}{K (K - 1)} \sum_{j \ne k} W_{jk}^2 + \frac{\lambda}{K} \sum_k b_k^2
     """
-    of_intercepts = np.full(n_classes, ridge / n_classes)
-    if diagonal:
-        return np.concatenate([np.zeros(n_classes), of_intercepts])
-    off_diagonal = (1 - np.eye(n_classes)) * ridge / (n_classes * (n_classes - 1))
-    return np.column_stack([off_diagonal, of_intercepts]).ravel()
-
-
-def cross_validated_scores(
-    logits: NDArray[Any],
-    outcome: NDArray[np.int64],
-    weight: NDArray[np.float64],
-    ridges: Sequence[float],
-    *,
-    diagonal: bool,
-    rng: SeedLike,
-) -> tuple[NDArray[np.float64], float]:
-    """Return the mean negative log-likelihood of held-out observations for each ridge, and of temperature scaling.
-
-    Ridges decrease, and each search starts where the one before ended, the first from temperature scaling.
-    """
-    fold, total = stratified_folds(logits, outcome, weight, rng), np.zeros(1 + len(ridges))
-    n_classes = logits.shape[1]
-    shape = (2, n_classes) if diagonal else (n_classes, n_classes + 1)
-    for number in range(N_FOLDS):
-        held = fold == number
-        if not held.any():
-            continue
-        inside = ~held
-        share = weight[inside] / weight[inside].sum()
-        inverse = 1 / likely_temperature(logits[inside], outcome[inside], weight[inside]).temperature
-        theta = tempered_start(n_classes, inverse, diagonal=diagonal)
-        for k, ridge in enumerate((None, *ridges)):
-            if ridge is not None:
-                penalty = odir_penalty(n_classes, ridge, diagonal=diagonal)
-                theta, _ = LinearMap(logits[inside], outcome[inside], share, penalty, diagonal).minimise(theta)
-            lost = mean_log_score(logits[held], outcome[held], theta.reshape(shape), diagonal=diagonal)
-            total[k] += float(weight[held] @ lost)
-    total /= max(weight[fold >= 0].sum(), np.finfo(np.float64).tiny)
-    return total[1:], float(total[0])
-
-
-def tempered_start(n_classes: int, inverse: float, *, diagonal: bool) -> NDArray[np.float64]:
-    """Return the parameters of temperature scaling."""
-    if diagonal:
-        return np.repeat([inverse, 0.0], n_classes)
-    return np.column_stack([inverse * np.eye(n_classes), np.zeros(n_classes)]).ravel()
+    n = layout.n_classes
+    return layout.join((1 - layout.identity) * ridge / (n * (n - 1)), np.full(n, ridge / n))
 
 
 RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -114,10 +70,10 @@ class LinearScaling(Recalibrator):
     def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None) -> Objective:
         ridges, (n_samples, n_classes) = validate_ridge(self.ridge), values.shape
         self.refuse_absent_classes(outcome)
-        n_parameters = 2 * n_classes if self._diagonal else n_classes * (n_classes + 1)
-        if ridges[-1] == 0 and n_samples < n_parameters:
+        layout = Layout(n_classes, self._diagonal)
+        if ridges[-1] == 0 and n_samples < layout.n_parameters:
             msg = (
-                f"{type(self).__name__} has {n_parameters} parameters for {n_classes} classes, more than the "
+                f"{type(self).__name__} has {layout.n_parameters} parameters for {n_classes} classes, more than the "
                 f"{n_samples} observations: pass a positive `ridge`, or use TemperatureScaling."
             )
             raise ValueError(msg)
@@ -126,32 +82,54 @@ class LinearScaling(Recalibrator):
         self.ridge_, self.ridge_scores_ = ridges[0], None
         worse = ""
         if len(ridges) > 1:
-            found, tempered = cross_validated_scores(
-                values, outcome, weight, ridges, diagonal=self._diagonal, rng=self.rng
-            )
+            found, tempered = self._held_out_losses(values, outcome, weight, ridges)
             self.ridge_ = ridges[int(np.argmin(found))]  # the first of equal ones is the largest
-            self.ridge_scores_ = np.array([found[ridges.index(ridge)] for ridge in self._listed()])
+            self.ridge_scores_ = np.array([found[ridges.index(ridge)] for ridge in np.atleast_1d(self.ridge)])
             if found.min() > tempered:
                 worse = (
                     "predicts held-out observations worse than temperature scaling (negative log-likelihood "
                     f"{found.min():.4g} and {tempered:.4g} nats): it has too many parameters for these data"
                 )
-        penalty = odir_penalty(n_classes, self.ridge_, diagonal=self._diagonal)
-        likelihood = LinearMap(values, outcome, weight / weight.sum(), penalty, self._diagonal)
-        theta, loss = likelihood.minimise(tempered_start(n_classes, inverse, diagonal=self._diagonal))
-        table = theta.reshape(2, -1) if self._diagonal else theta.reshape(n_classes, -1)
-        self.weights_: NDArray[np.float64] = table[0] if self._diagonal else table[:, :-1].copy()
-        intercept = table[1] if self._diagonal else table[:, -1]
+        penalty = odir_penalty(layout, self.ridge_)
+        likelihood = LinearMap(values, outcome, weight / weight.sum(), penalty, layout)
+        theta, loss = likelihood.minimise(layout.tempered(inverse))
+        weights, intercept = layout.split(theta)
+        self.weights_: NDArray[np.float64] = weights.copy()
         self.intercept_: NDArray[np.float64] = intercept - intercept.mean()  # a number for all classes means nothing
         spread = values.std(axis=0, dtype=np.float64)
         doubt = self._separation(loss, inverse, spread) or worse
         if doubt:
             warn_user(f"{type(self).__name__} {doubt}. Fit on more observations, or use TemperatureScaling.")
-        unchanged = tempered_start(n_classes, 1.0, diagonal=self._diagonal)
-        return Objective(loss, likelihood.loss_and_gradient(unchanged)[0])
+        return Objective(loss, likelihood.loss_and_gradient(layout.tempered(1.0))[0])
+
+    def _held_out_losses(
+        self, logits: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64], ridges: Sequence[float]
+    ) -> tuple[NDArray[np.float64], float]:
+        """Return the mean negative log-likelihood of held-out observations for each ridge, and of temperature scaling.
+
+        Ridges decrease, and each search starts where the one before ended, the first from temperature scaling.
+        """
+        layout = Layout(logits.shape[1], self._diagonal)
+        fold, total = stratified_folds(logits, outcome, weight, self.rng), np.zeros(1 + len(ridges))
+        for number in range(N_FOLDS):
+            held = fold == number
+            if not held.any():
+                continue
+            inside = ~held
+            share = weight[inside] / weight[inside].sum()
+            inverse = 1 / likely_temperature(logits[inside], outcome[inside], weight[inside]).temperature
+            theta = layout.tempered(inverse)
+            for k, ridge in enumerate((None, *ridges)):
+                if ridge is not None:
+                    penalty = odir_penalty(layout, ridge)
+                    theta, _ = LinearMap(logits[inside], outcome[inside], share, penalty, layout).minimise(theta)
+                lost = layout.losses(logits[held], outcome[held], theta)
+                total[k] += float(weight[held] @ lost)
+        total /= max(weight[fold >= 0].sum(), np.finfo(np.float64).tiny)
+        return total[1:], float(total[0])
 
     def _leave_unchanged(self, n_classes: int) -> None:
-        self.weights_ = np.ones(n_classes) if self._diagonal else np.eye(n_classes)
+        self.weights_ = Layout(n_classes, self._diagonal).identity
         self.intercept_ = np.zeros(n_classes)
 
     def _separation(self, loss: float, usual: float, spread: NDArray[np.float64]) -> str:
@@ -173,14 +151,11 @@ class LinearScaling(Recalibrator):
         )
 
     def _map(self, values: NDArray[Any]) -> NDArray[Any]:
-        join = np.vstack if self._diagonal else np.column_stack
-        table, found = join([self.weights_, self.intercept_]), np.empty_like(values)
+        layout, found = Layout(values.shape[1], self._diagonal), np.empty_like(values)
+        theta = layout.join(self.weights_, self.intercept_)
         for rows in blocks(*values.shape):
-            found[rows] = softmax_in_place(linear_scores(values[rows], table, diagonal=self._diagonal))
+            found[rows] = softmax_in_place(layout.scores(values[rows], theta))
         return found
-
-    def _listed(self) -> list[float]:
-        return [float(ridge) for ridge in np.atleast_1d(np.asarray(self.ridge))]
 
 
 @dataclass(eq=False, repr=False)

@@ -74,13 +74,16 @@ def on_cluster(fragments: Sequence[Fragment], reading: Reading, scheduler: Any) 
         def submit(function: Any, *arguments: Any) -> Any:  # never what an earlier call, before a file changed, found
             return client.submit(function, *arguments, pure=False)
 
+        def joined(pieces: list[Any]) -> list[Any]:
+            return [submit(_join, pieces[i : i + _TOGETHER]) for i in range(0, len(pieces), _TOGETHER)]
+
         files = []
         for _, parts in groupby(fragments, key=lambda fragment: fragment.file):
             level = [submit(_piece_of, reading, part) for part in parts]
             while len(level) > 1:
-                level = [submit(_join, level[i : i + _TOGETHER]) for i in range(0, len(level), _TOGETHER)]
+                level = joined(level)
             files += level
-        several = [submit(_gather, files[i : i + _TOGETHER]) for i in range(0, len(files), _TOGETHER)]
+        several = joined(files)
         del files
         for job in as_completed(several):
             try:
@@ -101,27 +104,15 @@ def _piece_of(reading: Reading, fragment: Fragment) -> Piece:
 
 
 def _join(pieces: Sequence[Piece]) -> Piece:
-    """Return the piece of parts of one file, of which nothing is kept if one of them failed."""
-    errors = tuple(error for piece in pieces for error in piece.errors)
-    state = None if errors else _sum_of([CalibrationState.from_bytes(piece.state) for piece in pieces])  # type: ignore[arg-type]
-    n_bytes = sum(piece.n_bytes for piece in pieces)
-    return Piece(pieces[0].files, n_bytes, None if state is None else state.to_bytes(), errors)
-
-
-def _gather(pieces: Sequence[Piece]) -> Piece:
-    """Return the piece of the files that did not fail."""
-    good = [piece for piece in pieces if piece.state is not None]
-    joined = _join(good) if good else Piece((), 0, None)
+    """Return the piece of files, or of parts of one; of a file nothing is kept if one of its parts failed."""
+    failed = {piece.files for piece in pieces if piece.state is None}
+    good = [piece for piece in pieces if piece.files not in failed]
+    states = [CalibrationState.from_bytes(piece.state) for piece in good if piece.state is not None]
+    for other in states[1:]:
+        states[0].merge(other)
     return Piece(
-        tuple(name for piece in good for name in piece.files),
+        tuple(dict.fromkeys(name for piece in good or pieces[:1] for name in piece.files)),
         sum(piece.n_bytes for piece in pieces),
-        joined.state,
+        states[0].to_bytes() if states else None,
         tuple(error for piece in pieces for error in piece.errors),
     )
-
-
-def _sum_of(states: Sequence[CalibrationState]) -> CalibrationState:
-    first, *others = states
-    for other in others:
-        first.merge(other)
-    return first

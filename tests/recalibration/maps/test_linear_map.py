@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from caltest.recalibration.maps._linear_map import LinearMap, linear_scores, mean_log_score
+from caltest.recalibration.maps._linear_map import Layout, LinearMap
 from caltest.recalibration.maps._linear_scaling import odir_penalty, validate_ridge
 from tests.recalibration.maps.test_base import over_confident
 
@@ -11,21 +11,16 @@ from tests.recalibration.maps.test_base import over_confident
 def problem(*, diagonal, ridge=0.3, n_samples=60, n_classes=4):
     prob, y_true = over_confident(n_samples, n_classes)
     share = np.random.default_rng(1).random(n_samples)
-    return LinearMap(
-        np.log(prob), y_true, share / share.sum(), odir_penalty(n_classes, ridge, diagonal=diagonal), diagonal
-    )
-
-
-def table(theta, likelihood):
-    return theta.reshape(2, -1) if likelihood.diagonal else theta.reshape(likelihood.n_classes, -1)
+    layout = Layout(n_classes, diagonal)
+    return LinearMap(np.log(prob), y_true, share / share.sum(), odir_penalty(layout, ridge), layout)
 
 
 @pytest.mark.parametrize("diagonal", [True, False])
 def test_the_loss_is_its_definition(diagonal):
     likelihood = problem(diagonal=diagonal)
     theta = np.random.default_rng(2).normal(size=likelihood.penalty.size)
-    own = table(theta, likelihood)
-    weights, intercept = (np.diag(own[0]), own[1]) if diagonal else (own[:, :-1], own[:, -1])
+    weights, intercept = theta.reshape(2, -1) if diagonal else (theta.reshape(4, 5)[:, :4], theta.reshape(4, 5)[:, 4])
+    weights = np.diag(weights) if diagonal else weights
     loss = 0.0
     for z, label, share in zip(likelihood.logits, likelihood.outcome, likelihood.share, strict=True):
         scores = [sum(weights[k][j] * z[j] for j in range(4)) + intercept[k] for k in range(4)]
@@ -33,7 +28,7 @@ def test_the_loss_is_its_definition(diagonal):
     loss += 0.3 / 12 * sum(weights[k][j] ** 2 for k in range(4) for j in range(4) if j != k)
     loss += 0.3 / 4 * sum(intercept**2)
     assert likelihood.loss_and_gradient(theta)[0] == pytest.approx(loss, rel=1e-12)
-    each = mean_log_score(likelihood.logits, likelihood.outcome, own, diagonal=diagonal)
+    each = likelihood.layout.losses(likelihood.logits, likelihood.outcome, theta)
     assert likelihood.share @ each + likelihood.penalty @ theta**2 == pytest.approx(loss, rel=1e-12)
 
 
@@ -57,7 +52,7 @@ def test_both_methods_find_the_same_maximum(diagonal, ridge):
     start = np.repeat([1.0, 0.0], 4) if diagonal else np.column_stack([np.eye(4), np.zeros(4)]).ravel()
     newton, lbfgs = likelihood.minimise(start)[0], likelihood._by_lbfgs(start)[0]
     assert np.abs(likelihood.loss_and_gradient(newton)[1]).max() < 1e-13
-    prob = [np.exp(linear_scores(likelihood.logits, table(t, likelihood), diagonal=diagonal)) for t in (newton, lbfgs)]
+    prob = [np.exp(likelihood.layout.scores(likelihood.logits, theta)) for theta in (newton, lbfgs)]
     prob = [one / one.sum(axis=1, keepdims=True) for one in prob]
     assert prob[0] == pytest.approx(prob[1], abs=1e-3)
     gap = likelihood.loss_and_gradient(lbfgs)[0] - likelihood.loss_and_gradient(newton)[0]

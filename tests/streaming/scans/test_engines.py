@@ -12,7 +12,7 @@ import pytest
 
 from caltest.predictions import Canonical, ClassWise, EqualWidth
 from caltest.streaming import CalibrationState, RedrawnCells, arrow_states, scan
-from caltest.streaming.scans._engines import _gather, _join, _piece_of
+from caltest.streaming.scans._engines import _join, _piece_of
 from caltest.streaming.scans._fragments import CsvFormat, Reading, fragments_of
 
 P, _CHANCE = np.random.default_rng(0).random((2, 4000))
@@ -62,12 +62,12 @@ def test_pieces_of_a_file_that_failed_are_left_out(tmp_path, small_fragments):
     files = write(tmp_path, 3, 1000, bad=1)
     pieces = [_join([_piece_of(READING, part) for part in fragments_of(name, CsvFormat())]) for name in files]
     assert [piece.state is None for piece in pieces] == [False, True, False]
-    found = _gather(pieces)
+    found = _join(pieces)
     assert found.files == (files[0], files[2])
     assert "row group 3, batch that begins at row 900 of the file" in str(found.errors[0])
     kept = [*range(1000), *range(2000, 3000)]
     assert CalibrationState.from_bytes(found.state) == CalibrationState().update(Y[kept], P[kept])
-    assert _gather([pieces[1]]).state is None
+    assert _join([pieces[1]]).state is None
     assert pickle.loads(pickle.dumps(found)).files == found.files
 
 
