@@ -161,12 +161,10 @@ class HistogramBinning(OneVsRest):
             return
         if self.kind == "bootstrap":
             rng, n = validate_rng(self.rng), len(values)
-            self._drawn = rng.multinomial(n, np.full(n, 1.0 / n), size=self.n_resamples)
-        try:
-            super()._fit(values, outcome, weight)
-        finally:
-            if self.kind == "bootstrap":
-                del self._drawn
+            drawn = rng.multinomial(n, np.full(n, 1.0 / n), size=self.n_resamples)
+            self.maps_ = [self._mean_map(score, outcome == k, weight, drawn) for k, score in self._scores(values)]
+            return
+        super()._fit(values, outcome, weight)
 
     def _map(self, values: NDArray[Any]) -> NDArray[Any]:
         if self.kind != "shared":
@@ -177,13 +175,17 @@ class HistogramBinning(OneVsRest):
     def _fit_map(
         self, score: NDArray[Any], event: NDArray[np.bool_], weight: Floats | None
     ) -> tuple[Map, Objective | None]:
-        if self.kind != "bootstrap":
-            return fit_steps(self._cells, score, event.astype(np.float64), weight), None
+        return fit_steps(self._cells, score, event.astype(np.float64), weight), None
+
+    def _mean_map(
+        self, score: NDArray[Any], event: NDArray[np.bool_], weight: Floats | None, drawn: NDArray[np.int64]
+    ) -> Map:
+        """Return the mean of the functions of data sets with ``drawn (n_resamples, n_samples)`` times each row."""
         each = np.ones(len(score)) if weight is None else weight
         order = np.lexsort((each, event, score))
         columns = score[order], event[order].astype(np.float64), each[order]
-        steps = [fit_steps(self._cells, *(np.repeat(one, n) for one in columns)) for n in self._drawn]
-        return mean_steps(steps), None
+        steps = [fit_steps(self._cells, *(np.repeat(one, n) for one in columns)) for n in drawn]
+        return mean_steps(steps)
 
     @property
     def _cells(self) -> Partition:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,9 +49,17 @@ class MicroCells:
     power: int
 
     @classmethod
-    def of(cls, n: int) -> MicroCells:
+    @cache
+    def of(cls, n: int) -> Self:
         """Return micro-cells of width 1 / n, a power of 2; made once."""
-        return _make(n)
+        m = n.bit_length() - 1
+        deep = np.arange(DEEPEST, m, -1)  # the cells from 2^-e to 2^(1 - e)
+        inside = np.union1d(np.arange(1, n - 1) / n, np.arange(1, PARTS) / PARTS)
+        inside = inside[(inside >= 1 / n) & (inside < 1 - 1 / n)]
+        high = np.arange(m, _DIGITS + 1)  # the cells from 1 - 2^-k to 1 - 2^-(k + 1)
+        lower = np.concatenate([[0.0, 0.0], 2.0**-deep, inside, 1 - 2.0**-high, [1.0]])
+        powers = np.concatenate([[0, 52 + DEEPEST], 52 + deep, np.full(len(inside), 52 + m), 53 + high, [0]])
+        return cls(lower, 2.0**powers, m)
 
     @property
     def n_cells(self) -> int:
@@ -98,18 +106,6 @@ def _edges(partition: Any) -> Floats:
         n_cells = resolve_n_cells(partition.n_cells, 1)
         return np.arange(1, n_cells) / n_cells
     return Intervals(np.array(partition.edges)).edges
-
-
-@cache
-def _make(n: int) -> MicroCells:
-    m = n.bit_length() - 1
-    deep = np.arange(DEEPEST, m, -1)  # the cells from 2^-e to 2^(1 - e)
-    inside = np.union1d(np.arange(1, n - 1) / n, np.arange(1, PARTS) / PARTS)
-    inside = inside[(inside >= 1 / n) & (inside < 1 - 1 / n)]
-    high = np.arange(m, _DIGITS + 1)  # the cells from 1 - 2^-k to 1 - 2^-(k + 1)
-    lower = np.concatenate([[0.0, 0.0], 2.0**-deep, inside, 1 - 2.0**-high, [1.0]])
-    powers = np.concatenate([[0, 52 + DEEPEST], 52 + deep, np.full(len(inside), 52 + m), 53 + high, [0]])
-    return MicroCells(lower, 2.0**powers, m)
 
 
 @dataclass(frozen=True, eq=False)

@@ -252,10 +252,14 @@ class OutcomeTable:
         sums, own = self._sums["sums"], self._sums["own"]
         pairs = [(sums[:, 1], sums[:, 2]), (sums[:, 3 : 3 + k], sums[:, 3 + k :]), (own[:, 0], own[:, 1])]
         for high, low in pairs:
-            np.add(high, low >> _BITS, out=high)
-            np.bitwise_and(low, 2**_BITS - 1, out=low)
-        self._logs[0] += self._logs[1] >> _LOG_BITS
-        self._logs[1] &= 2**_LOG_BITS - 1
+            _carry(high, low, _BITS)
+        _carry(self._logs[0], self._logs[1], _LOG_BITS)
+
+
+def _carry(high: Integers, low: Integers, bits: int) -> None:
+    """Move what is above the lower bits of sums to their upper part, in place."""
+    high += low >> bits
+    low &= 2**bits - 1
 
 
 def _number(high: Integers, low: Integers) -> Floats:
@@ -344,7 +348,5 @@ class MicroTable:
     def _settle(self) -> None:
         """Tell upper and lower bits of every sum apart, which can be done in one way only."""
         carry(self._narrow, self._wide)
-        self._wide[:, 1::2] += self._wide[:, 2::2] >> _BITS
-        self._wide[:, 2::2] &= 2**_BITS - 1
-        self._logs[:, 0] += self._logs[:, 1] >> _LOG_BITS
-        self._logs[:, 1] &= 2**_LOG_BITS - 1
+        _carry(self._wide[:, 1::2], self._wide[:, 2::2], _BITS)
+        _carry(self._logs[:, 0], self._logs[:, 1], _LOG_BITS)

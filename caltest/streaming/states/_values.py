@@ -240,10 +240,30 @@ class OutcomeSums(StateSums):
 
 
 class Simulation:
-    """Simulated outcomes of a state: numbers of events of its nodes, some data sets at a time."""
+    """Simulated outcomes of a state: numbers of events of its nodes, some data sets at a time.
+
+    Attributes
+    ----------
+    state : Streamed
+        The state.
+    nodes : Nodes
+        What stands for its predictions, with whole weights.
+    slope, logit : arrays of shape (n_nodes,)
+        What an event adds to the Brier score, without the sign, and to the logarithm; 0 where nothing is simulated.
+    brier_std : float
+        Standard deviation of the Brier score.
+    last : array of int
+        The last node of each micro-cell.
+    """
 
     def __init__(self, state: Streamed) -> None:
         self.state, self.nodes = state, _whole(state.micro.nodes)
+        prob, cell = self.nodes.prob, self.nodes.cell
+        self.slope = 1 - 2 * prob
+        self.brier_std = math.sqrt(float(self.nodes.weight @ (self.slope**2 * prob * (1 - prob))))
+        with np.errstate(divide="ignore"):
+            self.logit = np.where((prob > 0) & (prob < 1), np.log(prob) - np.log1p(-prob), 0.0)
+        self.last = np.append(np.flatnonzero(np.diff(cell)), len(cell) - 1)
 
     def data_sets(self, n_resamples: int, rng: np.random.Generator) -> Iterator[SimulatedSums]:
         """Yield the sums of simulated data sets."""
@@ -251,29 +271,6 @@ class Simulation:
         for start in range(0, n_resamples, _BLOCK):
             size = min(_BLOCK, n_resamples - start), len(number)
             yield SimulatedSums(self, rng.binomial(number, self.nodes.prob, size=size).astype(np.float64))
-
-    @cached_property
-    def slope(self) -> Floats:
-        """What an event adds to the Brier score, without the sign."""
-        return 1 - 2 * self.nodes.prob
-
-    @cached_property
-    def brier_std(self) -> float:
-        """Standard deviation of the Brier score."""
-        prob = self.nodes.prob
-        return math.sqrt(float(self.nodes.weight @ (self.slope**2 * prob * (1 - prob))))
-
-    @cached_property
-    def logit(self) -> Floats:
-        """What an event adds to the logarithm; 0 where nothing is simulated."""
-        prob = self.nodes.prob
-        with np.errstate(divide="ignore"):
-            return np.where((prob > 0) & (prob < 1), np.log(prob) - np.log1p(-prob), 0.0)
-
-    @cached_property
-    def last(self) -> Integers:
-        """The last node of each micro-cell."""
-        return np.append(np.flatnonzero(np.diff(self.nodes.cell)), len(self.nodes.cell) - 1)
 
 
 @dataclass(frozen=True, eq=False)
