@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from caltest.cli._messages import WORDS, as_json, refuse_if, say_written, wrapped
+from caltest.cli._messages import refuse_if, say_written, show, wrapped
 from caltest.cli._options import (
     FILES,
     PARTITIONS,
-    HelpFormatter,
+    add_command,
     add_draws,
     add_file_options,
     add_option,
+    chosen,
     columns_of,
     computing,
     facts_of,
@@ -38,16 +39,17 @@ examples:
 """
 
 
-def add_command(commands: Any) -> None:
+def add_to(commands: Any) -> None:
     """Add ``compare`` to the commands of a parser."""
-    compare = commands.add_parser(
+    compare = add_command(
+        commands,
         "compare",
+        _run,
         help="compare the calibration of several models",
         description="Compare the calibration of several models, one file of predictions each: every model is tested "
         "and its error is estimated, and every pair of models is compared with a test and an interval. All files hold "
         "the same observations in the same order, unless --unpaired is given.",
         epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
     )
     add = compare.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help=f"two or more of {FILES}")
@@ -65,7 +67,6 @@ def add_command(commands: Any) -> None:
     add_option(compare, "--plot", "write a forest plot")
     add_file_options(compare)
     add_draws(compare, "the Monte Carlo draws and bootstrap samples")
-    compare.set_defaults(run=_run, words=WORDS)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -85,17 +86,14 @@ def _run(options: argparse.Namespace) -> int:
         {name: (file.y_true, file.y_prob) if options.unpaired else file.y_prob for name, file in files.items()},
         **problem_of(first),
         lens=lens_for(options.lens, first),
-        statistic=options.statistic,
-        partition=options.partition,
-        correction=options.correction,
         alpha=level_of(options.confidence_level),
         folds=first.folds,
-        n_resamples=options.resamples,
+        **chosen(options, "statistic", "partition", "correction"),
         **computing(options),
     )
     data = [{"source": name, **facts_of(file)} for name, file in files.items()]
     text = f"{_columns_of_all(files)}\n\n{comparison}"
-    print(as_json({"data": data, **comparison.to_dict()}) if options.json else text, flush=True)
+    show(options, text, data, **comparison.to_dict())
     if options.plot is not None:
         from caltest.plotting._comparison import save_comparison
 
@@ -153,12 +151,11 @@ def _names(paths: Sequence[Path]) -> dict[str, Path]:
 def _check_same_labels(name: str, file: PredictionFile, first: PredictionFile) -> None:
     import numpy as np
 
-    if len(file.y_true) != len(first.y_true):
-        msg = (
-            f"{name}: {len(file.y_true)} observations where others have {len(first.y_true)}; files of different data "
-            "sets need --unpaired"
-        )
-        raise ValueError(msg)
+    refuse_if(
+        len(file.y_true) != len(first.y_true),
+        f"{name}: {len(file.y_true)} observations where others have {len(first.y_true)}; files of different data sets "
+        "need --unpaired",
+    )
     wrong = np.flatnonzero(file.y_true != first.y_true)
     if wrong.size:
         row = int(wrong[0])

@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from caltest.cli._messages import WORDS, as_json, say, translate, wrapped
+from caltest.cli._messages import WORDS, say, show, translate, wrapped
 from caltest.cli._options import (
     FILES,
-    HelpFormatter,
+    add_command,
     add_file_options,
     add_option,
     facts_of,
@@ -32,21 +32,21 @@ examples:
 """
 
 
-def add_command(commands: Any) -> None:
+def add_to(commands: Any) -> None:
     """Add ``guess`` to the commands of a parser."""
-    guess = commands.add_parser(
+    guess = add_command(
+        commands,
         "guess",
+        _run,
         help="show what would be read from a file, without a test",
         description="Show how a file would be read: its format, which column holds the labels, which column is the "
         "probability of which label, what else was noticed, and the first rows. Nothing is tested. The exit code is 0 "
         "if 'caltest test' would read the file, and 2 if not.",
         epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
     )
     guess.add_argument("file", type=Path, metavar="FILE", help=FILES)
     add_option(guess, "--json", "print JSON instead of text")
     add_file_options(guess)
-    guess.set_defaults(run=_run, words=WORDS)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
         "counts": [{"label": label, "n_samples": n} for label, n in data.counts.items()],
         "noticed": list(data.noticed),
     }
-    print(as_json({"data": facts}) if options.json else _as_text(data, options), flush=True)
+    show(options, _as_text(data, options), facts)
     return 0
 
 
@@ -89,7 +89,7 @@ def _as_text(data: PredictionFile, options: argparse.Namespace) -> str:
         "labels": shortened([f"{label} ({n})" for label, n in data.counts.items()], _MOST_COLUMNS),
         "folds": options.folds or "none",
         "groups": options.groups or "none",
-        "weights": options.weights or "none",
+        "weights": options.sample_weight or "none",
     }
     lines = wrapped((f"{what:<20} {said}" for what, said in facts.items()), subsequent_indent=" " * 21)
     never = [label for label, n in data.counts.items() if n == 0]

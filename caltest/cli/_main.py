@@ -30,6 +30,11 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: error: {' '.join(message.split())}\n")
 
+    def words(self) -> dict[str, str]:
+        """Return the long options by the arguments of Python that they are."""
+        long = {action.dest: [name for name in action.option_strings if name[:2] == "--"] for action in self._actions}
+        return {argument: names[0] for argument, names in long.items() if names}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
@@ -79,6 +84,7 @@ def _run(arguments: Sequence[str] | None, options: argparse.Namespace) -> int:
     if not hasattr(options, "run"):
         parser.print_help()
         return DONE
+    options.words = options.parser.words() | options.words
     with notes_on_stderr(options.words):
         return options.run(options)
 
@@ -117,5 +123,5 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"caltest {caltest.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     for command in (_test, _compare, _repair, _report, _watch, _guess, _scan, _study):
-        command.add_command(commands)
+        command.add_to(commands)
     return parser

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
@@ -32,38 +33,18 @@ def code_of(decision: str) -> int:
     return {"rejected": REJECTED, "undecidable": UNDECIDABLE}.get(decision, 0)
 
 
-SHARED = {"rng": "--seed", "workers": "--workers", "out": "--out"}
-"""Arguments of Python, and what they are called on the command line."""
-
 WORDS = {
-    **SHARED,
     "y_prob": "the probability columns",
     "y_true": "the label column",
-    "label": "--label",
-    "prob": "--prob",
-    "classes": "--classes",
-    "groups": "--groups",
-    "sample_weight": "--weights",
-    "folds": "--folds",
-    "lens": "--lens",
-    "lenses": "--lens",
-    "statistic": "--statistic",
-    "partition": "--partition",
-    "n_resamples": "--resamples",
-    "n_exceedances": "--exceedances",
-    "alpha": "--alpha",
-    "confidence_level": "--confidence-level",
-    "correction": "--correction",
     "models": "the files",
-    **{"class_names": "--class-names", "normalise": "--normalise", "file_format": "--format", "sep": "--sep"},
-    **{"micro_cells": "--micro-cells", "scheduler": "--scheduler", "output": "--output"},
-    **{"decimal": "--decimal", "encoding": "--encoding", "header": "--header"},
-    **{"header=None": "--no-header", "header=0": "--header"},
+    "lenses": "--lens",
+    "header=None": "--no-header",
+    "header=0": "--header",
+    "classes": "--classes",
+    "class_names": "--class-names",
+    "folds": "--folds",
 }
-"""The same for the commands that read predictions."""
-
-STREAM_WORDS = {name: word for name, word in WORDS.items() if name not in {"groups", "normalise", "sample_weight"}}
-"""The same for the commands that read them once: without groups, weights and rows that are divided by their sums."""
+"""Arguments of Python that are called otherwise by the commands that read predictions; others are their options."""
 
 _PHRASES = (
     (r"`y_prob` has (\d+)", r"there are \1 probability columns"),
@@ -124,9 +105,9 @@ def say_written(what: str, path: Path) -> None:
     print(f"{what} written to {path}", file=sys.stderr)
 
 
-def as_json(content: Mapping[str, Any]) -> str:
-    """Return strict JSON for people and programs."""
-    return json.dumps(content, indent=2, allow_nan=False)
+def show(options: argparse.Namespace, text: str, data: Any, **found: Any) -> None:
+    """Print a text, or what is known of the data and what was found as strict JSON for people and programs."""
+    print(json.dumps({"data": data, **found}, indent=2, allow_nan=False) if options.json else text, flush=True)
 
 
 def wrapped(lines: Iterable[str], separator: str = "\n", **how: Any) -> str:

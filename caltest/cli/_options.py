@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -25,11 +25,20 @@ PARTITIONS = (
 )
 
 
-class HelpFormatter(argparse.HelpFormatter):
+class _HelpFormatter(argparse.HelpFormatter):
     """Help whose examples keep their lines: texts that begin with a line break."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text.strip("\n") if text.startswith("\n") else super()._fill_text(text, width, indent)
+
+
+def add_command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], **more: Any
+) -> argparse.ArgumentParser:
+    """Add a command, and return its parser: ``help``, ``description`` and ``epilog`` are texts of `argparse`."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, formatter_class=_HelpFormatter, **more)
+    parser.set_defaults(run=run, parser=parser, words=WORDS)
+    return parser
 
 
 FILES = "CSV, TSV, Parquet, Arrow (Feather), JSON (lines), Excel, NPZ or NPY, also compressed; - is standard input"
@@ -155,7 +164,7 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--header": {"action": argparse.BooleanOptionalAction},
     "--lens": {"type": parse_lens, "metavar": "LENS", "help": LENS},
     "--statistic": {"type": parse_statistic, "metavar": "STATISTIC", "help": "test statistic (default: Omnibus())"},
-    "--resamples": {"type": parse_count, "metavar": "B"},
+    "--resamples": {"dest": "n_resamples", "type": parse_count, "metavar": "B"},
     "--alpha": {
         "type": parse_level,
         "default": 0.05,
@@ -165,7 +174,12 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--exit-code": {"action": "store_true", "help": f"exit with status {MEANING}"},
     "--json": {"action": "store_true", "help": "print JSON instead of tables"},
     "--plot": {"type": parse_picture, "metavar": "FILE.png"},
-    "--seed": {"type": parse_number(int, lambda value: value >= 0, "an integer >= 0"), "default": 0, "metavar": "S"},
+    "--seed": {
+        "dest": "rng",
+        "type": parse_number(int, lambda value: value >= 0, "an integer >= 0"),
+        "default": 0,
+        "metavar": "S",
+    },
     "--workers": {
         "type": parse_number(int, lambda n: n >= 1 or n == -1, "an integer >= 1, or -1 for all processors"),
         "default": -1,
@@ -206,7 +220,7 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--normalise", "--normalize", action="store_true", help=words)
     add = parser.add_argument_group("dependent or weighted observations").add_argument
     add("--groups", metavar="COLUMN", help="group of each observation, such as its patient, if groups may be dependent")
-    add("--weights", metavar="COLUMN", help="weight of each observation")
+    add("--weights", dest="sample_weight", metavar="COLUMN", help="weight of each observation")
 
 
 def add_draws(parser: argparse.ArgumentParser, what: str) -> None:
@@ -214,53 +228,49 @@ def add_draws(parser: argparse.ArgumentParser, what: str) -> None:
     group = parser.add_argument_group("computation")
     add_option(group, "--seed", f"seed of {what} (default: %(default)s)")
     add_option(group, "--workers")
+    parser.set_defaults(progress=True)
+
+
+def chosen(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Return those of some options that the command has, as the public functions take them."""
+    return {name: value for name, value in vars(options).items() if name in names}
 
 
 def computing(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options of everything that draws, as the public functions take them."""
-    return {"workers": options.workers, "rng": options.seed, "progress": True}
+    return chosen(options, "n_resamples", "n_exceedances", "alpha", "workers", "rng", "progress")
+
+
+def given_option(options: argparse.Namespace, names: Iterable[str]) -> str | None:
+    """Return the first of some options that is not as it is without being given."""
+    return next((name for name in names if getattr(options, name) != options.parser.get_default(name)), None)
 
 
 # What files and options mean together.
 
 
-def read_file(path: Path, options: argparse.Namespace, content: BinaryIO | None = None) -> PredictionFile:
-    """Return the predictions of a file, of standard input, or of the ``content`` that was read from it."""
+OF_COLUMNS = ("label", "prob", "classes", "class_names", "folds", "groups", "sample_weight", "normalise")
+OF_FORMAT = ("file_format", "sep", "decimal", "header", "encoding")
+"""Options that say what the columns of a file are, and how it is read, as `read_predictions` takes them."""
+
+
+def read_file(file: Path | BinaryIO, options: argparse.Namespace) -> PredictionFile:
+    """Return the predictions of a file, of standard input, or of what was read from it."""
     from caltest.predictions import read_predictions
 
-    return read_predictions(
-        (content or standard_input()) if str(path) == "-" else path,
-        options.label,
-        options.prob,
-        options.folds,
-        groups=options.groups,
-        sample_weight=options.weights,
-        classes=options.classes,
-        class_names=options.class_names,
-        normalise=options.normalise,
-        **reading_of(options),
-    )
+    source = standard_input() if str(file) == "-" else file
+    return read_predictions(source, **chosen(options, *OF_COLUMNS), **reading_of(options))
 
 
 def reading_of(options: argparse.Namespace) -> dict[str, Any]:
     """Return how a file is read, as `read_predictions` takes it."""
-    return {
-        "file_format": options.file_format,
-        "sep": options.sep,
-        "decimal": options.decimal,
-        "header": header_of(options),
-        "encoding": options.encoding,
-    }
+    header = "infer" if options.header is None else 0 if options.header else None
+    return chosen(options, *OF_FORMAT) | {"header": header}
 
 
 def problem_of(data: PredictionFile) -> dict[str, Any]:
     """Return classes, groups and weights, as the public functions take them."""
     return {"classes": data.classes, "groups": data.groups, "sample_weight": data.sample_weight}
-
-
-def header_of(options: argparse.Namespace) -> str | int | None:
-    """Return what ``--header`` is for `read_predictions`."""
-    return "infer" if options.header is None else 0 if options.header else None
 
 
 def standard_input(command: str = "test") -> BinaryIO:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from caltest import predictions, recalibration, statistics
-from caltest.cli._messages import MEANING, WORDS, as_json, code_of, refuse_if, say, say_written, wrapped
+from caltest.cli._messages import MEANING, WORDS, code_of, refuse_if, say, say_written, show, wrapped
 from caltest.cli._options import (
     FILES,
-    HelpFormatter,
+    add_command,
     add_draws,
     add_file_options,
     add_option,
@@ -168,17 +168,18 @@ methods:
 """
 
 
-def add_command(commands: Any) -> None:
+def add_to(commands: Any) -> None:
     """Add ``repair`` to the commands of a parser."""
     known = textwrap.fill(", ".join(_method_names()), 78, initial_indent="  ", subsequent_indent="  ")
-    repair = commands.add_parser(
+    repair = add_command(
+        commands,
         "repair",
+        _run,
         help="recalibrate predictions, and test the repaired ones",
         description="Recalibrate the predictions in a file. Every fold is predicted by a map that was fitted to the "
         "other folds, so that its labels can prove whether the repaired model is calibrated, how much error remains, "
         "and whether anything was lost. No label of the file may have been used to make the predictions.",
         epilog=_EXAMPLES.format(methods=known),
-        formatter_class=HelpFormatter,
     )
     add = repair.add_argument
     add("file", type=Path, metavar="FILE", help=FILES)
@@ -195,7 +196,7 @@ def add_command(commands: Any) -> None:
     add_option(repair, "--json")
     add_file_options(repair)
     add_draws(repair, "the folds and the draws")
-    repair.set_defaults(run=_run, words=WORDS | {"n_folds": "--n-folds", "recalibrators": "--method"})
+    repair.set_defaults(words=WORDS | {"recalibrators": "--method"})
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -210,9 +211,9 @@ def _run(options: argparse.Namespace) -> int:
         given = io.BytesIO(standard_input().read())
     if options.folds is None:
         options.words = options.words | {"folds": "--n-folds"}
-    data = read_file(options.file, options, None if given is options.file else given)
+    data = read_file(given, options)
     rest = _other_columns(given, data, options)
-    method = _method(options.method)
+    recalibrator = _method(options.method)
     few = options.n_folds < 2 and not options.folds
     refuse_if(few, "--n-folds must be at least 2: every fold is repaired by a map that was fitted to the others")
 
@@ -221,20 +222,18 @@ def _run(options: argparse.Namespace) -> int:
     study = recalibration_study(
         data.y_true,
         {"the model": data.y_prob},
-        {str(options.method): method},
+        {str(options.method): recalibrator},
         folds=options.n_folds if data.folds is None else data.folds,
         **problem_of(data),
         lens=lens_for(options.lens, data),
         statistics=None if options.statistic is None else [options.statistic],
-        alpha=options.alpha,
-        n_resamples=options.resamples,
         **computing(options),
     )
     row = study.rows[1]
     labels = list(range(data.n_classes)) if data.classes is None else list(data.classes)
     # Before the last fit, so that finished work is not lost if that fails.
     write_columns(outputs["-o"], repaired_columns(data, rest, study, row.recalibrator), labels)
-    fitted = method.set_params(classes=labels).fit(data.y_prob, data.y_true, data.sample_weight)
+    fitted = recalibrator.set_params(classes=labels).fit(data.y_prob, data.y_true, data.sample_weight)
     fitted.save(outputs["--map"])
 
     from caltest.plotting._recalibration import save_before_after
@@ -242,7 +241,8 @@ def _run(options: argparse.Namespace) -> int:
     save_before_after(study, row.recalibrator, outputs["--plot"])
     verdict = f"{study.achieved(row.recalibrator)} {_how(options.method, study, fitted)}"
     text = wrapped([verdict, f"Label column: {data.label}. {columns_of(data)}"], "\n\n")
-    print(_as_json(study, data, verdict, fitted) if options.json else f"{text}\n\n{study}", flush=True)
+    method = " ".join(repr(fitted.chosen).split())
+    show(options, f"{text}\n\n{study}", facts_of(data), verdict=verdict, method=method, **study.to_dict())
     for what, path in zip(("recalibrated predictions", "map", "picture"), outputs.values(), strict=True):
         say_written(what, path)
     return code_of(row.decision) if options.exit_code else 0
@@ -276,11 +276,6 @@ def _how(given: str, study: RecalibrationStudy, fitted: Recalibrator) -> str:
         return what
     rule = "the smallest cross-validated log score among the methods that keep the accuracy"
     return f"{what} It has {rule}; in each fold the choice was repeated without the labels of the fold."
-
-
-def _as_json(study: RecalibrationStudy, data: PredictionFile, verdict: str, fitted: Recalibrator) -> str:
-    method = " ".join(repr(fitted.chosen).split())
-    return as_json({"data": facts_of(data), "verdict": verdict, "method": method, **study.to_dict()})
 
 
 def _method_names() -> list[str]:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from caltest.cli._compare import read_models
-from caltest.cli._messages import WORDS, refuse_if, say_written
+from caltest.cli._messages import refuse_if, say_written
 from caltest.cli._options import (
     FILES,
-    HelpFormatter,
+    add_command,
     add_draws,
     add_file_options,
     add_option,
@@ -27,16 +27,17 @@ examples:
 """
 
 
-def add_command(commands: Any) -> None:
+def add_to(commands: Any) -> None:
     """Add ``report`` to the commands of a parser."""
-    report = commands.add_parser(
+    report = add_command(
+        commands,
         "report",
+        _run,
         help="write a page that sums a model up",
         description="Write one self-contained HTML page about the predictions of a model, or of several models with "
         "the same observations: the verdict, the worst classes, reliability diagrams, all tests, how to read them, and "
         "how to repeat them. The page needs no network and opens in any browser.",
         epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
     )
     add = report.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help=f"{FILES}; several for a comparison")
@@ -46,7 +47,6 @@ def add_command(commands: Any) -> None:
     add_option(report, "--alpha")
     add_file_options(report)
     add_draws(report, "the Monte Carlo draws")
-    report.set_defaults(run=_run, words=WORDS)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -76,8 +76,6 @@ def _run(options: argparse.Namespace) -> int:
         page,
         **problem_of(first),
         **({"title": options.title} if options.title else {}),
-        n_resamples=options.resamples,
-        alpha=options.alpha,
         **computing(options),
     )
     say_written("page", page)

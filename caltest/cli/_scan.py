@@ -7,8 +7,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from caltest.cli._messages import STREAM_WORDS, WORDS, as_json, code_of, refuse_if, say, say_written
-from caltest.cli._options import LENS, HelpFormatter, add_option, columns_of, lens_for, parse_micro_cells
+from caltest.cli._messages import code_of, refuse_if, say, say_written, show
+from caltest.cli._options import (
+    LENS,
+    add_command,
+    add_option,
+    chosen,
+    columns_of,
+    given_option,
+    lens_for,
+    parse_micro_cells,
+)
 from caltest.results._atomic_file import write_atomically
 
 if TYPE_CHECKING:
@@ -33,15 +42,16 @@ examples:
 """
 
 
-def add_command(commands: Any) -> None:
+def add_to(commands: Any) -> None:
     """Add ``scan`` and ``merge`` to the commands of a parser."""
-    scan = commands.add_parser(
+    scan = add_command(
+        commands,
         "scan",
+        _scan,
         help="sum up files that do not fit into memory, for 'caltest test'",
         description="Read Parquet or CSV files once, in constant memory, and write their state: sums over narrow cells "
         "(bins), from which 'caltest test' computes p-values.",
         epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
     )
     scan.add_argument("files", nargs="+", metavar="FILES", help="Parquet or CSV files, folders, or patterns")
     scan.add_argument("-o", "--output", type=Path, required=True, metavar="STATE.npz", help="where the state is kept")
@@ -61,17 +71,17 @@ def add_command(commands: Any) -> None:
     add_option(scan, "--workers", "threads, one file or some row groups each (default: all)")
     words = "a Dask cluster whose workers read, such as tcp://HOST:8786"
     scan.add_argument("--scheduler", metavar="ADDRESS", help=words)
-    scan.set_defaults(run=_scan, words=STREAM_WORDS, hint="the same command continues with the files that are left")
-    merge = commands.add_parser(
+    scan.set_defaults(hint="the same command continues with the files that are left", progress=True)
+    merge = add_command(
+        commands,
         "merge",
+        _merge,
         help="merge states that 'caltest scan' wrote",
         description="Merge states with the same settings. The order does not matter.",
         epilog=_EXAMPLES_OF_MERGE,
-        formatter_class=HelpFormatter,
     )
     merge.add_argument("states", nargs="+", type=Path, metavar="STATE.npz", help="states")
     merge.add_argument("-o", "--output", type=Path, required=True, metavar="STATE.npz", help="where the sum is written")
-    merge.set_defaults(run=_merge, words=WORDS)
 
 
 def read_state(path: Path) -> CalibrationState:
@@ -102,7 +112,7 @@ def _scan(options: argparse.Namespace) -> int:
     from caltest.streaming import scan
     from caltest.streaming.scans._fragments import CsvFormat, find_files, first_batch, understand
 
-    named = {"label": options.label, "prob": options.prob, "classes": options.classes}
+    named = chosen(options, "label", "prob", "classes")
     first, batch = first_batch(find_files(options.files), CsvFormat(options.sep, options.decimal))
     found = understand(first, batch, named)
     n_labels = found.n_classes if found.classes is None else len(found.classes)
@@ -113,13 +123,7 @@ def _scan(options: argparse.Namespace) -> int:
         options.files,
         **named,
         lens=lens_for(options.lens, found),
-        micro_cells=options.micro_cells,
-        sep=options.sep,
-        decimal=options.decimal,
-        workers=options.workers,
-        scheduler=options.scheduler,
-        output=options.output,
-        progress=True,
+        **chosen(options, "micro_cells", "sep", "decimal", "workers", "scheduler", "output", "progress"),
     )
     print(f"{_counted(state.n_samples)} in {options.output}; test with: caltest test {options.output}")
     return 0
@@ -161,9 +165,8 @@ def _refuse_common_files(states: Iterable[Path]) -> None:
 
 def refuse_options_of_files(options: argparse.Namespace, names: Iterable[str]) -> None:
     """Raise ValueError if one of these options was given, which a state cannot serve any more."""
-    usual = {"decimal": ".", "normalise": False, "all": False}
-    given = next((name for name in names if getattr(options, name) != usual.get(name)), None)
-    option = "--" + {"file_format": "format"}.get(str(given), str(given)).replace("_", "-")
+    given = given_option(options, names)
+    option = options.words.get(given)
     refuse_if(
         given is not None,
         f"{option} is for files of observations, and {options.file} is a state: its columns and its lens were chosen "
@@ -175,12 +178,12 @@ def run_test_of_state(options: argparse.Namespace) -> int:
     """Test the state that is named as the file, print the result, and return the exit code."""
     state = read_state(options.file)
     curve = None if options.plot is None else state.curve()  # refused before anything is printed
-    draws = {} if options.resamples is None else {"n_resamples": options.resamples}
-    if options.seed or isinstance(state.micro_cells, int):  # a state of more outcomes has its draws and refuses a seed
-        draws["rng"] = options.seed
+    draws = {} if options.n_resamples is None else {"n_resamples": options.n_resamples}
+    if options.rng or isinstance(state.micro_cells, int):  # a state of more outcomes has its draws and refuses a seed
+        draws["rng"] = options.rng
     result = state.test(options.statistic, alpha=options.alpha, **draws)
     facts = {"source": str(options.file), "n_samples": state.n_samples, "lens": repr(state.lens)}
-    print(as_json({"data": facts, **result.to_dict()}) if options.json else str(result), flush=True)
+    show(options, str(result), facts, **result.to_dict())
     if curve is not None:
         from caltest.plotting._reliability import save_reliability
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from caltest import estimation, hypothesis_tests, predictions, recalibration, resampling, simulation, statistics
-from caltest.cli._messages import SHARED, refuse_if
-from caltest.cli._options import HelpFormatter, add_draws, computing
+from caltest.cli._messages import refuse_if
+from caltest.cli._options import add_command, add_draws, computing
 from caltest.results._atomic_file import atomic_file
 from caltest.results._expressions import PublicNames, read_object
 
@@ -58,14 +58,15 @@ same command continues.
 """
 
 
-def add_command(commands: Any) -> None:
+def add_to(commands: Any) -> None:
     """Add ``study`` to the commands of the command line."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "study",
+        _run,
         help="simulate bias, size and power with models of known truth",
         description="Run bias_study, size_study or power_study of caltest.simulation with the arguments in FILE.",
         epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
     )
     add = parser.add_argument
     add("study", choices=[*_OBJECTS, "run"], help="kind of study, or run: the kind is in FILE")
@@ -79,7 +80,7 @@ def add_command(commands: Any) -> None:
     words = "show the time left: a bar on a terminal, otherwise lines every 10 seconds (default: yes)"
     add("--progress", action=argparse.BooleanOptionalAction, default=True, help=words)
     add_draws(parser, "the data and of all tests")
-    parser.set_defaults(run=_run, words=SHARED)
+    parser.set_defaults(words={})
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -90,10 +91,9 @@ def _run(options: argparse.Namespace) -> int:
     study, given = _read(options)
     arguments = _arguments(getattr(simulation, f"{study}_study"), _OBJECTS[study], given, options.config)
     options.out.mkdir(parents=True, exist_ok=True)
-    common = computing(options) | {"progress": options.progress}
     options.hint = f"the same command continues with what is finished in {options.out}"
     with _backend(options.backend):
-        found = getattr(simulation, f"{study}_study")(**arguments, out=options.out / "parts", **common)
+        found = getattr(simulation, f"{study}_study")(**arguments, out=options.out / "parts", **computing(options))
     options.hint = ""
     table = options.out / f"{study}.csv"
     with atomic_file(table) as stream:

@@ -10,16 +10,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from caltest.cli._messages import WORDS, as_json, code_of, refuse_if, say, say_written, wrapped
+from caltest.cli._messages import code_of, refuse_if, say, say_written, show, wrapped
 from caltest.cli._options import (
     FILES,
-    HelpFormatter,
+    OF_COLUMNS,
+    OF_FORMAT,
+    add_command,
     add_draws,
     add_file_options,
     add_option,
     columns_of,
     computing,
     facts_of,
+    given_option,
     lens_for,
     parse_count,
     problem_of,
@@ -36,11 +39,6 @@ if TYPE_CHECKING:
 BUNDLED = "bundled CIFAR-10 predictions of a VGG-16 network"
 _DEFAULT, _DEFAULT_ALL = 9999, 999  # draws, unless there are many probabilities
 _LARGE_FILE = 20 * 2**20  # bytes: reading takes seconds
-_OF_FILES = (
-    *("label", "prob", "classes", "class_names", "folds", "groups", "weights", "normalise"),
-    *("file_format", "sep", "decimal", "header", "encoding"),
-)
-"""Options that have no meaning without a file."""
 
 _EXAMPLES = """
 examples:
@@ -66,20 +64,21 @@ tested on the confidence if there are more classes and no --lens.
 """
 
 
-def add_command(commands: Any) -> None:
+def add_to(commands: Any) -> None:
     """Add ``test`` to the commands of a parser."""
     from caltest import statistics
 
     known = [name for name in dir(statistics) if name[0].isupper() and name != "Statistic"]
-    test = commands.add_parser(
+    test = add_command(
+        commands,
         "test",
+        _run,
         help="test whether the predictions in a file are calibrated",
         description="Test whether predicted probabilities are calibrated, and by how much they are not: the whole "
         "prediction, the confidence and every class, or one lens. Without FILE, the bundled predictions are tested.",
         epilog=_EXAMPLES.format(
             statistics=textwrap.fill(", ".join(known), 78, initial_indent="  ", subsequent_indent="  ")
         ),
-        formatter_class=HelpFormatter,
     )
     add = test.add_argument
     add("file", nargs="?", type=Path, metavar="FILE", help=FILES)
@@ -94,6 +93,7 @@ def add_command(commands: Any) -> None:
     )
     add(
         "--exceedances",
+        dest="n_exceedances",
         type=parse_count,
         metavar="H",
         help="stop the draws of a test after H of them that are at least as extreme as the data (default: never, "
@@ -105,7 +105,6 @@ def add_command(commands: Any) -> None:
     add_option(test, "--plot", "write a reliability diagram")
     add_file_options(test)
     add_draws(test, "the Monte Carlo draws")
-    test.set_defaults(run=_run, words=WORDS)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -118,7 +117,7 @@ def _run(options: argparse.Namespace) -> int:
         "--all has its own lenses and statistics: leave out --lens and --statistic",
     )
     if is_state(options.file):
-        refuse_options_of_files(options, (*_OF_FILES, "all", "exceedances", "lens"))
+        refuse_options_of_files(options, (*OF_COLUMNS, *OF_FORMAT, "all", "n_exceedances", "lens"))
         return run_test_of_state(options)
     data = _load(options)
     lens = lens_for(options.lens, data)
@@ -127,8 +126,7 @@ def _run(options: argparse.Namespace) -> int:
         table = _test(options, data, lens)
     source = BUNDLED if options.file is None else str(options.file)
     facts = {"source": source, **facts_of(data)}
-    text = as_json({"data": facts, **table.to_dict()}) if options.json else _as_text(table, data, source, options)
-    print(text, flush=True)
+    show(options, _as_text(table, data, source, options), facts, **table.to_dict())
     if options.plot is not None:
         _plot(options, data, lens)
     return code_of(table.decision) if options.exit_code else 0
@@ -151,7 +149,7 @@ def _load(options: argparse.Namespace) -> PredictionFile:
         if options.file.is_file() and (size := options.file.stat().st_size) > _LARGE_FILE:
             say("note", f"reading {options.file} ({size / 2**20:.0f} MB)")
         return read_file(options.file, options)
-    given = any(vars(options)[name] != {"decimal": ".", "normalise": False}.get(name) for name in _OF_FILES)
+    given = given_option(options, (*OF_COLUMNS, *OF_FORMAT))
     refuse_if(given, "--label, --prob, --classes, --folds, --groups, --weights, --sep and the like need a FILE")
     from caltest.datasets import load_cifar10_vgg16
     from caltest.predictions import PredictionFile
@@ -171,7 +169,7 @@ def _announce(data: PredictionFile, options: argparse.Namespace, lens: Lens | No
     number = len(data.y_true) * data.n_classes
     if number <= MANY_PROBABILITIES or data.folds is not None:
         return
-    draws = options.resamples, options.exceedances
+    draws = options.n_resamples, options.n_exceedances
     if options.all:
         rule = Stopping.of(*draws, number, usual=_DEFAULT_ALL)
     else:
@@ -188,14 +186,7 @@ def _announce(data: PredictionFile, options: argparse.Namespace, lens: Lens | No
 def _test(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) -> CalibrationTable:
     from caltest.hypothesis_tests import calibration_report, calibration_table
 
-    common: dict[str, Any] = {
-        **problem_of(data),
-        "folds": data.folds,
-        "n_resamples": options.resamples,
-        "n_exceedances": options.exceedances,
-        "alpha": options.alpha,
-        **computing(options),
-    }
+    common: dict[str, Any] = {**problem_of(data), "folds": data.folds, **computing(options)}
     if options.all:
         return calibration_report(data.y_true, data.y_prob, **common)
     common |= {"lenses": _lenses(options, data, lens), "statistic": options.statistic}
@@ -223,7 +214,7 @@ def _as_text(table: CalibrationTable, data: PredictionFile, source: str, options
         f"Data: {source}, {counted(len(data.y_true))}.",
         f"Label column: {data.label}{guessed}. Probability columns: {shortened(data.prob)}.",
     ]
-    named = {"Folds": options.folds, "Groups": options.groups, "Weights": options.weights}
+    named = {"Folds": options.folds, "Groups": options.groups, "Weights": options.sample_weight}
     lines += [f"{what}: column {column}." for what, column in named.items() if column]
     lines.append(columns_of(data))
     return f"{wrapped(lines)}\n\n{table[0] if len(table) == 1 else table}"
@@ -240,6 +231,6 @@ def _plot(options: argparse.Namespace, data: PredictionFile, lens: Lens | None) 
     if lens is not None and lens.induced(np.full((1, data.n_classes), 1 / data.n_classes)).shape[1] > 2:
         say("note", f"the diagram shows the confidence, because {lens} has more than two outcomes")
         lens, cells = None, None
-    how: dict[str, Any] = {"lens": lens, "partition": cells, "rng": options.seed}
+    how: dict[str, Any] = {"lens": lens, "partition": cells, "rng": options.rng}
     save_reliability(reliability_curve(data.y_true, data.y_prob, **how, **problem_of(data)), options.plot)
     say_written("reliability diagram", options.plot)

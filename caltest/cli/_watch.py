@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from caltest.cli._followed_file import FollowedFile
-from caltest.cli._messages import STREAM_WORDS, refuse_if, say
+from caltest.cli._messages import refuse_if, say
 from caltest.cli._options import (
-    HelpFormatter,
+    add_command,
     add_option,
     columns_of,
-    header_of,
     lens_for,
     parse_count,
     parse_number,
+    read_file,
     shortened,
     standard_input,
 )
@@ -52,17 +52,18 @@ end of the input without one, 2 after an error.
 """
 
 
-def add_command(commands: Any) -> None:
+def add_to(commands: Any) -> None:
     """Add ``watch`` to the commands of a parser."""
-    watch = commands.add_parser(
+    watch = add_command(
+        commands,
         "watch",
+        _run,
         help="follow a growing file, with an alarm when calibration is rejected",
         description="Follow a growing file of predictions and labels, or standard input, and stop with exit code 1 "
         "when the predictions are shown not to be calibrated. However long it runs, the probability of a false alarm "
         "is at most --alpha, if each prediction is made after all earlier labels are known, or if the observations are "
         "independent of each other.",
         epilog=_EXAMPLES,
-        formatter_class=HelpFormatter,
     )
     add = watch.add_argument
     add("file", type=Path, metavar="FILE", help="CSV, TSV or JSON lines, which may grow; - is standard input")
@@ -84,7 +85,6 @@ def add_command(commands: Any) -> None:
     add_option(columns, "--sep")
     add_option(columns, "--decimal")
     add_option(columns, "--header", "whether the first line of a CSV file holds names")
-    watch.set_defaults(run=_run, words=STREAM_WORDS)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -204,7 +204,6 @@ class _Lines:
         self.monitor: CalibrationMonitor | None = None
         self.name = "standard input" if str(options.file) == "-" else str(options.file)
         self._options = options
-        self._format = options.file_format
         self._first: PredictionFile | None = None
         self._head, self._n_lines = b"", 0
 
@@ -241,7 +240,7 @@ class _Lines:
         head, mark, rest = lines.partition(b"\n")
         if not self._head or first is None:
             return lines
-        source = Source(self.name, str(self._format), (head + mark) * 2, {})
+        source = Source(self.name, options.file_format, (head + mark) * 2, {})
         try:
             names = read_text(source, options.sep, options.decimal, 0, None).frame.columns
         except ValueError:  # two names are equal, as numbers can be
@@ -252,25 +251,14 @@ class _Lines:
         return rest
 
     def _n_names(self, lines: bytes) -> int:
-        file_format = self._format or _format_of(self._options.file, lines)
+        file_format = self._options.file_format or _format_of(self._options.file, lines)
         return 0 if file_format == "jsonl" or self._options.header is False else 1
 
     def _read_first(self, lines: bytes) -> tuple[Any, Any]:
         """Read lines whose columns and classes are not known yet."""
-        from caltest.predictions import read_predictions
-
         options = self._options
-        self._format = options.file_format or _format_of(options.file, lines)
-        self._first = read_predictions(
-            _Named(lines, self.name),
-            options.label,
-            options.prob,
-            classes=options.classes,
-            file_format=self._format,
-            sep=options.sep,
-            decimal=options.decimal,
-            header=header_of(options),
-        )
+        options.file_format = options.file_format or _format_of(options.file, lines)
+        self._first = read_file(_Named(lines, self.name), options)
         if self._n_names(lines):
             self._head = lines.partition(b"\n")[0] + b"\n"
         found = self._first
@@ -288,8 +276,8 @@ class _Lines:
         first, options = self._first, self._options
         assert first is not None
         header = 0 if self._head else None
-        source = Source(f"{self.name}, from line {self._n_lines + 1} on", str(self._format), self._head + lines, {})
-        if self._format == "jsonl":
+        source = Source(f"{self.name}, from line {self._n_lines + 1} on", options.file_format, self._head + lines, {})
+        if options.file_format == "jsonl":
             table = read_table(source, "infer")
         else:
             table = read_text(source, options.sep, options.decimal, header, None)
