@@ -32,7 +32,7 @@ from caltest.predictions.inputs._validation import (
     validate_rng,
 )
 from caltest.resampling import Consistency
-from caltest.resampling.engine._run import exact_distribution, settle
+from caltest.resampling.engine._run import computed_distribution, settle
 from caltest.results import TestResult
 from caltest.results._progress import part_of, reporting
 from caltest.statistics import Omnibus, Statistic
@@ -208,7 +208,7 @@ def _tests_in(comparison: ModelComparison) -> list[TestResult]:
 def _is_drawn(statistic: Statistic, sample: Sample) -> bool:
     """Return whether the null distribution of a statistic has to be simulated."""
     return sample.group is not None or (
-        exact_distribution(settle(statistic, sample), sample, Consistency(), "auto") is None
+        computed_distribution(settle(statistic, sample), sample, Consistency(), "auto") is None
     )
 
 

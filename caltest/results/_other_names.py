@@ -25,25 +25,18 @@ NAMES = {
 }
 """By the room that had a name, the top being "", and the name: what has its place."""
 
+_ENDS = {"high": "upper", "low": "lower"}
+_BOUNDED = ("bar", "calibrated", "confidence", "error", "frequency")
+
 ATTRIBUTES = {
-    "bar_high": "bar_upper",
-    "bar_low": "bar_lower",
-    "calibrated_high": "calibrated_upper",
-    "calibrated_low": "calibrated_lower",
+    **_ENDS,
+    **{f"{name}_{end}": f"{name}_{now}" for name in _BOUNDED for end, now in _ENDS.items()},
     "comparisons": "folds",
-    "confidence_high": "confidence_upper",
-    "confidence_low": "confidence_lower",
-    "error_high": "error_upper",
-    "error_low": "error_lower",
     "flags": "notes",
     "floor_high": "floor_upper",
-    "frequency_high": "frequency_upper",
-    "frequency_low": "frequency_lower",
     "half_width": "critical_value",
-    "high": "upper",
     "impossible_rows": "impossible_samples",
     "interpretation": "conclusion",
-    "low": "lower",
     "monte_carlo_error": "numerical_error",
     "null_law": "origin",
     "pvalue_corrected": "pvalue_adjusted",

@@ -225,14 +225,17 @@ class TestResult(Decision, ComponentResult):
 
     def _verdict(self, size: Any = None) -> Verdict:
         """Return the verdict; sentences about the decision need no size, which may take time."""
+        calibrated = "that the models are calibrated" if self.fold_names else "that the model is calibrated"
+        undecidable, details = "", list[str]()
         if self.fold_names:
-            return self._verdict_by_fold()
+            undecidable = cannot_decide_by_fold(self, f"{self._p}, {self._size}", "combined p-value")
+            details = [*towards_of_models(self.direction), self._rejecting()] if self.rejected else []
         return Verdict(
             pvalue=self.pvalue,
             alpha=self.alpha,
             smallest_possible_pvalue=self.smallest_possible_pvalue,
             subject=self._subject,
-            proof="that the model is calibrated" if self.of_calibration else "it",
+            proof=calibrated if self.of_calibration else "it",
             n_samples=self.n_samples,
             n_groups=self.n_groups,
             weighted=self.weighted,
@@ -242,28 +245,8 @@ class TestResult(Decision, ComponentResult):
             findings=self.findings,
             size=size,
             cautions=self.notes,
-        )
-
-    def _verdict_by_fold(self) -> Verdict:
-        n_folds, n_draws = len(self.folds), self.n_resamples
-        p, least = f"combined p = {self.pvalue:.4g}", ""
-        if n_draws and self.pvalue * (n_draws + 1) <= n_folds + 0.5:
-            least = f", the smallest possible with {n_draws} draws in each of {n_folds} folds"
-        return Verdict(
-            pvalue=self.pvalue,
-            alpha=self.alpha,
-            smallest_possible_pvalue=self.smallest_possible_pvalue,
-            subject=f"{self._subject} of the models of {n_folds} folds",
-            proof="that the models are calibrated" if self.of_calibration else "it",
-            n_samples=self.n_samples,
-            n_groups=self.n_groups,
-            weighted=self.weighted,
-            n_resamples=n_draws,
-            p=p,
-            least=least,
-            details=(*towards_of_models(self.direction), self._rejecting()) if self.rejected else (),
-            undecidable=cannot_decide_by_fold(self, f"{p}, {self._size}", "combined p-value"),
-            cautions=self.notes,
+            details=tuple(details),
+            undecidable=undecidable,
         )
 
     def _rejecting(self) -> str:
@@ -340,7 +323,8 @@ class TestResult(Decision, ComponentResult):
 
     @property
     def _subject(self) -> str:
-        return "Calibration" if self.of_calibration else "The hypothesis"
+        subject = "Calibration" if self.of_calibration else "The hypothesis"
+        return f"{subject} of the models of {len(self.folds)} folds" if self.fold_names else subject
 
     @property
     def _size(self) -> str:
@@ -348,34 +332,35 @@ class TestResult(Decision, ComponentResult):
 
     @property
     def _p(self) -> str:
+        if self.fold_names:
+            return f"combined p = {self.pvalue:.4g}"
         if self.method == "distribution-free":
             return f"p is at most {self.pvalue:.4g}"
         return equate_pvalue(self.pvalue, bound=self.method == "upper-bound")
 
     @property
     def _smallest(self) -> str:
+        draws = f"{self.n_resamples} draws"
+        drawn = self.pvalue * (self.n_resamples + 1) if self.n_resamples else math.inf  # 1 of one test is the smallest
+        if self.fold_names:
+            few = drawn <= len(self.folds) + 0.5
+            return f", the smallest possible with {draws} in each of {len(self.folds)} folds" if few else ""
         if self.method == "all-signs":
             few = self.pvalue <= self.smallest_possible_pvalue
             return f", the smallest p-value possible with {self.n_groups} groups" if few else ""
-        if not self.n_resamples or self.pvalue * (self.n_resamples + 1) > 1.5:
-            return ""
-        return f", the smallest p-value possible with {self.n_resamples} draws"
-
-    @property
-    def _name(self) -> str:
-        name: str = self.test_statistic.name
-        return name
+        return f", the smallest p-value possible with {draws}" if drawn <= 1.5 else ""
 
     @property
     def _full_name(self) -> str:
         """The statistic with its parameters; a combination is named by its class."""
-        return self._name if len(self.components) > 1 else self.test_statistic.brief
+        name: str = self.test_statistic.name if len(self.components) > 1 else self.test_statistic.brief
+        return name
 
     def _describe(self) -> Description:
         size = self._size if not self.fold_names else in_folds(self._size, len(self.folds))
         size = f"{size}, {self.n_outcomes} outcomes"
         return Description(
-            f"{self.title} ({self._name}, {self.lens_name}, {size})",
+            f"{self.title} ({self.test_statistic.name}, {self.lens_name}, {size})",
             [self.conclusion, *self._sizes()],
             self._tables(),
             self._remarks(),
@@ -395,15 +380,11 @@ class TestResult(Decision, ComponentResult):
             return []
         name = name or first.test_statistic.name
         kind = "a calibrated model" if self.of_calibration else "a model as in the hypothesis"
-        if self.method in {"random-signs", "all-signs"}:
-            each = "draws" if self.method == "random-signs" else "arrangements"
-            return [
-                f"{name} {first.statistic:.4g}; with random signs of the groups it is {first.noise_floor:.4g} on "
-                f"average and at most {first.null.quantile(0.95):.4g} in 95 % of {each}."
-            ]
+        each = {"random-signs": "draws", "all-signs": "arrangements"}.get(self.method)
+        under_null = "with random signs of the groups it is" if each else f"{kind} with these predictions has"
         return [
-            f"{name} {first.statistic:.4g}; {kind} with these predictions has {first.noise_floor:.4g} on average "
-            f"and at most {first.null.quantile(0.95):.4g} in 95 % of data sets."
+            f"{name} {first.statistic:.4g}; {under_null} {first.noise_floor:.4g} on average and at most "
+            f"{first.null.quantile(0.95):.4g} in 95 % of {each or 'data sets'}."
         ]
 
     def _tables(self) -> list[Table]:
@@ -427,31 +408,24 @@ class TestResult(Decision, ComponentResult):
         return Table(head, rows, left=("direction",))
 
     def _remarks(self) -> list[str]:
-        if self.fold_names:
-            return self._remarks_by_fold()
         known = self.method != "upper-bound" and not math.isnan(self.numerical_error)
         error = f"; numerical error of p {self.numerical_error:.1g}" if known else ""
-        return [
-            *self._numbers(),
-            f"Hypothesis: {self.hypothesis}.",
-            f"Null distribution: {self.origin}{error}.",
-            *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.conditions),
-        ]
-
-    def _remarks_by_fold(self) -> list[str]:
-        error = "" if math.isnan(self.numerical_error) else f" Numerical error of p: {self.numerical_error:.1g}."
-        return [
-            f"Hypothesis: {self.hypothesis}.",
-            f"P-value: {self.origin}.{error}",
-            f"Null distribution in a fold: {self.folds[0].origin}.",
-            "No statistic, l2 error or interval of all observations is given, because the predictions of different "
-            "folds are those of different models.",
-            *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.conditions),
-        ]
+        origins = [f"Null distribution: {self.origin}{error}."]
+        if self.fold_names:
+            error = "" if math.isnan(self.numerical_error) else f" Numerical error of p: {self.numerical_error:.1g}."
+            origins = [
+                f"P-value: {self.origin}.{error}",
+                f"Null distribution in a fold: {self.folds[0].origin}.",
+                "No statistic, l2 error or interval of all observations is given, because the predictions of different "
+                "folds are those of different models.",
+            ]
+        valid = [f"Valid if {note.text} [{note.code}: {PAGE}]" for note in self.conditions]
+        return [*self._numbers(), f"Hypothesis: {self.hypothesis}.", *origins, *valid]
 
     def _numbers(self) -> list[str]:
-        """Name the derived numbers of each statistic."""
-        return [line for part in self.components if (line := numbers_line(part.test_statistic, part.derived))]
+        """Name the derived numbers of each statistic; those of a fold are in its own test."""
+        parts = () if self.fold_names else self.components
+        return [line for part in parts if (line := numbers_line(part.test_statistic, part.derived))]
 
 
 def cannot_decide_by_fold(test: TestResult, numbers: str, name: str, smallest: float | None = None) -> str:
@@ -497,18 +471,9 @@ def size_in_fold(fold: TestResult) -> tuple[str, str]:
 def fold_record(name: str, fold: TestResult) -> dict[str, Any]:
     """Return the numbers of the test of a fold by name."""
     size = fold.l2_error
-    low, high = (math.nan, math.nan) if size is None else size.root_interval
-    return {
-        "fold": name,
-        "n_samples": fold.n_samples,
-        "statistic": fold.statistic,
-        "noise_floor": fold.noise_floor,
-        "pvalue": fold.pvalue,
-        "direction": fold.direction,
-        "l2_error": math.nan if size is None else size.root,
-        "l2_low": low,
-        "l2_high": high,
-    }
+    error = (math.nan,) * 3 if size is None else (size.root, *size.root_interval)
+    own = {each: getattr(fold, each) for each in ("n_samples", "statistic", "noise_floor", "pvalue", "direction")}
+    return {"fold": name, **own, **dict(zip(("l2_error", "l2_low", "l2_high"), error, strict=True))}
 
 
 def numbers_line(statistic: Any, derived: Mapping[str, Any]) -> str:

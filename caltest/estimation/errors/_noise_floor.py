@@ -20,7 +20,7 @@ from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._validation import validate_choice, validate_level, validate_prob
 from caltest.resampling.distributions._base import Distribution, MonteCarloDistribution
 from caltest.resampling.engine._evaluation import Question, draw_nulls
-from caltest.resampling.engine._run import VALID_METHODS, exact_distribution, settle
+from caltest.resampling.engine._run import VALID_METHODS, computed_distribution, settle
 from caltest.resampling.engine._sparsity import sparsity_notes
 from caltest.results import Note, Result
 from caltest.results._description import Description, Table, counted, percent
@@ -213,7 +213,7 @@ def noise_floor(
     # A sample needs labels, but none of them changes the null distribution.
     sample = null.under_null(induce(prob, np.zeros(len(prob), dtype=np.int64), lens=look, region=region))
     chosen = settle(chosen, sample)
-    found = exact_distribution(chosen, sample, null, method)
+    found = computed_distribution(chosen, sample, null, method)
     drawn = found is None
     if found is None:
         with reporting(options["progress"], "simulating labels") as report:

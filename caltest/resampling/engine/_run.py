@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
 
 from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
-from caltest.predictions.inputs._validation import SeedLike, validate_rng, validate_workers
+from caltest.predictions.inputs._validation import SeedLike, refuse_if, validate_rng, validate_workers
 from caltest.resampling.distributions._base import (
     SMALLEST_PVALUE,
     AllArrangements,
@@ -163,12 +163,14 @@ def run(
         there are several questions or the distribution is not known; if predictions are resampled for several lenses.
     """
     asked = [Question(settle(question.statistic, question.sample), question.view) for question in questions]
-    if null.resample_predictions and not all(question.view.is_base for question in asked):
-        msg = f"several lenses or subgroups need fixed predictions, Consistency(); got {null}."
-        raise ValueError(msg)
-    if any(question.view.is_base and question.sample is not base for question in asked):
-        msg = "a view without a lens must be a view of `base`, the sample that labels are simulated for."
-        raise ValueError(msg)
+    refuse_if(
+        null.resample_predictions and not all(question.view.is_base for question in asked),
+        f"several lenses or subgroups need fixed predictions, Consistency(); got {null}.",
+    )
+    refuse_if(
+        any(question.view.is_base and question.sample is not base for question in asked),
+        "a view without a lens must be a view of `base`, the sample that labels are simulated for.",
+    )
     generator = validate_rng(rng)
     stopping = n_resamples if isinstance(n_resamples, Stopping) else Stopping(n_resamples)
     draws = null.draws(stopping.n_resamples, generator)
@@ -176,13 +178,7 @@ def run(
     scheme = null.for_sample(base)
     if scheme is not null:
         _refuse_others(asked)
-    observed = [components(question.statistic, question.sample, question.sample.outcome) for question in asked]
-
-    def conclude(some: Draws) -> Answers:
-        evaluation = Evaluation(asked, base, some)
-        rule = Stopping(some.n_resamples) if isinstance(some, AllSigns) else stopping
-        return _draw_until(evaluation, asked, observed, some, stopping=rule, workers=workers, progress=progress)
-
+    conclude = partial(_draw_until, asked, base, stopping=stopping, workers=workers, progress=progress)
     found = None
     if len(asked) == 1 and method != "monte-carlo":
         computed = _compute(asked[0], null, method)
@@ -195,9 +191,8 @@ def run(
 
 
 def _draw_until(
-    evaluation: Evaluation,
     questions: Sequence[Question],
-    observed: Sequence[Floats],
+    base: Sample,
     draws: Draws,
     *,
     stopping: Stopping,
@@ -205,6 +200,9 @@ def _draw_until(
     progress: Progress | None,
 ) -> Answers:
     """Return the answers of draws that are made until every question, and the global one, has its p-value."""
+    stopping = Stopping(draws.n_resamples) if isinstance(draws, AllSigns) else stopping
+    observed = [components(question.statistic, question.sample, question.sample.outcome) for question in questions]
+    evaluation = Evaluation(questions, base, draws)
     ranked = evaluation.observed()
     found: list[Answer | None] = [None] * len(questions)
     joint: float | None = None
@@ -271,43 +269,40 @@ def settle(statistic: AnyStatistic, sample: Sample) -> AnyStatistic:
     return statistic.for_sample(sample)  # type: ignore[return-value]
 
 
-def exact_distribution(statistic: Statistic, sample: Sample, null: Consistency, method: str) -> Distribution | None:
-    """Return the exact null distribution where the method allows it and it is known."""
-    found = None if method == "monte-carlo" or null.resample_predictions else statistic.exact_distribution(sample)
-    if found is None and method == "exact":
+def computed_distribution(statistic: Statistic, sample: Sample, null: Consistency, method: str) -> Distribution | None:
+    """Return the null distribution without draws where the method allows it and it is known: exact, or its limit.
+
+    Raises
+    ------
+    ValueError
+        If ``method`` is "exact" or "asymptotic" and the distribution is not known.
+    """
+    if method == "asymptotic":
+        find, got = statistic.asymptotic_distribution, f"{statistic}, {null}"
+        needed = (
+            "a statistic whose limit is known (KS, Kuiper, ClasswiseKS of two outcomes, Bridge, Spiegelhalter, "
+            "HosmerLemeshow or CoxScore), predictions fixed"
+        )
+    else:
+        find, got = statistic.exact_distribution, f"{statistic} with {sample.n_outcomes} outcomes, {null}"
         weighted = "" if sample.weight is None else ", without `sample_weight`"
-        msg = (
-            'method="exact" needs ECE, MCE, ConfidenceECE or HosmerLemeshow behind a two-outcome lens such as '
-            f"Confidence(), predictions fixed{weighted}; got {statistic} with {sample.n_outcomes} outcomes, {null}."
+        needed = (
+            "ECE, MCE, ConfidenceECE or HosmerLemeshow behind a two-outcome lens such as Confidence(), predictions "
+            f"fixed{weighted}"
         )
-        raise ValueError(msg)
-    return found
-
-
-def asymptotic_distribution(statistic: Statistic, sample: Sample, null: Consistency) -> Distribution:
-    """Return the limit of the null distribution; refuse a statistic for which it is not known."""
-    found = None if null.resample_predictions else statistic.asymptotic_distribution(sample)
-    if found is None:
-        msg = (
-            'method="asymptotic" needs a statistic whose limit is known (KS, Kuiper, ClasswiseKS of two outcomes, '
-            f"Bridge, Spiegelhalter, HosmerLemeshow or CoxScore), predictions fixed; got {statistic}, {null}."
-        )
-        raise ValueError(msg)
+    found = None if method == "monte-carlo" or null.resample_predictions else find(sample)
+    refuse_if(found is None and method in {"exact", "asymptotic"}, f'method="{method}" needs {needed}; got {got}.')
     return found
 
 
 def _compute(question: Question, null: Consistency, method: str) -> Answer | None:
     """Return the answer of a computed distribution; None where labels must be simulated."""
     statistic, sample = question.statistic, question.sample
-    asymptotic = method == "asymptotic"
-    if sample.group is not None and method != "auto":
-        msg = f'method="{method}" is for independent observations; with `groups` use "auto" or "monte-carlo".'
-        raise ValueError(msg)
-    found: Distribution | None
-    if asymptotic:
-        found = asymptotic_distribution(statistic, sample, null)
-    else:
-        found = exact_distribution(statistic, sample, null, method)
+    refuse_if(
+        sample.group is not None and method != "auto",
+        f'method="{method}" is for independent observations; with `groups` use "auto" or "monte-carlo".',
+    )
+    found = computed_distribution(statistic, sample, null, method)
     if found is None:
         return None
     observed = components(statistic, sample, sample.outcome)
@@ -317,7 +312,7 @@ def _compute(question: Question, null: Consistency, method: str) -> Answer | Non
         return None
     pvalue = tail_pvalue(sample, tail.probability)
     one = observed, np.array([pvalue])
-    kind = "asymptotic" if asymptotic else "upper-bound" if math.isinf(tail.relative_error) else "exact"
+    kind = "asymptotic" if method == "asymptotic" else "upper-bound" if math.isinf(tail.relative_error) else "exact"
     return Answer(statistic, sample, value, found, pvalue, *one, (found,), kind, tail=tail)
 
 

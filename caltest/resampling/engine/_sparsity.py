@@ -6,7 +6,6 @@ Copies of an observation share a cell, so that the null distribution has too sma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,12 +25,11 @@ _TOLERATED = 0.05
 _REFITS = 20
 
 
-@dataclass(frozen=True)
-class Sparsity:
-    """Sizes of the cells of a statistic, and their number on resampled observations.
+def sparsity(statistic: Statistic, sample: Sample, draws: Draws) -> tuple[float, int, float] | None:
+    """Count the cells of a statistic on the sample and on some resamples; None if the statistic has no cells.
 
-    Attributes
-    ----------
+    Returns
+    -------
     share : float
         Share of the observations (entries) that lie in sparse cells.
     n_cells : int
@@ -39,19 +37,11 @@ class Sparsity:
     refitted : float
         Their average number on resampled observations.
     """
-
-    share: float
-    n_cells: int
-    refitted: float
-
-    @classmethod
-    def of(cls, statistic: Statistic, sample: Sample, draws: Draws) -> Sparsity | None:
-        """Count the cells of a statistic on the sample and on some resamples; None if the statistic has no cells."""
-        size = _sizes(statistic, sample)
-        if not size.size:
-            return None
-        refitted = _refitted(statistic, sample, draws.slices(_REFITS)[0])
-        return cls(float(size[size < SPARSE_ROWS].sum() / size.sum()), len(size), refitted)
+    size = _sizes(statistic, sample)
+    if not size.size:
+        return None
+    refitted = _refitted(statistic, sample, draws.slices(_REFITS)[0])
+    return float(size[size < SPARSE_ROWS].sum() / size.sum()), len(size), refitted
 
 
 def sparsity_notes(statistics: Sequence[Statistic], sample: Sample, draws: Draws) -> list[Note]:
@@ -60,20 +50,21 @@ def sparsity_notes(statistics: Sequence[Statistic], sample: Sample, draws: Draws
         return []
     notes = []
     for statistic in statistics:
-        found = Sparsity.of(statistic, sample, draws)
+        found = sparsity(statistic, sample, draws)
         if found is None:
             continue
-        if found.share > _TOLERATED:
+        share, n_cells, refitted = found
+        if share > _TOLERATED:
             text = (
-                f"{found.share:.0%} of the observations lie in cells (bins) of {statistic} with fewer than "
+                f"{share:.0%} of the observations lie in cells (bins) of {statistic} with fewer than "
                 f"{SPARSE_ROWS} observations. The null distribution from resampled observations is not valid there; "
                 "keep the predictions fixed, Consistency()."
             )
             notes.append(Note("C301", text))
-        if abs(found.refitted / found.n_cells - 1) > _TOLERATED:
+        if abs(refitted / n_cells - 1) > _TOLERATED:
             text = (
-                f"On resampled observations {statistic} has {found.refitted:.1f} cells (bins) on average instead of "
-                f"{found.n_cells}. The null distribution from resampled observations is not valid; keep the "
+                f"On resampled observations {statistic} has {refitted:.1f} cells (bins) on average instead of "
+                f"{n_cells}. The null distribution from resampled observations is not valid; keep the "
                 "predictions fixed, Consistency()."
             )
             notes.append(Note("C302", text))

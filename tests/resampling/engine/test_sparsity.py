@@ -11,7 +11,7 @@ from caltest.predictions.cells._cells import cells_of
 from caltest.resampling import EntryCounts
 from caltest.resampling.draws._labels import OutcomeDraws
 from caltest.resampling.draws._rows import RowDraws
-from caltest.resampling.engine._sparsity import SPARSE_ROWS, Sparsity, sparsity_notes
+from caltest.resampling.engine._sparsity import SPARSE_ROWS, sparsity, sparsity_notes
 from caltest.results import CalibrationWarning
 from caltest.results._naming import describe
 from tests.reference.cases import failures
@@ -48,21 +48,22 @@ def test_cells_are_counted_as_by_loops():
     def check(statistic):
         sample = sample_for(statistic, *problem(60, 3))
         draws = RowDraws.of(30, 0)
-        expected, found = sizes(statistic, sample), Sparsity.of(statistic, sample, draws)
+        expected, found = sizes(statistic, sample), sparsity(statistic, sample, draws)
         if expected is None:
             assert found is None
             return
-        assert found.n_cells == len(expected)
+        share, n_cells, refitted = found
+        assert n_cells == len(expected)
         sparse = sum(size for size in expected if size < SPARSE_ROWS)
-        assert found.share == pytest.approx(sparse / sum(expected), rel=1e-12)
+        assert share == pytest.approx(sparse / sum(expected), rel=1e-12)
         if counts_are_drawn_otherwise(statistic):
             empty = np.exp(60 * np.log1p(-np.array(expected) / 60.0)) if len(expected) > 1 else np.zeros(1)
             spread = np.sqrt((empty * (1 - empty)).sum() / 20)  # at most: a cell is emptier where others are fuller
-            assert abs(found.refitted - (1 - empty).sum()) <= 4 * spread + 1e-12
+            assert abs(refitted - (1 - empty).sum()) <= 4 * spread + 1e-12
         else:
             resampled = [drawn for drawn, _ in draws.slices(20)[0].blocks(sample)]
-            refitted = np.mean([len(sizes(statistic, drawn)) for drawn in resampled])
-            assert found.refitted == pytest.approx(refitted, rel=1e-12)
+            counted = np.mean([len(sizes(statistic, drawn)) for drawn in resampled])
+            assert refitted == pytest.approx(counted, rel=1e-12)
 
     assert failures({describe(statistic): statistic for statistic in simple_statistics()}, check) == {}
 
