@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from hashlib import blake2b
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 _BYTES = 2**22  # that are read at once
 _COMPARED = 4096  # bytes at the beginning of a file, and before the place that was reached, by which it is known again
@@ -19,7 +19,7 @@ def _opened(path: Path) -> FileIO:
     return path.open("rb", buffering=0)
 
 
-class FollowedFile:
+class FollowedFile(AbstractContextManager["FollowedFile"]):
     """What is appended to a file, also after another file has taken its name or its content was cut off.
 
     When the file is another one, or no longer holds what was read, it is read from its beginning, with two exceptions
@@ -48,12 +48,7 @@ class FollowedFile:
         self._place, self._head, self._tail = 0, b"", b""
         self._digest: Any = blake2b()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def read(self) -> bytes | None:

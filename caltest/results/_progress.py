@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from caltest.results._config import Progress, config_context, on_terminal, progress_in_use
@@ -14,7 +14,7 @@ PROGRESS_AFTER = 1.0  # seconds of silence before a progress bar appears
 LINE_AFTER = 10.0  # seconds between two lines; work that takes less has none
 
 
-class ProgressBar:
+class ProgressBar(AbstractContextManager["ProgressBar"]):
     """A progress bar with the time left on the terminal's error stream; called with ``(done, total)``."""
 
     def __init__(self, description: str) -> None:
@@ -22,9 +22,6 @@ class ProgressBar:
         self._start = time.monotonic()
         self._bar: Any = None
         self._task: Any = None
-
-    def __enter__(self) -> ProgressBar:
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
@@ -43,7 +40,7 @@ class ProgressBar:
             self._bar.update(self._task, completed=done)
 
 
-class ProgressLines:
+class ProgressLines(AbstractContextManager["ProgressLines"]):
     """Lines with the share done and the time left on the error stream, where it is a file or a pipe.
 
     The first line comes as soon as the time that is needed can be estimated, and says how long that is; further ones
@@ -55,9 +52,6 @@ class ProgressLines:
         self._begin: tuple[float, float] | None = None  # time and share done, from which times are estimated
         self._may_compile = True
         self._said: float | None = None
-
-    def __enter__(self) -> ProgressLines:
-        return self
 
     def __exit__(self, *_: object) -> None:
         pass

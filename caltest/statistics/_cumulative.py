@@ -19,10 +19,11 @@ from caltest.predictions.cells._cells import contiguous_columns
 from caltest.predictions.cells._order import stable_order
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, chi_squared
 from caltest.resampling.distributions._brownian import (
+    EITHER_END,
+    EXCURSION,
+    RANGE,
     BrownianDistribution,
-    EitherEndDistribution,
-    ExcursionDistribution,
-    RangeDistribution,
+    BrownianLimit,
 )
 from caltest.resampling.draws._path_blocks import Path, PathBlocks
 from caltest.resampling.draws._points import usual_labels
@@ -41,8 +42,8 @@ class Cumulative(Statistic):
 
     n_outcomes = 2
     measures_scatter = True
-    brownian: ClassVar[type[BrownianDistribution]]
-    """Distribution of the statistic if the path were a Brownian motion."""
+    brownian: ClassVar[BrownianLimit]
+    """What the statistic is if the path were a Brownian motion."""
 
     @staticmethod
     @abstractmethod
@@ -80,7 +81,8 @@ class Cumulative(Statistic):
 
     def asymptotic_distribution(self, sample: Sample) -> Distribution:
         """Return the distribution of the statistic of the Brownian motion that is the limit of the path."""
-        return self.brownian(float(np.sqrt(sample.once(_path_variances)[0])) / sample.total_weight)
+        scale = float(np.sqrt(sample.once(_path_variances)[0])) / sample.total_weight
+        return BrownianDistribution(self.brownian, scale)
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,7 +118,7 @@ class KS(Cumulative):
     0.125
     """
 
-    brownian = ExcursionDistribution
+    brownian = EXCURSION
 
     @staticmethod
     def read(high: Floats, low: Floats) -> Floats:
@@ -163,7 +165,7 @@ class Kuiper(Cumulative):
     (0.04, 30.9)
     """
 
-    brownian = RangeDistribution
+    brownian = RANGE
 
     @staticmethod
     def read(high: Floats, low: Floats) -> Floats:
@@ -234,7 +236,7 @@ class ClasswiseKS(Statistic):
         """Return the limit for two outcomes, whose paths are one; the paths of more classes depend on each other."""
         if sample.n_outcomes > 2:
             return None
-        return EitherEndDistribution(1.0 if sample.once(_path_variances)[0] > 0 else 0.0)
+        return BrownianDistribution(EITHER_END, 1.0 if sample.once(_path_variances)[0] > 0 else 0.0)
 
 
 def _excursions(sample: Sample, extremes: Callable[[int], Floats]) -> Floats:

@@ -11,14 +11,14 @@ from scipy.stats import binom
 import caltest
 from caltest.predictions._sample import make_sample
 from caltest.resampling.distributions import _brownian as brownian
-from caltest.resampling.distributions._brownian import EitherEndDistribution, ExcursionDistribution, RangeDistribution
+from caltest.resampling.distributions._brownian import EITHER_END, EXCURSION, RANGE, BrownianDistribution
 from caltest.resampling.engine._evaluation import null_values
 from tests.statistics.networks import NETWORKS, network, read
 
 BOTH = {"KS": caltest.KS(), "Kuiper": caltest.statistics.Kuiper()}
 PVALUE = {"KS": brownian.ks_pvalue, "Kuiper": brownian.kuiper_pvalue}
 LOG_PVALUE = {"KS": brownian.ks_log_pvalue, "Kuiper": brownian.kuiper_log_pvalue}
-LIMIT = {"KS": ExcursionDistribution, "Kuiper": RangeDistribution}
+LIMIT = {"KS": EXCURSION, "Kuiper": RANGE}
 
 
 def error(y_true, y_prob, statistic, **options):
@@ -231,7 +231,7 @@ def test_asymptotic_result(name):
     result = caltest.calibration_test(y_true, event, statistic=BOTH[name], method="asymptotic")
     scale = np.sqrt((event * (1 - event)).sum()) / 500
     assert result.null.scale == pytest.approx(scale, rel=1e-12)
-    assert isinstance(result.null, LIMIT[name])
+    assert result.null.limit is LIMIT[name]
     assert result.statistic == error(y_true, event, BOTH[name])
     assert result.pvalue == pytest.approx(PVALUE[name](result.statistic / scale), rel=1e-12)
     assert (result.method, result.n_resamples, result.null_distribution) == ("asymptotic", 0, None)
@@ -257,9 +257,9 @@ def test_classwise_ks_of_two_outcomes_is_that_of_the_event_and_its_complement():
 def test_classwise_ks_of_two_outcomes_has_a_limit():
     for problem, scale in ((calibrated(500), 1), (calibrated(500, digits=2), 1), (([0, 1, 1], [0.0, 1.0, 1.0]), 0)):
         result = caltest.calibration_test(*problem, statistic=caltest.statistics.ClasswiseKS(), method="asymptotic")
-        assert isinstance(result.null, EitherEndDistribution)
+        assert result.null.limit is EITHER_END
         assert result.null.scale == scale
-        assert result.pvalue == pytest.approx(EitherEndDistribution(1.0).sf(result.statistic), rel=1e-12)
+        assert result.pvalue == pytest.approx(BrownianDistribution(EITHER_END, 1.0).sf(result.statistic), rel=1e-12)
     y_true, event = calibrated(10_000)
     drawn = caltest.calibration_test(
         y_true, event, n_resamples=2999, rng=1, statistic=caltest.statistics.ClasswiseKS()
@@ -268,7 +268,7 @@ def test_classwise_ks_of_two_outcomes_has_a_limit():
     for quantile in (0.5, 0.9, 0.95):
         x = drawn.quantile(quantile)
         slack = 4 * np.sqrt(quantile * (1 - quantile) / 2999)
-        limit = EitherEndDistribution(1.0)
+        limit = BrownianDistribution(EITHER_END, 1.0)
         assert limit.sf(x + step) - slack <= drawn.sf(x) <= limit.sf(x) + slack, quantile
 
 

@@ -19,8 +19,9 @@ cases, where :math:`V = \sum_i p_i (1 - p_i)`:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +30,7 @@ from caltest.predictions._arrays import Floats
 from caltest.resampling.distributions._base import Distribution, Tail
 
 _TERMS = np.arange(12)
+_ODD, _SIGNS = 2 * _TERMS + 1, (-1.0) ** _TERMS
 _SWITCH = 1.5  # below it the series of the other tail converges faster
 _SMALLEST = 0.01  # smaller values have a probability below exp(-10,000)
 _MULTIPLES = np.arange(1, 100)
@@ -188,18 +190,16 @@ def kuiper_log_pvalue(statistic: ArrayLike) -> float | Floats:
 
 
 def _log_excursion_tail(x: Floats) -> Floats:
-    odd, sign = 2 * _TERMS + 1, (-1.0) ** _TERMS
     body = np.clip(x, _SMALLEST, _SWITCH)[..., None]
-    cdf = 4 / np.pi * (sign / odd * np.exp(-np.square(odd * np.pi / body) / 8)).sum(axis=-1)
-    return np.where(x < _SWITCH, np.log1p(-cdf), _log_normal_series(x, odd, 4 * sign))
+    cdf = 4 / np.pi * (_SIGNS / _ODD * np.exp(-np.square(_ODD * np.pi / body) / 8)).sum(axis=-1)
+    return np.where(x < _SWITCH, np.log1p(-cdf), _log_normal_series(x, _ODD, 4 * _SIGNS))
 
 
 def _log_range_tail(x: Floats) -> Floats:
-    odd, sign, multiple = 2 * _TERMS + 1, (-1.0) ** _TERMS, _TERMS + 1
     body = np.clip(x, _SMALLEST, _SWITCH)[..., None]
-    weight = 8 / np.square(body) + 8 / np.square(odd * np.pi)
-    cdf = (weight * np.exp(-np.square(odd * np.pi / body) / 2)).sum(axis=-1)
-    return np.where(x < _SWITCH, np.log1p(-cdf), _log_normal_series(x, multiple, 8 * sign * multiple))
+    weight = 8 / np.square(body) + 8 / np.square(_ODD * np.pi)
+    cdf = (weight * np.exp(-np.square(_ODD * np.pi / body) / 2)).sum(axis=-1)
+    return np.where(x < _SWITCH, np.log1p(-cdf), _log_normal_series(x, _TERMS + 1, 8 * _SIGNS * (_TERMS + 1)))
 
 
 def _log_either_end_tail(x: Floats) -> Floats:
@@ -236,36 +236,62 @@ def _log_normal_series(x: Floats, multiple: NDArray[Any], factor: NDArray[Any]) 
     return np.where(np.isinf(x), -np.inf, total)
 
 
+class BrownianLimit(NamedTuple):
+    """A functional of a Brownian motion: its mean, its standard deviation and its tail.
+
+    Attributes
+    ----------
+    mean, std : float
+        Of the functional.
+    log_tail : callable
+        From values to the logarithms of their tail probabilities.
+    """
+
+    mean: float
+    std: float
+    log_tail: Callable[[Floats], Floats]
+
+
+# The second has twice Catalan's constant; the third is the integral of the tail, by quadrature.
+EXCURSION = BrownianLimit(
+    math.sqrt(math.pi / 2), math.sqrt(2 * 0.915965594177219015 - math.pi / 2), _log_excursion_tail
+)
+"""The largest distance from 0."""
+RANGE = BrownianLimit(2 * math.sqrt(2 / math.pi), math.sqrt(4 * math.log(2) - 8 / math.pi), _log_range_tail)
+"""The range."""
+EITHER_END = BrownianLimit(1.3832929020090838, 0.5106603792429038, _log_either_end_tail)
+"""The largest distance from either end: from 0, and from the last value."""
+
+
 @dataclass(frozen=True)
 class BrownianDistribution(Distribution):
     """The distribution of ``scale`` times a functional of a Brownian motion.
 
     Attributes
     ----------
+    limit : BrownianLimit
+        The functional.
     scale : float
         Standard deviation of the path's end, in the unit of the statistic; a statistic divided by it is standardised.
     """
 
+    limit: BrownianLimit
     scale: float
-    standard_mean: ClassVar[float]
-    standard_std: ClassVar[float]
-    log_tail: ClassVar[staticmethod[[Floats], Floats]]
-    """From standardised statistics to the logarithms of their tail probabilities."""
 
     @property
     def mean(self) -> float:
         """Expected value: the noise floor."""
-        return self.scale * self.standard_mean
+        return self.scale * self.limit.mean
 
     @property
     def std(self) -> float:
         """Standard deviation."""
-        return self.scale * self.standard_std
+        return self.scale * self.limit.std
 
     def log_sf(self, x: float) -> float:
         """Return log P(T >= x); a path without variance stays at 0."""
         if self.scale > 0:
-            return float(self.log_tail(np.array(max(x, 0.0) / self.scale)))
+            return float(self.limit.log_tail(np.array(max(x, 0.0) / self.scale)))
         return -math.inf if x > 0 else 0.0
 
     def sf(self, x: float) -> float:
@@ -285,34 +311,7 @@ class BrownianDistribution(Distribution):
         """Return the value t with P(T <= t) = q, to about 1e-12 of the scale."""
         from scipy.optimize import brentq
 
-        return self.scale * float(brentq(lambda x: np.exp(self.log_tail(np.array(x))) - (1 - q), 1e-3, 40.0))
-
-
-@dataclass(frozen=True)
-class ExcursionDistribution(BrownianDistribution):
-    """The distribution of the largest distance from 0."""
-
-    standard_mean = math.sqrt(math.pi / 2)
-    standard_std = math.sqrt(2 * 0.915965594177219015 - math.pi / 2)  # twice Catalan's constant
-    log_tail = staticmethod(_log_excursion_tail)
-
-
-@dataclass(frozen=True)
-class RangeDistribution(BrownianDistribution):
-    """The distribution of the range."""
-
-    standard_mean = 2 * math.sqrt(2 / math.pi)
-    standard_std = math.sqrt(4 * math.log(2) - 8 / math.pi)
-    log_tail = staticmethod(_log_range_tail)
-
-
-@dataclass(frozen=True)
-class EitherEndDistribution(BrownianDistribution):
-    """The distribution of the largest distance from either end: from 0, and from the last value."""
-
-    standard_mean = 1.3832929020090838  # the integral of the tail, by quadrature
-    standard_std = 0.5106603792429038
-    log_tail = staticmethod(_log_either_end_tail)
+        return self.scale * float(brentq(lambda x: np.exp(self.limit.log_tail(np.array(x))) - (1 - q), 1e-3, 40.0))
 
 
 def _validated(statistic: ArrayLike) -> Floats:

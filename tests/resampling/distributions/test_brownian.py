@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 import caltest
 from caltest.resampling.distributions import _brownian as brownian
-from caltest.resampling.distributions._brownian import EitherEndDistribution, ExcursionDistribution, RangeDistribution
+from caltest.resampling.distributions._brownian import EITHER_END, EXCURSION, RANGE, BrownianDistribution
 
 PVALUE = {"KS": brownian.ks_pvalue, "Kuiper": brownian.kuiper_pvalue}
 LOG_PVALUE = {"KS": brownian.ks_log_pvalue, "Kuiper": brownian.kuiper_log_pvalue}
@@ -77,7 +77,7 @@ def test_what_is_no_statistic():
 
 def test_the_distance_from_either_end_against_integrals_of_reflections():
     """Given B(1) = w >= 0 the path stays in [w - x, x]: 41 reflections, integrated numerically."""
-    either = EitherEndDistribution(1.0)
+    either = BrownianDistribution(EITHER_END, 1.0)
     k = np.arange(-20, 21)
 
     def inside(w, x):
@@ -102,13 +102,13 @@ def test_the_distance_from_either_end_against_random_walks():
     largest = np.maximum(np.abs(path).max(axis=1), np.maximum(np.abs(end - path).max(axis=1), np.abs(end[:, 0])))
     largest = largest + 0.5826 / np.sqrt(1000)  # what a walk of so many steps misses (Chernoff 1965)
     for x in (0.7, 1.0, 1.5, 2.0):
-        expected = EitherEndDistribution(1.0).sf(x)
+        expected = BrownianDistribution(EITHER_END, 1.0).sf(x)
         assert abs((largest >= x).mean() - expected) <= 4 * np.sqrt(expected * (1 - expected) / 4000), x
 
 
-@pytest.mark.parametrize("kind", [ExcursionDistribution, RangeDistribution, EitherEndDistribution])
-def test_moments_and_quantiles(kind):
-    standard, scaled = kind(1.0), kind(0.25)
+@pytest.mark.parametrize("limit", [EXCURSION, RANGE, EITHER_END])
+def test_moments_and_quantiles(limit):
+    standard, scaled = BrownianDistribution(limit, 1.0), BrownianDistribution(limit, 0.25)
     mean = quad(standard.sf, 0, 12, points=[1.5])[0]
     square = quad(lambda x: 2 * x * standard.sf(x), 0, 12, points=[1.5])[0]
     assert standard.mean == pytest.approx(mean, rel=1e-10)
