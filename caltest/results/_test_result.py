@@ -341,14 +341,15 @@ class TestResult(Decision, ComponentResult):
     @property
     def _smallest(self) -> str:
         draws = f"{self.n_resamples} draws"
-        drawn = self.pvalue * (self.n_resamples + 1) if self.n_resamples else math.inf  # 1 of one test is the smallest
         if self.fold_names:
-            few = drawn <= len(self.folds) + 0.5
+            few = self.n_resamples and self.pvalue * (self.n_resamples + 1) <= len(self.folds) + 0.5
             return f", the smallest possible with {draws} in each of {len(self.folds)} folds" if few else ""
         if self.method == "all-signs":
             few = self.pvalue <= self.smallest_possible_pvalue
             return f", the smallest p-value possible with {self.n_groups} groups" if few else ""
-        return f", the smallest p-value possible with {draws}" if drawn <= 1.5 else ""
+        if not self.n_resamples or self.pvalue * (self.n_resamples + 1) > 1.5:
+            return ""
+        return f", the smallest p-value possible with {draws}"
 
     @property
     def _full_name(self) -> str:

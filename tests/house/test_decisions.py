@@ -32,7 +32,7 @@ NO_DECISIONS = {
     ("estimation/curves/_bars.py", "tail(end) >= alpha"): "is the end of the range in the interval?",
     ("estimation/curves/_bars.py", "tail(middle) >= alpha"): "is a frequency in the interval?",
     ("resampling/engine/_pvalues.py", "smallest * n < 1.5"): "do the draws allow one p-value or more?",
-    ("results/_test_result.py", "self.pvalue * (n_draws + 1) <= n_folds + 0.5"): "the smallest possible one by fold?",
+    ("results/_test_result.py", "self.pvalue * (self.n_resamples + 1) <= len(self.folds) + 0.5"): "and by fold?",
     ("results/_test_result.py", "self.pvalue * (self.n_resamples + 1) > 1.5"): "the smallest possible one?",
     ("simulation/studies/_sample_size.py", "power <= alpha"): "a power that the level reaches by itself is refused",
     ("statistics/_squared_l2_distribution.py", "self.evidence > alpha"): "is there a crossing to search for?",
