@@ -59,26 +59,6 @@ def alias_tables(mass, start):
     return thresholds, alias
 
 
-@kernel
-def class_records(prob, row):
-    """Return ``(n_samples * n_outcomes,) uint64``: the alias table of each row of ``prob``, in the order ``row``.
-
-    The threshold stands in the upper 32 bits of an entry, the alias in the next 16 and the outcome itself in the last.
-    """
-    n_samples, n_outcomes = prob.shape
-    records = np.empty(n_samples * n_outcomes, np.uint64)
-    share = np.empty(n_outcomes)
-    places = np.empty(n_outcomes, np.int64)
-    thresholds = np.empty(n_outcomes, np.uint32)
-    alias = np.empty(n_outcomes, np.uint32)
-    for i in range(n_samples):
-        _fill_table(prob[row[i]], share, places, thresholds, alias)
-        for k in range(n_outcomes):
-            record = (uint64(thresholds[k]) << uint64(32)) | (uint64(alias[k]) << uint64(16)) | uint64(k)
-            records[i * n_outcomes + k] = record
-    return records
-
-
 _WHOLE = 2.0**32
 _ROUNDS = 2.0**52  # added, it leaves the nearest integer in the lowest bits
 

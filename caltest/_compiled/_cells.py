@@ -3,49 +3,72 @@
 import numpy as np
 from numba import uint32, uint64
 
-from caltest._compiled._jit import kernel, kernel_unless_one, reduction
+from caltest._compiled._jit import inner, kernel, kernel_unless_one, reduction
 
 _LANES = 32
 _MANY = 2048  # counters
 _TILE = 2048  # values, a multiple of the lanes
 
 
-def _count_outcomes_of_one(outcomes, cell, n_cells, n_outcomes):
-    return np.bincount(cell * n_outcomes + outcomes[0], minlength=n_cells * n_outcomes)[None]
+@inner
+def _counter(cells, i, outcome, n_outcomes, of_entries):
+    # of the entry of an outcome, of which each has a cell, or of an outcome in the cell of its row
+    if of_entries:
+        return uint64(cells[uint64(i) * n_outcomes + uint64(outcome)])
+    return uint64(cells[uint64(i)]) * n_outcomes + uint64(outcome)
+
+
+def _count_outcomes_of_one(outcomes, cell, n_outcomes, n_counters):
+    row, outcome = np.arange(len(cell)), outcomes[0]
+    counter = cell[row, outcome] if cell.shape[1] > 1 else cell[:, 0].astype(np.int64) * n_outcomes + outcome
+    return np.bincount(counter, minlength=n_counters)[None]
 
 
 @kernel_unless_one(_count_outcomes_of_one)
-def count_outcomes(outcomes, cell, n_cells, n_outcomes):
-    """Return ``(n_replicates, n_cells * n_outcomes) int64``: rows of each cell that fell to each outcome.
+def count_outcomes(outcomes, cell, n_outcomes, n_counters):
+    """Return ``(n_replicates, n_counters) int64``: how many rows fell to an outcome of each counter.
+
+    With ``cell (n_samples, 1)`` the counters are ``cell * n_outcomes + outcome``, the outcomes in each cell. With
+    ``cell (n_samples, n_outcomes)``, a cell for each entry, they are the cells of the entries that outcomes select.
 
     Four interleaved tables, because neighbouring rows often share a cell and an increment must wait for the previous
     one of the same address. Neighbours rarely share one of many counters, which have one table.
     """
     n_replicates, n_samples = outcomes.shape
-    counts = np.empty((n_replicates, n_cells * n_outcomes), np.int64)
-    if n_cells * n_outcomes > _MANY:
-        for r in range(n_replicates):
-            count = counts[r]
-            outcome = outcomes[r]
-            count[:] = 0
-            for i in range(n_samples):
-                count[uint64(cell[i] * n_outcomes + outcome[i])] += 1
-        return counts
-    table = np.empty((4, n_cells * n_outcomes), np.int64)
-    quads = n_samples // 4 * 4
+    cells = cell.ravel()
+    k = uint64(n_outcomes)
+    each = cell.shape[1] > 1
+    counts = np.zeros((n_replicates, n_counters), np.int64)
+    table = np.empty((4, n_counters), np.int64)
+    quads = n_samples // 4 * 4 if n_counters <= _MANY else 0
     for r in range(n_replicates):
+        count = counts[r]
         outcome = outcomes[r]
+        for i in range(quads, n_samples):
+            count[_counter(cells, i, outcome[i], k, each)] += 1
+        if quads == 0:
+            continue
         table[:] = 0
         for i in range(0, quads, 4):
-            table[0, cell[i] * n_outcomes + outcome[i]] += 1
-            table[1, cell[i + 1] * n_outcomes + outcome[i + 1]] += 1
-            table[2, cell[i + 2] * n_outcomes + outcome[i + 2]] += 1
-            table[3, cell[i + 3] * n_outcomes + outcome[i + 3]] += 1
-        for i in range(quads, n_samples):
-            table[0, cell[i] * n_outcomes + outcome[i]] += 1
-        for j in range(n_cells * n_outcomes):
-            counts[r, j] = table[0, j] + table[1, j] + table[2, j] + table[3, j]
+            table[0, _counter(cells, i, outcome[i], k, each)] += 1
+            table[1, _counter(cells, i + 1, outcome[i + 1], k, each)] += 1
+            table[2, _counter(cells, i + 2, outcome[i + 2], k, each)] += 1
+            table[3, _counter(cells, i + 3, outcome[i + 3], k, each)] += 1
+        for j in range(n_counters):
+            count[j] += table[0, j] + table[1, j] + table[2, j] + table[3, j]
     return counts
+
+
+@kernel
+def weigh_outcomes(outcomes, cell, weight, n_outcomes, n_counters):
+    """Return ``(n_replicates, n_counters) float64``: as `count_outcomes`, each row counting its weight."""
+    n_replicates, n_samples = outcomes.shape
+    cells = cell.ravel()
+    sums = np.zeros((n_replicates, n_counters))
+    for r in range(n_replicates):
+        for i in range(n_samples):
+            sums[r, _counter(cells, i, outcomes[r, i], uint64(n_outcomes), cell.shape[1] > 1)] += weight[i]
+    return sums
 
 
 def _count_events_of_one(outcomes, start):
@@ -115,17 +138,6 @@ def sum_over_events(outcomes, value, start):
     return sums
 
 
-@kernel
-def weigh_outcomes(outcomes, cell, weight, n_cells, n_outcomes):
-    """Return ``(n_replicates, n_cells, n_outcomes) float64``: as `count_outcomes`, each row counting its weight."""
-    n_replicates, n_samples = outcomes.shape
-    sums = np.zeros((n_replicates, n_cells, n_outcomes))
-    for r in range(n_replicates):
-        for i in range(n_samples):
-            sums[r, cell[i], outcomes[r, i]] += weight[i]
-    return sums
-
-
 @reduction
 def _weigh(drawn, column):
     total = 0.0
@@ -161,50 +173,6 @@ def sum_multiplicities(drawn, columns, start):
             observed[r, b, 0] = count - happened
             observed[r, b, 1] = happened
     return counts, sums, observed
-
-
-def _count_entries_of_one(outcomes, cell, n_cells):
-    return np.bincount(cell[np.arange(len(cell)), outcomes[0]], minlength=n_cells)[None]
-
-
-@kernel_unless_one(_count_entries_of_one)
-def count_entries(outcomes, cell, n_cells):
-    """Return ``(n_replicates, n_cells) int64``: rows whose outcome selects an entry of each cell.
-
-    ``cell (n_samples, n_outcomes)`` are numbers 0 to ``n_cells - 1``. Four interleaved tables, because neighbouring
-    rows often select the same cell and an increment must wait for the previous one of the same address.
-    """
-    n_replicates, n_samples = outcomes.shape
-    k = uint64(cell.shape[1])
-    cells = cell.ravel()
-    counts = np.empty((n_replicates, n_cells), np.int64)
-    table = np.empty((4, n_cells), np.int64)
-    quads = n_samples // 4 * 4
-    for r in range(n_replicates):
-        outcome = outcomes[r]
-        table[:] = 0
-        for i in range(0, quads, 4):
-            entry = uint64(i) * k
-            table[0, uint64(cells[entry + outcome[i]])] += 1
-            table[1, uint64(cells[entry + k + outcome[i + 1]])] += 1
-            table[2, uint64(cells[entry + uint64(2) * k + outcome[i + 2]])] += 1
-            table[3, uint64(cells[entry + uint64(3) * k + outcome[i + 3]])] += 1
-        for i in range(quads, n_samples):
-            table[0, uint64(cells[uint64(i) * k + outcome[i]])] += 1
-        for j in range(n_cells):
-            counts[r, j] = table[0, j] + table[1, j] + table[2, j] + table[3, j]
-    return counts
-
-
-@kernel
-def weigh_entries(outcomes, cell, weight, n_cells):
-    """Return ``(n_replicates, n_cells) float64``: as `count_entries`, each row counting its weight."""
-    n_replicates, n_samples = outcomes.shape
-    sums = np.zeros((n_replicates, n_cells))
-    for r in range(n_replicates):
-        for i in range(n_samples):
-            sums[r, cell[i, outcomes[r, i]]] += weight[i]
-    return sums
 
 
 @kernel

@@ -7,7 +7,7 @@ from llvmlite import ir
 from numba import njit, types, uint64
 from numba.extending import intrinsic
 
-from caltest._compiled._jit import kernel
+from caltest._compiled._jit import inner, kernel
 
 _WIDTH = 128
 _STRIDE = 136  # no power of two, whose columns would compete for the same cache lines
@@ -76,48 +76,38 @@ def _load(rows, first, size, tile):
             tile[c * _STRIDE + j] = rows[first + j, c]
 
 
+@inner
+def _columns(row, c):
+    """Return the numbers in four columns of a row from c on, and where they begin in a tile; the last two may lack."""
+    last = min(c + 3, row.size - 1)
+    first = row[c], row[c + 1], uint64(c * _STRIDE), uint64((c + 1) * _STRIDE)
+    return first, (row[last - 1], row[last], uint64((last - 1) * _STRIDE), uint64(last * _STRIDE)), last - c == 3
+
+
 @kernel
 def _gaps(row, tile, squared, size, out):
     """Fill ``out (size,)`` with sum |difference|, or the sum of squares, between one row and those of the tile."""
     for j in range(size):
         out[j] = 0.0
-    c = 0
-    while c < row.size:
-        last = min(c + 3, row.size - 1)
-        p0 = row[c]
-        p1 = row[c + 1]
-        p2 = row[last - 1]
-        p3 = row[last]
-        a0 = uint64(c * _STRIDE)
-        a1 = uint64((c + 1) * _STRIDE)
-        a2 = uint64((last - 1) * _STRIDE)
-        a3 = uint64(last * _STRIDE)
+    for c in range(0, row.size, 4):
+        (p0, p1, a0, a1), (p2, p3, a2, a3), are_four = _columns(row, c)
         if squared:
-            if last - c == 3:
-                for j in range(size):
-                    u = uint64(j)
-                    t0 = p0 - tile[a0 + u]
-                    t1 = p1 - tile[a1 + u]
-                    t2 = p2 - tile[a2 + u]
-                    t3 = p3 - tile[a3 + u]
-                    out[u] = _fma(t3, t3, _fma(t2, t2, _fma(t1, t1, _fma(t0, t0, out[u]))))
-            else:
-                for j in range(size):
-                    u = uint64(j)
-                    t0 = p0 - tile[a0 + u]
-                    t1 = p1 - tile[a1 + u]
-                    out[u] = _fma(t1, t1, _fma(t0, t0, out[u]))
-        elif last - c == 3:
             for j in range(size):
                 u = uint64(j)
-                out[u] += (abs(p0 - tile[a0 + u]) + abs(p1 - tile[a1 + u])) + (
-                    abs(p2 - tile[a2 + u]) + abs(p3 - tile[a3 + u])
-                )
+                t0 = p0 - tile[a0 + u]
+                t1 = p1 - tile[a1 + u]
+                out[u] = _fma(t1, t1, _fma(t0, t0, out[u]))
+                if are_four:
+                    t2 = p2 - tile[a2 + u]
+                    t3 = p3 - tile[a3 + u]
+                    out[u] = _fma(t3, t3, _fma(t2, t2, out[u]))
         else:
             for j in range(size):
                 u = uint64(j)
-                out[u] += abs(p0 - tile[a0 + u]) + abs(p1 - tile[a1 + u])
-        c += 4
+                gap = abs(p0 - tile[a0 + u]) + abs(p1 - tile[a1 + u])
+                if are_four:
+                    gap += abs(p2 - tile[a2 + u]) + abs(p3 - tile[a3 + u])
+                out[u] += gap
 
 
 @kernel
@@ -125,28 +115,13 @@ def _products(row, tile, size, out):
     """Fill ``out (size,)`` with the inner products of one row and those of the tile."""
     for j in range(size):
         out[j] = 0.0
-    c = 0
-    while c < row.size:
-        last = min(c + 3, row.size - 1)
-        p0 = row[c]
-        p1 = row[c + 1]
-        p2 = row[last - 1]
-        p3 = row[last]
-        a0 = uint64(c * _STRIDE)
-        a1 = uint64((c + 1) * _STRIDE)
-        a2 = uint64((last - 1) * _STRIDE)
-        a3 = uint64(last * _STRIDE)
-        if last - c == 3:
-            for j in range(size):
-                u = uint64(j)
-                out[u] = _fma(
-                    p3, tile[a3 + u], _fma(p2, tile[a2 + u], _fma(p1, tile[a1 + u], _fma(p0, tile[a0 + u], out[u])))
-                )
-        else:
-            for j in range(size):
-                u = uint64(j)
-                out[u] = _fma(p1, tile[a1 + u], _fma(p0, tile[a0 + u], out[u]))
-        c += 4
+    for c in range(0, row.size, 4):
+        (p0, p1, a0, a1), (p2, p3, a2, a3), are_four = _columns(row, c)
+        for j in range(size):
+            u = uint64(j)
+            out[u] = _fma(p1, tile[a1 + u], _fma(p0, tile[a0 + u], out[u]))
+            if are_four:
+                out[u] = _fma(p3, tile[a3 + u], _fma(p2, tile[a2 + u], out[u]))
 
 
 @kernel

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._cells import count_entries, weigh_entries
+from caltest._compiled._cells import count_outcomes, weigh_outcomes
 from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cell_dtype
@@ -54,10 +54,11 @@ class EntryCells:
     def happened(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the number (weight) of entries ``(..., n_cells)`` that outcomes ``(..., n_samples)`` select."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+        sizes = sample.n_outcomes, self.n_cells + 1
         if sample.weight is None:
-            counted = count_entries(flat, self.cell, self.n_cells + 1)
+            counted = count_outcomes(flat, self.cell, *sizes)
         else:
-            counted = weigh_entries(flat, self.cell, sample.weight, self.n_cells + 1)
+            counted = weigh_outcomes(flat, self.cell, sample.weight, *sizes)
         return counted[:, :-1].reshape(*outcomes.shape[:-1], self.n_cells).astype(np.float64)
 
     def error(self, happened: Floats, power: int) -> Floats:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from caltest._compiled._cells import count_entries, count_events, count_outcomes, sum_over_events
+from caltest._compiled._cells import count_events, count_outcomes, sum_over_events
 from caltest._compiled._cumulative import path_extremes
 from caltest._compiled._lookup import map_events, map_outcomes, sum_selected
 from caltest._compiled._path_blocks import count_block_events
@@ -45,9 +45,9 @@ def test_counts_and_sums_of_one_replicate(n):
     for n_outcomes in (2, 3, 7):
         label = rng.integers(n_outcomes, size=(1, n)).astype(np.uint8)
         event = (label > 0).astype(np.uint8)
-        assert_same(count_outcomes, label, rng.integers(4, size=n), 4, n_outcomes)
+        assert_same(count_outcomes, label, rng.integers(4, size=(n, 1)), n_outcomes, 4 * n_outcomes)
         assert_same(count_events, event, start)
-        assert_same(count_entries, label, rng.integers(5, size=(n, n_outcomes)).astype(np.uint16), 5)
+        assert_same(count_outcomes, label, rng.integers(5, size=(n, n_outcomes)).astype(np.uint16), n_outcomes, 5)
         for cells in (start, np.array([0, n])):
             assert_same(sum_over_events, event, numbers_with_zeros(rng, n), cells)
         for table in (numbers_with_zeros(rng, (n, n_outcomes)), np.full((n, n_outcomes), -0.0)):

@@ -186,13 +186,15 @@ class CellSums:
     def of(cls, sample: Sample, cells: Cells, outcomes: NDArray[Any]) -> CellSums:
         """Sum outcomes ``(..., n_samples)`` of a sample over cells."""
         flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+        index = cells.index[:, None].astype(cell_dtype(cells.n_cells))
+        sizes = sample.n_outcomes, cells.n_cells * sample.n_outcomes
         if sample.weight is not None:
-            counted = weigh_outcomes(flat, cells.index, sample.weight, cells.n_cells, sample.n_outcomes)
+            counted = weigh_outcomes(flat, index, sample.weight, *sizes)
         elif sample.n_outcomes == 2 and cells.start is not None:
             events = count_events(flat, cells.start)
             counted = np.stack([np.diff(cells.start) - events, events], axis=-1)
         else:
-            counted = count_outcomes(flat, cells.index, cells.n_cells, sample.n_outcomes)
+            counted = count_outcomes(flat, index, *sizes)
         shape = *outcomes.shape[:-1], cells.n_cells, sample.n_outcomes
         return cls(cells.count, cells.null_sum, counted.reshape(shape).astype(np.float64))
 

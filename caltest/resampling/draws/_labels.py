@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._cells import count_entries
+from caltest._compiled._cells import count_outcomes
 from caltest._compiled._draws import count_drawn, draw_counts, draw_outcomes
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import outcome_dtype
@@ -189,7 +189,7 @@ class OutcomeDraws(Draws):
         """
         if sample.n_outcomes > FEW:
             labels = self._many_outcomes(sample, replicates_of(8 * n_cells + sample.n_samples))
-            yield from (count_entries(outcomes, cell, n_cells) for outcomes in labels)
+            yield from (count_outcomes(outcomes, cell, sample.n_outcomes, n_cells) for outcomes in labels)
             return
         for part in self.blocks_of(4 * n_cells):
             counted = np.empty((part.n_resamples, n_cells), dtype=np.int32)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest._compiled._alias import class_records
+from caltest._compiled._alias import alias_tables
 from caltest._compiled._cells import sum_multiplicities
 from caltest._compiled._draws import draw_class_rows, draw_classes, draw_events, draw_multiplicities, draw_rows
 from caltest.predictions._arrays import Floats
@@ -159,11 +159,21 @@ def _whole(sample: Sample, partition: Any) -> NDArray[np.uint64]:
 def _class_tables(sample: Sample, partition: Any, prob: OutcomeProb) -> tuple[Floats, NDArray[np.uint64]]:
     """Return null probabilities ``(n_outcomes, n_samples)`` in the order of the strata, and alias tables."""
     row = sample.once(_strata, partition).row
-    return np.ascontiguousarray(sample.null_prob[row].T), class_records(prob(sample), row)
+    return np.ascontiguousarray(sample.null_prob[row].T), _records(prob(sample)[row])
 
 
 def _class_records(sample: Sample, prob: OutcomeProb) -> NDArray[np.uint64]:
-    return class_records(prob(sample), np.arange(sample.n_samples))
+    return _records(prob(sample))
+
+
+def _records(prob: Floats) -> NDArray[np.uint64]:
+    """Return the alias table of each row, ``(n_samples * n_outcomes,)``.
+
+    The threshold stands in the upper 32 bits of an entry, the alias in the next 16 and the outcome itself in the last.
+    """
+    thresholds, alias = alias_tables(prob.ravel(), np.arange(0, prob.size + 1, prob.shape[1]))
+    outcome = np.tile(np.arange(prob.shape[1], dtype=np.uint64), len(prob))
+    return thresholds.astype(np.uint64) << np.uint64(32) | alias.astype(np.uint64) << np.uint64(16) | outcome
 
 
 def _columns(sample: Sample) -> Floats:
