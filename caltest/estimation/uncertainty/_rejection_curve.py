@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from caltest.estimation.curves._bars import EffectiveCounts
+from caltest.estimation.curves._bars import EffectiveCounts, frequency_intervals
 from caltest.estimation.scores._score_decomposition import accuracy_of
 from caltest.estimation.uncertainty._prediction_distribution import (
     MOST,
@@ -266,8 +266,11 @@ def _curve(
     kept, errors, doubts = np.cumsum(own), np.cumsum(own * wrong), np.cumsum(own * doubt[order])
     wanted = np.arange(1, n_points + 1) / n_points * kept[-1] * (1 - _ROUNDING)
     shown = ends[np.unique(np.searchsorted(kept[ends], wanted))]
-    unit = None if group is None else np.unique(group[order], return_inverse=True)[1]
-    low, high = EffectiveCounts.of_first(wrong, own, unit, shown).intervals(level)
+    if weight is None and group is None:  # known sums: a tenth of the time of the curve
+        low, high = frequency_intervals(errors[shown], kept[shown] - errors[shown], kept[shown], level)
+    else:
+        unit = None if group is None else np.unique(group[order], return_inverse=True)[1]
+        low, high = EffectiveCounts.of_first(wrong, own, unit, shown).intervals(level)
     # Inside a block of equal ones the expected number of errors rises in proportion.
     at, count = np.append(0.0, kept[ends]), np.append(0.0, errors[ends])
     if weight is None:
