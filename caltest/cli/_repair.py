@@ -190,7 +190,7 @@ def add_to(commands: Any) -> None:
     add("--n-folds", type=parse_count, default=5, metavar="K", help="number of folds, unless --folds (default: 5)")
     add_option(repair, "--lens")
     add_option(repair, "--statistic")
-    add_option(repair, "--resamples", "number of draws (default: %(default)s)", default=9999)
+    add_option(repair, "--resamples", "number of draws (default: 9,999, fewer for large data)")
     add_option(repair, "--alpha")
     add_option(repair, "--exit-code", f"exit after the repair with status {MEANING}")
     add_option(repair, "--json")

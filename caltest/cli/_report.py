@@ -43,7 +43,7 @@ def add_to(commands: Any) -> None:
     add("files", nargs="+", type=Path, metavar="FILE", help=f"{FILES}; several for a comparison")
     add("-o", "--output", type=Path, required=True, metavar="PAGE.html", help="where to write the page")
     add("--title", metavar="TEXT", help="heading of the page (default: Is the model calibrated?)")
-    add_option(report, "--resamples", "number of Monte Carlo draws (default: %(default)s)", default=9999)
+    add_option(report, "--resamples", "number of Monte Carlo draws (default: 9,999, fewer for large data)")
     add_option(report, "--alpha")
     add_file_options(report)
     add_draws(report, "the Monte Carlo draws")

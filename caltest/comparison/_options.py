@@ -11,7 +11,8 @@ from caltest.predictions.inputs._options import (
     Option,
     WorkOptions,
 )
-from caltest.predictions.inputs._validation import validate_choice, validate_count, validate_level
+from caltest.predictions.inputs._validation import validate_choice, validate_level
+from caltest.resampling.engine._stopping import number_of_draws
 
 VARIANCES = ("asymptotic", "bootstrap")
 """How the variance of a difference is found."""
@@ -21,7 +22,12 @@ class DrawsOption(TypedDict, total=False):
     """How much is drawn for each model."""
 
     n_resamples: Annotated[
-        int, Option("int", "Number of draws of each test, and number of bootstrap samples.", 999, validate_count)
+        int,
+        Option(
+            "int, optional",
+            "Number of draws of each test, and number of bootstrap samples; 999 by default.",
+            validate=lambda value, name: number_of_draws(value),
+        ),
     ]
 
 

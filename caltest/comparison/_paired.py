@@ -88,9 +88,9 @@ def paired_test(
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are
         combined.
-    n_resamples : int
-        Number of bootstrap samples, and of simulated data sets where there are groups or weights; fewer of the latter,
-        but at least 199, with more than 200 million labels.
+    n_resamples : int, optional
+        Number of bootstrap samples, and of simulated data sets where there are groups or weights, 999 by default; fewer
+        of the latter, but at least 199, with more than 200 million labels.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
         Source of randomness of the bootstrap and of the simulation; with None every call draws anew.
 
@@ -179,8 +179,8 @@ def unpaired_test(
         The group of each observation of a data set, as in `paired_test`; both or none.
     alpha : float
         Level of the decision; the interval has the level 1 - ``alpha``.
-    n_resamples : int
-        Number of bootstrap samples, and of simulated data sets where there are groups.
+    n_resamples : int, optional
+        Number of bootstrap samples, and of simulated data sets where there are groups; 999 by default.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
         Source of randomness of the bootstrap and of the simulation; with None every call draws anew.
 

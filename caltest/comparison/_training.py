@@ -189,8 +189,8 @@ def training_track(
         Weight of each observation, the same in all epochs: how much it counts.
     groups : array-like of shape (n_samples,), optional
         The group of each observation, the same in all epochs, if observations of a group may depend on each other.
-    n_resamples : int
-        Number of draws in each test.
+    n_resamples : int, optional
+        Number of draws in each test; 999 by default.
     progress : bool or callable
         True shows a bar with the time left; a function is called with ``(done, total)``. If the number of epochs is
         not known beforehand, because they come from a generator, this is the progress of each epoch.

@@ -28,7 +28,7 @@ from caltest.resampling import Consistency
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._options import SharedDrawOptions
 from caltest.resampling.engine._run import run
-from caltest.resampling.engine._stopping import Stopping
+from caltest.resampling.engine._stopping import FEWER_DRAWS, Stopping
 from caltest.results import Note, TestResult
 from caltest.results._description import Table
 from caltest.results._progress import reporting
@@ -167,7 +167,7 @@ def calibration_report(
         return run_by_fold(calibration_report, y_true, y_prob, folds, n_kernel_resamples=n_kernel_resamples, **options)
     classes, level = options["classes"], options["alpha"]
     prob, outcome = validate_problem(y_true, y_prob, classes)
-    stopping = Stopping.of(options["n_resamples"], options["n_exceedances"], prob.size, usual=999)
+    stopping = Stopping.of(options["n_resamples"], options["n_exceedances"], prob.size, usual=FEWER_DRAWS)
     n_draws = stopping.n_resamples
     n_kernel = 199 if n_kernel_resamples is None else validate_count(n_kernel_resamples, "n_kernel_resamples")
     n_kernel = min(n_kernel, n_draws)

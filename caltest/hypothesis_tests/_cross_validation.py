@@ -57,7 +57,7 @@ def cross_val_calibration(
     cv: Any = None,
     groups: ArrayLike | None = None,
     statistic: Statistic | str | None = None,
-    n_resamples: int = 9999,
+    n_resamples: int | None = None,
     method: str = "auto",
     **options: Unpack[CrossValidationOptions],
 ) -> CrossValidatedTests:
@@ -90,8 +90,9 @@ def cross_val_calibration(
         What to look at. By default the whole prediction if the statistic can judge it, and the confidence otherwise.
     statistic : Statistic or str, optional
         ``Omnibus()`` by default.
-    n_resamples : int
-        Number of draws for each fold; the smallest possible combined p-value is K / (B + 1).
+    n_resamples : int, optional
+        Number of draws for each fold, by default as in `calibration_test`; the smallest possible combined p-value is
+        K / (B + 1).
     method : {"auto", "exact", "monte-carlo", "asymptotic"}
         How the null distributions are found, as in `calibration_test`.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState

@@ -27,6 +27,7 @@ from caltest.plotting._simplex import plot_simplex
 from caltest.predictions import ClassWise
 from caltest.predictions.inputs._arguments import read_problem
 from caltest.predictions.inputs._validation import SeedLike, is_number, refuse_if, validate_given_problem, validate_rng
+from caltest.resampling.engine._stopping import FEWER_DRAWS
 from caltest.results import Note, Result
 from caltest.results._atomic_file import write_atomically
 from caltest.results._description import Table, join
@@ -41,7 +42,6 @@ _PACKAGES = ("numpy", "numba", "scipy")
 _SHOWN = 3  # classes with a diagram
 _LONGEST = 28  # characters of a name above a panel
 _MOST_ROWS = 40  # lenses in the table
-_TESTS_DRAWS = 999
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def write_page(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     title: str = TITLE,
-    n_resamples: int = 9999,
+    n_resamples: int | None = None,
     alpha: float = 0.05,
     workers: int | None = None,
     rng: SeedLike = None,
@@ -115,8 +115,9 @@ def write_page(
         The group of each observation, such as its patient, if observations of a group may depend on each other.
     title : str
         Heading of the page.
-    n_resamples : int
-        Number of draws of the tests through several lenses; the report of several statistics has 999 at most.
+    n_resamples : int, optional
+        Number of draws of the tests through several lenses; by default 9,999, and 999 for more than 5,000,000 predicted
+        probabilities. The report of several statistics has 999 at most.
     alpha : float
         Level of the conclusions.
     workers : int, optional
@@ -174,9 +175,8 @@ def write_page(
             table = calibration_table(y_true, model.y_prob, n_resamples=n_resamples, **options)
             done(2 * number + 1, 2 * len(models))
             verdicts.append((model.name, [" ".join(table.first_sentences), " ".join(table.size_sentences)]))
-            tests: Any = report or calibration_report(
-                y_true, model.y_prob, n_resamples=min(n_resamples, _TESTS_DRAWS), **options
-            )
+            fewer = None if n_resamples is None else min(n_resamples, FEWER_DRAWS)
+            tests: Any = report or calibration_report(y_true, model.y_prob, n_resamples=fewer, **options)
             found = _about_model(table, tests, model)
             heading = f"{model.name}: " if model.name else ""
             parts += [replace(part, heading=f"{heading}{part.heading}") for part in found]
@@ -190,7 +190,7 @@ def write_page(
             ", ".join([f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in _PACKAGES)]),
         ),
         ("seed", str(seed)),
-        ("draws", f"{n_resamples}"),
+        ("draws", f"{max(test.n_resamples for test in table) if n_resamples is None else n_resamples}"),
         ("level", f"{alpha:g}"),
         *_data_rows(models, design),
     ]

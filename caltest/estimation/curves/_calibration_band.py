@@ -20,6 +20,7 @@ from caltest.predictions.inputs._validation import validate_count, validate_leve
 from caltest.resampling.distributions._base import TIE_TOLERANCE
 from caltest.resampling.draws._labels import Draws, OutcomeDraws
 from caltest.resampling.engine._pvalues import rank_pvalues
+from caltest.resampling.engine._stopping import number_of_draws
 from caltest.results import Note, Result
 from caltest.results._decision import rejects
 from caltest.results._description import Description, counted, percent
@@ -299,7 +300,7 @@ def calibration_band(
     *,
     confidence_level: float = 0.95,
     digits: int | None = None,
-    n_resamples: int = 999,
+    n_resamples: int | None = None,
     **options: Unpack[TestedEventOptions],
 ) -> CalibrationBand:
     r"""Compute a simultaneous confidence band for a non-decreasing calibration function (Dimitriadis et al. 2023).
@@ -340,8 +341,8 @@ def calibration_band(
         Scores that are equal when rounded to this many decimals form a group, and only blocks of whole groups are
         bounded: 4 by default where there are more than 10,000 scores, otherwise each score is a group. With many
         scores this is faster, and the band is about as narrow. It is still a band for the scores themselves.
-    n_resamples : int
-        Number of draws of the labels for the p-value and the band of the test.
+    n_resamples : int, optional
+        Number of draws of the labels for the p-value and the band of the test; 999 by default.
 
     Returns
     -------
@@ -388,7 +389,7 @@ def calibration_band(
     alpha = options["alpha"]
     if digits is not None:
         validate_count(digits, "digits")
-    draws = OutcomeDraws.of(n_resamples, options["rng"])
+    draws = OutcomeDraws.of(number_of_draws(n_resamples), options["rng"])
     sample, about = event_of(y_true, y_prob, options)
     groups = ScoreGroups.of(sample, digits)
     lower, upper = groups.confidence_band(level)
@@ -397,7 +398,7 @@ def calibration_band(
     observed = groups.smallest_tails(groups.events[None])
     _, pvalues = rank_pvalues(sample, -observed, -null[None])
     # The p-value is at most alpha if the observed tail is below this one: as many draws may be smaller.
-    rank = math.floor(alpha * (1 + TIE_TOLERANCE) * (n_resamples + 1)) - 1
+    rank = math.floor(alpha * (1 + TIE_TOLERANCE) * (draws.n_resamples + 1)) - 1
     critical = np.sort(null)[rank] if rank >= 0 else -math.inf
     # Not 0: where every draw has the tail 1, any smaller one is rejected.
     test_lower, test_upper = groups.band(groups.lengths, min(critical * (1 + TIE_TOLERANCE), -TIE_TOLERANCE))
@@ -415,7 +416,7 @@ def calibration_band(
         confidence_level=level,
         alpha=alpha,
         pvalue=float(pvalues[0]),
-        n_resamples=n_resamples,
+        n_resamples=draws.n_resamples,
         digits=groups.digits,
         n_samples=sample.n_samples,
         n_groups=groups.n_groups,

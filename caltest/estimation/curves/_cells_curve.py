@@ -28,6 +28,7 @@ from caltest.resampling import Consistency
 from caltest.resampling.draws._labels import Draws
 from caltest.resampling.engine._evaluation import Question, draw_nulls
 from caltest.resampling.engine._run import settle
+from caltest.resampling.engine._stopping import number_of_draws
 from caltest.results import Result
 from caltest.results._description import Description, Table, counted
 from caltest.results._picture import Picture
@@ -144,10 +145,10 @@ def measure_errors(
     return np.array([found[name] for name in statistics]).T
 
 
-def draws_of_points(n_resamples: int, options: ErrorCurveOptions) -> Draws:
+def draws_of_points(n_resamples: int | None, options: ErrorCurveOptions) -> Draws:
     """Return the draws of the labels, which are the same at every point."""
     seed = int(validate_rng(options["rng"]).integers(2**62))
-    return Consistency().draws(validate_count(n_resamples, "n_resamples"), seed)
+    return Consistency().draws(number_of_draws(n_resamples), seed)
 
 
 def _ece(n_cells: int) -> Statistic:
@@ -217,7 +218,7 @@ def cells_curve(
     *,
     statistics: Mapping[str, Family] | None = None,
     n_cells: Sequence[int] = _N_CELLS,
-    n_resamples: int = 99,
+    n_resamples: int | None = None,
     **options: Unpack[ErrorCurveOptions],
 ) -> CellsCurve:
     r"""Compute binned calibration errors against the number of cells (bins), with their noise floors.
@@ -243,8 +244,8 @@ def cells_curve(
         default ECE of the largest probability, ACE and UCE, as in the paper. The UCE of a calibrated model is not 0.
     n_cells : sequence of int
         Different numbers of cells.
-    n_resamples : int
-        Number of draws of the labels for each noise floor.
+    n_resamples : int, optional
+        Number of draws of the labels for each noise floor; 999 by default.
 
     Returns
     -------

@@ -27,6 +27,7 @@ from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import TIE_TOLERANCE, MonteCarloDistribution
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import Answer, run
+from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import Result
 from caltest.results._decision import equate_pvalue, rejects, show_pvalue
 from caltest.results._description import Description, Table, counted, percent
@@ -295,7 +296,7 @@ def cumulative_graphs(
     *,
     method: str = "monte-carlo",
     n_knots: int = 6,
-    n_resamples: int = 9999,
+    n_resamples: int | None = None,
     **options: Unpack[TestedEventOptions],
 ) -> CumulativeGraphs:
     r"""Compute the four cumulative calibration graphs of Gupta et al. (2020), with bands of a calibrated model.
@@ -331,8 +332,8 @@ def cumulative_graphs(
         largest distance of a Brownian motion from 0.
     n_knots : int
         Number of knots of the spline, at least 2; the paper has 6.
-    n_resamples : int
-        Number of draws of the labels.
+    n_resamples : int, optional
+        Number of draws of the labels; by default 9,999, and 999 for more than 5,000,000 predicted probabilities.
 
     Returns
     -------
@@ -374,6 +375,7 @@ def cumulative_graphs(
     named = by_name(y_prob)
     outcome, probs = validate_models(y_true, named, classes)
     look: LensLike = (Canonical() if probs[0].shape[1] == 2 else Confidence()) if lens is None else lens
+    n_resamples = number_of_draws(n_resamples, USUAL_DRAWS, probs[0].size)
     seed = int(validate_rng(options["rng"]).integers(2**62))  # the same labels are simulated for every model
     models = []
     with reporting(options["progress"], "simulating labels") as report:

@@ -25,6 +25,7 @@ from caltest.resampling import Consistency
 from caltest.resampling.draws._labels import OutcomeDraws
 from caltest.resampling.engine._evaluation import Question
 from caltest.resampling.engine._run import run
+from caltest.resampling.engine._stopping import number_of_draws
 from caltest.results import Result
 from caltest.results._decision import equate_pvalue, rejects
 from caltest.results._description import Description, Table, counted, percent
@@ -151,7 +152,7 @@ def isotonic_curve(
     *,
     band: str = "consistency",
     confidence_level: float = 0.9,
-    n_resamples: int = 999,
+    n_resamples: int | None = None,
     rng: SeedLike = None,
     **options: Unpack[EventOptions],
 ) -> IsotonicCurve:
@@ -175,8 +176,8 @@ def isotonic_curve(
         predictions those that are equal to 4 decimals form its groups.
     confidence_level : float
         Level of the band.
-    n_resamples : int
-        Number of draws of the labels, for the consistency band and the p-value.
+    n_resamples : int, optional
+        Number of draws of the labels, for the consistency band and the p-value; 999 by default.
     rng : None, int or numpy.random.Generator
         Source of randomness.
 
@@ -215,7 +216,7 @@ def isotonic_curve(
     """
     level = validate_level(confidence_level, "confidence_level")
     validate_choice(band, "band", BANDS)
-    seed = int(validate_rng(rng).integers(2**62))
+    n_resamples, seed = number_of_draws(n_resamples), int(validate_rng(rng).integers(2**62))
     sample, about = event_of(y_true, y_prob, options)
     tested = run(
         [Question(IsotonicError(), LensView(sample))], sample, Consistency(), n_resamples=n_resamples, rng=seed

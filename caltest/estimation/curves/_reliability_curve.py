@@ -38,6 +38,7 @@ from caltest.predictions.inputs._validation import SeedLike, validate_bool, vali
 from caltest.resampling import correct_pvalues
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
 from caltest.resampling.draws._rows import RowDraws
+from caltest.resampling.engine._stopping import number_of_draws
 from caltest.results import Note, Result
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
@@ -273,7 +274,7 @@ def reliability_curve(
     bars: str = "consistency",
     confidence_level: float = 0.9,
     simultaneous: bool = False,
-    n_resamples: int = 999,
+    n_resamples: int | None = None,
     rng: SeedLike = None,
     **options: Unpack[DesignedEventOptions],
 ) -> ReliabilityCurve:
@@ -309,8 +310,8 @@ def reliability_curve(
     resampling : Consistency, optional
         The null hypothesis; with ``resample_predictions=True`` the consistency bars are quantiles of deviations over
         resampled observations, as in figure 4 of Vaicenavicius et al. (2019), and only approximate.
-    n_resamples : int
-        Number of draws, with ``resample_predictions=True``, ``sample_weight`` or ``groups``.
+    n_resamples : int, optional
+        Number of draws, with ``resample_predictions=True``, ``sample_weight`` or ``groups``; 999 by default.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
         Source of randomness of these draws.
 
@@ -352,7 +353,7 @@ def reliability_curve(
         raise TypeError(msg)
     validate_choice(bars, "bars", ("consistency", "confidence"))
     validate_bool(simultaneous, "simultaneous")
-    level = validate_level(confidence_level, "confidence_level")
+    level, n_resamples = validate_level(confidence_level, "confidence_level"), number_of_draws(n_resamples)
     scheme = options["resampling"]
     sample, about = event_of(y_true, y_prob, options)
     sample = scheme.under_null(sample)

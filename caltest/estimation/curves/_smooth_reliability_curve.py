@@ -16,8 +16,9 @@ from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, require, validate_count, validate_level, validate_rng
+from caltest.predictions.inputs._validation import SeedLike, require, validate_level, validate_rng
 from caltest.resampling.draws._labels import OutcomeDraws
+from caltest.resampling.engine._stopping import number_of_draws
 from caltest.results import Note, Result
 from caltest.results._description import Description, counted, percent
 from caltest.results._naming import describe
@@ -167,7 +168,7 @@ def smooth_reliability_curve(
     statistic: KDEError | None = None,
     confidence_level: float = 0.9,
     simultaneous: bool = False,
-    n_resamples: int = 499,
+    n_resamples: int | None = None,
     rng: SeedLike = None,
     **options: Unpack[EventOptions],
 ) -> SmoothReliabilityCurve:
@@ -201,8 +202,8 @@ def smooth_reliability_curve(
         Whether the band under calibration has its level for all points together that have at least 1 % of the largest
         density and 5 observations near them. It is as many standard deviations wide at each of them, and reaches from 0
         to 1 at other points. The confidence band is pointwise in any case.
-    n_resamples : int
-        Number of draws of the labels, and of the bootstrap samples of the median.
+    n_resamples : int, optional
+        Number of draws of the labels, and of the bootstrap samples of the median; 999 by default.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
         Source of randomness.
 
@@ -234,7 +235,7 @@ def smooth_reliability_curve(
     (0.52, 0.0398, 223)
     """
     level = validate_level(confidence_level, "confidence_level")
-    n_curves = validate_count(n_resamples, "n_resamples")
+    n_curves = number_of_draws(n_resamples)
     generator = validate_rng(rng)
     chosen = KDEError(bandwidth=0.05, reference="mean") if statistic is None else statistic
     must = "`statistic` must be a KDEError such as KDEError(bandwidth=0.05)"

@@ -134,7 +134,7 @@ def temperature_curve(
     logits: ArrayLike | Mapping[str, ArrayLike] | None = None,
     statistics: Statistic | Sequence[Statistic] | None = None,
     temperatures: Sequence[float] | None = None,
-    n_resamples: int = 99,
+    n_resamples: int | None = None,
     **options: Unpack[ErrorCurveOptions],
 ) -> TemperatureCurve:
     r"""Compute calibration errors against the softmax temperature, with noise floors and the smallest error.
@@ -170,8 +170,8 @@ def temperature_curve(
         so that its smallest value does not show the right temperature.
     temperatures : sequence of float, optional
         Positive and different; 25 from 1/4 to 4, equally spaced on a logarithmic axis, by default.
-    n_resamples : int
-        Number of draws of the labels for each noise floor.
+    n_resamples : int, optional
+        Number of draws of the labels for each noise floor; 999 by default.
 
     Returns
     -------

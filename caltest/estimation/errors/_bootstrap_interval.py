@@ -24,6 +24,7 @@ from caltest.resampling.draws._rows import BootstrapDraws
 from caltest.resampling.draws._signs import group_of
 from caltest.resampling.engine._evaluation import components, null_values
 from caltest.resampling.engine._run import settle
+from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import ConfidenceInterval, Note, Result
 from caltest.results._description import Description, counted, percent, sized
 from caltest.results._naming import describe
@@ -138,7 +139,7 @@ def bootstrap_interval(
     statistic: Statistic | str | None = None,
     confidence_level: float = 0.95,
     kind: str = "BCa",
-    n_resamples: int = 9999,
+    n_resamples: int | None = None,
     **options: Unpack[EstimateOptions],
 ) -> BootstrapInterval:
     r"""Compute a bootstrap interval for the sampling variability of a calibration error.
@@ -186,8 +187,8 @@ def bootstrap_interval(
         Level of the interval.
     kind : {"BCa", "percentile", "basic"}
         How the ends are found, as in ``scipy.stats.bootstrap``.
-    n_resamples : int
-        Number of bootstrap samples B.
+    n_resamples : int, optional
+        Number of bootstrap samples B; by default 9,999, and 999 for more than 5,000,000 predicted probabilities.
     workers : int
         Threads; -1 for all processors. The answer does not depend on it.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
@@ -232,7 +233,7 @@ def bootstrap_interval(
     validate_choice(kind, "kind", ("BCa", "percentile", "basic"))
     chosen, sample, about = look_for(statistic, y_true, y_prob, options)
     chosen, generator = settle(chosen, sample), validate_rng(options["rng"])
-    draws = BootstrapDraws.of(n_resamples, generator)
+    draws = BootstrapDraws.of(number_of_draws(n_resamples, USUAL_DRAWS, sample.given.size), generator)
     estimate = float(components(chosen, sample, sample.outcome)[0])
     about |= {
         "test_statistic": chosen,

@@ -22,6 +22,7 @@ from caltest.resampling.distributions._base import Distribution, MonteCarloDistr
 from caltest.resampling.engine._evaluation import Question, draw_nulls
 from caltest.resampling.engine._run import VALID_METHODS, computed_distribution, settle
 from caltest.resampling.engine._sparsity import sparsity_notes
+from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import Note, Result
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
@@ -122,7 +123,7 @@ def noise_floor(
     statistic: Statistic | str | None = None,
     region: Region | None = None,
     quantiles: Sequence[float] = (0.05, 0.5, 0.95),
-    n_resamples: int = 9999,
+    n_resamples: int | None = None,
     method: str = "auto",
     **options: Unpack[FloorOptions],
 ) -> NoiseFloor:
@@ -151,8 +152,9 @@ def noise_floor(
         Probabilities of the quantiles to report, each strictly between 0 and 1.
     resampling : Consistency, optional
         The null hypothesis; ``Consistency()`` by default: predictions fixed, labels simulated from them.
-    n_resamples : int
-        Number of draws. Not used where nothing is drawn.
+    n_resamples : int, optional
+        Number of draws; not used where nothing is drawn. By default 9,999, and 999 for more than 5,000,000 predicted
+        probabilities.
     method : {"auto", "exact", "monte-carlo"}
         How the distribution is found. "exact" computes it, for `ECE`, `MCE` and `HosmerLemeshow` behind two-outcome
         lenses with predictions fixed; quantiles of a computed sum are exact up to the step of a grid of 2**14 points.
@@ -208,7 +210,8 @@ def noise_floor(
     null = options["resampling"]
     validate_choice(method, "method", VALID_METHODS)
     levels = _validate_quantiles(quantiles)
-    draws, prob = null.draws(n_resamples, options["rng"]), validate_prob(y_prob)
+    prob = validate_prob(y_prob)
+    draws = null.draws(number_of_draws(n_resamples, USUAL_DRAWS, prob.size), options["rng"])
     look = default_lens(chosen, prob.shape[1]) if options["lens"] is None else options["lens"]
     # A sample needs labels, but none of them changes the null distribution.
     sample = null.under_null(induce(prob, np.zeros(len(prob), dtype=np.int64), lens=look, region=region))

@@ -22,9 +22,10 @@ from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._simplex_grid import SimplexGrid
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_count
+from caltest.predictions.inputs._validation import SeedLike, validate_choice
 from caltest.resampling import Consistency, correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
+from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import Note, Result
 from caltest.results._decision import rejects, show_pvalue
 from caltest.results._description import Description, Table, counted, percent
@@ -208,7 +209,7 @@ def simplex_diagram(
     *,
     partition: Partition | Any | None = None,
     correction: str = "holm",
-    n_resamples: int = 9999,
+    n_resamples: int | None = None,
     rng: SeedLike = None,
     **options: Unpack[DiagramOptions],
 ) -> SimplexDiagram:
@@ -255,8 +256,9 @@ def simplex_diagram(
         How p-values are adjusted for the number of cells; with ``groups`` one of the first two.
     alpha : float
         Largest probability with which any cell is rejected if the model is calibrated.
-    n_resamples : int
-        Number of draws for the cells whose p-values are simulated.
+    n_resamples : int, optional
+        Number of draws for the cells whose p-values are simulated; by default 9,999, and 999 for more than 5,000,000
+        predicted probabilities.
     rng : None, int or numpy.random.Generator
         Source of randomness of these draws.
 
@@ -298,8 +300,8 @@ def simplex_diagram(
     level = options["alpha"]
     allowed = UNDER_ANY_DEPENDENCE if options["groups"] is not None else UNDER_ANY_DEPENDENCE + UNDER_INDEPENDENCE
     validate_choice(correction, "correction", allowed)
-    validate_count(n_resamples, "n_resamples")
     sample, about = look_at(y_true, y_prob, options)
+    n_resamples = number_of_draws(n_resamples, USUAL_DRAWS, sample.given.size)
     _require_simplex(sample.n_outcomes, about["lens"])
     cut = partition
     if cut is None:

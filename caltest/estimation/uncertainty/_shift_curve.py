@@ -28,6 +28,7 @@ from caltest.predictions.inputs._validation import (
     validate_number,
     validate_rng,
 )
+from caltest.resampling.engine._stopping import number_of_draws
 from caltest.results._description import Description, Table, counted, percent
 from caltest.results._picture import Picture
 
@@ -119,7 +120,7 @@ def shift_curve(
     shares: Sequence[float] = _SHARES,
     batch_size: int = 100,
     confidence_level: float = 0.9,
-    n_resamples: int = 999,
+    n_resamples: int | None = None,
     rng: SeedLike = None,
 ) -> ShiftCurve:
     r"""Compute the mean uncertainty of batches against their share of foreign (out-of-distribution) data; no labels.
@@ -146,8 +147,8 @@ def shift_curve(
         Number of predictions m in a batch; the paper has 100.
     confidence_level : float
         Level of the range of a batch.
-    n_resamples : int
-        Number of batches that are drawn for each share.
+    n_resamples : int, optional
+        Number of batches that are drawn for each share; 999 by default.
     rng : None, int or numpy.random.Generator
         Source of randomness.
 
@@ -188,7 +189,7 @@ def shift_curve(
     [0.028, 0.48]
     """
     level, generator = validate_level(confidence_level, "confidence_level"), validate_rng(rng)
-    size, n_batches = validate_count(batch_size, "batch_size"), validate_count(n_resamples, "n_resamples")
+    size, n_batches = validate_count(batch_size, "batch_size"), number_of_draws(n_resamples)
     measures = validate_uncertainty(uncertainty)
     if shares is _SHARES:  # some may be the same number of a few predictions
         foreign_counts = np.unique(np.rint(np.multiply(shares, size)).astype(np.int64))

@@ -33,6 +33,7 @@ from caltest.recalibration.maps._temperature import TemperatureScaling
 from caltest.recalibration.study._study_entries import BEFORE, RepairedModel, RepairedPair
 from caltest.recalibration.study._study_result import RecalibrationStudy
 from caltest.resampling import correct_pvalues
+from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import Note
 from caltest.results._decision import rejects
 from caltest.results._progress import reporting
@@ -49,7 +50,7 @@ def recalibration_study(
     folds: int | ArrayLike = 5,
     held_out: ArrayLike | None = None,
     statistics: Sequence[Statistic | str] | None = None,
-    n_resamples: int = 9999,
+    n_resamples: int | None = None,
     **options: Unpack[StudyOptions],
 ) -> RecalibrationStudy:
     r"""Fit recalibration methods to a part of the observations, and judge them by the others.
@@ -94,8 +95,8 @@ def recalibration_study(
         Weight of each observation, in the fit and in the judgement.
     alpha : float
         Level of the decisions; intervals have the level 1 - ``alpha``.
-    n_resamples : int
-        Number of draws of each test.
+    n_resamples : int, optional
+        Number of draws of each test; by default 9,999, and 999 for more than 5,000,000 predicted probabilities.
     rng : None, int, numpy.random.Generator or numpy.random.RandomState
         Source of randomness of the folds and of the draws.
 
@@ -154,9 +155,9 @@ def recalibration_study(
     'T = 1.68 to 1.69'
     """
     alpha, lens, classes = options["alpha"], options["lens"], options["classes"]
-    n_resamples = validate_count(n_resamples, "n_resamples")
     named = named_models(models)
     outcome, probs = validate_models(y_true, named, classes)
+    n_resamples = number_of_draws(n_resamples, USUAL_DRAWS, probs[0].size)
     methods = _named_methods(recalibrators)
     design = validate_design(options["sample_weight"], options["groups"], len(outcome))
     generator = validate_rng(options["rng"])

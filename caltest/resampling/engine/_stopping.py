@@ -36,7 +36,10 @@ from caltest.predictions.inputs._validation import validate_count
 
 MANY_PROBABILITIES = 5_000_000
 """Predicted probabilities (observations times classes) above which the defaults are `FEWER_DRAWS` and `EXCEEDANCES`."""
-USUAL_DRAWS, FEWER_DRAWS = 9999, 999
+USUAL_DRAWS = 9999
+"""Draws of a test where no number is asked for."""
+FEWER_DRAWS = 999
+"""Draws of bands, of tables of statistics, and of tests of large data."""
 EXCEEDANCES = 100
 
 _FIRST, _BLOCK, _GROWTH = 128, 64, 1.1  # draws: threads share a block; a tenth more costs little and loses little
@@ -110,6 +113,11 @@ class Stopping:
         if round(rank * (number + 1)) <= self.n_exceedances:  # it counts the observed data too
             return None
         return min(rank, self.n_exceedances / (before + 1)) if before else rank
+
+
+def number_of_draws(n_resamples: int | None, usual: int = FEWER_DRAWS, n_probabilities: int = 0) -> int:
+    """Return the number of draws that is asked for; for None the usual one, or fewer for large data."""
+    return Stopping.of(n_resamples, None, n_probabilities, usual=usual).n_resamples
 
 
 def _whole_blocks(number: float) -> int:

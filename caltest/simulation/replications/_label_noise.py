@@ -15,6 +15,7 @@ from caltest.estimation.scores._scores import accuracy, mean_confidence
 from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.predictions.inputs._arguments import read_problem, reads_arguments
 from caltest.predictions.inputs._validation import require, validate_count, validate_number, validate_problem
+from caltest.resampling.engine._stopping import number_of_draws
 from caltest.results._decision import rejects
 from caltest.results._description import Description, percent
 from caltest.results._picture import Picture
@@ -97,7 +98,7 @@ def label_noise_study(
     statistics: Statistic | Sequence[Statistic] | Mapping[str, Statistic] | None = None,
     threshold: float = 0.1,
     n_replicates: int = 1,
-    n_resamples: int = 999,
+    n_resamples: int | None = None,
     **options: Unpack[RunOptions],
 ) -> LabelNoiseStudy:
     """Train models on labels of which a share is random, and compute calibration errors and p-values.
@@ -129,8 +130,8 @@ def label_noise_study(
         Predictions above it are important; 0.1 in the paper's figure (its text says 0.01).
     n_replicates : int
         Number of repetitions with other random labels.
-    n_resamples : int
-        Number of draws of each test.
+    n_resamples : int, optional
+        Number of draws of each test; 999 by default.
     workers : int
         Processes, or what ``joblib.parallel_config`` names; -1 for all processors. The answer does not depend on it.
 
@@ -183,7 +184,7 @@ def label_noise_study(
         None if classes is None else tuple(classes),
         chosen,
         validate_number(threshold, "threshold", 0.0, 1.0),
-        validate_count(n_resamples, "n_resamples"),
+        number_of_draws(n_resamples),
     )
     total = validate_count(n_replicates, "n_replicates")
 

@@ -7,6 +7,7 @@ from typing import Annotated, TypedDict
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._options import Option, WorkOptions
 from caltest.resampling.engine._options import NullOption
+from caltest.resampling.engine._stopping import number_of_draws
 
 PathLike = str | os.PathLike[str]
 LEVELS = (0.01, 0.05, 0.1)
@@ -34,7 +35,14 @@ class StudyOptions(RunOptions, total=False):
 
 
 class _TestingOptions(TypedDict, total=False):
-    n_resamples: Annotated[int, Option("int", "Number of draws B of a test that is named by a statistic.", 999)]
+    n_resamples: Annotated[
+        int,
+        Option(
+            "int, optional",
+            "Number of draws B of a test that is named by a statistic; 999 by default.",
+            validate=lambda value, name: number_of_draws(value),
+        ),
+    ]
     method: Annotated[
         str,
         Option(

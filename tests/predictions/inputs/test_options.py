@@ -110,3 +110,12 @@ def test_curves_of_errors_do_not_depend_on_workers(name):
         together = curve(label, prob, **given)
     np.testing.assert_array_equal(together.floor, alone.floor)
     np.testing.assert_array_equal(together.floor_upper, alone.floor_upper)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_number_of_draws_is_left_to_one_rule(room):
+    """`caltest.resampling.engine._stopping.number_of_draws`, which no signature anticipates."""
+    public = importlib.import_module(f"caltest.{room}")
+    functions = {name: getattr(public, name) for name in public.__all__ if inspect.isfunction(getattr(public, name))}
+    drawing = {name: inspect.signature(function).parameters.get("n_resamples") for name, function in functions.items()}
+    assert {name: found.default for name, found in drawing.items() if found and found.default is not None} == {}

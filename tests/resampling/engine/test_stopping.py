@@ -12,7 +12,7 @@ from caltest.resampling import Consistency
 from caltest.resampling.engine import _stopping
 from caltest.resampling.engine._evaluation import Question, draw_nulls
 from caltest.resampling.engine._run import run
-from caltest.resampling.engine._stopping import Stopping
+from caltest.resampling.engine._stopping import MANY_PROBABILITIES, USUAL_DRAWS, Stopping, number_of_draws
 from tests.hypothesis_tests.problems import calibrated
 from tests.reference import naive
 from tests.results.printed import printed
@@ -31,6 +31,18 @@ def test_checkpoints():
     assert Stopping(99, 100).checkpoints == (99,)
     assert len(Stopping(9999, 100).checkpoints) < 50
     assert Stopping(300, 100).rounds == ((0, 128), (128, 192), (192, 256), (256, 300))
+
+
+def test_the_number_of_draws_where_none_is_asked_for():
+    assert [number_of_draws(None), number_of_draws(None, USUAL_DRAWS), number_of_draws(7, USUAL_DRAWS)] == [
+        999,
+        9999,
+        7,
+    ]
+    assert number_of_draws(None, USUAL_DRAWS, MANY_PROBABILITIES + 1) == 999
+    assert number_of_draws(9999, n_probabilities=MANY_PROBABILITIES + 1) == 9999
+    with pytest.raises(ValueError, match="`n_resamples` must be >= 1, got 0"):
+        number_of_draws(0)
 
 
 def test_without_a_stop_the_pvalue_is_the_usual_one():
