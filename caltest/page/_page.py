@@ -27,7 +27,6 @@ from caltest.plotting._simplex import plot_simplex
 from caltest.predictions import ClassWise
 from caltest.predictions.inputs._arguments import read_problem
 from caltest.predictions.inputs._validation import SeedLike, is_number, refuse_if, validate_given_problem, validate_rng
-from caltest.resampling.engine._stopping import FEWER_DRAWS
 from caltest.results import Note, Result
 from caltest.results._atomic_file import write_atomically
 from caltest.results._description import Table, join
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 
 TITLE = "Is the model calibrated?"
 _PACKAGES = ("numpy", "numba", "scipy")
+_TESTS_DRAWS = 999
 _SHOWN = 3  # classes with a diagram
 _LONGEST = 28  # characters of a name above a panel
 _MOST_ROWS = 40  # lenses in the table
@@ -175,7 +175,7 @@ def write_page(
             table = calibration_table(y_true, model.y_prob, n_resamples=n_resamples, **options)
             done(2 * number + 1, 2 * len(models))
             verdicts.append((model.name, [" ".join(table.first_sentences), " ".join(table.size_sentences)]))
-            fewer = None if n_resamples is None else min(n_resamples, FEWER_DRAWS)
+            fewer = None if n_resamples is None else min(n_resamples, _TESTS_DRAWS)
             tests: Any = report or calibration_report(y_true, model.y_prob, n_resamples=fewer, **options)
             found = _about_model(table, tests, model)
             heading = f"{model.name}: " if model.name else ""

@@ -41,7 +41,7 @@ def test_the_number_of_draws_where_none_is_asked_for():
     ]
     assert number_of_draws(None, USUAL_DRAWS, MANY_PROBABILITIES + 1) == 999
     assert number_of_draws(9999, n_probabilities=MANY_PROBABILITIES + 1) == 9999
-    with pytest.raises(ValueError, match="`n_resamples` must be >= 1, got 0"):
+    with pytest.raises(ValueError, match="`n_resamples` must be an integer >= 1, got 0"):
         number_of_draws(0)
 
 
