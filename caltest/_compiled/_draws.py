@@ -299,7 +299,11 @@ def draw_rows(threshold, seed, first, rows, outcomes):
 
 @kernel
 def draw_class_rows(records, seed, first, rows, outcomes):
-    """Draw rows with replacement and their outcomes, from `class_records`: ``(n_replicates, n_samples)`` both."""
+    """Draw rows with replacement and their outcomes, ``(n_replicates, n_samples)`` both.
+
+    ``records (n_samples * n_outcomes,)`` are alias tables of the rows: of each entry the threshold in the upper 32
+    bits, the alias in the next 16 and the outcome itself in the last.
+    """
     n_replicates, n_samples = rows.shape
     n = uint64(n_samples)
     m = uint64(records.size // n_samples)
@@ -450,8 +454,8 @@ def draw_classes(columns, records, stratum, thresholds, alias, begin, end, seed,
 
     Fills ``counts (n_replicates, n_strata) int64`` of drawn rows, ``predicted (n_replicates, n_strata, n_outcomes)``,
     the sums of their ``columns (n_outcomes, n_samples)``, and ``observed``, of the same shape, their outcomes, drawn
-    from the ``records`` of `class_records`. Rows are counted while they are drawn, and their
-    predictions are added once, in order, not at every draw.
+    from the ``records`` of `draw_class_rows`. Rows are counted while they are drawn, and their predictions are added
+    once, in order, not at every draw.
     """
     n_replicates, n_strata = counts.shape
     n_outcomes = columns.shape[0]

@@ -167,10 +167,7 @@ def _class_records(sample: Sample, prob: OutcomeProb) -> NDArray[np.uint64]:
 
 
 def _records(prob: Floats) -> NDArray[np.uint64]:
-    """Return the alias table of each row, ``(n_samples * n_outcomes,)``.
-
-    The threshold stands in the upper 32 bits of an entry, the alias in the next 16 and the outcome itself in the last.
-    """
+    """Return the alias table of each row, ``(n_samples * n_outcomes,)``, as `draw_class_rows` takes it."""
     thresholds, alias = alias_tables(prob.ravel(), np.arange(0, prob.size + 1, prob.shape[1]))
     outcome = np.tile(np.arange(prob.shape[1], dtype=np.uint64), len(prob))
     return thresholds.astype(np.uint64) << np.uint64(32) | alias.astype(np.uint64) << np.uint64(16) | outcome
