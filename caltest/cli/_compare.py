@@ -25,6 +25,7 @@ from caltest.cli._options import (
     problem_of,
     read_file,
 )
+from caltest.predictions.inputs._refusals import refuse
 
 if TYPE_CHECKING:
     from caltest.predictions import PredictionFile
@@ -159,8 +160,7 @@ def _check_same_labels(name: str, file: PredictionFile, first: PredictionFile) -
     wrong = np.flatnonzero(file.y_true != first.y_true)
     if wrong.size:
         row = int(wrong[0])
-        msg = (
+        refuse(
             f"{name}: label {file.y_true[row]} in row {row} where others have {first.y_true[row]}; all files must hold "
             "the same observations in the same order, or be independent data sets (--unpaired)"
         )
-        raise ValueError(msg)

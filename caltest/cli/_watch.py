@@ -27,6 +27,7 @@ from caltest.cli._options import (
     shortened,
     standard_input,
 )
+from caltest.predictions.inputs._refusals import refuse
 
 if TYPE_CHECKING:
     from caltest.predictions import PredictionFile
@@ -150,8 +151,7 @@ def watch(
             _show(lines.monitor.result(), options, show)
         raise
     if lines.monitor is None:
-        msg = f"{lines.name}: there are no observations in it"
-        raise ValueError(msg)
+        refuse(f"{lines.name}: there are no observations in it")
     if alarm_shown != lines.monitor.n_samples:  # otherwise the same report was printed last
         _show(lines.monitor.result(), options, show)
     return 0 if alarm_shown is None else ALARM

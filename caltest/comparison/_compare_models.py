@@ -24,6 +24,7 @@ from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import named_models, naming, validate_models
 from caltest.predictions.inputs._parts import validate_folds
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import (
     refuse_if,
     validate_choice,
@@ -143,8 +144,9 @@ def compare_models(
     problems = _validated(models, y_true, classes)
     design = {name: options.pop(name) for name in ("sample_weight", "groups")}  # type: ignore[misc]
     if y_true is None and any(given is not None for given in (folds, *design.values())):
-        msg = "`folds`, `sample_weight` and `groups` need `y_true`, the labels that all models share, got y_true=None."
-        raise ValueError(msg)
+        refuse(
+            "`folds`, `sample_weight` and `groups` need `y_true`, the labels that all models share, got y_true=None."
+        )
     probs, outcomes = zip(*problems.values(), strict=True)
     if folds is not None:
         parts = validate_folds(folds, len(outcomes[0]))
@@ -222,8 +224,7 @@ def _validated(models: Any, y_true: ArrayLike | None, classes: Sequence[Any] | N
     for name, value in named.items():
         if not isinstance(value, tuple) or len(value) != 2:
             got = type(value).__name__
-            msg = f"without `y_true` every model must be a pair (y_true, y_prob), got {got} for {name!r}."
-            raise ValueError(msg)
+            refuse(f"without `y_true` every model must be a pair (y_true, y_prob), got {got} for {name!r}.")
         with naming(f"model {name!r}"):
             problems[name] = validate_given_problem(*value, classes)
     n_classes = {name: prob.shape[1] for name, (prob, _) in problems.items()}

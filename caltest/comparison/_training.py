@@ -17,6 +17,7 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import induce
 from caltest.predictions.inputs._arguments import read_problem, reads_arguments, warn_of_repeated_index
 from caltest.predictions.inputs._frames import refuse_other_indexes
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if, require, validate_design, validate_problem, validate_rng
 from caltest.resampling import Consistency
 from caltest.results import Note, Result
@@ -312,9 +313,7 @@ def _read(y_true: ArrayLike | None, epochs: Any) -> Iterator[tuple[str, int, tup
         for number, epoch in enumerate(found, 1):
             is_pair = isinstance(epoch, tuple | list) and len(epoch) == 2
             if y_true is None and not is_pair:
-                msg = f"`epochs` must hold pairs (y_true, y_prob), got {type(epoch).__name__} in epoch {number}."
-                raise ValueError(msg)
+                refuse(f"`epochs` must hold pairs (y_true, y_prob), got {type(epoch).__name__} in epoch {number}.")
             yield str(run), number, (epoch[0], epoch[1]) if y_true is None else (y_true, epoch)
         if not number and run:
-            msg = f"`epochs` must hold at least one epoch in every run, got none in {run!r}."
-            raise ValueError(msg)
+            refuse(f"`epochs` must hold at least one epoch in every run, got none in {run!r}.")

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from caltest.comparison._grouped_terms import FEW_SURPRISES, GroupedPairTerms
 from caltest.predictions._sample import Sample
 from caltest.predictions.cells._cells import cells_of
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_rng
 from caltest.resampling.distributions._base import TIE_TOLERANCE, MonteCarloDistribution
 from caltest.resampling.draws._rows import BootstrapDraws
@@ -290,8 +291,7 @@ def resample(
     """
     generator = validate_rng(rng)  # one seed for each set of observations
     if len({len(terms.scores) for terms in models}) > 1 and paired:
-        msg = "models that are compared on the same observations must have the same groups."
-        raise ValueError(msg)
+        refuse("models that are compared on the same observations must have the same groups.")
     groups = [models] if paired else [[model] for model in models]
     schemes = [BootstrapDraws.of(n_resamples, generator) for _ in groups]
     parts = [

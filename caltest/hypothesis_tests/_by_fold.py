@@ -16,6 +16,7 @@ from caltest.hypothesis_tests._diagnostics import few_draws, impossible_note, wa
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import naming
 from caltest.predictions.inputs._parts import SMALL, Folds, part_of, validate_folds
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_design, validate_given_problem, validate_rng
 from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._pvalues import CombinedPValues
@@ -177,11 +178,10 @@ def refuse_divided_groups(group: NDArray[np.int64], fold: NDArray[np.int64]) -> 
     """Raise ValueError if observations of a group lie in several folds."""
     pairs = np.unique(np.stack([group, fold]), axis=1)
     if len(pairs[0]) > len(np.unique(pairs[0])):
-        msg = (
+        refuse(
             "`groups` must each lie in one fold, got a group in several: its other observations were used to fit "
             "the model that is tested on it. Use folds of whole groups, such as those of sklearn's GroupKFold."
         )
-        raise ValueError(msg)
 
 
 def combine_tests(folds: Folds, tests: Sequence[TestResult], *, in_table: bool = False) -> TestResult:

@@ -13,6 +13,7 @@ from caltest.hypothesis_tests._calibration import calibration_test
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._frames import read_observations
 from caltest.predictions.inputs._parts import Folds
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import require, validate_design
 from caltest.resampling.engine._options import CrossValidationOptions
 from caltest.results import TestResult
@@ -170,25 +171,23 @@ def _out_of_fold(
     splitter = check_cv(cv, label, classifier=True) if cv is not None or groups is None else StratifiedGroupKFold(5)
     splits = list(splitter.split(features, label, groups))
     if len(splits) < 2:
-        msg = f"`cv` must make several splits, got {len(splits)}; test a single split by calibration_test."
-        raise ValueError(msg)
+        refuse(f"`cv` must make several splits, got {len(splits)}; test a single split by calibration_test.")
     if all(len(test) == 1 for _, test in splits):
-        msg = "`cv` must test several observations at once, got one in each fold, which shows nothing: use fewer folds."
-        raise ValueError(msg)
+        refuse(
+            "`cv` must test several observations at once, got one in each fold, which shows nothing: use fewer folds."
+        )
     for number, (train, test) in enumerate(splits):
         if groups is not None and np.isin(groups[test], groups[train]).any():
-            msg = (
+            refuse(
                 f"fold {number}: the model is fitted to observations of a group that it is tested on. Use a `cv` that "
                 "keeps groups together, such as sklearn's GroupKFold."
             )
-            raise ValueError(msg)
         lacking = [c for c in classes if c not in set(label[train].tolist())]
         if lacking:
-            msg = (
+            refuse(
                 f"fold {number}: the training part holds no observation of class {lacking[0]!r}, so that its model has "
                 "no probability of it. Use fewer or stratified folds, or leave the class out."
             )
-            raise ValueError(msg)
         model = clone(estimator).fit(_safe_indexing(features, train), label[train])
         order = [list(np.asarray(model.classes_).tolist()).index(c) for c in classes]
         tested.append(np.asarray(test, dtype=np.int64))

@@ -12,6 +12,7 @@ from caltest.estimation.errors._l2_interval import L2Interval, interval_of_distr
 from caltest.predictions._lens import LensLike
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_positive
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE
@@ -197,8 +198,7 @@ def equivalence_test(
     sample, about = look_at(y_true, y_prob, options)
     greatest = greatest_l2(sample.n_outcomes) ** 0.5
     if bound >= greatest:
-        msg = f"`margin` must be below the greatest possible error, {greatest:.4g}, got {margin!r}; is it in percent?"
-        raise ValueError(msg)
+        refuse(f"`margin` must be below the greatest possible error, {greatest:.4g}, got {margin!r}; is it in percent?")
     distribution, cut = l2_distribution(sample, partition, any_shock=True, rng=rng)
     interval = interval_of_distribution(
         distribution,

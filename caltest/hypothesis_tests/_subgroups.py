@@ -18,6 +18,7 @@ from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import (
     refuse_if,
     require,
@@ -245,8 +246,7 @@ def subgroup_tests(
     views = [whole.take(np.flatnonzero(inside[whole.sample.row])) for inside in members]
     for name, view in zip(names, views, strict=True):
         if not view.sample.n_samples:
-            msg = f"every subgroup must hold an observation of positive weight, got none in {name!r}."
-            raise ValueError(msg)
+            refuse(f"every subgroup must hold an observation of positive weight, got none in {name!r}.")
     questions, looks = [Question(chosen, view) for view in views], [look] * len(names)
     tests = ask_together(questions, base, Consistency(), looks, stopping=stopping, notes=notes, options=options)
     return SubgroupTests(
@@ -306,11 +306,10 @@ def _columns(subgroup: Any) -> dict[str, Any]:
     else:
         array = subgroup if isinstance(subgroup, np.ndarray) else np.asarray(subgroup, dtype=object)
         if array.ndim not in {1, 2} or np.ma.is_masked(array):
-            msg = (
+            refuse(
                 f"`subgroup` must have shape (n_samples,) or (n_samples, n_columns), without masked values, "
                 f"got {array.shape}."
             )
-            raise ValueError(msg)
         columns = {"": array} if array.ndim == 1 else {str(k): column for k, column in enumerate(array.T)}
     refuse_if(not columns, "`subgroup` must have at least one column, got none.")
     return columns
@@ -331,6 +330,5 @@ def _levels(values: Any) -> tuple[list[Any], NDArray[np.int64]]:
     if missing.size:
         first = missing[0]
         found = f"{list(values)[first]!r} for observation {first}"
-        msg = f"`subgroup` must have a label for every observation, got {found}."
-        raise ValueError(msg)
+        refuse(f"`subgroup` must have a label for every observation, got {found}.")
     return list(labels.categories), code

@@ -15,6 +15,7 @@ from caltest.hypothesis_tests._diagnostics import describe_answer, impossible_no
 from caltest.predictions.cells._against_rest import AgainstRest
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if, validate_positive
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, LimitDistribution, Tail, chi_squared
@@ -114,8 +115,7 @@ def _numbers(values: ArrayLike, name: str, *, positive: bool = False) -> NDArray
         raise TypeError(msg) from None
     wrong = ~(array > 0) if positive else ~(array >= 0)
     if wrong.any():
-        msg = f"`{name}` must be {'positive' if positive else 'at least 0'}, got {array[wrong].flat[0]}."
-        raise ValueError(msg)
+        refuse(f"`{name}` must be {'positive' if positive else 'at least 0'}, got {array[wrong].flat[0]}.")
     return array
 
 

@@ -26,6 +26,7 @@ from caltest.plotting._reliability import draw_both_styles, plot_reliability
 from caltest.plotting._simplex import plot_simplex
 from caltest.predictions import ClassWise
 from caltest.predictions.inputs._arguments import read_problem
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, is_number, refuse_if, validate_given_problem, validate_rng
 from caltest.results import Note, Result
 from caltest.results._atomic_file import write_atomically
@@ -160,8 +161,7 @@ def write_page(
     True
     """
     if isinstance(y_true, str | Path):
-        msg = "`y_true` must hold labels, got a path. Labels come first: write_page(y_true, y_prob, path)."
-        raise TypeError(msg)
+        refuse("`y_true` must hold labels, got a path. Labels come first: write_page(y_true, y_prob, path).", TypeError)
     design = {"classes": classes, "sample_weight": sample_weight, "groups": groups}
     probs: dict[str, Any] = dict(y_prob) if isinstance(y_prob, Mapping) else {"": y_prob}
     models = [_Model(name, y_true, prob, design) for name, prob in probs.items()]
@@ -201,12 +201,13 @@ def write_page(
 def _check_report(report: Any, y_true: ArrayLike, n_models: int) -> None:
     """Refuse a report that is not of the observations of the page."""
     if not isinstance(report, CalibrationReport):
-        msg = f"`report` must be a CalibrationReport from calibration_report(...), got {type(report).__name__}."
-        raise TypeError(msg)
+        refuse(
+            f"`report` must be a CalibrationReport from calibration_report(...), got {type(report).__name__}.",
+            TypeError,
+        )
     refuse_if(n_models > 1, f"`report` is of one model and the page of {n_models}; leave it out.")
     if report[0].n_samples != np.size(y_true):
-        msg = f"`report` must be of the same {np.size(y_true)} observations, got one of {report[0].n_samples}."
-        raise ValueError(msg)
+        refuse(f"`report` must be of the same {np.size(y_true)} observations, got one of {report[0].n_samples}.")
 
 
 def _seed_of(rng: SeedLike) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions.inputs._models import validate_names
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if
 from caltest.results._atomic_file import atomic_file
 
@@ -101,8 +102,7 @@ def require(result: Any, kind: type, name: str, made_by: str) -> None:
     if isinstance(result, kind):
         return
     article = "an" if kind.__name__[0] in "AEIOU" else "a"
-    msg = f"`{name}` must be {article} {kind.__name__} from {made_by}(...), got {type(result).__name__}."
-    raise TypeError(msg)
+    refuse(f"`{name}` must be {article} {kind.__name__} from {made_by}(...), got {type(result).__name__}.", TypeError)
 
 
 def named(results: Any, kind: type, name: str, made_by: str) -> dict[str, Any]:

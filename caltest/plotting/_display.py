@@ -12,6 +12,7 @@ from caltest.plotting._axes import literal, single
 from caltest.predictions.inputs._arguments import read_problem
 from caltest.predictions.inputs._class_columns import plain_dates
 from caltest.predictions.inputs._frames import read_observations, refuse_other_indexes
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import require, validate_choice, validate_count, validate_prob
 from caltest.results._description import percent
 
@@ -215,12 +216,10 @@ class ReliabilityDisplay:
         ('GaussianNB', 1, np.int64(2))
         """
         if not hasattr(estimator, "predict_proba"):
-            msg = f"`estimator` must have predict_proba, which {type(estimator).__name__} lacks."
-            raise TypeError(msg)
+            refuse(f"`estimator` must have predict_proba, which {type(estimator).__name__} lacks.", TypeError)
         classes = np.asarray(plain_dates(estimator.classes_)).tolist()
         if len(classes) != 2:
-            msg = f"`estimator` must have two classes, got {len(classes)}; use caltest.reliability_curve(...).plot()."
-            raise ValueError(msg)
+            refuse(f"`estimator` must have two classes, got {len(classes)}; use caltest.reliability_curve(...).plot().")
         positive = classes[1] if pos_label is None else pos_label
         require(positive in classes, f"`pos_label` must be one of the classes {classes}", pos_label)
         y_prob = np.asarray(estimator.predict_proba(X))[:, classes.index(positive)]
@@ -298,11 +297,10 @@ class ReliabilityDisplay:
         validate_choice(strategy, "strategy", ("uniform", "quantile"))
         label, event, positive = _read(y_true, y_prob, pos_label)
         if event.ndim != 1:
-            msg = (
+            refuse(
                 f"`y_prob` must hold one probability for each observation, got shape {event.shape}; of two classes "
                 "pass that of the positive one, y_prob[:, 1], for more call caltest.reliability_curve(...).plot()."
             )
-            raise ValueError(msg)
         event = validate_prob(event)[:, 1]
         width = np.linspace(0, 1, n_bins + 1)
         edges = (width if strategy == "uniform" else np.percentile(event, 100 * width))[1:-1]
@@ -344,8 +342,7 @@ def _values(label: NDArray[Any]) -> list[Any]:
     require(label.ndim == 1, "`y_true` must have shape (n_samples,)", label.shape)
     missing = np.flatnonzero(pd.isna(label))
     if missing.size:
-        msg = f"`y_true` must have a label for every observation, got {label[missing[0]]} in row {missing[0]}."
-        raise ValueError(msg)
+        refuse(f"`y_true` must have a label for every observation, got {label[missing[0]]} in row {missing[0]}.")
     values = list(dict.fromkeys(label.tolist()))
     return sorted(values) if len({type(value) for value in values}) == 1 else values
 
@@ -354,12 +351,10 @@ def _positive(label: NDArray[Any], pos_label: Any) -> Any:
     """Return the label of the positive class; the default is that of scikit-learn."""
     values = _values(label)
     if len(values) > 2:
-        msg = f"`y_true` must have two values, got {len(values)}; use caltest.reliability_curve(...).plot()."
-        raise ValueError(msg)
+        refuse(f"`y_true` must have two values, got {len(values)}; use caltest.reliability_curve(...).plot().")
     if pos_label is not None:
         if pos_label not in values and len(values) == 2:
-            msg = f"`pos_label` must be one of the labels {values}, got {pos_label!r}."
-            raise ValueError(msg)
+            refuse(f"`pos_label` must be one of the labels {values}, got {pos_label!r}.")
         return pos_label
     if set(values) <= {0, 1} or set(values) <= {-1, 1}:
         return 1

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.plotting._axes import BAR, DENSITY, LINE, POINT, legend_below, literal, require, wrapped
+from caltest.predictions.inputs._refusals import refuse
 from caltest.resampling.distributions._base import TIE_TOLERANCE
 from caltest.results._decision import equate_pvalue
 from caltest.results._naming import describe
@@ -70,11 +71,9 @@ def plot_null_distribution(result: ComponentResult, ax: Any = None) -> Any:
     require(result, ComponentResult, "result", "calibration_test")
     parts = result.components if isinstance(result, TestResult) else (result,)
     if isinstance(result, TestResult) and result.folds:
-        msg = "`result` has no null distribution of all folds; plot one of its `folds`."
-        raise ValueError(msg)
+        refuse("`result` has no null distribution of all folds; plot one of its `folds`.")
     if any(part.null is None for part in parts):
-        msg = f"`result` must have a null distribution, which is not known for {describe(result.test_statistic)}."
-        raise ValueError(msg)
+        refuse(f"`result` must have a null distribution, which is not known for {describe(result.test_statistic)}.")
     method = result.method if isinstance(result, TestResult) else ""
     panel = (6.0, 4.6) if len(parts) == 1 else (4.2, 3.2)
     axes = wrapped(None if ax is None else np.atleast_1d(ax), len(parts), 3, panel, 0.4)

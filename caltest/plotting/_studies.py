@@ -24,6 +24,7 @@ from caltest.plotting._axes import (
     several,
     wrapped,
 )
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._description import percent
 from caltest.simulation.studies._bias import BiasStudy
@@ -94,8 +95,7 @@ def plot_bias_study(
         known = list(dict.fromkeys(frame[name]))
         frame = frame[frame[name] == validate_choice(known[0] if value is None else value, name, known)]
     if by == "n_cells" and frame["n_cells"].isna().any():
-        msg = '`by` must be "n_samples": a statistic of the study has no number of cells.'
-        raise ValueError(msg)
+        refuse('`by` must be "n_samples": a statistic of the study has no number of cells.')
     groups = frame.groupby("test_statistic" if by == "n_samples" else "n_samples", sort=False)
     panels = wrapped(axes, len(groups), 5, (2.4, 2.6), 0.9)
     for ax, (panel, group) in zip(panels.flat, groups, strict=True):
@@ -256,8 +256,7 @@ def _level(study: RejectionStudy, level: float | None) -> float:
     usual = 0.05 if 0.05 in study.levels else study.levels[0]
     chosen = usual if level is None else level
     if chosen not in study.levels:
-        msg = f"`level` must be one of {', '.join(map(str, study.levels))}, got {level!r}."
-        raise ValueError(msg)
+        refuse(f"`level` must be one of {', '.join(map(str, study.levels))}, got {level!r}.")
     return chosen
 
 

@@ -36,7 +36,12 @@ class Specification:
             if "check" in each.metadata:
                 given = getattr(self, each.name)
                 checked = each.metadata["check"](given, each.name)
-                object.__setattr__(self, each.name, given if checked is None else checked)
+                self._keep(**{each.name: given if checked is None else checked})
+
+    def _keep(self, **values: Any) -> None:
+        """Set parameters while they are checked; afterwards they are frozen."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self._shown())})"

@@ -1,6 +1,6 @@
 """Names that things had in an earlier form of caltest: asking for them is answered with the names that they have now.
 
-Names of arguments are answered by `caltest.predictions.inputs._other_names`.
+Names of arguments are answered by `caltest.predictions.inputs._refusals`.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from caltest.predictions.cells._cells import Cells, CellSums, cells_of, few_cell
 from caltest.predictions.cells._partitions import EqualWidth, Intervals, Partition
 from caltest.predictions.cells._quantiles import EqualSpread, label_spread
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_bool, validate_choice, validate_level
 from caltest.resampling import correct_pvalues
 from caltest.resampling.distributions._poisson_binomial import PoissonBinomial
@@ -346,11 +347,11 @@ def reliability_curve(
     (0.0397, 0.0037)
     """
     if isinstance(y_prob, Mapping):
-        msg = (
+        refuse(
             f"`y_prob` must be the predictions of one model, got a mapping of {list(y_prob)}; make a curve of each and "
-            "draw them together with caltest.plotting.plot_reliability({name: curve, ...})."
+            "draw them together with caltest.plotting.plot_reliability({name: curve, ...}).",
+            TypeError,
         )
-        raise TypeError(msg)
     validate_choice(bars, "bars", ("consistency", "confidence"))
     validate_bool(simultaneous, "simultaneous")
     level, n_resamples = validate_level(confidence_level, "confidence_level"), number_of_draws(n_resamples)
@@ -359,8 +360,7 @@ def reliability_curve(
     sample = scheme.under_null(sample)
     drawn = sample.weight is not None or sample.group is not None
     if drawn and scheme.resample_predictions:
-        msg = f"`sample_weight` and `groups` need fixed predictions, Consistency(); got {scheme}."
-        raise ValueError(msg)
+        refuse(f"`sample_weight` and `groups` need fixed predictions, Consistency(); got {scheme}.")
     cut = _default_cells(sample) if partition is None else partition
     cells = cells_of(sample, cut)
     order = np.argsort(cells.predicted_sum[:, 1] / np.where(cells.count > 0, cells.count, 1.0))

@@ -15,6 +15,7 @@ from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._sample import observations_that_count
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, naming, validate_models
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import (
     require,
     validate_distinct,
@@ -212,14 +213,12 @@ def temperature_curve(
 
     named = by_name(y_prob, "y_prob") if logits is None else by_name(logits, "logits")
     if (y_prob is None) == (logits is None):
-        msg = "temperature_curve needs `y_prob` or `logits`, and not both."
-        raise TypeError(msg)
+        refuse("temperature_curve needs `y_prob` or `logits`, and not both.", TypeError)
     listed = (ConfidenceECE(), UCE()) if statistics is None else statistics
     several = [validate_estimate(one) for one in ([listed] if isinstance(listed, Statistic | str) else listed)]
     chosen = {describe(one): one for one in several}
     if not chosen or len(chosen) < len(several):
-        msg = f"`statistics` must be different statistics, got {describe(several)}."
-        raise ValueError(msg)
+        refuse(f"`statistics` must be different statistics, got {describe(several)}.")
     points = _TEMPERATURES if temperatures is None else temperatures
     grid = validate_distinct(points, "temperatures", validate_positive, "positive numbers", "numbers")
     draws = draws_of_points(n_resamples, options)
@@ -274,6 +273,5 @@ def _validate_logits(name: str, logits: Any) -> Floats:
         right = values.ndim in {1, 2} and 0 not in values.shape and not (values.ndim == 2 and values.shape[1] == 1)
         require(right, "`logits` must have shape (n_samples,) or (n_samples, n_classes)", values.shape)
         if not np.isfinite(values).all():
-            msg = f"`logits` must be finite, got {values[~np.isfinite(values)][0]}."
-            raise ValueError(msg)
+            refuse(f"`logits` must be finite, got {values[~np.isfinite(values)][0]}.")
     return np.column_stack([np.zeros_like(values), values]) if values.ndim == 1 else values

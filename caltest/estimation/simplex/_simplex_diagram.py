@@ -22,6 +22,7 @@ from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.cells._simplex_grid import SimplexGrid
 from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_choice
 from caltest.resampling import Consistency, correct_pvalues
 from caltest.resampling.engine._pvalues import UNDER_ANY_DEPENDENCE, UNDER_INDEPENDENCE
@@ -354,8 +355,7 @@ def _require_simplex(n_outcomes: int, lens: LensLike) -> None:
             "choose a `lens`: TopK(2), ClassGroups(...) of three or four groups of classes, or "
             f"ClassGroups([[0], [1], {rest}]) for single classes and the rest"
         )
-    msg = f"a simplex diagram needs three or four outcomes, got {n_outcomes} behind {describe(lens)}; {advice}."
-    raise ValueError(msg)
+    refuse(f"a simplex diagram needs three or four outcomes, got {n_outcomes} behind {describe(lens)}; {advice}.")
 
 
 def _outcome_names(lens: LensLike, n_outcomes: int, classes: Sequence[Any] | None) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from caltest.estimation.uncertainty._prediction_distribution import (
 from caltest.predictions._arrays import Floats
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import by_name, validate_probs
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import (
     SeedLike,
     validate_count,
@@ -245,15 +246,12 @@ def _auroc(near: Floats, far: Floats) -> float:
 def _validated(home: dict[str, Any], foreign: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the predictions of every model at home and for foreign data."""
     if list(home) != list(foreign):
-        msg = f"`y_prob` and `y_prob_foreign` must be of the same models, got {list(home)} and {list(foreign)}."
-        raise ValueError(msg)
+        refuse(f"`y_prob` and `y_prob_foreign` must be of the same models, got {list(home)} and {list(foreign)}.")
     checked = [validate_probs(given) for given in (home, foreign)]
     for probs in checked:
         if len({len(prob) for prob in probs.values()}) > 1:
-            msg = f"all models must predict the same observations, got { {n: len(p) for n, p in probs.items()} }."
-            raise ValueError(msg)
+            refuse(f"all models must predict the same observations, got { {n: len(p) for n, p in probs.items()} }.")
     n_classes = {prob.shape[1] for probs in checked for prob in probs.values()}
     if len(n_classes) > 1:
-        msg = f"all models must predict the same classes at home and elsewhere, got {sorted(n_classes)} classes."
-        raise ValueError(msg)
+        refuse(f"all models must predict the same classes at home and elsewhere, got {sorted(n_classes)} classes.")
     return checked[0], checked[1]

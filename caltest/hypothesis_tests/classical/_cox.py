@@ -16,6 +16,7 @@ from caltest.hypothesis_tests._diagnostics import describe_answer
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import Distribution, chi_squared
@@ -189,18 +190,16 @@ def cox_test(
     validate_choice(method, "method", ("monte-carlo", "asymptotic"))
     null = Consistency()
     if kind == "likelihood-ratio" and method != "asymptotic":
-        msg = f'`method` must be "asymptotic" for kind="likelihood-ratio", got {method!r}.'
-        raise ValueError(msg)
+        refuse(f'`method` must be "asymptotic" for kind="likelihood-ratio", got {method!r}.')
     sample, look = look_at(CoxScore(), y_true, y_prob, options)
     settle(CoxScore(), sample)  # more than two outcomes are refused before anything is fitted
     fit = _Fit.of(sample)
     if kind == "likelihood-ratio" and fit.separated:
         reason = "`y_true` holds equal labels only" if fit.one_class else "`y_prob` separates the labels"
-        msg = (
+        refuse(
             f'{reason}, so that the likelihood has no maximum; kind="likelihood-ratio" needs labels that overlap, '
             'kind="score" does not.'
         )
-        raise ValueError(msg)
     questions = [Question(CoxScore(part), LensView(sample)) for part in _PARTS]
     drawing = drawing_of(options, sample)
     with reporting(options["progress"], "simulating labels") as report:

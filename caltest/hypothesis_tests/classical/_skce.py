@@ -15,6 +15,7 @@ from caltest.hypothesis_tests._diagnostics import describe_answer
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import Sample
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import (
     SeedLike,
     require,
@@ -116,8 +117,7 @@ def skce_test(
     sample, _ = look_at(chosen, y_true, y_prob, {**options, "lens": look})
     drawing = drawing_of(options, sample, _USUAL_DRAWS)
     if sample.n_samples < _FEWEST:
-        msg = f"`y_true` must hold at least {_FEWEST} observations for `skce_test`, got {sample.n_samples}."
-        raise ValueError(msg)
+        refuse(f"`y_true` must hold at least {_FEWEST} observations for `skce_test`, got {sample.n_samples}.")
     words: dict[str, Any] = {"lens": look, "classes": options["classes"], "alpha": options["alpha"]}
     words["title"] = "Kernel test of calibration"
     more: dict[str, float] = {}
@@ -229,11 +229,10 @@ class Bound(UnknownDistribution):
 
     def __post_init__(self) -> None:
         if not is_bounded_by_one(self.statistic.kernel):
-            msg = (
+            refuse(
                 f'`method` must be "monte-carlo" or "asymptotic" for {self.statistic}, whose bound is unknown, got '
                 '"distribution-free".'
             )
-            raise ValueError(msg)
 
     def sf(self, x: float) -> float:
         """Return the bound of P(T >= x)."""

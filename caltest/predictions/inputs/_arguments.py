@@ -29,9 +29,8 @@ from caltest.predictions.inputs._frames import (
     refuse_other_indexes,
 )
 from caltest.predictions.inputs._options import as_declared, whole_signature, with_options
-from caltest.predictions.inputs._other_names import refuse_other_names
 from caltest.predictions.inputs._parts import advice_on_groups, repeated_index
-from caltest.predictions.inputs._refusals import refuse
+from caltest.predictions.inputs._refusals import refuse, refuse_other_names
 from caltest.predictions.inputs._validation import widen
 from caltest.results import Note, Result
 from caltest.results._note import warn_user

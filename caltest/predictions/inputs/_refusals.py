@@ -1,8 +1,31 @@
-"""Refusals: errors whose message names the argument, what is allowed and the value."""
+"""Refusals name the argument, what is allowed and the value; names of other packages are answered with ours."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
+
+_ANSWERS: dict[str, tuple[tuple[str, str], ...]] = {
+    "random_state": (("rng", "rng={value!r}"),),
+    "seed": (("rng", "rng={value!r}"),),
+    "n_bins": (("partition", "partition=EqualWidth({value!r})"), ("statistic", "statistic=ECE(EqualWidth({value!r}))")),
+    "groups": (("groups_a", "groups_a and groups_b"),),
+    "y_prob": (("prob_a", "prob_a and prob_b"), ("models", "models"), ("epochs", "epochs")),
+    "weights": (("sample_weight", "sample_weight"),),
+    "confidence_level": (("alpha", "alpha=1 - {value!r}"),),
+    "method": (("variance", "variance={value!r}"),),
+    "methods": (("recalibrators", "recalibrators"),),
+    "n_jobs": (("workers", "workers={value!r}"),),
+    "pos_label": (
+        ("classes", "classes=[other_label, {value!r}], the label of the event last, with the probability of the event"),
+    ),
+}
+"""For each name the arguments that may answer it, the first one that a function has first, and how it is written."""
+
+_DESIGN = {
+    "sample_weight": "calibration_test, calibration_error and reliability_curve",
+    "groups": "calibration_test, reliability_curve and rejection_curve",
+}
 
 
 def refuse(msg: str, error: type[Exception] = ValueError) -> NoReturn:
@@ -20,3 +43,15 @@ def require(holds: Any, must: str, got: Any, *, right_type: Any = True) -> None:
     """Refuse an argument unless a condition holds: "`name` must ..., got ...", of a wrong type as TypeError."""
     if not holds:
         refuse(f"{must}, got {got!r}.", ValueError if right_type else TypeError)
+
+
+def refuse_other_names(function: str, given: Mapping[str, Any], parameters: Collection[str]) -> None:
+    """Raise TypeError if an argument has the name of another package, or weights or groups are not taken."""
+    for name, value in given.items():
+        if name in parameters:
+            continue
+        answer = next((text for ours, text in _ANSWERS.get(name, ()) if ours in parameters), None)
+        if answer is not None:
+            refuse(f"{function}() has no `{name}`; use {answer.format(value=value)}.", TypeError)
+        if name in _DESIGN:
+            refuse(f"{function}() takes no `{name}`; {_DESIGN[name]} do.", TypeError)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.estimation.scores._score_decomposition import accuracy_of, log_of, mean_of
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_rng
 from caltest.recalibration.maps._base import Recalibrator, fit_quietly, names_of_methods, on_indices, validate_methods
 from caltest.recalibration.maps._beta_calibration import BetaCalibration
@@ -119,11 +120,9 @@ class AutomaticCalibration(AnswersOtherNames, Recalibrator):
         if self.candidates is None:
             return
         if isinstance(self.candidates, str) or not isinstance(self.candidates, Sequence):
-            msg = f"`candidates` must be a sequence of recalibration methods, got {self.candidates!r}."
-            raise TypeError(msg)
+            refuse(f"`candidates` must be a sequence of recalibration methods, got {self.candidates!r}.", TypeError)
         if not self.candidates:
-            msg = "`candidates` must hold at least one method, such as TemperatureScaling(), got none."
-            raise ValueError(msg)
+            refuse("`candidates` must hold at least one method, such as TemperatureScaling(), got none.")
         validate_methods(self.candidates, "candidates")
 
     def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None) -> None:
@@ -132,11 +131,10 @@ class AutomaticCalibration(AnswersOtherNames, Recalibrator):
         share = np.ones(len(outcome)) if weight is None else weight
         fold = stratified_folds(on_scale(values, "probabilities", "logits"), outcome, weight, self.rng)
         if len(np.unique(fold[fold >= 0])) < 2:
-            msg = (
+            refuse(
                 "`y` must hold several labels of some class, so that a method can be chosen by held-out observations, "
                 f"got {len(outcome)} observations. Use TemperatureScaling."
             )
-            raise ValueError(msg)
         tried = {
             name: _held_out(method, values, outcome, weight, fold)
             for name, method in zip(names, candidates, strict=True)
@@ -162,12 +160,11 @@ class AutomaticCalibration(AnswersOtherNames, Recalibrator):
             self.recalibrator_.temperature_, self.recalibrator_.unchanged_ = 1.0, True
             return
         if not allowed:
-            msg = (
+            refuse(
                 "`candidates` must hold a method that keeps the accuracy and has a finite cross-validated log score, "
                 f"got log scores {self.scores_} and accuracies {self.accuracies_}, before {self.accuracy_before_:.4g}: "
                 "add TemperatureScaling()."
             )
-            raise ValueError(msg)
         self.recalibrator_ = on_indices(candidates[names.index(best)], values.shape[1]).fit(values, outcome, weight)
 
     @property

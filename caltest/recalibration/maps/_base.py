@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from caltest.predictions.inputs._class_columns import show_labels
 from caltest.predictions.inputs._frames import refuse_other_indexes
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import require, validate_choice, validate_weight
 from caltest.recalibration.maps._columns import INPUTS, as_in_fit, read_new, read_training
 from caltest.recalibration.maps._logits import Objective, on_scale
@@ -153,11 +154,10 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
         absent = np.flatnonzero(np.bincount(outcome, minlength=len(self.classes_)) == 0)
         if absent.size:
             labels = show_labels(self.classes_[absent].tolist())
-            msg = (
+            refuse(
                 f"`y` has no label {labels}: {type(self).__name__} has parameters for each class, which its labels "
                 "determine. Fit on more observations, or use TemperatureScaling, which has one parameter."
             )
-            raise ValueError(msg)
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803
         """Fit the map to predictions and labels.
@@ -239,11 +239,10 @@ class Recalibrator(ClassifierMixin, BaseEstimator, ABC):
         names = getattr(self, "feature_names_in_", None)
         values, found = read_new(X, self.classes_, self.columns_, names, self.input)
         if found != self.n_features_in_:
-            msg = (
+            refuse(
                 f"X has {found} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
                 "input, the columns of `fit`."
             )
-            raise ValueError(msg)
         return on_scale(values, self.input, self._scale)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
@@ -333,8 +332,7 @@ def validate_methods(methods: Any, argument: str) -> None:
         must = f"`{argument}` must hold methods such as caltest.recalibration.TemperatureScaling()"
         require(isinstance(method, Recalibrator), must, method, right_type=False)
         if method.input != "probabilities":
-            msg = f"`{argument}` must hold methods on probabilities, got {method!r}: leave out `input`."
-            raise ValueError(msg)
+            refuse(f"`{argument}` must hold methods on probabilities, got {method!r}: leave out `input`.")
 
 
 def names_of_methods(methods: Sequence[Recalibrator]) -> list[str]:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions.inputs._arguments import read_problem
 from caltest.predictions.inputs._frames import from_arrow, is_frame, names_of, read_columns
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import is_large, refuse_if, validate_given_prob, validate_outcome
 from caltest.results._note import warn_user
 
@@ -68,8 +69,7 @@ def read_training(X: Any, y: Any, classes: Sequence[Any] | None, kind: str) -> T
     from sklearn.utils.multiclass import check_classification_targets
 
     if y is None:
-        msg = "`y` must hold the labels: a recalibration method requires y to be passed, but the target y is None."
-        raise ValueError(msg)
+        refuse("`y` must hold the labels: a recalibration method requires y to be passed, but the target y is None.")
     with as_in_fit():
         problem = read_problem({"y_true": y}, {"y_prob": _wide(X, kind)}, classes)
         for note in problem.notes:
@@ -85,8 +85,7 @@ def read_training(X: Any, y: Any, classes: Sequence[Any] | None, kind: str) -> T
             labels = _classes_of(label, values.shape[1])
         outcome = validate_outcome(label, values.shape[1], list(labels))
     if len(values) != len(outcome):
-        msg = f"`X` and `y` must have the same length, got {len(values)} and {len(outcome)}."
-        raise ValueError(msg)
+        refuse(f"`X` and `y` must have the same length, got {len(values)} and {len(outcome)}.")
     names = list(problem.names.values()) if is_frame(from_arrow(X)) else []
     texts = bool(names) and all(isinstance(name, str) for name in names)
     columns = _sorted_positions(list(labels))
@@ -159,8 +158,7 @@ def validate_predictions(given: ArrayLike, kind: str) -> NDArray[Any]:
 
 def _validate_logits(given: Any) -> NDArray[Any]:
     if hasattr(given, "toarray") and hasattr(given, "nnz"):
-        msg = f"`X` must be a dense array, got a sparse {type(given).__name__}: pass `X.toarray()`."
-        raise ValueError(msg)
+        refuse(f"`X` must be a dense array, got a sparse {type(given).__name__}: pass `X.toarray()`.")
     if hasattr(given, "detach"):  # a PyTorch tensor that may still carry a gradient
         given = given.detach()
     array = np.asarray(given)
@@ -172,19 +170,16 @@ def _validate_logits(given: Any) -> NDArray[Any]:
         msg = f"`X` must hold real numbers: {error}."
         raise ValueError(msg) from None
     if values.ndim not in {1, 2} or values.shape[1:] == (1,):
-        msg = f"`X` must have shape (n_samples,) or (n_samples, n_classes), got {values.shape}. Reshape your data."
-        raise ValueError(msg)
+        refuse(f"`X` must have shape (n_samples,) or (n_samples, n_classes), got {values.shape}. Reshape your data.")
     if 0 in values.shape:
         lacks = "0 sample(s)" if len(values) == 0 else f"0 feature(s) (shape={values.shape})"
-        msg = f"`X` must not be empty: it has {lacks} while a minimum of 1 is required."
-        raise ValueError(msg)
+        refuse(f"`X` must not be empty: it has {lacks} while a minimum of 1 is required.")
     if not (np.isfinite(values.min()) and np.isfinite(values.max())):  # NaN is its own minimum
         row = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0]
-        msg = (
+        refuse(
             f"`X` must hold finite logits, got NaN or inf (infinity) in row {row}. Where "
             'probabilities are exactly 0 or 1, pass these (input="probabilities"), which have a floor.'
         )
-        raise ValueError(msg)
     return np.column_stack([np.zeros_like(values), values]) if values.ndim == 1 else values
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.predictions.inputs._class_columns import show_labels
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_number, validate_rng
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.recalibration.maps._choice_folds import N_FOLDS, stratified_folds
@@ -32,8 +33,7 @@ def validate_ridge(ridge: Any) -> tuple[float, ...]:
     listed = tuple(ridge) if isinstance(ridge, Sequence | np.ndarray) and not isinstance(ridge, str) else (ridge,)
     values = sorted((validate_number(one, "ridge", 0.0) for one in listed), reverse=True)
     if not values or len(set(values)) < len(values):
-        msg = f"`ridge` must be a number or different numbers to choose from, got {ridge!r}."
-        raise ValueError(msg)
+        refuse(f"`ridge` must be a number or different numbers to choose from, got {ridge!r}.")
     return tuple(values)
 
 
@@ -72,11 +72,10 @@ class LinearScaling(Recalibrator):
         self.refuse_absent_classes(outcome)
         layout = Layout(n_classes, self._diagonal)
         if ridges[-1] == 0 and n_samples < layout.n_parameters:
-            msg = (
+            refuse(
                 f"{type(self).__name__} has {layout.n_parameters} parameters for {n_classes} classes, more than the "
                 f"{n_samples} observations: pass a positive `ridge`, or use TemperatureScaling."
             )
-            raise ValueError(msg)
         weight = np.ones(n_samples) if weight is None else weight
         inverse = 1 / likely_temperature(values, outcome, weight).temperature
         self.ridge_, self.ridge_scores_ = ridges[0], None

@@ -7,6 +7,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions.inputs._refusals import refuse
+
 _MAX_STEPS, _HALVINGS = 100, 40
 _SUFFICIENT, _FLATTER = 1e-4, 0.5  # parts of the decrease that the slope promises, and of the slope
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
@@ -113,8 +115,7 @@ def fit_logistic(features: Floats, target: Floats, weight: Floats) -> tuple[Floa
     problem = _Likelihood(features / scale, target, weight / weight.sum())
     coef, loss = minimise(problem, np.zeros(features.shape[1]), decrement=_DECREMENT, enough=_SEPARATED)
     if loss < _SEPARATED and np.isin(target, (0.0, 1.0)).all():
-        msg = "the labels are separated by the predictions."
-        raise ValueError(msg)
+        refuse("the labels are separated by the predictions.")
     return coef / scale, loss
 
 

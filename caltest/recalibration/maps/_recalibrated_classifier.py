@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from caltest.predictions.inputs._frames import refuse_other_indexes
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import require
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.recalibration.maps._temperature import TemperatureScaling
@@ -104,16 +105,14 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         method = _output(recalibrator)
         if not hasattr(self.estimator, method):
             other = "" if method == "predict_proba" else ', which input="logits" of the recalibration method asks for'
-            msg = f"`estimator` must have {method}{other}; {type(self.estimator).__name__} lacks it."
-            raise TypeError(msg)
+            refuse(f"`estimator` must have {method}{other}; {type(self.estimator).__name__} lacks it.", TypeError)
         refuse_other_indexes({"y": y, "sample_weight": sample_weight})
         y = column_or_1d(y, warn=True)
         options = {} if sample_weight is None else {"sample_weight": sample_weight}
         self.estimator_ = clone(self.estimator).fit(X, y, **options)
         self.classes_: NDArray[Any] = np.asarray(self.estimator_.classes_)
         if len(self.classes_) < 2:
-            msg = f"`y` must have at least two classes, got one class: {self.classes_.tolist()[0]!r}."
-            raise ValueError(msg)
+            refuse(f"`y` must have at least two classes, got one class: {self.classes_.tolist()[0]!r}.")
         for name in _OF_FEATURES:
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))

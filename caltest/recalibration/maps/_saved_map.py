@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if
 from caltest.results._atomic_file import write_atomically
 from caltest.results._naming import Specification, describe
@@ -42,15 +43,13 @@ def read_map(path: str | Path) -> Any:
         raise ValueError(msg) from None
     refuse_if(not isinstance(content, dict) or content.get("format") != _FORMAT, f"{foreign}.")
     if content.get("version") != _VERSION:
-        msg = (
+        refuse(
             f"{str(file)!r} has version {content.get('version')!r} of the format, this caltest ({_caltest_version()}) "
             f"reads version {_VERSION}: read it with the version that wrote it, {content.get('caltest')!r}."
         )
-        raise ValueError(msg)
     written = content.pop("sha256", None)
     if written != _digest(content):
-        msg = f"{str(file)!r} was changed after it was written (its checksum differs): save the map again."
-        raise ValueError(msg)
+        refuse(f"{str(file)!r} was changed after it was written (its checksum differs): save the map again.")
     try:
         found = _rebuilt(content)
         _require_probabilities(found)
@@ -69,11 +68,9 @@ def _require_probabilities(found: Any) -> None:
     n_classes = len(classes)
     flat = isinstance(classes, np.ndarray) and classes.ndim == 1
     if not flat or n_classes < 2 or len(set(classes.tolist())) < n_classes:
-        msg = f"`classes_` must be two or more different labels, got {classes!r:.80}."
-        raise ValueError(msg)
+        refuse(f"`classes_` must be two or more different labels, got {classes!r:.80}.")
     if type(n_columns) is not int or n_columns not in ({1, 2} if n_classes == 2 else {n_classes}):
-        msg = f"`n_features_in_` must be the number of columns of {n_classes} classes, got {n_columns!r:.80}."
-        raise ValueError(msg)
+        refuse(f"`n_features_in_` must be the number of columns of {n_classes} classes, got {n_columns!r:.80}.")
     prob = np.vstack([np.full(n_classes, 1 / n_classes), np.linspace(1, 2, n_classes) / (1.5 * n_classes)])
     values = np.log(prob) if found.input == "logits" else prob
     given = values if n_columns > 1 else values[:, 1:] - values[:, :1] if found.input == "logits" else values[:, 1:]
@@ -91,8 +88,7 @@ def _described(recalibrator: Any) -> dict[str, Any]:
     """Return the name of a method, its parameters, and what was fitted if anything was."""
     kind = type(recalibrator).__name__
     if type(recalibrator) is not _public("recalibration", kind):
-        msg = f"only the methods of caltest.recalibration can be saved, got {kind}."
-        raise TypeError(msg)
+        refuse(f"only the methods of caltest.recalibration can be saved, got {kind}.", TypeError)
     fitted = {name: value for name, value in vars(recalibrator).items() if name.endswith("_") and name[0] != "_"}
     return {
         "method": kind,
@@ -108,8 +104,7 @@ def _rebuilt(content: dict[str, Any]) -> Any:
     recalibrator.validate_parameters()
     unknown = sorted(set(content["fitted"]) - kind.fitted_attributes())
     if unknown:
-        msg = f"{content['method']} has no attribute {', '.join(unknown)!r:.80}."
-        raise ValueError(msg)
+        refuse(f"{content['method']} has no attribute {', '.join(unknown)!r:.80}.")
     for name, value in content["fitted"].items():
         setattr(recalibrator, name, _object(value))
     return recalibrator
@@ -118,15 +113,13 @@ def _rebuilt(content: dict[str, Any]) -> Any:
 def _method(name: str) -> Any:
     """Return the public method of a name."""
     if name == "NetworkScaling":
-        msg = (
+        refuse(
             "the file holds a NetworkScaling, which is no method of caltest any more, because it overfits: fit another "
             "one, such as TemperatureScaling()."
         )
-        raise ValueError(msg)
     kind = _public("recalibration", name)
     if not hasattr(kind, "fitted_attributes"):
-        msg = f"the file holds the method {name!r}, which caltest {_caltest_version()} does not have."
-        raise ValueError(msg)
+        refuse(f"the file holds the method {name!r}, which caltest {_caltest_version()} does not have.")
     return kind
 
 
@@ -171,8 +164,7 @@ def _object(value: Any) -> Any:  # noqa: PLR0911 (one line for each kind)
         listed = [_object(one) for one in value["array"]]
         dtype: np.dtype[Any] = np.dtype(value["dtype"])
         if dtype.kind not in "biufUO" or dtype.itemsize > _MOST_BYTES:
-            msg = f"an array has the type {value['dtype']!r:.80}, which no map has."
-            raise ValueError(msg)
+            refuse(f"an array has the type {value['dtype']!r:.80}, which no map has.")
         array: Any = np.empty(len(listed), dtype=dtype)
         array[:] = listed
         return array.reshape(value["shape"])
@@ -189,8 +181,7 @@ def _object(value: Any) -> Any:  # noqa: PLR0911 (one line for each kind)
     named = value["specification" if "specification" in value else "function"]
     found = _known(named) if "specification" in value else _function(named)
     if found is None:
-        msg = f"the file holds {named!r}, which caltest {_caltest_version()} does not have."
-        raise ValueError(msg)
+        refuse(f"the file holds {named!r}, which caltest {_caltest_version()} does not have.")
     if "function" in value:
         return found
     return found(**{name: _object(part) for name, part in value["parameters"].items()})

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from caltest.predictions._lens import Lens
 from caltest.predictions.inputs._parts import effective_of_sums
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_bool, validate_choice, validate_count
 from caltest.recalibration.maps._logits import Objective, blocks
 from caltest.recalibration.maps._one_vs_rest import Map, OneVsRest, normalise
@@ -306,8 +307,7 @@ class SplineCalibration(OneVsRest):
         """
         check_is_fitted(self)
         if self.target is None:
-            msg = "`predict_event` needs a `target` such as Confidence(), got target=None; use `predict_proba`."
-            raise ValueError(msg)
+            refuse("`predict_event` needs a `target` such as Confidence(), got target=None; use `predict_proba`.")
         return self._evaluate(self.maps_[0], self.target.induced(self._read(X))[:, 1])
 
     def _validate(self) -> None:
@@ -315,8 +315,7 @@ class SplineCalibration(OneVsRest):
         validate_choice(self.curve, "curve", ("residuals", "labels"))
         validate_bool(self.constrained, "constrained")
         if self.target is not None and not isinstance(self.target, Lens):
-            msg = f"`target` must be a lens such as Confidence(), or None, got {self.target!r}."
-            raise TypeError(msg)
+            refuse(f"`target` must be a lens such as Confidence(), or None, got {self.target!r}.", TypeError)
 
     def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> Objective | None:
         self.least_ = 1.0 / (len(values) + 2)
@@ -335,8 +334,7 @@ class SplineCalibration(OneVsRest):
     ) -> tuple[Map, Objective | None]:
         induced, event = target(values, outcome)
         if induced.shape[1] != 2:
-            msg = f"`target` must have two outcomes, such as Confidence(), got {induced.shape[1]} of {target!r}."
-            raise ValueError(msg)
+            refuse(f"`target` must have two outcomes, such as Confidence(), got {induced.shape[1]} of {target!r}.")
         return self._fit_map(induced[:, 1], event == 1, weight)
 
     def _map(self, values: NDArray[Any]) -> NDArray[Any]:

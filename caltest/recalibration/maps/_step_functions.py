@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from caltest.predictions.cells._partitions import EqualWidth, Intervals, Partition, fit_partition
 from caltest.predictions.cells._quantiles import EqualMass
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_choice, validate_count, validate_rng
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.recalibration.maps._logits import Objective
@@ -24,8 +25,7 @@ Steps = tuple[Floats, Floats]
 def validate_cells(partition: Any) -> None:
     """Refuse what is neither a partition of the package nor None."""
     if partition is not None and not isinstance(partition, Partition):
-        msg = f"`partition` must be a partition such as EqualMass(15), got {partition!r}."
-        raise TypeError(msg)
+        refuse(f"`partition` must be a partition such as EqualMass(15), got {partition!r}.", TypeError)
 
 
 def fit_steps(partition: Partition, score: NDArray[Any], value: Floats, weight: Floats | None) -> Steps:
@@ -39,8 +39,7 @@ def fit_steps(partition: Partition, score: NDArray[Any], value: Floats, weight: 
     score = score.astype(np.float64)
     assign = fit_partition(partition, np.column_stack([1.0 - score, score]))
     if not isinstance(assign, Intervals):
-        msg = f"`partition` must make intervals, as EqualMass, EqualWidth and Edges do, got {partition!r}."
-        raise ValueError(msg)
+        refuse(f"`partition` must make intervals, as EqualMass, EqualWidth and Edges do, got {partition!r}.")
     edges = assign.edges if assign.closed == "left" else np.nextafter(assign.edges, np.inf)
     cell = np.searchsorted(edges, score, side="right")
     size = np.bincount(cell, weight, len(edges) + 1)
@@ -266,8 +265,10 @@ class ScalingBinning(OneVsRest):
     def _validate(self) -> None:
         validate_cells(self.partition)
         if self.recalibrator is not None and not isinstance(self.recalibrator, Recalibrator):
-            msg = f"`recalibrator` must be a recalibration method such as PlattScaling(), got {self.recalibrator!r}."
-            raise TypeError(msg)
+            refuse(
+                f"`recalibrator` must be a recalibration method such as PlattScaling(), got {self.recalibrator!r}.",
+                TypeError,
+            )
 
     def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: Floats | None) -> None:
         method = PlattScaling() if self.recalibrator is None else clone(self.recalibrator)

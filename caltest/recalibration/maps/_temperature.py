@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from caltest.estimation.curves._temperature_curve import minimise
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
+from caltest.predictions.inputs._refusals import refuse
 from caltest.recalibration.maps._base import Recalibrator
 from caltest.recalibration.maps._logits import Objective, blocks, softmax_in_place
 from caltest.resampling.engine._evaluation import components
@@ -108,8 +109,7 @@ class TemperatureScaling(Recalibrator):
         if not isinstance(self.objective, str):
             validate_estimate(self.objective)
         elif self.objective != "log":
-            msg = f'`objective` must be "log" or a statistic such as ECE(), got {self.objective!r}.'
-            raise ValueError(msg)
+            refuse(f'`objective` must be "log" or a statistic such as ECE(), got {self.objective!r}.')
 
     def _fit(self, values: NDArray[Any], outcome: NDArray[np.int64], weight: NDArray[np.float64] | None) -> Objective:
         found = likely_temperature(values, outcome, weight)

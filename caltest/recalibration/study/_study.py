@@ -22,6 +22,7 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import named_models, validate_models, validate_names
 from caltest.predictions.inputs._parts import Folds, validate_folds
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if, require, validate_count, validate_design, validate_rng
 from caltest.recalibration.maps._base import Recalibrator, fit_quietly, names_of_methods, validate_methods
 from caltest.recalibration.maps._beta_calibration import BetaCalibration
@@ -217,8 +218,7 @@ def recalibration_study(
             rows, pairs = rows + own, pairs + compared
     if len(rows) == len(named):
         reason = next(iter(cautions.values()))[0]
-        msg = f"`recalibrators` must hold a method that accepts the data, but all refused them: {reason}"
-        raise ValueError(msg)
+        refuse(f"`recalibrators` must hold a method that accepts the data, but all refused them: {reason}")
     rows = _adjusted(rows, "pvalue_adjusted", [row.pvalue for row in rows])
     rows = _adjusted(rows, "change_adjusted", [None if row.change is None else row.change.pvalue for row in rows])
     pairs = _adjusted(pairs, "pvalue_adjusted", [pair.test.pvalue for pair in pairs])
@@ -363,16 +363,17 @@ def _default_methods() -> list[Recalibrator]:
 def _named_methods(recalibrators: Any) -> dict[str, Recalibrator]:
     """Return the methods by name: their own code unless they are given names."""
     if isinstance(recalibrators, Recalibrator | str) or not isinstance(recalibrators, Mapping | Sequence | None):
-        msg = f"`recalibrators` must be a sequence of methods such as [TemperatureScaling()], got {recalibrators!r}."
-        raise TypeError(msg)
+        refuse(
+            f"`recalibrators` must be a sequence of methods such as [TemperatureScaling()], got {recalibrators!r}.",
+            TypeError,
+        )
     listed = _default_methods() if recalibrators is None else recalibrators
     methods = list(listed.values()) if isinstance(listed, Mapping) else list(listed)
     validate_methods(methods, "recalibrators")
     names = list(listed) if isinstance(listed, Mapping) else names_of_methods(methods)
     validate_names(names, "recalibrators")
     if not names or BEFORE in names:
-        msg = f'`recalibrators` must hold at least one method, none of them named "{BEFORE}", got {names}.'
-        raise ValueError(msg)
+        refuse(f'`recalibrators` must hold at least one method, none of them named "{BEFORE}", got {names}.')
     return dict(zip(names, methods, strict=True))
 
 
@@ -405,13 +406,11 @@ def validate_parts(
 def _validate_held_out(held_out: Any, n_samples: int) -> NDArray[np.bool_]:
     array = np.asarray(held_out)
     if array.dtype != bool:
-        msg = f"`held_out` must hold booleans, True for observations that judge, got {array.dtype} values."
-        raise TypeError(msg)
+        refuse(f"`held_out` must hold booleans, True for observations that judge, got {array.dtype} values.", TypeError)
     must = f"`held_out` must have shape ({n_samples},), one for each observation"
     require(array.shape == (n_samples,), must, array.shape)
     if array.all() or not array.any():
-        msg = f"`held_out` must be True for some observations and False for others, got {bool(array[0])} for all."
-        raise ValueError(msg)
+        refuse(f"`held_out` must be True for some observations and False for others, got {bool(array[0])} for all.")
     return array
 
 
@@ -423,7 +422,8 @@ def _drawn(
     what = "observations" if group is None else "groups"
     refuse_if(n_units < 4, f"`folds` needs 4 {what} or more, two in each of two folds, but there are {n_units}.")
     if n_folds > n_units // 2:
-        msg = f"`folds` must be at most half of the {n_units} {what}, so that every fold holds several, got {n_folds}."
-        raise ValueError(msg)
+        refuse(
+            f"`folds` must be at most half of the {n_units} {what}, so that every fold holds several, got {n_folds}."
+        )
     fold = rng.permutation(n_units) % n_folds
     return fold if group is None else fold[group]

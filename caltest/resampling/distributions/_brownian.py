@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._arrays import Floats
+from caltest.predictions.inputs._refusals import refuse
 from caltest.resampling.distributions._base import Distribution, Tail
 
 _TERMS = np.arange(12)
@@ -317,8 +318,7 @@ class BrownianDistribution(Distribution):
 def _validated(statistic: ArrayLike) -> Floats:
     value = np.asarray(statistic, dtype=np.float64)
     if not np.all(value >= 0):
-        msg = f"`statistic` must not be negative or nan, got {value[~(value >= 0)][0]}."
-        raise ValueError(msg)
+        refuse(f"`statistic` must not be negative or nan, got {value[~(value >= 0)][0]}.")
     return value
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
 from caltest.predictions._view import LensView
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if
 from caltest.resampling.draws._labels import Draws, counts_events
 from caltest.resampling.draws._points import Points
@@ -184,8 +185,7 @@ def components(statistic: Statistic, sample: Sample, outcomes: NDArray[Any]) -> 
         msg = f"{wanted}, got {type(error).__name__}: {error}."
         raise ValueError(msg) from error
     if values.shape != expected:
-        msg = f"{wanted}, got {values.shape[1:]}."
-        raise ValueError(msg)
+        refuse(f"{wanted}, got {values.shape[1:]}.")
     refuse_if(np.isnan(values).any(), f"`{type(statistic).__name__}.evaluate` must return numbers, got nan.")
     return values
 
@@ -194,10 +194,9 @@ def _of_summary(statistic: Statistic, values: Any, n_replicates: int) -> Floats:
     """Return what `evaluate_summary` returned; refuse other shapes and NaN."""
     found = np.asarray(values, dtype=np.float64)
     if found.shape != (n_replicates,):
-        msg = (
+        refuse(
             f"`{type(statistic).__name__}.evaluate_summary` must return a number for each replicate: expected shape "
             f"({n_replicates},), got {found.shape}."
         )
-        raise ValueError(msg)
     refuse_if(np.isnan(found).any(), f"`{type(statistic).__name__}.evaluate_summary` must return numbers, got nan.")
     return found

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, TIE_TOLERANCE, Distribution
 
@@ -191,8 +192,7 @@ def correct_pvalues(
     validate_choice(correction, "correction", allowed)
     values = np.asarray(pvalues, dtype=np.float64)
     if not np.all((values >= 0) & (values <= 1)):
-        msg = f"`pvalues` must lie in [0, 1], got {values[~((values >= 0) & (values <= 1))][0]}."
-        raise ValueError(msg)
+        refuse(f"`pvalues` must lie in [0, 1], got {values[~((values >= 0) & (values <= 1))][0]}.")
     # By hand, because statsmodels takes a second and 90 MB to import, and every table needs them.
     if correction == "holm":
         return _holm(values)

@@ -15,6 +15,7 @@ import numpy as np
 
 from caltest.predictions._arrays import Floats
 from caltest.predictions._sample import Sample
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, refuse_if, validate_rng, validate_workers
 from caltest.resampling.distributions._base import (
     SMALLEST_PVALUE,
@@ -184,8 +185,7 @@ def run(
         computed = _compute(asked[0], null, method)
         found = None if computed is None else Answers((computed,))
     elif method in {"exact", "asymptotic"}:
-        msg = f'method="{method}" answers one question, several share their draws; got {len(asked)} questions.'
-        raise ValueError(msg)
+        refuse(f'method="{method}" answers one question, several share their draws; got {len(asked)} questions.')
     found = conclude(draws) if found is None else found
     return found if scheme is null else _larger(found, conclude(scheme.draws(stopping.n_resamples, generator)))
 
@@ -264,8 +264,7 @@ def settle(statistic: AnyStatistic, sample: Sample) -> AnyStatistic:
             limited = part.partition if getattr(part.partition, "n_outcomes", None) == part.n_outcomes else part
             needed = "two-outcome lens" if part.n_outcomes == 2 else f"lens with {part.n_outcomes} outcomes"
             such = {2: " such as Confidence()", 3: " such as TopK(2)"}.get(part.n_outcomes or 0, "")
-            msg = f"`{type(limited).__name__}` needs a {needed}{such}, got {sample.n_outcomes} outcomes."
-            raise ValueError(msg)
+            refuse(f"`{type(limited).__name__}` needs a {needed}{such}, got {sample.n_outcomes} outcomes.")
     return statistic.for_sample(sample)  # type: ignore[return-value]
 
 
@@ -322,11 +321,10 @@ def _refuse_others(questions: Sequence[Question]) -> None:
         one = np.ones((1, n_groups(question.sample)), dtype=np.int8)
         for part in question.statistic.components:
             if part.evaluate_signs(question.sample, one) is None:
-                msg = (
+                refuse(
                     "`groups` needs a statistic of the residuals, such as ECE, KS, Kuiper, ClasswiseKS, SquaredL2, "
                     f"TemperatureScore, SCE, SKCE, MMCE or Omnibus of these; got {part}."
                 )
-                raise ValueError(msg)
 
 
 def _conclude(

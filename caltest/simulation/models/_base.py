@@ -9,7 +9,8 @@ exactly or, where that is impossible, estimated with a standard error.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,15 @@ from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions.inputs._arguments import reads_arguments
-from caltest.predictions.inputs._validation import SeedLike, require, validate_count, validate_prob, validate_rng
+from caltest.predictions.inputs._validation import (
+    SeedLike,
+    require,
+    validate_count,
+    validate_number,
+    validate_positive,
+    validate_prob,
+    validate_rng,
+)
 from caltest.results._naming import Specification
 from caltest.simulation.models._exact import (
     FOLDS,
@@ -28,9 +37,33 @@ from caltest.simulation.models._exact import (
     look,
     mean_distance_estimate,
 )
-from caltest.simulation.models._parameters import Checked
 
 _BLOCK_SIZE = 2**16
+
+
+def _one_or_several(value: Any, name: str) -> float | tuple[float, ...]:
+    """Return a positive number, or a tuple of them."""
+    return tuple(validate_positive(one, name) for one in value) if np.ndim(value) else validate_positive(value, name)
+
+
+def _map(value: Any, name: str, of: str = "predictions") -> Any:
+    must = f"`{name}` must be a map such as Temperature(1.2) or a function of {of}"
+    require(callable(value) and not isinstance(value, type), must, value, right_type=False)
+    return value
+
+
+Rule = dict[str, Callable[[Any, str], Any]]
+"""What a parameter is allowed to be, as the metadata of its field; see `caltest.results._naming.parameter`."""
+
+COUNT: Rule = {"check": validate_count}
+CLASSES: Rule = {"check": partial(validate_count, minimum=2)}
+INDEX: Rule = {"check": partial(validate_count, minimum=0)}
+NUMBER: Rule = {"check": validate_number}
+SHARE: Rule = {"check": partial(validate_number, low=0, high=1)}
+POSITIVE: Rule = {"check": validate_positive}
+POSITIVES: Rule = {"check": _one_or_several}
+MAP: Rule = {"check": _map}
+BEND: Rule = {"check": partial(_map, of="probabilities")}
 
 
 class Draw(NamedTuple):
@@ -53,7 +86,7 @@ class Unlabelled(NamedTuple):
     class_prob: NDArray[np.float64]
 
 
-class Model(Checked, Specification, ABC):
+class Model(Specification, ABC):
     """A model whose calibration is known.
 
     A subclass is a frozen dataclass, hashable and picklable, whose fields name it; it defines `n_classes` and

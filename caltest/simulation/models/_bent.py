@@ -13,12 +13,11 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import apply_calibration_function, apply_distance, outcomes_of_classes
 from caltest.predictions.inputs._validation import refuse_if
-from caltest.simulation.models._base import Unlabelled
+from caltest.simulation.models._base import BEND, Unlabelled
 from caltest.simulation.models._exact import TOO_ROUGH, integrate, look
 from caltest.simulation.models._gaussian_mixture import MIXTURE, Components, FeatureModel, Mixture
 from caltest.simulation.models._level_sets import level_set_miscalibration, line_of
 from caltest.simulation.models._maps import Identity, Map, inverse
-from caltest.simulation.models._parameters import BEND
 
 _REACH = 8.0  # standard deviations of a component: 2e-15 of its mass lies beyond
 _PANELS = 8  # of an axis before any is halved

@@ -17,10 +17,9 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import apply_calibration_function
 from caltest.predictions.inputs._validation import require, validate_prob
 from caltest.results._naming import describe
-from caltest.simulation.models._base import Model, Unlabelled
+from caltest.simulation.models._base import CLASSES, MAP, POSITIVES, Model, Unlabelled
 from caltest.simulation.models._exact import finite_miscalibration, integrate, path_miscalibration, two_classes
 from caltest.simulation.models._maps import Identity, Map
-from caltest.simulation.models._parameters import CLASSES, MAP, POSITIVES
 
 _CALIBRATED = Identity()
 _NEGLIGIBLE = 1e-18

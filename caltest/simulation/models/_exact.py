@@ -16,6 +16,7 @@ from caltest.predictions._lenses import Canonical
 from caltest.predictions._user_functions import apply_distance, apply_lens, outcomes_of_classes
 from caltest.predictions._view import push_forward
 from caltest.predictions.cells._quantiles import EqualMass
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if
 from caltest.results import Result
 from caltest.results._description import Description
@@ -146,11 +147,10 @@ def _require_a_lens(y_prob: NDArray[np.float64], induced: NDArray[np.float64], p
     wrong = np.flatnonzero((np.abs(pushed - induced) > 1e-6).any(axis=1))
     if wrong.size:
         row = wrong[0]
-        msg = (
+        refuse(
             f"`lens` must return the probabilities of its outcomes: a class drawn from {y_prob[row]} has outcomes with "
             f"probabilities {pushed[row]}, the lens returned {induced[row]}."
         )
-        raise ValueError(msg)
 
 
 FOLDS = 20

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, refuse_if, require, validate_count, validate_rng
-from caltest.simulation.models._base import Model, Unlabelled
-from caltest.simulation.models._parameters import Rule
+from caltest.simulation.models._base import Model, Rule, Unlabelled
 
 Parameters = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], Sequence[int]]
 _FITTED = {
@@ -42,8 +42,7 @@ def read_components(estimator: Any, classes: Sequence[int] | None) -> Parameters
     if name is None:
         *others, last = _FITTED
         found = f"the class {estimator.__name__}" if isinstance(estimator, type) else type(estimator).__name__
-        msg = f"`estimator` must be a fitted {', '.join(others)} or {last} of scikit-learn, got {found}."
-        raise TypeError(msg)
+        refuse(f"`estimator` must be a fitted {', '.join(others)} or {last} of scikit-learn, got {found}.", TypeError)
     unfitted = f"`estimator` must be fitted, got {estimator!r}; call its `fit` first."
     refuse_if(not hasattr(estimator, _FITTED[name]), unfitted)
     if name == "GaussianMixture":
@@ -324,11 +323,10 @@ class GaussianMixture(Mixture):
         _refuse_weights(weights)
         means = means[:, None] if means.ndim == 1 else means
         if means.ndim != 2 or 0 in means.shape or not len(weights) == len(means) == len(classes):
-            msg = (
+            refuse(
                 "`weights`, `means` and `classes` must have one entry for each component, and `means` shape "
                 f"(n_components, n_features), got shapes {weights.shape}, {means.shape} and ({len(classes)},)."
             )
-            raise ValueError(msg)
         covariances = _read_covariances(self.covariances, *means.shape)
         spherical = (covariances == covariances[:, :1, :1] * np.eye(means.shape[1])).all()
         self._keep(
@@ -402,15 +400,13 @@ def read_numbers(given: Any, name: str) -> NDArray[np.float64]:
 
 def _refuse_infinite(values: NDArray[np.float64], name: str) -> None:
     if not np.isfinite(values).all():
-        msg = f"`{name}` must hold finite numbers, got {values[~np.isfinite(values)][0]}."
-        raise ValueError(msg)
+        refuse(f"`{name}` must hold finite numbers, got {values[~np.isfinite(values)][0]}.")
 
 
 def _refuse_weights(weights: NDArray[np.float64]) -> None:
     if weights.ndim != 1 or not len(weights) or (weights <= 0).any():
         got = f"shape {weights.shape}" if weights.ndim != 1 or not len(weights) else f"{weights.min():g}"
-        msg = f"`weights` must be a sequence of positive numbers, one for each component, got {got}."
-        raise ValueError(msg)
+        refuse(f"`weights` must be a sequence of positive numbers, one for each component, got {got}.")
     not_one = f"`weights` must sum to 1, got the sum {weights.sum():.9g}; divide them by it."
     refuse_if(abs(weights.sum() - 1) > _SUM_TOLERANCE, not_one)
 
@@ -437,8 +433,7 @@ def _read_covariances(given: Any, n_components: int, n_features: int) -> NDArray
     require(matrices.shape == shape, must, values.shape)
     for i, matrix in enumerate(matrices):
         if np.abs(matrix - matrix.T).max() > _SYMMETRY_TOLERANCE * np.abs(matrix).max():
-            msg = f"`covariances` must be symmetric, that of component {i} differs from its transpose."
-            raise ValueError(msg)
+            refuse(f"`covariances` must be symmetric, that of component {i} differs from its transpose.")
         try:
             np.linalg.cholesky(matrix)
         except np.linalg.LinAlgError:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
+from caltest.predictions.inputs._refusals import refuse
 from caltest.simulation.models._exact import finite_miscalibration, two_classes
 from caltest.simulation.models._gaussian_mixture import (
     MIXTURE,
@@ -87,11 +88,10 @@ class LogisticModel(FeatureModel):
         fits = slope.shape == shape or (n_features == 1 and slope.shape == shape[:-1])
         if not fits or intercept.shape != shape[:-1] or (intercept.ndim == 0 and n_classes > 2):
             binary = "a number and `slope` shape " + f"({n_features},), or " if n_classes == 2 else ""
-            msg = (
+            refuse(
                 f"`intercept` must be {binary}{n_classes} numbers and `slope` shape ({n_classes}, {n_features}), got "
                 f"shapes {intercept.shape} and {slope.shape}."
             )
-            raise ValueError(msg)
         flat = slope.reshape(shape[:-1]) if n_features == 1 else slope
         self._keep(intercept=nested(intercept), slope=nested(flat))
 

@@ -10,15 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if
 from caltest.results._naming import Specification
-from caltest.simulation.models._parameters import COUNT, INDEX, NUMBER, POSITIVE, POSITIVES, SHARE, Checked
+from caltest.simulation.models._base import COUNT, INDEX, NUMBER, POSITIVE, POSITIVES, SHARE
 
 Probabilities = NDArray[np.float64]
 Map = Callable[[Probabilities], Probabilities]
 
 
-class _KnownMap(Checked, Specification, ABC):
+class _KnownMap(Specification, ABC):
     """A map of the package."""
 
     class_by_class: ClassVar[bool] = False
@@ -92,8 +93,7 @@ class Temperature(_KnownMap):
     def __call__(self, prob: Probabilities) -> Probabilities:
         """Return the true class probabilities."""
         if isinstance(self.t, tuple) and len(self.t) != prob.shape[1]:
-            msg = f"`t` must hold one temperature or {prob.shape[1]}, one for each class, got {len(self.t)}."
-            raise ValueError(msg)
+            refuse(f"`t` must hold one temperature or {prob.shape[1]}, one for each class, got {len(self.t)}.")
         return _normalised(prob ** (1 / np.asarray(self.t)))
 
     def _inverse(self) -> Map | None:

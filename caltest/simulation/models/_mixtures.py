@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.predictions._distances import Distance, total_variation
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._validation import refuse_if
-from caltest.simulation.models._base import Model, Unlabelled
+from caltest.simulation.models._base import CLASSES, COUNT, INDEX, NUMBER, POSITIVE, Model, Unlabelled
 from caltest.simulation.models._exact import finite_miscalibration, path_miscalibration, two_classes
 from caltest.simulation.models._gaussian_mixture import Components, Mixture
-from caltest.simulation.models._parameters import CLASSES, COUNT, INDEX, NUMBER, POSITIVE
 
 _REACH = 11.0  # of the features: less than 1e-22 of the mass lies beyond
 _LARGEST_LOGIT = np.log(np.finfo(np.float64).max)  # beyond it one of the predictions is 0 in doubles

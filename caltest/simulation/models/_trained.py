@@ -20,7 +20,7 @@ from caltest.predictions.inputs._validation import SeedLike, refuse_if, require,
 from caltest.results import Result
 from caltest.results._description import Description, Table
 from caltest.results._naming import describe
-from caltest.simulation.models._base import draw_classes
+from caltest.simulation.models._base import COUNT, INDEX, draw_classes
 from caltest.simulation.models._exact import (
     MiscalibrationEstimate,
     cell_estimate,
@@ -30,7 +30,6 @@ from caltest.simulation.models._exact import (
     mean_estimate,
 )
 from caltest.simulation.models._gaussian_mixture import MIXTURE, FeatureModel, Mixture
-from caltest.simulation.models._parameters import COUNT, INDEX
 
 if TYPE_CHECKING:
     import pandas as pd

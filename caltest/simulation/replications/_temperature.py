@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.estimation.curves._temperature_curve import minimise
 from caltest.predictions._sample import Sample, induce
 from caltest.predictions.inputs._arguments import read_problem, reads_arguments
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import require, validate_count, validate_positive, validate_problem
 from caltest.results import Result
 from caltest.results._description import Description
@@ -247,8 +248,7 @@ class _Tempered:
 
 def _held_out(held_out: Any, classes: Sequence[Any] | None, n_classes: int) -> _Tempered:
     if not isinstance(held_out, tuple) or len(held_out) != 2:
-        msg = f"`held_out` must be a pair (y_true, y_prob), got {type(held_out).__name__}."
-        raise TypeError(msg)
+        refuse(f"`held_out` must be a pair (y_true, y_prob), got {type(held_out).__name__}.", TypeError)
     read = read_problem({"y_true": held_out[0]}, {"y_prob": held_out[1]}, classes)
     prob, outcome = validate_problem(read.labels["y_true"], read.probs["y_prob"], read.classes)
     require(prob.shape[1] == n_classes, f"`held_out` must have {n_classes} classes, as `y_prob` has", prob.shape[1])

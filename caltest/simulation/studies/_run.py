@@ -18,6 +18,7 @@ import numpy as np
 
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import (
     SeedLike,
     refuse_if,
@@ -368,8 +369,10 @@ def numbers(values: Any, count: int, interval: str) -> list[Any]:
     found = list(values) if isinstance(values, Iterable) else [values]
     if len(found) != count or any(np.ndim(value) or np.asarray(value).dtype.kind not in "bfiu" for value in found):
         wanted = "whose ends are two numbers, low and high" if count == 2 else "whose target is a number"
-        msg = f"`intervals` must hold an interval {interval!r} {wanted}, got {values if count == 2 else found[0]!r}."
-        raise TypeError(msg)
+        refuse(
+            f"`intervals` must hold an interval {interval!r} {wanted}, got {values if count == 2 else found[0]!r}.",
+            TypeError,
+        )
     return found
 
 

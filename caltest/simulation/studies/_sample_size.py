@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from caltest.predictions._lens import LensLike
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if, validate_count, validate_level, validate_rng
 from caltest.results import ConfidenceInterval, Result
 from caltest.results._description import Description, percent
@@ -242,11 +243,10 @@ def _search(reject: Any, power: float, limits: tuple[int, int]) -> list[tuple[in
         if n == limits[1]:
             if rate >= power:
                 return tried
-            msg = (
+            refuse(
                 f"`n_range` must reach the size that gives power {power:g}; at {n} observations {rate:.2f} of the data "
                 "sets were rejected (none can be, if 1 / (n_resamples + 1) is above `alpha`)."
             )
-            raise ValueError(msg)
         n = min(2 * n, limits[1])
 
 

@@ -13,6 +13,7 @@ from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import Sample, make_sample
 from caltest.predictions._view import LensView
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_choice, validate_count
 from caltest.resampling.draws._schemes import Consistency, validate_resampling
 from caltest.resampling.draws._summaries import CellCounts, EntryCounts
@@ -58,8 +59,10 @@ class Battery:
         chosen = named(tests, "tests")
         for test in chosen.values():
             if not isinstance(test, Statistic) and not (callable(test) and not isinstance(test, type)):
-                msg = f"`tests` must hold statistics or functions of (y_true, y_prob, lens=, rng=), got {test!r}."
-                raise TypeError(msg)
+                refuse(
+                    f"`tests` must hold statistics or functions of (y_true, y_prob, lens=, rng=), got {test!r}.",
+                    TypeError,
+                )
         return cls(
             chosen,
             validate_count(n_resamples, "n_resamples"),

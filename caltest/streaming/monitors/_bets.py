@@ -28,6 +28,7 @@ from caltest._compiled._bets import (
     place_bets,
 )
 from caltest.predictions._arrays import Booleans, Floats
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if, validate_count
 
 _ODDS = np.array([1 / 4, 1 / 2, 2 / 3, 4 / 5, 5 / 4, 3 / 2, 2, 4, 1 / 2, 1, 2, 1, 1, 1 / 2, 1, 2])
@@ -178,16 +179,14 @@ class Bets:
         """
         n_streams = 1 if n_outcomes == 2 else n_outcomes + 1
         if len(state["fixed"]) != n_streams:  # before so much is allocated
-            msg = f"`fixed` must have {n_streams} rows for {n_outcomes} outcomes, got {len(state['fixed'])}."
-            raise ValueError(msg)
+            refuse(f"`fixed` must have {n_streams} rows for {n_outcomes} outcomes, got {len(state['fixed'])}.")
         found = cls.of(n_outcomes, threshold)
         for name in ("tally", "fixed", "adaptive", "path"):
             array, usual = np.array(state[name], dtype=np.float64), getattr(found, name)
             if name == "path":
                 array[np.isnan(array)] = np.inf
             if array.ndim != usual.ndim or (name != "path" and array.shape != usual.shape):
-                msg = f"{name} has shape {array.shape}."
-                raise ValueError(msg)
+                refuse(f"{name} has shape {array.shape}.")
             setattr(found, name, array)
         found.every = validate_count(state["every"], "every")
         found.alarm = None if state["alarm"] is None else _read_alarm(state["alarm"], n_streams)
@@ -241,13 +240,11 @@ def direction_of(sums: Floats) -> str:
 
 def _read_alarm(written: Any, n_streams: int) -> Alarm:
     if not isinstance(written, list) or len(written) != len(Alarm._fields):
-        msg = f"`alarm` must be an observation, a stream and a direction, got {written!r:.80}."
-        raise ValueError(msg)
+        refuse(f"`alarm` must be an observation, a stream and a direction, got {written!r:.80}.")
     observation = validate_count(written[0], "alarm")
     stream = validate_count(written[1], "alarm", minimum=0)
     if stream >= n_streams or written[2] not in (TOO_HIGH, TOO_LOW, TOO_EXTREME, NOT_EXTREME):
-        msg = f"`alarm` must have a stream below {n_streams} and a direction, got {written!r:.80}."
-        raise ValueError(msg)
+        refuse(f"`alarm` must have a stream below {n_streams} and a direction, got {written!r:.80}.")
     return Alarm(observation, stream, written[2])
 
 

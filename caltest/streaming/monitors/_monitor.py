@@ -16,6 +16,7 @@ from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import LensLike, lens_name
 from caltest.predictions._user_functions import apply_lens
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_given_problem, validate_level
 from caltest.results import Result
 from caltest.results._decision import equate_pvalue
@@ -214,8 +215,9 @@ class CalibrationMonitor:
     ) -> None:
         self.alpha = validate_level(alpha, "alpha")
         if lens is not None and (not callable(lens) or isinstance(lens, type)):
-            msg = f"`lens` must be a lens such as Confidence() or a function of (prob, outcome), got {lens!r}."
-            raise TypeError(msg)
+            refuse(
+                f"`lens` must be a lens such as Confidence() or a function of (prob, outcome), got {lens!r}.", TypeError
+            )
         self.lens: LensLike = Canonical() if lens is None else lens
         self._classes = None if classes is None else list(classes)
         self._n_classes: int | None = None
@@ -258,15 +260,13 @@ class CalibrationMonitor:
         """
         prob, outcome, classes = _read(y_true, y_prob, self._classes)
         if self._n_classes not in {None, prob.shape[1]}:
-            msg = f"`y_prob` must have {self._n_classes} classes, as the observations before, got {prob.shape[1]}."
-            raise ValueError(msg)
+            refuse(f"`y_prob` must have {self._n_classes} classes, as the observations before, got {prob.shape[1]}.")
         n_classes = prob.shape[1]
         if not isinstance(self.lens, Canonical):
             prob, outcome = apply_lens(self.lens, prob, outcome)
         bets = Bets.of(prob.shape[1], 1 / self.alpha) if self._bets is None else self._bets
         if bets.n_outcomes != prob.shape[1]:
-            msg = f"`lens` must have {bets.n_outcomes} outcomes, as before, got {prob.shape[1]}."
-            raise ValueError(msg)
+            refuse(f"`lens` must have {bets.n_outcomes} outcomes, as before, got {prob.shape[1]}.")
         self._n_classes, self._classes, self._bets = n_classes, classes, bets
         bets.place(prob, outcome)
         return self

@@ -12,6 +12,7 @@ import numpy as np
 
 from caltest.predictions import _lenses
 from caltest.predictions._lens import Lens
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_count, validate_level
 from caltest.results._atomic_file import write_atomically
 from caltest.results._naming import describe
@@ -57,18 +58,15 @@ def read_monitor(path: Path) -> tuple[dict[str, Any], Bets | None]:
     except ValueError:  # no UTF-8, no JSON, or nested too deep
         whole = None
     if not isinstance(whole, dict) or whole.get("format") != FORMAT:
-        msg = f"{path} is not a monitor that was written by CalibrationMonitor.save, or it was cut off."
-        raise ValueError(msg)
+        refuse(f"{path} is not a monitor that was written by CalibrationMonitor.save, or it was cut off.")
     if whole.get("version") != VERSION:
-        msg = (
+        refuse(
             f"{path} was written with version {whole.get('version')!r} of the bets, and this is version {VERSION}: its "
             "wealth cannot go on. Begin with a new CalibrationMonitor."
         )
-        raise ValueError(msg)
     body = {name: whole.get(name) for name in ("settings", "bets")}
     if whole.get("checksum") != _checksum(body):
-        msg = f"{path} was changed after it was written by CalibrationMonitor.save: its checksum is wrong."
-        raise ValueError(msg)
+        refuse(f"{path} was changed after it was written by CalibrationMonitor.save: its checksum is wrong.")
     try:
         return _read_body(whole["settings"], whole["bets"])
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
@@ -84,18 +82,15 @@ def _read_body(settings: Any, state: Any) -> tuple[dict[str, Any], Bets | None]:
     found["classes"] = _read_classes(settings["classes"], found["n_classes"])
     if state is None:
         if found["n_classes"] is not None:
-            msg = f"`n_classes` must be null where there are no bets, got {found['n_classes']!r:.80}."
-            raise ValueError(msg)
+            refuse(f"`n_classes` must be null where there are no bets, got {found['n_classes']!r:.80}.")
         return found, None
     n_classes = validate_count(found["n_classes"], "n_classes", minimum=2)
     n_outcomes = validate_count(settings["n_outcomes"], "n_outcomes", minimum=2)
     if n_classes > MOST_CLASSES or n_outcomes > n_classes + 1:
-        msg = f"`n_classes` and `n_outcomes` must be at most {MOST_CLASSES:,}, got {n_classes:,} and {n_outcomes:,}."
-        raise ValueError(msg)
+        refuse(f"`n_classes` and `n_outcomes` must be at most {MOST_CLASSES:,}, got {n_classes:,} and {n_outcomes:,}.")
     induced = found["lens"].induced(np.full((1, n_classes), 1 / n_classes)).shape[1]
     if induced != n_outcomes:
-        msg = f"`n_outcomes` must be {induced} for {found['lens']!r} of {n_classes} classes, got {n_outcomes}."
-        raise ValueError(msg)
+        refuse(f"`n_outcomes` must be {induced} for {found['lens']!r} of {n_classes} classes, got {n_outcomes}.")
     return found, Bets.from_dict(n_outcomes, 1 / alpha, state)
 
 
@@ -104,8 +99,7 @@ def _read_classes(written: Any, n_classes: Any) -> list[Any] | None:
         return None
     kinds = isinstance(written, list) and all(one is None or isinstance(one, str | int | float) for one in written)
     if not kinds or len(set(written)) < len(written) or (n_classes is not None and len(written) not in {1, n_classes}):
-        msg = f"`classes` must be different texts or numbers, one for each class, got {written!r:.80}."
-        raise ValueError(msg)
+        refuse(f"`classes` must be different texts or numbers, one for each class, got {written!r:.80}.")
     return list(written)
 
 
@@ -115,8 +109,7 @@ def _checksum(body: Mapping[str, Any]) -> str:
 
 def _write_lens(lens: Any) -> dict[str, Any]:
     if _LENSES.get(type(lens).__name__) is not type(lens):
-        msg = f"a monitor with the lens {describe(lens)} cannot be saved: only the lenses of caltest can."
-        raise TypeError(msg)
+        refuse(f"a monitor with the lens {describe(lens)} cannot be saved: only the lenses of caltest can.", TypeError)
     return {"name": type(lens).__name__, "arguments": dict(vars(lens))}
 
 

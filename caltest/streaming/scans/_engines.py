@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from itertools import groupby, islice
 from typing import Any, NamedTuple
 
+from caltest.predictions.inputs._refusals import refuse
 from caltest.streaming.scans._fragments import Fragment, Reading
 from caltest.streaming.states._state import CalibrationState
 
@@ -66,8 +67,10 @@ def on_cluster(fragments: Sequence[Fragment], reading: Reading, scheduler: Any) 
         msg = "`scheduler` needs Dask: install caltest with the extra dask, or dask and distributed."
         raise ImportError(msg) from None
     if not isinstance(scheduler, str | Client):
-        msg = f"`scheduler` must be the address of a Dask scheduler or a Client, got {type(scheduler).__name__}."
-        raise TypeError(msg)
+        refuse(
+            f"`scheduler` must be the address of a Dask scheduler or a Client, got {type(scheduler).__name__}.",
+            TypeError,
+        )
     with ExitStack() as stack:
         client = stack.enter_context(Client(scheduler)) if isinstance(scheduler, str) else scheduler
 

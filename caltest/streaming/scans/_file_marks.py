@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from caltest.predictions.inputs._refusals import refuse
+
 _HASHED = 2**16  # bytes at either end of a file
 Stamp = list[int | str]
 
@@ -50,8 +52,7 @@ def left_to_read(marks: Mapping[str, FileMark], counted: Mapping[str, Stamp]) ->
     """
     changed = next((name for name, mark in marks.items() if counted.get(mark.path, mark.stamp) != mark.stamp), None)
     if changed is not None:
-        msg = f"{changed} was changed since the output was written; remove the output to read all files again."
-        raise ValueError(msg)
+        refuse(f"{changed} was changed since the output was written; remove the output to read all files again.")
     here = {mark.path for mark in marks.values()}
     gone: dict[tuple[int | str, ...], list[str]] = {}
     for path, stamp in counted.items():

@@ -17,6 +17,7 @@ from caltest.predictions._lens import Lens
 from caltest.predictions.files._read import Asked, PredictionFile, from_table
 from caltest.predictions.files._table import Table
 from caltest.predictions.files._text import check_separator
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import require
 from caltest.streaming.scans._file_marks import content_hash, own_name
 from caltest.streaming.states._redrawn_cells import RedrawnCells
@@ -51,8 +52,7 @@ class CsvFormat:
     def __post_init__(self) -> None:
         require(self.decimal in {".", ","}, '`decimal` must be "." or ","', self.decimal)
         if self.sep is not None and not isinstance(self.sep, str):
-            msg = f"`sep` must be a text, got {self.sep!r}."
-            raise TypeError(msg)
+            refuse(f"`sep` must be a text, got {self.sep!r}.", TypeError)
         must = '`sep` must be one character that is not the decimal mark, such as ";", or "tab"'
         require(len(self.mark) == 1 and self.mark != self.decimal, must, self.sep)
 
@@ -179,8 +179,7 @@ def find_files(source: Any) -> list[str]:
     wrong = next((name for name in sorted(found) if Path(name).suffix not in _FORMATS), None)
     if not found or wrong is not None:
         got = f"the file {wrong}" if wrong else f"no file for {source!r}"
-        msg = f"`source` must name Parquet or CSV files (.parquet, .pq, .csv), got {got}."
-        raise ValueError(msg)
+        refuse(f"`source` must name Parquet or CSV files (.parquet, .pq, .csv), got {got}.")
     # One of the paths of each file, which may be named by a relative and by an absolute one.
     return sorted({os.path.realpath(name): name for name in sorted(found, reverse=True)}.values())
 

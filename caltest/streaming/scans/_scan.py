@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from caltest.predictions._lens import Lens
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if, require, validate_workers
 from caltest.results._atomic_file import atomic_file, require_writable, write_atomically
 from caltest.results._progress import Progress, reporting
@@ -127,16 +128,13 @@ def scan(
             return _scan_files(files, reading, **options, progress=report)
     refuse_if((sep, decimal) != (None, "."), "`sep` and `decimal` are for CSV files, got a table or batches.")
     if output is not None:
-        msg = "`output` is for files, which can be told apart; save the state of batches by `to_bytes`."
-        raise ValueError(msg)
+        refuse("`output` is for files, which can be told apart; save the state of batches by `to_bytes`.")
     if scheduler is not None:
-        msg = "`scheduler` is for files, which every worker can read; on a cluster use `arrow_states` for batches."
-        raise ValueError(msg)
+        refuse("`scheduler` is for files, which every worker can read; on a cluster use `arrow_states` for batches.")
     if hasattr(source, "__arrow_c_stream__"):
         source = _arrow_batches(source)
     if not isinstance(source, Iterable) or isinstance(source, str | bytes):
-        msg = f"`source` must be files, a table or an iterable of batches, got {type(source).__name__}."
-        raise TypeError(msg)
+        refuse(f"`source` must be files, a table or an iterable of batches, got {type(source).__name__}.", TypeError)
     return _scan_batches(source, named, lens, micro_cells, name)
 
 
@@ -164,8 +162,7 @@ def _scan_batches(
             msg = f"batch {k}, whose first row is row {row} of all: {error}"
             raise ValueError(msg) from error
     if state is None:
-        msg = "`source` must hold at least one batch, got none."
-        raise ValueError(msg)
+        refuse("`source` must hold at least one batch, got none.")
     return state
 
 
@@ -176,8 +173,10 @@ def _arrow_batches(table: Any) -> Iterator[Any]:
     if isinstance(table, pa.RecordBatch):
         return iter([table])
     if not hasattr(table, "__arrow_c_stream__"):
-        msg = f"a batch must be a pair (y_true, y_prob) or a table with __arrow_c_stream__, got {type(table).__name__}."
-        raise TypeError(msg)
+        refuse(
+            f"a batch must be a pair (y_true, y_prob) or a table with __arrow_c_stream__, got {type(table).__name__}.",
+            TypeError,
+        )
     reader = pa.RecordBatchReader.from_stream(table)
     return (batch for batch in reader if batch.num_rows)
 
@@ -234,28 +233,24 @@ def _before(output: str, reading: Reading) -> tuple[CalibrationState, dict[str, 
         msg = f"{output}: {error} Name another output, or remove it to read all files again."
         raise ValueError(msg) from None
     if "files" not in more:
-        msg = (
+        refuse(
             f"{output} holds a state that does not know its files, of `caltest merge` or `to_bytes`, so that some "
             "could be counted twice; name another output, and merge both."
         )
-        raise ValueError(msg)
     columns: Any = more.get("columns")
     if not _are_stamps(more["files"]) or not _are_columns(columns):
-        msg = f"{output} holds a state whose files or columns cannot be read; remove it to read all files again."
-        raise ValueError(msg)
+        refuse(f"{output} holds a state whose files or columns cannot be read; remove it to read all files again.")
     if columns != reading.columns:
-        msg = (
+        refuse(
             f"{output} holds a state of other columns, label {columns['label']!r} and probabilities "
             f"{', '.join(columns['prob'])}; name another output, or remove it to read all files again."
         )
-        raise ValueError(msg)
     kept = CalibrationState.from_bytes(data)
     if kept.fingerprint != reading.empty().fingerprint:
-        msg = (
+        refuse(
             f"{output} holds a state with other settings, {kept!r}; name another output, or remove it to read all "
             "files again."
         )
-        raise ValueError(msg)
     return kept, more["files"]
 
 
@@ -321,8 +316,7 @@ class UnfinishedFiles:
             if isinstance(read, list) and all(type(row) is int for row in read):
                 state = CalibrationState.from_bytes(data)
                 if state.fingerprint != reading.empty().fingerprint:
-                    msg = f"{found.path} holds rows of {name} in {state!r}; choose the same settings, or remove it."
-                    raise ValueError(msg)
+                    refuse(f"{found.path} holds rows of {name} in {state!r}; choose the same settings, or remove it.")
                 found._states[name] = state
                 found._read[name] = read
         return found

@@ -17,6 +17,7 @@ from caltest.estimation.uncertainty._prediction_distribution import prediction_d
 from caltest.predictions._arrays import Floats
 from caltest.predictions._lens import Lens, lens_name, lens_short_name, names_event
 from caltest.predictions.cells._partitions import EqualWidth, Partition
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import SeedLike, validate_rng
 from caltest.resampling import Consistency
 from caltest.resampling.distributions._base import SMALLEST_PVALUE, Distribution, MonteCarloDistribution
@@ -247,17 +248,15 @@ class ManyOutcomes(Answers):
     def test(self, statistic: Statistic | None, *, alpha: float, n_resamples: int | None, rng: SeedLike) -> TestResult:
         """Return the result of a test with the draws that were made when the rows were added."""
         if n_resamples is not None:
-            msg = (
+            refuse(
                 f"`n_resamples` is not for this state, whose {self.sums.redrawn.n_resamples} draws were made when rows "
                 f"were added, got {n_resamples}; more are made by RedrawnCells(n_resamples={n_resamples})."
             )
-            raise ValueError(msg)
         if rng is not None:
-            msg = (
+            refuse(
                 "`rng` is not for this state, whose draws were made when rows were added; another seed is chosen by "
                 f"RedrawnCells(rng=...), got {rng!r}."
             )
-            raise ValueError(msg)
         chosen = validate_estimate(self.chosen(statistic))
         origin = (
             f"{self.sums.redrawn.n_resamples} Monte Carlo draws of the outcomes of every observation, made when it was "
@@ -267,8 +266,9 @@ class ManyOutcomes(Answers):
 
     def curve(self, partition: Partition | None, level: float, *, simultaneous: bool) -> Never:
         """Raise ValueError: a curve has two outcomes."""
-        msg = f"a reliability curve needs a lens with two outcomes, such as Confidence(); this state has {self.lens!r}."
-        raise ValueError(msg)
+        refuse(
+            f"a reliability curve needs a lens with two outcomes, such as Confidence(); this state has {self.lens!r}."
+        )
 
 
 def _impossible(number: int) -> tuple[Note, ...]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from caltest.predictions.cells._partitions import Edges, EqualWidth, Partition
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_count
 from caltest.streaming.states._answers import TwoOutcomes
 from caltest.streaming.states._state import CalibrationState
@@ -63,13 +64,11 @@ def equal_mass_cells(state: CalibrationState, n_cells: int = 15) -> Partition:
     True
     """
     if not isinstance(state, CalibrationState):
-        msg = f"`state` must be a CalibrationState, got {type(state).__name__}."
-        raise TypeError(msg)
+        refuse(f"`state` must be a CalibrationState, got {type(state).__name__}.", TypeError)
     wanted = validate_count(n_cells, "n_cells")
     answers = state._answers()
     if not isinstance(answers, TwoOutcomes):
-        msg = f"`state` must have a lens with two outcomes, such as Confidence(), got {state!r}."
-        raise ValueError(msg)
+        refuse(f"`state` must have a lens with two outcomes, such as Confidence(), got {state!r}.")
     sums = answers.sums.micro
     lower, below = sums.cells.lower, np.append(0, np.cumsum(sums.count.sum(axis=1))[:-1])
     possible = np.flatnonzero((lower > 0) & (lower < 1) & (below > 0) & (below < sums.n_samples))

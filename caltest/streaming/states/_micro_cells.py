@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from caltest._compiled._micro_cells import DEEPEST, PARTS
 from caltest.predictions._arrays import Booleans, Floats, Integers
 from caltest.predictions.cells._partitions import Edges, EqualWidth, Intervals, resolve_n_cells
+from caltest.predictions.inputs._refusals import refuse
 from caltest.resampling.distributions._poisson_binomial import Events
 from caltest.resampling.draws._summaries import KeptCells
 from caltest.results._naming import describe
@@ -84,12 +85,11 @@ class MicroCells:
         place = np.searchsorted(self.lower, edges)
         known = self.lower[np.minimum(place, self.n_cells - 1)] == edges
         if not known.all():
-            msg = (
+            refuse(
                 f"the cells of {describe(partition)} cannot be made of micro-cells, whose edges are j / {n} and "
                 f"j / {PARTS}; its edge {edges[~known][0]:.6g} is none of them. Possible are EqualWidth(n) for every n "
                 f"that divides {n} or {PARTS} (such as 10, 15, 20, 100), and Edges at such places."
             )
-            raise ValueError(msg)
         return np.append(0, place), np.concatenate([[0.0], edges, [1.0]])
 
 
@@ -97,11 +97,10 @@ def _edges(partition: Any) -> Floats:
     """Return the inner edges of cells that do not depend on the predictions, closed on the left."""
     fixed = isinstance(partition, EqualWidth) and not isinstance(partition.n_cells, str)
     if not (fixed or isinstance(partition, Edges)) or partition.closed != "left":
-        msg = (
+        refuse(
             f"a state has cells (bins) that are fixed beforehand and closed on the left; use EqualWidth(15), "
             f"Edges([0.1, 0.5]) or equal_mass_cells(state, 15) of caltest.streaming, got {describe(partition)}."
         )
-        raise ValueError(msg)
     if isinstance(partition, EqualWidth):
         n_cells = resolve_n_cells(partition.n_cells, 1)
         return np.arange(1, n_cells) / n_cells

@@ -13,6 +13,7 @@ from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions.cells._partitions import EqualWidth, Partition
 from caltest.predictions.cells._simplex_grid import SimplexGrid
 from caltest.predictions.cells._trees import FixedTree
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import validate_count
 from caltest.results._naming import Specification, describe
 
@@ -74,14 +75,13 @@ class RedrawnCells(Specification):
 
     def __post_init__(self) -> None:
         if type(self.partition) not in _KINDS.values():
-            msg = (
+            refuse(
                 "`partition` must be EqualWidth(n), SimplexGrid(n), or a FixedTree that was grown on a sample of "
-                f"predictions, got {describe(self.partition)}."
+                f"predictions, got {describe(self.partition)}.",
+                TypeError,
             )
-            raise TypeError(msg)
         if isinstance(self.partition, EqualWidth) and isinstance(self.partition.n_cells, str):
-            msg = f"`partition` must not depend on the number of observations, got {self.partition!r}."
-            raise ValueError(msg)
+            refuse(f"`partition` must not depend on the number of observations, got {self.partition!r}.")
         validate_count(self.n_resamples, "n_resamples")
         validate_count(self.rng, "rng", minimum=0)
 
@@ -105,18 +105,16 @@ class RedrawnCells(Specification):
     def validate_outcomes(self, n_outcomes: int) -> None:
         """Refuse a number of outcomes for which the cells cannot be numbered."""
         if (1 + self.n_resamples) * n_outcomes > MOST_COUNTS:
-            msg = (
+            refuse(
                 f"`n_resamples` of RedrawnCells must be below {MOST_COUNTS // n_outcomes:,} for {n_outcomes:,} "
                 f"outcomes, so that the numbers of outcomes of a cell fit into memory, got {self.n_resamples:,}."
             )
-            raise ValueError(msg)
         axes = n_axes(self.partition, n_outcomes)
         if isinstance(self.partition, EqualWidth) and int(self.partition.n_cells) ** axes > _MOST_LABELS:
-            msg = (
+            refuse(
                 f"`micro_cells` has too many cells to be numbered: {self.partition!r} of {n_outcomes} outcomes; take "
                 "RedrawnCells(FixedTree.grow(y_prob)), where y_prob is a sample of predictions."
             )
-            raise ValueError(msg)
         self.partition.fit(np.full((1, n_outcomes), 1 / n_outcomes))
 
     def label(self, prob: Floats) -> Integers:

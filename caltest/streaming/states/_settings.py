@@ -12,6 +12,7 @@ import numpy as np
 
 from caltest.predictions._lens import Lens, lens_name, lens_short_name
 from caltest.predictions._lenses import Canonical, ClassGroups, ClassWise, Confidence, TopK, TopRank, WithinTop
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if, validate_count
 from caltest.streaming.states._micro_cells import LARGEST, SMALLEST, USUAL, MicroCells
 from caltest.streaming.states._redrawn_cells import RedrawnCells
@@ -26,8 +27,7 @@ def agreed_classes(lens: Lens, known: list[str] | None, given: Sequence[Any] | N
         return known
     names = [str(label) for label in given]
     if known not in (None, names):
-        msg = f"all batches must have the same classes in the same order, got {known} before and {names} now."
-        raise ValueError(msg)
+        refuse(f"all batches must have the same classes in the same order, got {known} before and {names} now.")
     return names
 
 
@@ -38,8 +38,7 @@ def read_classes(written: Any, n_classes: int) -> list[str] | None:
     numbers = {1, 2} if n_classes == 2 else {n_classes}  # of two classes the name of the event is enough
     listed = isinstance(written, list) and len(written) in numbers and all(isinstance(name, str) for name in written)
     if not listed or len(set(written)) < len(written):
-        msg = f"`data` must hold different names of {n_classes} classes, got `classes` = {written!r:.80}."
-        raise ValueError(msg)
+        refuse(f"`data` must hold different names of {n_classes} classes, got `classes` = {written!r:.80}.")
     return list(written)
 
 
@@ -133,8 +132,10 @@ def _validate_lens(lens: Any, n_classes: int) -> Lens:
     if lens is None:
         return Canonical() if n_classes == 2 else Confidence()
     if type(lens) not in _LENSES.values():
-        msg = f"`lens` must be one of {', '.join(_LENSES)}, such as Confidence() or ClassWise(0), got {lens!r}."
-        raise TypeError(msg)
+        refuse(
+            f"`lens` must be one of {', '.join(_LENSES)}, such as Confidence() or ClassWise(0), got {lens!r}.",
+            TypeError,
+        )
     return lens
 
 
@@ -143,19 +144,16 @@ def _validate_micro_cells(micro_cells: Any, n_outcomes: int) -> int | RedrawnCel
     if isinstance(micro_cells, RedrawnCells):
         if n_outcomes == 2:
             numbers = f"a power of 2, such as {USUAL}, for a lens with two outcomes"
-            msg = f"`micro_cells` must be {numbers}, got {micro_cells!r}."
-            raise ValueError(msg)
+            refuse(f"`micro_cells` must be {numbers}, got {micro_cells!r}.")
         return micro_cells
     validate_count(micro_cells, "micro_cells")
     if n_outcomes == 2:
         if not SMALLEST <= micro_cells <= LARGEST or micro_cells & (micro_cells - 1):
-            msg = f"`micro_cells` must be a power of 2 from {SMALLEST} to {LARGEST}, got {micro_cells}."
-            raise ValueError(msg)
+            refuse(f"`micro_cells` must be a power of 2 from {SMALLEST} to {LARGEST}, got {micro_cells}.")
         return int(micro_cells)
     if micro_cells != USUAL:
-        msg = (
+        refuse(
             f"`micro_cells` must be RedrawnCells(...) for a lens with {n_outcomes} outcomes, got {micro_cells}; lenses "
             "with two outcomes, such as Confidence() or ClassWise(0), have micro-cells."
         )
-        raise ValueError(msg)
     return RedrawnCells()

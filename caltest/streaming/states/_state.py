@@ -14,6 +14,7 @@ from caltest.predictions._lens import Lens
 from caltest.predictions._lenses import Canonical, ClassWise, Confidence
 from caltest.predictions.cells._partitions import Partition
 from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import (
     FLOAT32_ROUNDING,
     PAIR_ROUNDING,
@@ -51,8 +52,7 @@ def outcomes_of(
     """Return the probabilities of the outcomes ``(n_samples, n_outcomes)``, and the outcomes; refuse what is none."""
     prob, outcome = validate_given_problem(y_true, y_prob, classes)
     if prob.shape[1] != n_classes:
-        msg = f"`y_prob` must have {n_classes} classes as the state has, got {prob.shape[1]}."
-        raise ValueError(msg)
+        refuse(f"`y_prob` must have {n_classes} classes as the state has, got {prob.shape[1]}.")
     return (prob, outcome) if type(lens) is Canonical else lens(prob, outcome)
 
 
@@ -241,11 +241,9 @@ class CalibrationState:
             outcomes and holds the same rows.
         """
         if not isinstance(other, CalibrationState):
-            msg = f"`other` must be a CalibrationState, got {type(other).__name__}."
-            raise TypeError(msg)
+            refuse(f"`other` must be a CalibrationState, got {type(other).__name__}.", TypeError)
         if other._settings != self._settings:
-            msg = f"`other` must have the same settings: {self._code} and {other._code} cannot be merged."
-            raise ValueError(msg)
+            refuse(f"`other` must have the same settings: {self._code} and {other._code} cannot be merged.")
         classes = agreed_classes(self.lens, self._classes, other._classes)
         self._table.merge(other._table)  # type: ignore[arg-type]
         self._classes = classes

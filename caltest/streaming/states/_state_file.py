@@ -16,6 +16,7 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if
 from caltest.results._plain import read_json
 
@@ -30,8 +31,7 @@ _PIECE = 2**20  # bytes
 def require(fits: bool, name: str, what: str) -> None:
     """Raise ValueError unless an array of a file fits."""
     if not fits:
-        msg = f"`data` is no possible state: its array `{name}` must hold {what}, and holds what these cannot be."
-        raise ValueError(msg)
+        refuse(f"`data` is no possible state: its array `{name}` must hold {what}, and holds what these cannot be.")
 
 
 def is_increasing(numbers: NDArray[Any], stop: int) -> bool:
@@ -103,23 +103,19 @@ class Packed:
             If ``data`` is truncated or damaged, is no state, or was written by another version.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
-            msg = f"`data` must be bytes, got {type(data).__name__}."
-            raise TypeError(msg)
+            refuse(f"`data` must be bytes, got {type(data).__name__}.", TypeError)
         data = bytes(data)
         with _whole(), ZipFile(BytesIO(data)) as archive:
             entry = archive.getinfo("header.npy")
             if entry.file_size > max(_SMALL, _MOST_TIMES * entry.compress_size):
-                msg = "the header is larger than it can be"
-                raise ValueError(msg)
+                refuse("the header is larger than it can be")
             header = read_json(_array(archive, "header", {"header": Declared((None,), np.uint8)}).tobytes())
             found = header["format"], header["version"]
         if found != (_FORMAT, VERSION):
-            msg = f"`data` must be a {_FORMAT} of version {VERSION}, got {found[0]!r} of version {found[1]!r}."
-            raise ValueError(msg)
+            refuse(f"`data` must be a {_FORMAT} of version {VERSION}, got {found[0]!r} of version {found[1]!r}.")
         settings, more = header.get("settings"), header.get("more")
         if not isinstance(settings, dict) or not isinstance(more, dict):
-            msg = "`data` must be the bytes of a calibration state, got a header without settings."
-            raise ValueError(msg)
+            refuse("`data` must be the bytes of a calibration state, got a header without settings.")
         return cls(settings, more, header, data)
 
     def arrays(self, declared: Mapping[str, Declared]) -> dict[str, NDArray[Any]]:
@@ -136,8 +132,7 @@ class Packed:
         with _whole(), ZipFile(BytesIO(self._data)) as archive:
             names = sorted(name.removesuffix(".npy") for name in archive.namelist())
             if names != sorted([*declared, "header"]):
-                msg = f"the arrays are {', '.join(names)}"
-                raise ValueError(msg)
+                refuse(f"the arrays are {', '.join(names)}")
             if sum(_opened(archive, name, declared)[1] for name in sorted(declared)) > _LARGE:
                 self._compare(_streamed_pieces(archive, declared))
             arrays = {name: _array(archive, name, declared) for name in declared}
@@ -187,11 +182,9 @@ def _opened(archive: ZipFile, name: str, declared: Mapping[str, Declared]) -> tu
         or (fortran_order and len(shape) > 1)
         or entry.file_size != stream.tell() + size
     ):
-        msg = f"the array {name} has shape {shape} and type {dtype}"
-        raise ValueError(msg)
+        refuse(f"the array {name} has shape {shape} and type {dtype}")
     if wanted.most is not None and shape[0] > wanted.most:
-        msg = f"the array {name} has {shape[0]} rows, at most {wanted.most} are possible"
-        raise ValueError(msg)
+        refuse(f"the array {name} has {shape[0]} rows, at most {wanted.most} are possible")
     return stream, size, shape
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from caltest._compiled._micro_cells import add_redrawn, add_rows, carry, fill_losses
 from caltest.predictions._arrays import Floats, Integers
 from caltest.predictions._lens import Lens
+from caltest.predictions.inputs._refusals import refuse
 from caltest.predictions.inputs._validation import refuse_if
 from caltest.results._plain import read_json
 from caltest.streaming.states._answers import ManyOutcomes, TwoOutcomes
@@ -66,12 +67,11 @@ class Rows:
         for known in ranges[max(place - 1, 0) : place + 1]:
             first, last = max(start, known[0]), min(stop, known[1]) - 1
             if first <= last:
-                msg = (
+                refuse(
                     f"rows {first} to {last} of the source {source!r} are counted already. The same row has the same "
                     "draws, so every row must be told apart: by `source` and `first_row` where a state is updated, by "
                     "`name` where a table is scanned, and by the name or the content of a file."
                 )
-                raise ValueError(msg)
 
     def merge(self, other: Rows) -> None:
         """Add the rows of both; nothing is added if one is known."""
@@ -234,12 +234,11 @@ class OutcomeTable:
         needed, there = len(self._place) + len(new), len(self._sums["sums"])
         most = self._most_cells
         if needed > most:
-            msg = (
+            refuse(
                 f"the predictions lie in more than {most} cells, the most that a state of {self._n_outcomes} outcomes "
                 f"and {self._cells.n_resamples} draws holds: choose fewer, such as EqualWidth(2) or a FixedTree, or "
                 "fewer draws."
             )
-            raise ValueError(msg)
         if needed > there:
             room = min(max(needed, 2 * there, _SEVERAL), most)
             for name, part in self._sums.items():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import caltest
-from caltest.predictions.inputs._other_names import _ANSWERS
+from caltest.predictions.inputs._refusals import _ANSWERS
 
 LABEL, PROB = np.array([0, 1, 1, 0]), np.array([0.2, 0.7, 0.6, 0.4])
 ROOMS = ("comparison", "estimation", "hypothesis_tests", "recalibration", "simulation")
