@@ -335,7 +335,7 @@ class ModelComparison(Judged, Result):
         level = percent(self.confidence_level)
         models = [model.numbers | {"p": show_pvalue(model.pvalue_adjusted)} for model in self.models]
         evidence = {"model": "{model}", f"l2 error ({level} interval)": "{l2:.4f} ({l2_low:.4f} to {l2_high:.4f})"}
-        evidence[describe(self.models[0].plain.test_statistic).partition("(")[0]] = "{estimate:.4f}"
+        evidence[self.models[0].plain.test_statistic.name] = "{estimate:.4f}"
         evidence |= {"noise floor": "{noise_floor:.4f}", "adjusted p": "{p}"}
         pairs = [
             pair.numbers | {"p": show_pvalue(pair.pvalue_adjusted), "better": _better_text(pair)} for pair in self.pairs

@@ -352,7 +352,7 @@ class RecalibrationStudy(Judged, Result):
 
     def _tables(self, model: str, level: str) -> list[Table]:
         rows = [row for row in self.rows if row.model == model]
-        name = describe(rows[0].folds[0].errors[0].test_statistic).partition("(")[0]
+        name = rows[0].folds[0].errors[0].test_statistic.name
         evidence = [
             (
                 row.recalibrator,

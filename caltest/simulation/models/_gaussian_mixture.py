@@ -244,7 +244,7 @@ def _mixture(distribution: Any, _: str) -> Mixture:
     return distribution
 
 
-MIXTURE: Rule = {"reads": _mixture}
+MIXTURE: Rule = {"check": _mixture}
 
 
 @dataclass(frozen=True, repr=False)
