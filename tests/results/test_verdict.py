@@ -78,7 +78,8 @@ def test_results_that_decide_have_a_verdict(kind):
 
 
 def test_which_results_have_a_verdict():
-    """Tests, tables, reports, comparisons, studies of repairs and monitors; curves have a p-value beside a picture."""
+    """Tests, tables, reports, comparisons, studies of repairs, monitors, and curves that decide by one p-value."""
     names = {kind.__name__ for kind in DECIDING}
     assert {"TestResult", "CalibrationTable", "CalibrationReport", "SubgroupTests", "EquivalenceResult"} <= names
     assert {"DifferenceResult", "ModelComparison", "RecalibrationStudy", "MonitorResult"} <= names
+    assert {"CalibrationBand", "CumulativeGraph"} <= names

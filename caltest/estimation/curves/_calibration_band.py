@@ -27,6 +27,7 @@ from caltest.results._description import Description, counted, percent
 from caltest.results._note import PAGE
 from caltest.results._picture import Picture
 from caltest.results._progress import reporting
+from caltest.results._verdict import Judged
 
 _MOST_SCORES, _DIGITS = 10_000, 4  # the band takes time in proportion to the square of the groups
 _ALL_UP_TO, _GROWTH = 8, 1.5  # lengths of the blocks that the test compares
@@ -157,7 +158,7 @@ def _before(values: Integers) -> Integers:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class CalibrationBand(Result):
+class CalibrationBand(Judged, Result):
     """Result of `calibration_band`; one entry per distinct prediction, in increasing order.
 
     Attributes

@@ -34,6 +34,7 @@ from caltest.results._description import Description, Table, counted, percent
 from caltest.results._naming import describe
 from caltest.results._picture import Picture
 from caltest.results._progress import part_of, reporting
+from caltest.results._verdict import Judged
 from caltest.statistics import KS
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _slope_weights(basis: CubicSpline, n: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class CumulativeGraph(Result):
+class CumulativeGraph(Judged, Result):
     """The graphs of one model in a `CumulativeGraphs`.
 
     Attributes
