@@ -169,13 +169,12 @@ def _announce(data: PredictionFile, options: argparse.Namespace, lens: Lens | No
     number = len(data.y_true) * data.n_classes
     if number <= MANY_PROBABILITIES or data.folds is not None:
         return
-    draws = options.n_resamples, options.n_exceedances
     if options.all:
-        rule = Stopping.of(*draws, number, usual=_DEFAULT_ALL)
+        rule = Stopping.of(options.n_resamples, options.n_exceedances, number, usual=_DEFAULT_ALL)
     else:
         lenses, statistic = _lenses(options, data, lens), options.statistic or Omnibus()
         prob = data.y_prob if data.y_prob.ndim == 2 else np.broadcast_to(data.y_prob[:, None], (len(data.y_prob), 2))
-        _, rule, _ = plan_of_table(lenses, statistic, prob, *draws, alpha=options.alpha)
+        _, rule, _ = plan_of_table(lenses, statistic, prob, vars(options))
     stop = "all are made"
     if rule.n_exceedances is not None:
         stop = f"those of a test stop after {rule.n_exceedances} that are at least as extreme as the data"

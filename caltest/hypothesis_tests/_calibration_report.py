@@ -197,27 +197,14 @@ def calibration_report(
     fast = [question for question in questions if question not in slow]
     generator = validate_rng(options["rng"])
     again = deepcopy(generator)  # SKCE is evaluated on the first of the same draws
+    how: dict[str, Any] = {"workers": options["workers"]}
     with reporting(options["progress"], "simulating labels") as report:
-        shared = run(
-            fast,
-            base,
-            null,
-            n_resamples=stopping,
-            workers=options["workers"],
-            rng=generator,
-            progress=lambda done, total: report(done, total + n_kernel),
-        )
+        how["progress"] = lambda done, total: report(done, total + n_kernel)
+        shared = run(fast, base, null, n_resamples=stopping, rng=generator, **how)
         answers = dict(zip(fast, shared.answers, strict=True))
         if slow:
-            kernel = run(
-                slow,
-                base,
-                null,
-                n_resamples=n_kernel,
-                workers=options["workers"],
-                rng=again,
-                progress=lambda done, total: report(n_draws + done, n_draws + total),
-            )
+            how["progress"] = lambda done, total: report(n_draws + done, n_draws + total)
+            kernel = run(slow, base, null, n_resamples=n_kernel, rng=again, **how)
             answers |= zip(slow, kernel.answers, strict=True)
     found, looks = [answers[question] for question in questions], [look for _, look in asked]
     tests = describe_answers(found, null, looks, classes=classes, alpha=level)

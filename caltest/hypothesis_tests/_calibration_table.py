@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -114,8 +114,7 @@ def calibration_table(
         return run_by_fold(calibration_table, y_true, y_prob, folds, lenses=lenses, statistic=statistic, **options)
     prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
-    drawn = options["n_resamples"], options["n_exceedances"]
-    looks, stopping, notes = plan_of_table(lenses, chosen, prob, *drawn, alpha=options["alpha"])
+    looks, stopping, notes = plan_of_table(lenses, chosen, prob, options)
     design = validate_design(options["sample_weight"], options["groups"], len(prob))
     single = len(looks) == 1
     if single:  # needs no draws in common with others: labels are simulated as they look through the lens
@@ -130,19 +129,12 @@ def calibration_table(
 
 
 def plan_of_table(
-    lenses: Any,
-    statistic: Statistic,
-    prob: NDArray[Any],
-    n_resamples: int | None,
-    n_exceedances: int | None,
-    *,
-    alpha: float,
+    lenses: Any, statistic: Statistic, prob: NDArray[Any], options: Mapping[str, Any]
 ) -> tuple[list[LensLike], Stopping, list[Note]]:
-    """Return the lenses of a table, its number of draws, and what is to be said before the work starts."""
-    first = Stopping.of(n_resamples, n_exceedances, prob.size)
-    looks, notes = _chosen_lenses(lenses, statistic, prob, first.n_resamples, alpha)
-    stopping = stopping_of_tests(len(looks), n_resamples, n_exceedances, prob.size, alpha)
-    return looks, stopping, notes + few_draws_notes(len(looks), stopping.n_resamples, alpha)
+    """Return the lenses of a table, its number of draws, and notes on classes that are left out."""
+    first = Stopping.of(options["n_resamples"], options["n_exceedances"], prob.size)
+    looks, notes = _chosen_lenses(lenses, statistic, prob, first.n_resamples, options["alpha"])
+    return looks, stopping_of_tests(len(looks), options, prob.size), notes
 
 
 def inside_region(region: Region | None, prob: NDArray[np.float64]) -> NDArray[np.bool_] | None:

@@ -52,25 +52,27 @@ def ask_together(
     lenses: Sequence[LensLike],
     *,
     stopping: Stopping,
-    notes: Sequence[Note],
     options: Mapping[str, Any],
+    notes: Sequence[Note] = (),
+    correction: str = "holm",
     **how: Any,
 ) -> dict[str, Any]:
     """Return what a table of tests on the same draws holds: the tests, their global p-value, the level and notes.
 
-    The notes are known beforehand, and warn before the work starts.
+    The notes are known beforehand, and warn before the work starts, with that on too few draws for the correction.
     """
+    level = options["alpha"]
+    notes = *notes, *few_draws_notes(len(questions), stopping.n_resamples, level, correction)
     warn_before(notes)
     with reporting(options["progress"], "simulating labels") as report:
         shared = {"workers": options["workers"], "rng": options["rng"], "progress": report}
         found = run(questions, base, null, n_resamples=stopping, **shared, **how)
-    level = options["alpha"]
     return {
         "tests": describe_answers(found.answers, null, lenses, classes=options["classes"], alpha=level),
         "pvalue": found.pvalue,
         "smallest_possible_pvalue": found.smallest,
         "alpha": level,
-        "notes": tuple(notes),
+        "notes": notes,
     }
 
 
@@ -399,12 +401,10 @@ def few_draws(
     return [Note("C205", f"{what} Take {enough_draws(number, alpha)} draws or more.")]
 
 
-def stopping_of_tests(
-    n_tests: int, n_resamples: int | None, n_exceedances: int | None, n_probabilities: int, alpha: float
-) -> Stopping:
+def stopping_of_tests(n_tests: int, options: Mapping[str, Any], n_probabilities: int) -> Stopping:
     """Return the draws of some tests: by default as many as their correction needs, also for large data."""
-    stopping = Stopping.of(n_resamples, n_exceedances, n_probabilities)
-    return stopping.at_least(enough_draws(n_tests, alpha)) if n_resamples is None else stopping
+    stopping = Stopping.of(options["n_resamples"], options["n_exceedances"], n_probabilities)
+    return stopping.at_least(enough_draws(n_tests, options["alpha"])) if options["n_resamples"] is None else stopping
 
 
 def enough_draws(n_tests: float, alpha: float) -> int:

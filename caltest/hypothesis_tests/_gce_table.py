@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Unpack
 from numpy.typing import ArrayLike
 
 from caltest.hypothesis_tests._calibration_table_result import CalibrationTable
-from caltest.hypothesis_tests._diagnostics import ask_together, few_draws_notes, stopping_of_tests
+from caltest.hypothesis_tests._diagnostics import ask_together, stopping_of_tests
 from caltest.predictions._lenses import Canonical
 from caltest.predictions._sample import make_sample
 from caltest.predictions._view import LensView
@@ -187,21 +187,11 @@ def gce_table(
     (0.008836746, 0.001)
     """
     metrics = gce_metrics(threshold, n_cells)
-    null, level = options["resampling"], options["alpha"]
-    sample = make_sample(
-        y_true,
-        y_prob,
-        classes=options["classes"],
-        region=options["region"],
-        sample_weight=options["sample_weight"],
-        groups=options["groups"],
-    )
-    sample = null.under_null(sample)
-    stopping = stopping_of_tests(
-        len(metrics), options["n_resamples"], options["n_exceedances"], sample.given.size, level
-    )
-    notes = few_draws_notes(len(metrics), stopping.n_resamples, level)
+    null = options["resampling"]
+    about: Any = {name: options[name] for name in ("classes", "region", "sample_weight", "groups")}
+    sample = null.under_null(make_sample(y_true, y_prob, **about))
+    stopping = stopping_of_tests(len(metrics), options, sample.given.size)
     view, looks = LensView(sample), [Canonical()] * len(metrics)
     questions = [Question(metric, view) for metric in metrics]
-    tests = ask_together(questions, sample, null, looks, stopping=stopping, notes=notes, options=options)
+    tests = ask_together(questions, sample, null, looks, stopping=stopping, options=options)
     return GCETable(**tests, metrics=metrics)

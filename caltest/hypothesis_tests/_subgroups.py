@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from caltest.hypothesis_tests._by_fold import run_by_fold
 from caltest.hypothesis_tests._calibration_table import inside_region
 from caltest.hypothesis_tests._calibration_table_result import LONGEST, CalibrationTable
-from caltest.hypothesis_tests._diagnostics import ask_together, few_draws_notes, stopping_of_tests
+from caltest.hypothesis_tests._diagnostics import ask_together, stopping_of_tests
 from caltest.predictions._lens import LensLike
 from caltest.predictions._sample import induce
 from caltest.predictions._user_functions import Region
@@ -227,28 +227,26 @@ def subgroup_tests(
     >>> tests.subgroups, tests.pvalue_adjusted.tolist(), tests.pvalue
     (('north', 'south'), [0.002, 0.002], 0.001)
     """
-    classes, level = options["classes"], options["alpha"]
     if folds is not None:
         validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE)
         own = {"subgroup": subgroup, "lens": lens, "statistic": statistic, "correction": correction}
         return run_by_fold(subgroup_tests, y_true, y_prob, folds, **own, **options)
-    prob, outcome = validate_problem(y_true, y_prob, classes)
+    prob, outcome = validate_problem(y_true, y_prob, options["classes"])
     names, members, overlap = _validate_subgroup(subgroup, len(prob))
     validate_choice(correction, "correction", UNDER_ANY_DEPENDENCE + (() if overlap else UNDER_INDEPENDENCE))
-    drawn = options["n_resamples"], options["n_exceedances"]
-    stopping = stopping_of_tests(len(names), *drawn, prob.size, level)
+    stopping = stopping_of_tests(len(names), options, prob.size)
     chosen = validate_statistic(Omnibus() if statistic is None else statistic)
     look = default_lens(chosen, prob.shape[1]) if lens is None else lens
     base = induce(prob, outcome, **validate_design(options["sample_weight"], options["groups"], len(prob)))
     whole = LensView.of(look, prob, outcome, base)
     names, members = _inside(options["region"], whole, names, members)
-    notes = [*_label_notes(members, outcome), *few_draws_notes(len(names), stopping.n_resamples, level, correction)]
     views = [whole.take(np.flatnonzero(inside[whole.sample.row])) for inside in members]
     for name, view in zip(names, views, strict=True):
         if not view.sample.n_samples:
             refuse(f"every subgroup must hold an observation of positive weight, got none in {name!r}.")
     questions, looks = [Question(chosen, view) for view in views], [look] * len(names)
-    tests = ask_together(questions, base, Consistency(), looks, stopping=stopping, notes=notes, options=options)
+    how: dict[str, Any] = {"stopping": stopping, "notes": _label_notes(members, outcome), "correction": correction}
+    tests = ask_together(questions, base, Consistency(), looks, options=options, **how)
     return SubgroupTests(
         **tests,
         correction=correction,
