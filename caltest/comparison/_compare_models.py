@@ -158,17 +158,14 @@ def compare_models(
         questions=[(chosen, look)],
         lens=look,
         score_lens=look,
-        partition=cells,
-        classes=classes,
-        alpha=options["alpha"],
         confidence_level=1 - options["alpha"],
         n_resamples=n_resamples,
-        workers=options["workers"],
+        options=options,
     )
     beside = validate_design(design["sample_weight"], design["groups"], len(outcomes[0]))
     observed = [Observed(prob, outcome, beside) for prob, outcome in problems.values()]
     samples = [one.behind(look) for one in observed]
-    few = few_draws_of_models(len(problems), n_resamples, correction, judge.alpha)
+    few = few_draws_of_models(len(problems), n_resamples, correction, options["alpha"])
     if few and any(_is_drawn(chosen, sample) for sample in samples):
         warn_before(few)
     generator = validate_rng(options["rng"])
@@ -196,7 +193,7 @@ def compare_models(
         lens=look,
         lens_name=judge.lens_name,
         correction=correction,
-        alpha=judge.alpha,
+        alpha=options["alpha"],
         n_resamples=n_resamples,
         paired=y_true is not None,
     )

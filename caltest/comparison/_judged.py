@@ -266,44 +266,38 @@ class Judge:
         What l2 errors and differences look at.
     score_lens : lens
         What decomposed scores look at; the confidence if it has more than two outcomes.
-    partition : Partition or callable
-        Cells (bins) of l2 errors and differences, fitted to the predictions of each model.
-    classes : sequence or None
-        The label of each class.
-    alpha : float
-        Level of the tests.
     confidence_level : float
         Level of intervals.
-    n_resamples, workers : int
-        Number of draws, and of threads.
+    n_resamples : int
+        Number of draws.
+    options : mapping
+        What the caller chose by name: ``partition``, the cells (bins) of l2 errors and differences, fitted to the
+        predictions of each model; ``classes``, the level ``alpha`` of the tests, and the number of ``workers``.
     """
 
     questions: Sequence[tuple[Statistic, LensLike]]
     lens: LensLike
     score_lens: LensLike
-    partition: Any
-    classes: Sequence[Any] | None
-    alpha: float
     confidence_level: float
     n_resamples: int
-    workers: int
+    options: Mapping[str, Any]
 
     @property
     def lens_name(self) -> str:
         """The lens in words."""
-        return lens_name(self.lens, self.classes)
+        return lens_name(self.lens, self.options["classes"])
 
     @property
     def of_differences(self) -> dict[str, Any]:
         """How differences of pairs are tested, at the level of the intervals."""
         return {
-            "partition": self.partition,
+            "partition": self.options["partition"],
             "lens": self.lens,
             "lens_name": self.lens_name,
             "confidence_level": self.confidence_level,
             "alpha": level_of(self.confidence_level),
             "n_resamples": self.n_resamples,
-            "workers": self.workers,
+            "workers": self.options["workers"],
         }
 
     def judge(
@@ -311,25 +305,25 @@ class Judge:
     ) -> ComparedModel:
         """Return what observations show about a model; all tests and all models have the same draws."""
         sample, weight = observed.behind(self.lens), observed.design["weight"]
+        shared = {name: self.options[name] for name in ("classes", "alpha", "workers")}
         tests = tuple(
             run_test(
                 statistic,
                 observed.behind(look),
                 Consistency(),
                 lens=look,
-                classes=self.classes,
-                alpha=self.alpha,
                 n_resamples=self.n_resamples,
                 method="auto",
-                workers=self.workers,
+                **shared,
                 rng=deepcopy(rng),
                 progress=part_of(progress, number, len(self.questions)),
             )
             for number, (statistic, look) in enumerate(self.questions)
         )
         look = self.score_lens if observed.behind(self.score_lens).n_outcomes == 2 else Confidence()
+        look_name = lens_name(look, self.options["classes"])
         brier, log = (
-            decomposition_of_sample(observed.behind(look), score, lens=look, lens_name=lens_name(look, self.classes))
+            decomposition_of_sample(observed.behind(look), score, lens=look, lens_name=look_name)
             for score in ("brier", "log")
         )
         whole = observed.prob, observed.outcome
@@ -339,7 +333,7 @@ class Judge:
             tests=tests,
             miscalibration=interval_of_sample(
                 sample,
-                self.partition,
+                self.options["partition"],
                 lens=self.lens,
                 lens_name=self.lens_name,
                 confidence_level=self.confidence_level,

@@ -15,10 +15,11 @@ PLAIN = {"weight": None, "group": None}
 
 
 def judge(**changes):
-    whole, given = ct.Canonical(), {"confidence_level": 0.95, "alpha": 0.05}
+    whole = ct.Canonical()
     questions = [(ct.Omnibus(), whole), (ct.KS(), ct.Confidence())]
-    shared = {"lens": whole, "score_lens": whole, "partition": ct.VarianceTree(), "classes": None}
-    return Judge(**{"questions": questions, **shared, **given, "n_resamples": 99, "workers": 1, **changes})
+    options = {"partition": ct.VarianceTree(), "classes": None, "alpha": 0.05, "workers": 1}
+    looks = {"questions": questions, "lens": whole, "score_lens": whole}
+    return Judge(**{**looks, "confidence_level": 0.95, "n_resamples": 99, "options": options, **changes})
 
 
 def test_a_model_is_judged_by_the_functions_of_the_package():

@@ -16,7 +16,7 @@ from caltest.comparison._judged import Judge, Observed
 from caltest.comparison._options import StudyOptions
 from caltest.comparison._pair import PairDifferences, compare_pairs
 from caltest.hypothesis_tests._by_fold import refuse_divided_groups
-from caltest.hypothesis_tests._diagnostics import enough_draws, warn_before
+from caltest.hypothesis_tests._diagnostics import few_draws, warn_before
 from caltest.predictions._lens import LensLike
 from caltest.predictions._lenses import Canonical
 from caltest.predictions.inputs._arguments import reads_arguments
@@ -36,7 +36,6 @@ from caltest.recalibration.study._study_result import RecalibrationStudy
 from caltest.resampling import correct_pvalues
 from caltest.resampling.engine._stopping import USUAL_DRAWS, number_of_draws
 from caltest.results import Note
-from caltest.results._decision import rejects
 from caltest.results._progress import reporting
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
@@ -167,14 +166,13 @@ def recalibration_study(
         questions=_questions(statistics, lens, probs[0].shape[1]),
         lens=Canonical() if lens is None else lens,
         score_lens=Canonical(),
-        partition=options["partition"],
-        classes=classes,
-        alpha=alpha,
         confidence_level=1 - alpha / len(parts),
         n_resamples=n_resamples,
-        workers=options["workers"],
+        options=options,
     )
-    few = _draws_note(n_resamples, len(parts) * len(judge.questions), len(named) * (1 + len(methods)), alpha)
+    n_tests, n_rows = len(parts) * len(judge.questions), len(named) * (1 + len(methods))
+    tests, but = f"for each of {n_tests} tests of {n_rows} models", ", unless tests are exact"
+    few = few_draws(n_resamples, n_tests * n_rows, alpha, tests, but, of=" of calibration")
     warn_before(few)
     streams = generator.spawn(len(parts))
     rows: list[RepairedModel] = []
@@ -309,21 +307,6 @@ def _adjusted(entries: Sequence[Any], name: str, pvalues: Sequence[float | None]
     ]
 
 
-def _draws_note(n_resamples: int, n_tests: int, n_rows: int, alpha: float) -> list[Note]:
-    """Return a caution if no adjusted p-value of calibration can reject with so many draws.
-
-    ``n_tests`` are combined to each of ``n_rows`` p-values.
-    """
-    if rejects(n_tests * n_rows / (n_resamples + 1), alpha):
-        return []
-    text = (
-        f"With {n_resamples} draws for each of {n_tests} tests of {n_rows} models no adjusted p-value of calibration "
-        f"can be below {min(n_tests * n_rows / (n_resamples + 1), 1):.2g}, unless tests are exact. Take "
-        f"{enough_draws(n_tests * n_rows, alpha)} draws or more."
-    )
-    return [Note("C205", text)]
-
-
 def _study_notes(
     rows: Sequence[RepairedModel], cautions: Mapping[tuple[str, str, str], Sequence[str]], n_folds: int
 ) -> list[Note]:
@@ -387,17 +370,15 @@ def validate_parts(
     judge that tests assume.
     """
     if held_out is not None:
-        number = 1 - _validate_held_out(held_out, n_samples).astype(np.int64)
-        parts = Folds(("held-out",), (np.flatnonzero(number == 0),))
+        judging = _validate_held_out(held_out, n_samples)
+        parts, number = Folds(("held-out",), (np.flatnonzero(judging),)), (~judging).astype(np.int64)
     elif isinstance(folds, int | np.integer) and not isinstance(folds, bool):
         number = _drawn(validate_count(folds, "folds", minimum=2), n_samples, group, rng)
         names = range(int(folds))
         parts = Folds(tuple(map(str, names)), tuple(np.flatnonzero(number == k) for k in names))
     else:
         parts = validate_folds(folds, n_samples)
-        number = np.empty(n_samples, dtype=np.int64)
-        for k, rows in enumerate(parts.members):
-            number[rows] = k
+        number = parts.number
     if group is not None:
         refuse_divided_groups(group, number)
     return parts
