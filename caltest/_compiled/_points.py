@@ -54,6 +54,19 @@ def _rate(q):
     return 2.0 * total
 
 
+@kernel
+def _list_rates(prob, usual, scale, shift, entry, rate):
+    m = 0
+    for i in range(usual.size):
+        if scale[i] > 0.0:
+            for k in range(prob.shape[1]):
+                if k != usual[i] and prob[i, k] > 0:
+                    entry[m] = i << shift | k
+                    rate[m] = prob[i, k] * scale[i]
+                    m += 1
+    return m
+
+
 def point_rates(prob, usual, departure, shift):
     """Return the entries ``(m,) uint32`` that a point may fall on, and its rates ``(m,)``."""
     some = np.flatnonzero(departure > _NEVER)
@@ -61,10 +74,9 @@ def point_rates(prob, usual, departure, shift):
     chances[usual, np.arange(usual.size)] = 0.0
     scale = np.zeros(usual.size)
     scale[some] = _rate(departure[some]) / _sum(chances)[some]
-    kept = (prob > 0) & (scale > 0.0)[:, None]
-    kept[np.arange(usual.size), usual] = False
-    entry = np.arange(usual.size, dtype=np.uint32)[:, None] << shift | np.arange(prob.shape[1], dtype=np.uint32)
-    return entry[kept], (prob * scale[:, None])[kept]
+    entry, rate = np.empty(prob.size, np.uint32), np.empty(prob.size)
+    m = _list_rates(prob, usual, scale, shift, entry, rate)
+    return entry[:m], rate[:m]
 
 
 def poisson_thresholds(mean, size):

@@ -5,10 +5,12 @@ Names of arguments are answered by `caltest.predictions.inputs._refusals`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
 import lazy_loader
+
+TYPE_CHECKING = False  # as in typing, which takes longer to import than caltest itself
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 NAMES = {
     ("", "Groups"): "ClassGroups",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+TYPE_CHECKING = False  # as in typing, which takes longer to import than caltest itself
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, ClassVar
 
 
 class Picture:
