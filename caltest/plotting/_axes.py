@@ -17,6 +17,7 @@ from caltest.results._atomic_file import atomic_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 
@@ -118,8 +119,22 @@ def named(results: Any, kind: type, name: str, made_by: str) -> dict[str, Any]:
 
 
 def colors_of(n_models: int) -> list[str]:
-    """Return the colour of each model: that of points for one, repeated where there are more than colours."""
-    return [POINT] if n_models == 1 else [COLORS[place % len(COLORS)] for place in range(n_models)]
+    """Return the colour of each model: the first one is that of points."""
+    return [color_of(place) for place in range(n_models)]
+
+
+def color_of(number: int) -> str:
+    """Return the colour of a series by its number; colours repeat where there are more series."""
+    return COLORS[number % len(COLORS)]
+
+
+def plain_logarithmic(axis: Axis, subs: Sequence[int]) -> None:
+    """Give a logarithmic axis plain numbers, at these multiples of powers of ten only."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter("{x:g}")
 
 
 def single(ax: Axes | None, figsize: tuple[float, float]) -> Axes:
@@ -218,8 +233,7 @@ def draw_forest(
     for which, face in ((chosen, POINT), (~chosen, "white")):
         ax.plot(place[which], rows[which], markerfacecolor=face, **_POINT)
     ax.set_yticks(rows, [literal(name) for name in names])
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.set_xlabel(xlabel)
+    ax.set(ylim=(len(names) - 0.5, -0.5), xlabel=xlabel)
     ax.set_title(title, fontsize="medium")
     ax.locator_params(axis="x", nbins=4)
     ax.spines[["top", "right"]].set_visible(False)

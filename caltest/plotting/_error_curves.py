@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 
 from caltest.estimation.curves._cells_curve import CellsCurve, ErrorCurve
 from caltest.estimation.curves._temperature_curve import TemperatureCurve
-from caltest.plotting._axes import COLORS, DASHED, LINE, STAR, add_legend, literal, require, wrapped
+from caltest.plotting._axes import (
+    DASHED,
+    LINE,
+    STAR,
+    add_legend,
+    color_of,
+    literal,
+    plain_logarithmic,
+    require,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,18 +76,17 @@ def plot_temperature_curve(
     x = curve.temperature
     for s, ax in enumerate(grid[:-1]):
         for m, at in enumerate(curve.best[s]):
-            ax.plot(x[at], curve.value[s, m, at], color=_color(m), **STAR)
+            ax.plot(x[at], curve.value[s, m, at], color=color_of(m), **STAR)
     for m, (model, at) in enumerate(zip(curve.models, curve.best_log_score, strict=True)):
         shown = np.where(np.isfinite(curve.log_score[m]), curve.log_score[m], np.nan)
-        line: dict[str, Any] = {"linewidth": 1.6, "color": _color(m)} | options
+        line: dict[str, Any] = {"linewidth": 1.6, "color": color_of(m)} | options
         grid[-1].plot(x, shown, marker="o" if len(x) == 1 else "", label=literal(_name(model)), **line)
-        grid[-1].plot(x[at], shown[at], color=_color(m), **STAR)
+        grid[-1].plot(x[at], shown[at], color=color_of(m), **STAR)
     if not np.isfinite(curve.log_score).all():
         grid[-1].annotate("infinite: a label had probability 0", (0.05, 0.5), xycoords="axes fraction", color=LINE)
     grid[-1].set_ylabel("negative log-likelihood")
     for ax in grid:
-        ax.set_xlabel("softmax temperature")
-        _logarithmic(ax, x)
+        _logarithmic(ax, x, "softmax temperature")
         if x[0] < 1 < x[-1]:
             ax.axvline(1.0, color=LINE, linewidth=0.8, linestyle=":", zorder=1)
     grid[0].plot([], [], color=LINE, label="smallest value", **STAR)
@@ -130,8 +139,7 @@ def plot_cells_curve(
     grid = _panels(axes, len(curve.statistics))
     _draw_errors(curve, grid, options)
     for ax in grid:
-        ax.set_xlabel("number of cells (bins)")
-        _logarithmic(ax, curve.n_cells)
+        _logarithmic(ax, curve.n_cells, "number of cells (bins)")
     if legend:
         add_legend(grid, new=axes is None)
     return grid
@@ -145,32 +153,22 @@ def _draw_errors(curve: ErrorCurve, grid: NDArray[Any], options: dict[str, Any])
     x = curve.points
     for s, (ax, statistic) in enumerate(zip(grid, curve.statistics, strict=True)):
         for m, model in enumerate(curve.models):
-            color = _color(m)
+            color = color_of(m)
             line: dict[str, Any] = {"linewidth": 1.6, "color": color, "zorder": 4} | options
             marker = "o" if len(x) == 1 else ""
             ax.plot(x, curve.value[s, m], marker=marker, label=literal(_name(model)), **line)
             ax.plot(x, curve.floor[s, m], color=color, marker=marker, zorder=3, **DASHED)
             ax.fill_between(x, 0.0, curve.floor_upper[s, m], color=color, alpha=0.12, linewidth=0, zorder=1)
-        ax.set_ylabel(statistic)
-        ax.set_ylim(bottom=0.0)
+        ax.set(ylabel=statistic, ylim=(0.0, None))
     grid[0].plot([], [], color=LINE, label="noise floor", **DASHED)
     grid[0].fill_between([], [], [], color=LINE, alpha=0.2, label="95 % of calibrated models")
-
-
-def _color(m: int) -> str:
-    return COLORS[m % len(COLORS)]
 
 
 def _name(model: str) -> str:
     return fill(model or "observed", _WIDEST)
 
 
-def _logarithmic(ax: Axes, x: NDArray[Any]) -> None:
-    """Make the horizontal axis logarithmic, with plain numbers."""
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    ax.set_xscale("log")
-    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.set_xlim(x[0] / 1.1, x[-1] * 1.1)
+def _logarithmic(ax: Axes, x: NDArray[Any], xlabel: str) -> None:
+    """Make the horizontal axis logarithmic, from the first to the last of its values."""
+    ax.set(xscale="log", xlim=(x[0] / 1.1, x[-1] * 1.1), xlabel=xlabel)
+    plain_logarithmic(ax.xaxis, (1, 2, 5))

@@ -107,9 +107,7 @@ def _draw(part: ComponentResult, ax: Axes, *, bound: bool) -> None:
         look: dict[str, Any] = {"linestyle": "none", "color": POINT, "markersize": 8, "clip_on": False}
         ax.plot([edge], [columns.height.max() / 2], marker=">" if right else "<", label=said, **look)
     ax.locator_params(axis="x", nbins=4)  # long numbers stay apart in three panels
-    ax.set_ylim(bottom=0)
-    ax.set_xlabel(part.test_statistic.brief)
-    ax.set_ylabel("probability")
+    ax.set(ylim=(0, None), xlabel=part.test_statistic.brief, ylabel="probability")
     ax.set_title(literal(_in_words(part, bound=bound)), fontsize="small", color=LINE)
     legend_below(ax)
 

@@ -8,7 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.comparison._training import TrainingTrack
-from caltest.plotting._axes import BAR, DASHED, LINE, POINT, STAR, legend_below, literal, require, several, single
+from caltest.plotting._axes import (
+    BAR,
+    DASHED,
+    LINE,
+    POINT,
+    STAR,
+    legend_below,
+    literal,
+    plain_logarithmic,
+    require,
+    several,
+    single,
+)
 from caltest.results._description import counted, percent
 from caltest.results._naming import describe
 from caltest.streaming import MonitorResult
@@ -61,10 +73,7 @@ def plot_monitor(monitor: MonitorResult, ax: Axes | None = None, *, legend: bool
     if monitor.alarm is not None:
         words = f"alarm, observation {monitor.alarm:,}: {monitor.direction}"
         ax.axvline(monitor.alarm, color=BAR, linewidth=1.5, label=words)
-    ax.set_yscale("log")
-    ax.set_xlim(0, max(monitor.n_samples, 1))
-    ax.set_xlabel("observations")
-    ax.set_ylabel("e-value")
+    ax.set(yscale="log", xlim=(0, max(monitor.n_samples, 1)), xlabel="observations", ylabel="e-value")
     ax.set_title(literal(f"{monitor.lens_name}, {counted(monitor.n_samples, ',')}"), fontsize="medium")
     if legend:
         legend_below(ax, ncols=3)
@@ -140,13 +149,9 @@ def plot_training(track: TrainingTrack, axes: NDArray[Any] | None = None) -> NDA
 
 def _stretch(ax: Axes, values: np.ndarray) -> None:
     """Make the axis logarithmic if all values are positive, because later epochs differ by small amounts."""
-    from matplotlib.ticker import LogLocator, NullLocator
-
     if np.all(values > 0):
         ax.set_yscale("log")
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5, 7)))
-        ax.yaxis.set_minor_locator(NullLocator())
-        ax.yaxis.set_major_formatter("{x:g}")
+        plain_logarithmic(ax.yaxis, (1, 2, 3, 5, 7))
 
 
 def _tones(n_runs: int) -> np.ndarray:

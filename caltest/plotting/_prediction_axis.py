@@ -67,9 +67,7 @@ class PredictionAxis:
         ax.set_xlabel(f"predicted probability{_WORDS[self.scale]}")
         if square:
             ax.set_ylabel(f"observed frequency{_WORDS['logit'] if self.scale == 'logit' else ''}")
-            ax.set_ylim(-0.02, 1.02)
-            ax.set_box_aspect(1)
-            ax.set_anchor("N")  # what is left over is below, where the legend is
+            ax.set(ylim=(-0.02, 1.02), box_aspect=1, anchor="N")  # what is left over is below, where the legend is
         if self.scale == "linear":
             ax.set_xlim(-0.02, 1.02)
             return
@@ -181,8 +179,7 @@ def finish(
     x = np.array([0.0, 1.0]) if axis.scale == "linear" else EDGES
     ax.plot(x, x if square else np.zeros(len(x)), color=LINE, zorder=2, label="calibrated", scalex=False, **DASHED)
     if reach is not None:
-        ax.set_ylim(*reach)
-        ax.set_ylabel("observed - predicted")
+        ax.set(ylim=reach, ylabel="observed - predicted")
     ax.set_title(literal(title), fontsize="medium")
     axis.set(ax, square=square)
     bottom = axis.draw_histogram(ax, colors) if histogram else 0.0

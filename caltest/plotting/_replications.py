@@ -9,7 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caltest.hypothesis_tests._gce_table import gce_name
-from caltest.plotting._axes import BAR, COLORS, LINE, POINT, add_legend, legend_below, literal, require, several, single
+from caltest.plotting._axes import (
+    BAR,
+    LINE,
+    POINT,
+    add_legend,
+    color_of,
+    legend_below,
+    literal,
+    require,
+    several,
+    single,
+)
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.simulation.replications._agreement import MetricAgreement
 from caltest.simulation.replications._approximation import TRUTHS, ApproximationStudy
@@ -78,9 +89,7 @@ def plot_metric_agreement(agreement: MetricAgreement, ax: Axes | None = None) ->
     numbers = [str(number) for number in range(n_metrics)]
     ax.set_xticks([*range(n_metrics), beside.mean()], [*numbers, "other cells"], fontsize="small")
     ax.get_xticklabels()[-1].set_rotation(90)
-    ax.set_xlim(-0.5, beside[1])
-    ax.set_ylim(n_metrics - 0.5, -0.5)
-    ax.set_aspect("equal")
+    ax.set(xlim=(-0.5, beside[1]), ylim=(n_metrics - 0.5, -0.5), aspect="equal")
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.5, aspect=30, pad=0.01)
@@ -155,19 +164,17 @@ def plot_approximation(
     for ax, setting in zip(panels.flat, settings, strict=True):
         for name, rows in frame[frame["setting"] == setting].groupby("estimator", sort=False):
             head, _, tail = str(name).partition(", ")
-            color = COLORS[heads.index(head) % len(COLORS)]
+            color = color_of(heads.index(head))
             style = _STYLES[tails.index(tail) % len(_STYLES)]
             ax.plot(rows["n_samples"], rows["median"], color=color, linestyle=style, linewidth=1.5, label=literal(name))
-        ax.set(xscale="log", yscale="log")
+        ax.set(xscale="log", yscale="log", axisbelow=True, xlabel="observations of an evaluation set")
         ax.set_xticks(sizes, [str(size) for size in sizes])
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.yaxis.set_major_formatter(ScalarFormatter())
         ax.yaxis.set_minor_formatter(ScalarFormatter())
         ax.tick_params(which="both", labelsize="small")
         ax.grid(which="both", color="#e6e9ee", linewidth=0.6)
-        ax.set_axisbelow(True)
         ax.set_title(literal(setting), fontsize="medium")
-        ax.set_xlabel("observations of an evaluation set")
     panels.flat[0].set_ylabel("95th percentile of the relative error, median over models")
     add_legend(panels, new=new, ncols=4)
     return panels
@@ -216,7 +223,7 @@ def plot_label_noise(study: LabelNoiseStudy, axes: Sequence[Axes] | None = None)
     panels = several(axes, (1, 3), (13.5, 4.8))
     ratio, pvalue, model = panels.flat
     frame = study.to_frame()
-    colors = {name: COLORS[number % len(COLORS)] for number, name in enumerate(frame["test_statistic"].unique())}
+    colors = {name: color_of(number) for number, name in enumerate(frame["test_statistic"].unique())}
     for (labels, name), rows in frame.groupby(["labels", "test_statistic"], sort=False):
         look = {"color": colors[name], "linestyle": _LABEL_NOISE_STYLES[labels], "linewidth": 1.4}
         label = literal(f"{name}, {labels} labels")
@@ -231,7 +238,7 @@ def plot_label_noise(study: LabelNoiseStudy, axes: Sequence[Axes] | None = None)
         ("accuracy, clean labels", clean, "accuracy", POINT, _LABEL_NOISE_STYLES["clean"]),
         ("accuracy, noisy labels", noisy, "accuracy", POINT, _LABEL_NOISE_STYLES["noisy"]),
         ("mean confidence", clean, "mean_confidence", BAR, "-"),
-        ("predictions missed by ECE", clean, "missed", COLORS[2], "-"),
+        ("predictions missed by ECE", clean, "missed", color_of(2), "-"),
     ):
         model.plot(rows["share"], rows[column], label=label, color=color, linestyle=style, linewidth=1.4)
     ratio.set(ylabel="value / noise floor", ylim=(0, None))

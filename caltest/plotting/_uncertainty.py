@@ -10,7 +10,7 @@ import numpy as np
 from caltest.estimation.uncertainty._prediction_distribution import WORDS, PredictionDistribution
 from caltest.estimation.uncertainty._rejection_curve import RejectionCurve
 from caltest.estimation.uncertainty._shift_curve import ShiftCurve
-from caltest.plotting._axes import COLORS, LINE, POINT, legend_below, literal, require, single
+from caltest.plotting._axes import LINE, POINT, color_of, legend_below, literal, require, single
 from caltest.predictions.inputs._validation import validate_choice
 from caltest.results._description import counted, percent
 
@@ -35,8 +35,7 @@ def curve_looks(curves: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:
         # A single model has a colour for each measure.
         number = models.index(model) if len(models) > 1 else (0, 2)[measures.index(measure)]
         label = ", ".join(filter(None, (model, WORDS[measure])))
-        color = COLORS[number % len(COLORS)]
-        looks.append({"color": color, "linestyle": _DASHES[measure], "label": fill(label, _WIDEST)})
+        looks.append({"color": color_of(number), "linestyle": _DASHES[measure], "label": fill(label, _WIDEST)})
     return looks
 
 
@@ -105,9 +104,8 @@ def plot_rejection_curve(
     ax.plot([], [], color=ax.get_lines()[0].get_color(), linewidth=1, linestyle=":", label="error rate predicted")
     level = percent(curve.confidence_level)
     ax.fill_between([], [], [], color=ax.get_lines()[0].get_color(), alpha=0.15, label=f"{level} interval, pointwise")
-    ax.set_xlabel(_AGAINST[against])
-    ax.set_ylabel("error rate of what is kept")
-    ax.set_ylim(0.0, min(1.05 * max(top, 0.01), 1.0))
+    highest = min(1.05 * max(top, 0.01), 1.0)
+    ax.set(xlabel=_AGAINST[against], ylabel="error rate of what is kept", ylim=(0.0, highest))
     ax.set_title(counted(curve.n_samples, ","), fontsize="medium")
     right = ax.secondary_yaxis("right", functions=(_complement, _complement))
     right.set_ylabel("accuracy of what is kept")
