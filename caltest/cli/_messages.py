@@ -62,6 +62,7 @@ def translate(text: str, words: Mapping[str, str]) -> str:
         own = [
             ("name it with `groups`, otherwise p-values", "p-values"),
             ("name it with `sample_weight`", "they are not used: all observations count alike"),
+            ("name it with `folds`: pooled folds mislead", "pooled folds mislead"),
         ]
     for pattern, words_of_it in (*own, *_PHRASES):
         text = re.sub(pattern, words_of_it, text, count=1)

@@ -214,3 +214,13 @@ def test_a_column_of_weights_is_said_not_to_be_used(tmp_path, run):
     assert code == 0, err
     assert "--weights" not in err
     assert "If these are weights of the observations, they are not used: all observations count alike." in err
+
+
+def test_a_column_of_folds_is_noted_without_an_option_that_is_missing(tmp_path, run):
+    """The note advised --folds, an option that the command does not have."""
+    path = tmp_path / "folds.csv"
+    path.write_text("label,prob,fold\n" + "".join(f"1,0.75,{k}\n0,0.25,{k}\n" for k in range(5)), encoding="utf-8")
+    code, _, err = run("scan", path, "-o", tmp_path / "state.npz")
+    assert code == 0, err
+    assert "--folds" not in err
+    assert "If it is the fold of a cross-validation, pooled folds mislead." in err
