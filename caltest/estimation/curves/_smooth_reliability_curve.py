@@ -232,7 +232,7 @@ def smooth_reliability_curve(
     >>> y_true, y_prob = caltest.datasets.load_cifar10_vgg16()
     >>> curve = caltest.smooth_reliability_curve(y_true, y_prob, rng=0)
     >>> round(float(curve.outside.mean()), 2), round(curve.error, 4), len(curve.point)
-    (0.52, 0.0398, 223)
+    (0.53, 0.0398, 223)
     """
     level = validate_level(confidence_level, "confidence_level")
     n_curves = number_of_draws(n_resamples)
