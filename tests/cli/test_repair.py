@@ -106,7 +106,8 @@ def digits(tmp_path):
     return tmp_path / "digits.npz", arrays
 
 
-@pytest.mark.parametrize("ending", [".npz", *(pytest.param(e, marks=pytest.mark.slow) for e in (".csv", ".parquet"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [".npz", ".csv", ".parquet"])
 def test_an_archive_with_ten_classes_is_repaired_and_can_be_tested_with_its_groups(digits, ending, tmp_path, run):
     """One array was taken for one column: IndexError after all work."""
     path, arrays = digits

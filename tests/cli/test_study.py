@@ -274,6 +274,7 @@ def test_the_power_page_is_made_from_its_data():
         assert f"images/{name}.png" in data.with_suffix(".md").read_text()
 
 
+@pytest.mark.slow
 def test_names_of_pictures_differ_and_suit_every_file_system():
     name = "a/b: " + "long " * 30
     models = {f"{name}{k}": GaussianMixture1D(1, 1) for k in range(2)} | {"a/b": GaussianMixture1D(0, 1)}

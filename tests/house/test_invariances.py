@@ -269,6 +269,7 @@ SLOW = {
     "caltest.compare_models",
     "caltest.compare_models with folds",
     "caltest.equivalence_test",
+    "caltest.hypothesis_tests.by_fold",
     "caltest.gce_table",
     "caltest.l2_interval of three classes",
     "caltest.page.write_page",
