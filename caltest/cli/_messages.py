@@ -43,6 +43,8 @@ WORDS = {
     "classes": "--classes",
     "class_names": "--class-names",
     "folds": "--folds",
+    "subgroup": "--by",
+    "subgroup_tests": "'caltest subgroups FILE --by COLUMN'",
 }
 """Arguments of Python that are called otherwise by the commands that read predictions; others are their options."""
 

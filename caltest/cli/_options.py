@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -206,6 +207,14 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--class-names", metavar="NAMES", type=parse_names, help=words)
     words = "column of cross-validation folds: each fold is tested separately, and the p-values are combined"
     group.add_argument("--folds", metavar="NAME", help=words)
+    add_reading(parser)
+    add = parser.add_argument_group("dependent or weighted observations").add_argument
+    add("--groups", metavar="COLUMN", help="group of each observation, such as its patient, if groups may be dependent")
+    add("--weights", dest="sample_weight", metavar="COLUMN", help="weight of each observation")
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a file is read."""
     group = parser.add_argument_group("how a file is read")
     formats = ("csv", "tsv", "json", "jsonl", "parquet", "arrow", "excel", "npz", "npy")
     words = f"{', '.join(formats[:-1])} or {formats[-1]}, where the ending of the file does not say it"
@@ -218,9 +227,6 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--encoding", metavar="NAME", help=words)
     words = "divide each row of rounded probabilities by its sum, and say the largest change"
     group.add_argument("--normalise", "--normalize", action="store_true", help=words)
-    add = parser.add_argument_group("dependent or weighted observations").add_argument
-    add("--groups", metavar="COLUMN", help="group of each observation, such as its patient, if groups may be dependent")
-    add("--weights", dest="sample_weight", metavar="COLUMN", help="weight of each observation")
 
 
 def add_draws(parser: argparse.ArgumentParser, what: str) -> None:
@@ -259,7 +265,7 @@ def read_file(file: Path | BinaryIO, options: argparse.Namespace) -> PredictionF
     from caltest.predictions import read_predictions
 
     source = standard_input() if str(file) == "-" else file
-    return read_predictions(source, **chosen(options, *OF_COLUMNS), **reading_of(options))
+    return read_predictions(source, **chosen(options, *OF_COLUMNS, "subgroup"), **reading_of(options))
 
 
 def reading_of(options: argparse.Namespace) -> dict[str, Any]:
@@ -271,6 +277,11 @@ def reading_of(options: argparse.Namespace) -> dict[str, Any]:
 def problem_of(data: PredictionFile) -> dict[str, Any]:
     """Return classes, groups and weights, as the public functions take them."""
     return {"classes": data.classes, "groups": data.groups, "sample_weight": data.sample_weight}
+
+
+def reread(file: Path | BinaryIO) -> Path | BinaryIO:
+    """Return a file that can be read twice: what standard input holds, and any other as it is."""
+    return io.BytesIO(standard_input().read()) if str(file) == "-" else file
 
 
 def standard_input(command: str = "test") -> BinaryIO:

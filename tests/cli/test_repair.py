@@ -33,9 +33,9 @@ def test_it_writes_what_the_function_finds(given, tmp_path, run):
         OUTCOME, {"the model": PROB}, {"TemperatureScaling": TemperatureScaling()}, n_resamples=199, rng=0
     )
     table = pd.read_csv(out)
-    assert list(table.columns) == ["label", "fold", "p_cat", "p_dog", "p_eel"]
+    assert list(table.columns) == ["p_cat", "p_dog", "p_eel", "label", "fold"]
     assert table["label"].tolist() == CLASSES[OUTCOME].tolist()
-    np.testing.assert_allclose(table.iloc[:, 2:].to_numpy(), study.predict("TemperatureScaling"), rtol=1e-12)
+    np.testing.assert_allclose(table.iloc[:, :3].to_numpy(), study.predict("TemperatureScaling"), rtol=1e-12)
     for number, rows in enumerate(study.held_out):
         assert np.flatnonzero(table["fold"] == number).tolist() == rows.tolist()
     said = " ".join(text.split())
@@ -70,7 +70,7 @@ def test_one_column_and_folds_of_the_file(tmp_path, run):
     code, _, err = run("repair", path, "-o", out, *METHOD, "--folds", "part")
     assert code == 0, err
     table = pd.read_csv(out)
-    assert list(table.columns) == ["y", "fold", "p", "part"]
+    assert list(table.columns) == ["y", "p", "part", "fold"]
     assert table["part"].tolist() == part.tolist()
     wanted = TemperatureScaling().fit(prob[part == 1, 1], y_true[part == 1]).predict_proba(prob[part == 0, 1])
     np.testing.assert_allclose(table["p"][part == 0], wanted[:, 1], rtol=1e-12)
@@ -93,7 +93,7 @@ def test_a_column_named_fold_stays_and_predictions_outlive_a_failed_fit(tmp_path
     assert code == 2
     assert "no map of all observations" in err
     table = pd.read_csv(out)
-    assert list(table.columns) == ["fold", "repair_fold", *CLASSES]
+    assert list(table.columns) == [*CLASSES, "fold", "repair_fold"]
     assert table[CLASSES].sum(axis=1).to_numpy() == pytest.approx(1)
 
 
@@ -143,7 +143,8 @@ def test_all_other_columns_stay_as_they_are(tmp_path, run):
     found = pd.read_csv(out, dtype=str, keep_default_na=False)
     given = pd.read_csv(path, dtype=str, keep_default_na=False)
     assert found[others.columns].equals(given[others.columns]), "ids keep their zeros"
-    assert list(found.columns) == ["label", "repair_fold_2", *(f"p_{name}" for name in CLASSES), *others.columns]
+    assert list(found.columns) == [*given.columns, "repair_fold_2"]
+    assert found["label"].equals(given["label"])
     through_a_pipe = tmp_path / "piped.csv"
     code, _, err = run_with_input(run, path, "repair", "-", "-o", through_a_pipe, *METHOD)
     assert code == 0, err

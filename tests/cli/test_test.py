@@ -161,7 +161,7 @@ def test_three_values_are_no_groups(three_sites, run, tmp_path):
     _, _, err = run("guess", three_sites)
     assert "3 values are too few for groups" in err
     assert "no p-value could be below 0.25" in err
-    assert "caltest.subgroup_tests" in err
+    assert "use 'caltest subgroups FILE --by COLUMN'" in err
     assert "--groups" not in err
     frame = pd.read_csv(three_sites).assign(site=np.arange(240) % 6)
     frame.to_csv(tmp_path / "six.csv", index=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -48,6 +48,8 @@ class PredictionFile:
         Names of the probability columns.
     folds, groups, sample_weight : array of shape (n_samples,) or None
         Cross-validation folds, groups and weights of the observations, from the columns that were named for them.
+    subgroup : dict of str to array of shape (n_samples,)
+        The columns that were named for subgroups, by their names.
     matched_by : str
         How labels and columns were matched, such as "names of the columns".
     reading : mapping of str to str
@@ -73,6 +75,7 @@ class PredictionFile:
     folds: NDArray[Any] | None = None
     groups: NDArray[Any] | None = None
     sample_weight: NDArray[Any] | None = None
+    subgroup: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     matched_by: str = ""
     reading: Mapping[str, str] = field(default_factory=dict)
     noticed: tuple[str, ...] = ()
@@ -108,6 +111,7 @@ def read_predictions(
     *,
     groups: str | None = None,
     sample_weight: str | None = None,
+    subgroup: Sequence[str] | None = None,
     classes: Sequence[Any] | None = None,
     class_names: Sequence[str] | None = None,
     normalise: bool = False,
@@ -129,6 +133,8 @@ def read_predictions(
     folds, groups, sample_weight : str, optional
         Names of the columns with the cross-validation fold of each observation, with its group, such as its patient,
         and with its weight. They are not guessed.
+    subgroup : sequence of str, optional
+        Names of columns whose values are subgroups, such as its site and its age.
     classes : sequence, optional
         The label of each probability column, in their order; of one column, the label of the event alone:
         ``["yes"]``. By default labels are matched to the names of the columns.
@@ -157,7 +163,8 @@ def read_predictions(
     Raises
     ------
     TypeError
-        If ``path`` is no path, or ``prob``, ``classes`` or ``class_names`` is a text instead of a sequence of texts.
+        If ``path`` is no path, or ``prob``, ``subgroup``, ``classes`` or ``class_names`` is a text instead of a
+        sequence of texts.
     ValueError
         If the file does not exist or cannot be read; if a named column is missing; if the columns cannot be guessed; if
         a label is missing or a probability is missing, no number or outside [0, 1], naming its line and column; if
@@ -180,10 +187,10 @@ def read_predictions(
     >>> found.label, found.columns, found.matched_by
     ('label', {'cat': 'cat', 'dog': 'dog'}, 'the names of the columns')
     """
-    for name, value in {"prob": prob, "classes": classes, "class_names": class_names}.items():
+    for name, value in {"prob": prob, "subgroup": subgroup, "classes": classes, "class_names": class_names}.items():
         require(not isinstance(value, str), f"`{name}` must be a sequence of names", value, right_type=False)
     others = {"folds": folds, "groups": groups, "sample_weight": sample_weight}
-    asked = Asked(label, prob, classes, class_names, others)
+    asked = Asked(label, prob, classes, class_names, others, tuple(subgroup or ()))
     source = find_source(path, file_format)
     _check_options(source, sep, decimal, header, encoding)
     place: Callable[[int], str] = "in row {}".format
@@ -203,38 +210,90 @@ def _table_of(
     return read_table(source, header)
 
 
-def read_other_columns(
-    path: str | Path | BinaryIO,
-    used: Collection[str],
-    *,
-    file_format: str | None = None,
-    sep: str | None = None,
-    decimal: str = ".",
-    header: int | str | None = "infer",
-    encoding: str | None = None,
+def read_columns(
+    path: str | Path | BinaryIO, n_samples: int, *, as_text: bool, file_format: str | None = None, **reading: Any
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns of a file that are not used, by their names and as they stand there.
+    """Return all columns of a file, by their names and as they stand there.
 
-    Values of text files stay texts, so that an id keeps its leading zeros, unless the decimal mark is a comma. Of an
-    NPZ file the arrays are returned that have a row for each observation, as many as the first of the used ones.
+    Of an NPZ file the arrays are returned that have a row for each observation.
 
     Parameters
     ----------
     path : str, Path or binary file object
-        As in `read_predictions`, like all other arguments.
-    used : collection of str
-        Names of columns that are left out.
-    file_format, sep, decimal, header, encoding
         As in `read_predictions`.
+    n_samples : int
+        Number of observations.
+    as_text : bool
+        Whether values of text files stay texts, so that an id keeps its leading zeros.
+    file_format : str, optional
+        As in `read_predictions`.
+    **reading
+        Separator, decimal mark, header and encoding, as in `read_predictions`.
     """
     source = find_source(path, file_format)
     if source.file_format == "npz":
+        return {name: array for name, array in read_arrays(source).items() if array.shape[:1] == (n_samples,)}
+    frame = _table_of(source, **reading, dtype=str if as_text else None).frame
+    return {name: frame[name].to_numpy() for name in frame.columns}
+
+
+def read_probabilities(
+    path: str | Path | BinaryIO,
+    prob: Sequence[str] | None,
+    classes: Sequence[Any],
+    advice: str,
+    *,
+    normalise: bool = False,
+    file_format: str | None = None,
+    **reading: Any,
+) -> tuple[Columns, NDArray[Any]]:
+    """Return the probability columns of a file that needs no labels, and their values ``(n_samples, n_columns)``.
+
+    Parameters
+    ----------
+    path : str, Path or binary file object
+        As in `read_predictions`.
+    prob : sequence of str or None
+        The names of the columns; None where they are guessed.
+    classes : sequence
+        The labels that columns may be named after.
+    advice : str
+        What to do if there is no column of such a name.
+    normalise : bool
+        As in `read_predictions`.
+    file_format, **reading
+        As in `read_columns`.
+    """
+    source = find_source(path, file_format)
+    _check_options(source, **reading)
+    if source.file_format == "npz":
+        import pandas as pd
+
         arrays = read_arrays(source)
-        n_samples = len(next(arrays[name] for name in arrays if name in used))
-        rest = {name: array for name, array in arrays.items() if name not in used}
-        return {name: array for name, array in rest.items() if array.ndim and len(array) == n_samples}
-    frame = _table_of(source, sep, decimal, header, encoding, dtype=str if decimal == "." else None).frame
-    return {name: frame[name].to_numpy() for name in frame.columns if name not in used}
+        columns = tuple(prob) if prob else (_guess_key(source, arrays, PROB_NAMES, "prob"),)
+        table = Table(source.name, pd.DataFrame())
+        _refuse_unknown(source, columns, list(arrays), advice)
+        source.refuse_if(len(columns) > 1, f"`prob` must name one array of an NPZ file, got {', '.join(columns)}")
+        values = arrays[columns[0]]
+        if values.ndim not in {1, 2} or values.dtype.kind not in "fiub" or not len(values):
+            source.refuse(f"the array {columns[0]!r} of shape {values.shape} and type {values.dtype} is no probability")
+        values = values.reshape(len(values), -1)
+        refuse_outside(values, table, columns)
+    else:
+        table = _table_of(source, **reading)
+        columns = tuple(prob) if prob else guess_prob(table, "", np.array(classes, dtype=object))
+        _refuse_unknown(source, columns, list(table.frame.columns), advice)
+        values = probabilities(table, columns)
+    named = table.named and len(columns) == values.shape[1]
+    if normalise and values.shape[1] > 1:
+        values = normalised(source.name, values, table.place)
+    return Columns(source.name, columns, values.shape[1], named), values
+
+
+def _refuse_unknown(source: Source, prob: Sequence[str], known: list[str], advice: str) -> None:
+    absent = next((name for name in prob if name not in known), None)
+    if absent is not None:
+        source.refuse(f"there is no column {absent!r}; the columns are {shortened(known)}; {advice}")
 
 
 def _check_options(source: Source, sep: str | None, decimal: str, header: Any, encoding: str | None) -> None:
@@ -260,11 +319,12 @@ class Asked:
     classes: Sequence[Any] | None = None
     class_names: Sequence[str] | None = None
     others: dict[str, str | None] = field(default_factory=lambda: dict.fromkeys(("folds", "groups", "sample_weight")))
+    subgroup: tuple[str, ...] = ()
 
     @property
     def aside(self) -> list[str]:
         """The columns that hold neither labels nor probabilities."""
-        return [name for name in self.others.values() if name]
+        return [*(name for name in self.others.values() if name), *self.subgroup]
 
 
 def from_table(table: Table, asked: Asked) -> PredictionFile:
@@ -272,6 +332,7 @@ def from_table(table: Table, asked: Asked) -> PredictionFile:
     frame, label, prob = table.frame, asked.label, asked.prob
     names = list(frame.columns)
     given = [("label", label), *(("prob", name) for name in prob or []), *asked.others.items()]
+    given += [("subgroup", name) for name in asked.subgroup]
     missing = next(((argument, name) for argument, name in given if name and name not in names), None)
     if missing:
         table.refuse(f"there is no column {missing[1]!r} for `{missing[0]}`; the columns are {shortened(names)}")
@@ -304,7 +365,7 @@ def _matched(
     n_columns = y_prob.shape[1] if y_prob.ndim == 2 else 1
     named = table.named and len(columns) == n_columns  # not numbers by their positions
     match = match_classes(y_true, Columns(table.name, columns, n_columns, named), asked.classes, asked.class_names)
-    warned, noticed = notice(table, [label, *columns], asked.others)
+    warned, noticed = notice(table, [label, *columns, *asked.subgroup], asked.others)
     for text in warned:
         warn_user(text)
     taken: dict[str, Any] = {argument: aside[name] if name else None for argument, name in asked.others.items()}
@@ -316,6 +377,7 @@ def _matched(
         asked.label is None,
         columns,
         **taken,
+        subgroup={name: aside[name] for name in asked.subgroup},
         matched_by=match.by,
         reading={**table.reading, "probability columns": "given" if asked.prob else "guessed"},
         noticed=tuple(noticed),
@@ -333,7 +395,8 @@ def _from_arrays(source: Source, asked: Asked) -> PredictionFile:
     key = asked.label or _guess_key(source, unnamed, LABEL_NAMES, "label")
     rest = {name: array for name, array in free.items() if name != key}
     prob_key = prob[0] if prob else _guess_key(source, rest, PROB_NAMES, "prob")
-    for argument, name in {"label": key, "prob": prob_key, **asked.others}.items():
+    named = {"label": key, "prob": prob_key, **asked.others}
+    for argument, name in [*named.items(), *(("subgroup", name) for name in asked.subgroup)]:
         if name and name not in arrays:
             source.refuse(f"there is no array {name!r} for `{argument}`; the arrays are {shortened(list(arrays))}")
     y_true, y_prob = arrays[key], arrays[prob_key]

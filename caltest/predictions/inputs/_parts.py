@@ -104,8 +104,7 @@ def advice_on_groups(n_groups: int) -> str:
     if n_groups < _FEWEST_IDS:
         return (
             f"{n_groups} values are too few for groups of dependent observations, because no p-value could be below "
-            f"{2.0 ** (1 - n_groups):.2g}. To test each of these parts of the data by itself, use "
-            "caltest.subgroup_tests in Python."
+            f"{2.0 ** (1 - n_groups):.2g}. To test each of these parts of the data by itself, use `subgroup_tests`."
         )
     return (
         "If observations with the same value may depend on each other, name it with `groups`, otherwise p-values are "

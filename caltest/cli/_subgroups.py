@@ -1,0 +1,215 @@
+"""``caltest subgroups FILE --by COLUMNS``: is the model calibrated in every subgroup of the data?"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from caltest.cli._messages import code_of, refuse_if, say_written, show
+from caltest.cli._options import (
+    FILES,
+    add_command,
+    add_draws,
+    add_file_options,
+    add_option,
+    chosen,
+    columns_of,
+    computing,
+    facts_of,
+    lens_for,
+    parse_count,
+    parse_names,
+    problem_of,
+    read_file,
+)
+
+if TYPE_CHECKING:
+    from caltest.hypothesis_tests import SubgroupTests
+    from caltest.predictions import Lens, PredictionFile
+
+_EXAMPLES = """
+examples:
+  caltest subgroups predictions.csv --by site
+  caltest subgroups predictions.csv --by site,age --plot subgroups.png
+  caltest subgroups predictions.csv --by age --ranges 10
+  caltest subgroups predictions.csv --by site --groups patient_id --json
+
+Every value of a column is a subgroup, and so is a missing value. Many numbers
+are divided into --ranges with about as many observations each; of more than 20
+texts the rarest are one subgroup. The columns must not depend on the labels.
+"""
+
+
+_ADVICE = (
+    "What to do: do not use these probabilities for these subgroups as they are. 'caltest repair' recalibrates all "
+    "observations by one map; where subgroups err in different directions, repair the file of each subgroup by itself."
+)
+
+
+def add_to(commands: Any) -> None:
+    """Add ``subgroups`` to the commands of a parser."""
+    subgroups = add_command(
+        commands,
+        "subgroups",
+        _run,
+        help="test whether predictions are calibrated in every subgroup, such as site and age",
+        description="Test whether predicted probabilities are calibrated within each subgroup of the observations, by "
+        "one or several columns of the file. P-values are adjusted for the number of subgroups.",
+        epilog=_EXAMPLES,
+    )
+    add = subgroups.add_argument
+    add("file", type=Path, metavar="FILE", help=FILES)
+    words = "columns whose values are subgroups, separated by commas; may be repeated"
+    add("--by", dest="subgroup", type=parse_names, action="extend", required=True, metavar="COLUMNS", help=words)
+    words = "into how many ranges the numbers of a column are divided (default: %(default)s)"
+    add("--ranges", type=parse_count, default=4, metavar="K", help=words)
+    add_option(subgroups, "--lens")
+    add_option(subgroups, "--statistic")
+    words = "adjustment for the number of subgroups: holm or bonferroni, for one column also others (default: holm)"
+    add("--correction", default="holm", help=words)
+    add_option(subgroups, "--resamples", "number of Monte Carlo draws (default: 9,999, fewer for large data)")
+    add_option(subgroups, "--alpha")
+    add("--details", action="store_true", help="print all numbers of the tests")
+    add_option(subgroups, "--exit-code")
+    add_option(subgroups, "--json")
+    add_option(subgroups, "--plot", "draw predicted and observed frequencies of the subgroups")
+    add_file_options(subgroups)
+    add_draws(subgroups, "the Monte Carlo draws")
+
+
+def _run(options: argparse.Namespace) -> int:
+    import pandas as pd
+
+    from caltest.hypothesis_tests import subgroup_tests
+    from caltest.predictions.files._levels import levels_of
+
+    twice = next((name for name in options.subgroup if options.subgroup.count(name) > 1), None)
+    refuse_if(twice is not None, f"--by names the column {twice!r} twice")
+    data = read_file(options.file, options)
+    lens = lens_for(options.lens, data)
+    columns: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    for name, column in data.subgroup.items():
+        levels, code = levels_of(name, column, options.ranges)
+        columns[name] = pd.Categorical.from_codes(code, levels)
+        names |= {f"{name}={level}": level for level in levels}
+    tests = _renamed(
+        subgroup_tests(
+            data.y_true,
+            data.y_prob,
+            subgroup=pd.DataFrame(columns),
+            folds=data.folds,
+            lens=lens,
+            **problem_of(data),
+            **chosen(options, "statistic", "correction"),
+            **computing(options),
+        ),
+        names,
+    )
+    records, words = _records(data, lens, tests, columns), _words(data, lens)
+    facts = {"source": str(options.file), **facts_of(data), "subgroup": list(columns)}
+    text = str(tests) if options.details else _as_text(tests, records, words, data, options)
+    show(options, text, facts, means=records, **tests.to_dict())
+    if options.plot is not None:
+        from caltest.plotting._subgroups import save_subgroups
+
+        save_subgroups(records, words, tests.alpha, options.plot)
+        say_written("picture of the subgroups", options.plot)
+    return code_of(tests.decision) if options.exit_code else 0
+
+
+def _seen_through(data: PredictionFile, lens: Lens | None) -> Lens:
+    """Return a lens with two outcomes: the given one, the event, or the confidence."""
+    import numpy as np
+
+    from caltest.predictions import Canonical, Confidence
+
+    look = Canonical() if lens is None else lens
+    n_outcomes = look.induced(np.full((1, data.n_classes), 1 / data.n_classes)).shape[1]
+    return look if n_outcomes == 2 else Confidence()
+
+
+def _words(data: PredictionFile, lens: Lens | None) -> tuple[str, str]:
+    """Return what the two means of a subgroup are."""
+    from caltest.predictions import Confidence
+
+    of_confidence = isinstance(_seen_through(data, lens), Confidence)
+    return ("confidence", "right") if of_confidence else ("predicted", "observed")
+
+
+def _records(
+    data: PredictionFile, lens: Lens | None, tests: SubgroupTests, columns: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return size, average prediction, frequency and adjusted p-value of every subgroup."""
+    from caltest.predictions._sample import make_sample
+
+    sample = make_sample(
+        data.y_true,
+        data.y_prob,
+        lens=_seen_through(data, lens),
+        classes=data.classes,
+        sample_weight=data.sample_weight,
+    )
+    event, weight = sample.outcome == 1, sample.weight
+    inside = {
+        level: (column.codes == number)[sample.row]
+        for column in columns.values()
+        for number, level in enumerate(column.categories)
+    }
+    return [
+        {
+            "subgroup": name,
+            "n_samples": int(inside[name].sum()),
+            "predicted": _mean(sample.prob[:, 1], inside[name], weight),
+            "observed": _mean(event, inside[name], weight),
+            "pvalue_adjusted": float(p),
+            "rejected": bool(rejected),
+        }
+        for name, p, rejected in zip(tests.subgroups, tests.pvalue_adjusted, tests.rejected_tests, strict=True)
+    ]
+
+
+def _mean(values: Any, inside: Any, weight: Any) -> float:
+    import numpy as np
+
+    return float(np.average(values[inside], weights=None if weight is None else weight[inside]))
+
+
+def _renamed(tests: SubgroupTests, names: Mapping[str, str]) -> SubgroupTests:
+    """Return tests whose subgroups have the names of levels, without the name of their column before them."""
+    folds = tuple(_renamed(fold, names) for fold in tests.folds)
+    return tests.with_tests(tests.tests, [names[name] for name in tests.subgroups], folds=folds)
+
+
+def _as_text(
+    tests: SubgroupTests,
+    records: list[dict[str, Any]],
+    words: tuple[str, str],
+    data: PredictionFile,
+    options: argparse.Namespace,
+) -> str:
+    """Return the answer: the conclusion, and one table."""
+    from caltest.results._decision import show_pvalue
+    from caltest.results._description import Description, Table, counted, join
+    from caltest.results._text import to_text
+
+    rows = [
+        one
+        | {part: f"{100 * one[part]:.1f} %" for part in ("predicted", "observed")}
+        | {"p": show_pvalue(one["pvalue_adjusted"]), "wrong": "wrong" * one["rejected"]}
+        for one in records
+    ]
+    shown = {"subgroup": "{subgroup}", "n": "{n_samples:,}", words[0]: "{predicted}", words[1]: "{observed}"}
+    table = Table.of(rows, shown | {"adjusted p": "{p}", "": "{wrong}"}, left=("",))
+    title = f"{options.file}: {counted(len(data.y_true), ',')}, subgroups by {join(options.subgroup)}."
+    remarks = [
+        f"Averages are those of the {'confidence and the right labels' if words[0] == 'confidence' else 'event'}; the "
+        "tests look at all predictions of a subgroup, not at averages alone.",
+        columns_of(data),
+        "More: --details (every test), --plot FILE.",
+    ]
+    if tests.rejected_tests.any():
+        remarks.insert(0, _ADVICE)
+    return to_text(Description(title, [tests.conclusion], [table], remarks, tests.all_notes))
