@@ -24,6 +24,10 @@ from .errors._l2_interval import l2_interval as l2_interval
 from .errors._noise_floor import NoiseFloor as NoiseFloor
 from .errors._noise_floor import noise_floor as noise_floor
 from .errors._squared_l2_target import squared_l2_target as squared_l2_target
+from .event._calibration_in_the_large import CalibrationInTheLarge as CalibrationInTheLarge
+from .event._calibration_in_the_large import calibration_in_the_large as calibration_in_the_large
+from .event._calibration_slope import CalibrationSlope as CalibrationSlope
+from .event._calibration_slope import calibration_slope as calibration_slope
 from .scores._score_decomposition import ScoreDecomposition as ScoreDecomposition
 from .scores._score_decomposition import score_decomposition as score_decomposition
 from .scores._scores import accuracy as accuracy

@@ -26,6 +26,8 @@ from caltest.results._naming import describe
 from caltest.statistics import ECE, Statistic
 from caltest.statistics._base import default_lens, validate_estimate
 
+_CONFIDENCE = Confidence()
+
 
 class EventOptions(DataOptions, total=False):
     """What is looked at where there are two outcomes."""
@@ -55,6 +57,10 @@ class ErrorCurveOptions(ScoreOptions, WorkOptions, total=False):
     """What curves of errors take, whose noise floors are drawn."""
 
 
+class EventDesignOptions(EventOptions, DesignOptions, total=False):
+    """What estimates for an event take that know weights and groups."""
+
+
 class LookOptions(LensOption, DataOptions, total=False):
     """What is looked at."""
 
@@ -79,10 +85,12 @@ class FloorOptions(LensOption, NullOption, WorkOptions, total=False):
     """What noise floors take, which need no labels."""
 
 
-def event_of(y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any]) -> tuple[Sample, dict[str, Any]]:
-    """Return the sample of one probability, by default the event of two classes, else the confidence, and its lens."""
+def event_of(
+    y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any], of_many: LensLike = _CONFIDENCE
+) -> tuple[Sample, dict[str, Any]]:
+    """Return the sample of one probability and its lens: by default the event of two classes, ``of_many`` of more."""
     prob, outcome = validate_given_problem(y_true, y_prob, options["classes"])
-    usual = Canonical() if prob.shape[1] == 2 else Confidence()
+    usual = Canonical() if prob.shape[1] == 2 else of_many
     sample, about = looked_at(prob, outcome, usual if options["lens"] is None else options["lens"], options)
     got = f"{describe(about['lens'])} with {sample.n_outcomes}"
     refuse_if(sample.n_outcomes != 2, f"`lens` must have two outcomes, such as Confidence(), got {got}.")

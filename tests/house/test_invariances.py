@@ -193,6 +193,8 @@ SCORES = (
     "underconfidence_score",
 )
 EXAMPLES |= {f"caltest.estimation.{name}": call(getattr(estimation, name)) for name in SCORES}
+EVENTS = ("calibration_in_the_large", "calibration_slope")
+EXAMPLES |= {f"caltest.estimation.{name}": call(getattr(estimation, name)) for name in EVENTS}
 MAPS = {
     f"{path}.fit": thing
     for path, thing in PUBLIC.items()
@@ -226,6 +228,7 @@ ESTIMATES = {
     "caltest.temperature_curve": r"\.(value|log_score)\.",
     "caltest.training_track": r"\.(accuracy|log_score|error)\.",
 } | {f"caltest.estimation.{name}": "" for name in SCORES}
+ESTIMATES |= {f"caltest.estimation.{name}": r"\.(estimate|intercept)$" for name in EVENTS}
 r"""What observations that are doubled with half of their weight leave as it is: plug-in estimates, by their paths.
 
 P-values, intervals and noise floors rest on the number of observations, debiased estimates on that of pairs.

@@ -1,0 +1,210 @@
+"""Calibration in the large: observed over expected number of events."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Unpack
+
+from numpy.typing import ArrayLike
+
+from caltest.estimation._options import EventDesignOptions
+from caltest.estimation.event._event_cells import FEWEST_EVENTS
+from caltest.estimation.event._event_estimate import EventEstimate, event_cells, show_interval
+from caltest.estimation.event._in_the_large import InTheLarge
+from caltest.predictions.inputs._arguments import reads_arguments
+from caltest.predictions.inputs._validation import validate_level
+from caltest.results import ConfidenceInterval
+from caltest.results._description import Description, Table
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CalibrationInTheLarge(EventEstimate):
+    """Result of `calibration_in_the_large`.
+
+    Attributes
+    ----------
+    estimate : float
+        Observed over expected number of events: 1 if the predictions are right on average, above 1 if they are too low.
+        NaN if no event was expected.
+    confidence_interval : ConfidenceInterval
+        Interval for the ratio of the true to the predicted mean probability; NaN where there is none (`reason`).
+    pvalue : float
+        Two-sided p-value of the hypothesis that the predictions are right on average; 1 where nothing can be tested.
+    confidence_level : float
+        Probability with which the interval contains its target; `alpha` is 1 minus it.
+    predicted, observed : float
+        Mean predicted probability, and frequency of the event (weighted means).
+    n_events : int
+        Number of events.
+    expected_events : float
+        Sum of the predictions (times weights, whose mean is 1).
+    intercept : float
+        Calibration intercept with slope 1: the shift of all logits by which as many events are expected as happened.
+        Infinite if there are no events, or only events.
+    intercept_interval : ConfidenceInterval
+        The interval as shifts of the logits.
+    reason : str
+        Why there is no interval; empty if there is one.
+    lens, lens_name : lens, str
+        The lens, and what it looks at in words.
+    n_samples, n_impossible : int
+        Number of observations, and of those whose label had been given probability 0; the latter are left out of all
+        other numbers.
+    n_groups, weighted : int or None, bool
+        Number of groups, if only these are independent, and whether observations have weights.
+    notes : tuple of Note
+        Cautions.
+    """
+
+    intercept_interval: ConfidenceInterval
+
+    @property
+    def direction(self) -> str | None:
+        """How the predictions are significantly wrong on average: "too low" or "too high"; None if they are not."""
+        if not self.rejected:
+            return None
+        return "too low" if self.observed > self.predicted else "too high"
+
+    @property
+    def _too_few(self) -> bool:
+        others = self.expected_events * (1 / self.predicted - 1) if self.predicted else 0.0
+        return bool(self.reason) or min(self.expected_events, others) < FEWEST_EVENTS
+
+    @property
+    def conclusion(self) -> str:
+        """The decision in words, with the numbers."""
+        if self.reason:
+            return self.reason
+        confident = getattr(self.lens, "of_confidence", False)
+        numbers = f"{100 * self.predicted:.3g} % predicted, {100 * self.observed:.3g} % observed"
+        if confident:
+            numbers = f"average confidence {100 * self.predicted:.3g} %, accuracy {100 * self.observed:.3g} %"
+        shown = f"{numbers} (observed/expected {self.estimate:.3g}, {self._numbers})"
+        if self.decision == "undecidable":
+            few = f"{self.expected_events:.3g} events were expected among {self.n_samples - self.n_impossible}"
+            return f"It cannot be told whether the predictions are right on average, as {few}: {shown}."
+        if self.decision == "not rejected":
+            return f"On average no error is found: {shown}. This does not prove that there is none."
+        if confident:
+            return f"The model is {'under' if self.direction == 'too low' else 'over'}-confident: {shown}."
+        return f"Predicted probabilities are {self.direction}: {shown}."
+
+    def _describe(self) -> Description:
+        rows = [
+            ("observed/expected", f"{self.estimate:.4g}", show_interval(self.confidence_interval), "1"),
+            ("intercept (slope 1)", f"{self.intercept:.4g}", show_interval(self.intercept_interval), "0"),
+        ]
+        return Description(
+            f"Calibration in the large ({self.lens_name}, {self._size}, {self.n_events} events)",
+            [self.conclusion],
+            [Table(("", "estimate", "interval", "if calibrated"), rows)],
+            ["Interval and p-value are computed; nothing is simulated."],
+            self.notes,
+        )
+
+
+@reads_arguments
+def calibration_in_the_large(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    confidence_level: float = 0.95,
+    **options: Unpack[EventDesignOptions],
+) -> CalibrationInTheLarge:
+    r"""Estimate calibration in the large, the ratio of observed to expected events, with interval and p-value.
+
+    The estimate is :math:`\sum_i y_i / \sum_i p_i`. Its target is the ratio :math:`\sum_i \pi_i / \sum_i p_i` with the
+    true probabilities :math:`\pi_i` of these observations. The model is a shift of the logits,
+
+    .. math:: \operatorname{logit} \pi_i = a + b \operatorname{logit} p_i, \qquad b = 1,
+
+    so that a ratio belongs to an intercept a, and no ratio is beyond what probabilities allow. The interval holds the
+    ratios at which neither tail of the number of events is below half of 1 - ``confidence_level``; the p-value is twice
+    the smaller tail at a = 0. The tails are exact where the variance of the number of events is below 40 (sums over
+    binomial numbers), otherwise of the saddlepoint approximation for lattices, whose relative error is below .003
+    there. If predictions are too extreme, the number of events varies more than with b = 1. So the same is done with
+    the fitted slope (between 1/5 and 5); the interval is the union, the p-value the larger one. Both are therefore
+    conservative, most with few events, because the number of events is discrete.
+
+    The calibration intercept has two conventions. `intercept` of this result has the slope fixed at 1 and is the ratio
+    on another scale: it is 0 if the ratio is 1. The intercept that is fitted together with the slope is that of
+    `calibration_slope`; it is not a measure of calibration in the large.
+
+    Predictions of exactly 0 and 1 count as expected and as observed events, but do not shift. Labels that were given
+    probability 0 are left out, with a note.
+
+    Parameters
+    ----------
+    lens : lens, optional
+        A lens with two outcomes; by default the event of two classes. More than two classes need one.
+    confidence_level : float
+        Probability with which the interval contains its target.
+
+    Returns
+    -------
+    CalibrationInTheLarge
+        Prints as a report.
+
+    Raises
+    ------
+    TypeError
+        If ``lens`` or ``region`` has a wrong type.
+    ValueError
+        If ``y_prob`` has values outside [0, 1] or does not sum to 1, a label is unknown or lengths differ; if there are
+        more than two outcomes; if ``confidence_level`` is not strictly between 0 and 1; if no observation lies in the
+        region.
+
+    See Also
+    --------
+    calibration_slope : Whether differences between low and high predictions are right.
+    caltest.cox_test : Intercept and slope, tested with simulated labels.
+    l2_interval : How far predictions are wrong, whatever the form of the error.
+
+    Notes
+    -----
+    For independent observations the p-value is valid at every number of observations where the tails are exact: it is
+    never below the exact one. Simulated coverage is in docs/how-much.md.
+
+    With ``groups`` the union also holds the interval of the jackknife over groups (the standard error CR3) for the
+    shift, with the t distribution of (number of groups - 1) degrees of freedom; the p-value is the largest one. Fewer
+    than 6 groups have no interval, and neither have groups without any event. With ``sample_weight`` the weighted sum
+    of the events is standardised, its skewness removed (Hall 1992), and compared with a normal distribution.
+
+    References
+    ----------
+    Y. Vergouwe, E. W. Steyerberg, M. J. C. Eijkemans and J. D. F. Habbema (2005), Substantial effective sample sizes
+    were required for external validation studies of predictive logistic regression models, Journal of Clinical
+    Epidemiology 58, 475-483: the quantity.
+    R. Lugannani and S. Rice (1980), Saddle point approximation for the distribution of the sum of independent random
+    variables, Advances in Applied Probability 12, 475-490.
+    P. Hall (1992), The bootstrap and Edgeworth expansion, section 3.9.
+
+    Examples
+    --------
+    Eighteen events where ten are expected:
+
+    >>> from caltest.estimation import calibration_in_the_large
+    >>> y_true, y_prob = [1] * 18 + [0] * 22, [0.25] * 40
+    >>> large = calibration_in_the_large(y_true, y_prob)
+    >>> large.estimate, [round(end, 2) for end in large.confidence_interval], round(large.pvalue, 3)
+    (1.8, [1.17, 2.46], 0.009)
+    >>> large.direction
+    'too low'
+    """
+    level = validate_level(confidence_level, "confidence_level")
+    cells, about = event_cells(y_true, y_prob, options)
+    found = InTheLarge.of(cells, level)
+    return CalibrationInTheLarge(
+        **about,
+        estimate=found.ratio,
+        confidence_interval=found.ratio_interval,
+        pvalue=found.pvalue,
+        confidence_level=level,
+        intercept=found.intercept,
+        intercept_interval=found.intercept_interval,
+        reason=found.reason if not math.isnan(found.ratio) else _NO_EVENT,
+    )
+
+
+_NO_EVENT = "There is no ratio: the predictions are all 0, so that no event is expected."
