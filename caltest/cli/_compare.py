@@ -93,7 +93,7 @@ def _run(options: argparse.Namespace) -> int:
         **computing(options),
     )
     data = [{"source": name, **facts_of(file)} for name, file in files.items()]
-    text = f"{_columns_of_all(files)}\n\n{comparison}"
+    text = f"{comparison}\n\n{_columns_of_all(files)}"
     show(options, text, data, **comparison.to_dict())
     if options.plot is not None:
         from caltest.plotting._comparison import save_comparison

@@ -31,6 +31,11 @@ NO_ESTIMATE = (
     "No difference or interval of all observations is given, because the predictions of different folds are those of "
     "different models."
 )
+TYPICAL = "typical error (points)"
+MEANING = (
+    "Typical error: the root of the debiased squared l2 calibration error, in percentage points; 0 if calibrated. "
+    "Differences are tested by the squared errors."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -140,20 +145,27 @@ class DifferenceResult(Judged, Decision, Result):
     def conclusion(self) -> str:
         """The decision in words."""
         kind, p = ("combined p", f"combined p = {self.pvalue:.4g}") if self.folds else ("p", equate_pvalue(self.pvalue))
-        of = f", {len(self.folds)} folds" if self.folds else ""
-        found = f"at the {percent(self.alpha)} level ({p}{of})"
+        p += f", {len(self.folds)} folds" if self.folds else ""
+        at = f" at the {percent(self.alpha)} level"
         if self.decision == "undecidable":
             least = f"no labels could have a {kind}-value below {self.smallest_possible_pvalue:.2g}"
-            return f"Whether the models differ in calibration is undecidable {found}: {least}."
+            return f"Whether the models differ in calibration is undecidable{at} ({p}): {least}."
+        names, errors = ("model A", "model B"), self.errors
         if not self.rejected:
-            proof = "This does not prove that the models are equally calibrated."
-            return f"No difference in calibration is shown {found}. {proof}"
+            proof = "This does not prove that they are equally calibrated."
+            return f"M{apart_sentence(*names, errors, p, at)[1:]} {proof}"
         where = [name for name, p in zip(self.fold_names, self.pvalue_adjusted, strict=True) if rejects(p, self.alpha)]
-        folds = f", in fold{'s' if len(where) > 1 else ''} {join(where)}" if self.folds else ""
+        p += f", in fold{'s' if len(where) > 1 else ''} {join(where)}" if self.folds else ""
         if self.better is None:
-            return f"The models differ in calibration {found}, in different directions{folds.removeprefix(',')}."
-        worse = "B" if self.better == "A" else "A"
-        return f"Model {self.better} is better calibrated than model {worse} {found}{folds}."
+            return f"The models differ in calibration{at} ({p}), in different directions."
+        order = 1 if self.better == "A" else -1
+        winner, loser = names[::order]
+        return f"M{better_sentence(winner, [loser], errors and errors[::order], p, at)[1:]}"
+
+    @property
+    def errors(self) -> tuple[float, float] | None:
+        """The typical error of each model, the root of its estimate; None with folds, whose models differ."""
+        return None if self.folds else (root_of(self.estimate_a), root_of(self.estimate_b))
 
     def to_frame(self) -> pd.DataFrame:
         """Return the result as a pandas frame.
@@ -194,20 +206,17 @@ class DifferenceResult(Judged, Decision, Result):
         self, title: str, names: tuple[str, str], conclusion: str, interval: ConfidenceInterval
     ) -> Description:
         """Return a description with other names of the models, another conclusion and another interval."""
-        a, b = names
+        shown = in_points([root_of(self.estimate_a), root_of(self.estimate_b)])
         size = str(self.n_samples[0]) if self.paired else f"{self.n_samples[0]} and {self.n_samples[1]}"
-        rows = [
-            (a, f"{self.estimate_a:.4g}", ""),
-            (b, f"{self.estimate_b:.4g}", ""),
-            ("first - second", f"{self.difference:.4g}", str(interval)),
-        ]
         return Description(
             f"{title} ({self.lens_name}, {size} observations)",
             [conclusion],
-            [Table(("", "squared l2 error", f"{percent(self.confidence_level)} interval"), rows)],
+            [Table(("model", TYPICAL), list(zip(names, shown, strict=True)))],
             [
-                f"Target: {self.target} ({'the same' if self.paired else 'different'} observations).",
-                f"Statistic: z = {self.statistic:.4g}, with standard error {self.standard_error:.3g}.",
+                MEANING,
+                f"Target: {self.target} ({'the same' if self.paired else 'different'} observations). It is "
+                f"{self.difference:.4g} ({percent(self.confidence_level)} interval {interval}); z = "
+                f"{self.statistic:.4g}, with standard error {self.standard_error:.3g}.",
                 f"Null distribution: {self.origin}.",
                 f"Valid if {self.condition.text} [{self.condition.code}: {PAGE}]",
             ],
@@ -234,6 +243,43 @@ class DifferenceResult(Judged, Decision, Result):
             ],
             self.notes,
         )
+
+
+def root_of(estimate: float) -> float:
+    """Return a squared error as an error, 0 where its estimate is negative."""
+    return math.sqrt(max(estimate, 0.0))
+
+
+def in_points(errors: Sequence[float]) -> list[str]:
+    """Return errors in percentage points, with as many of three decimals as tell them apart.
+
+    Examples
+    --------
+    >>> in_points([0.021, 0.0452]), in_points([0.0212, 0.0214]), in_points([0.3, 0.3])
+    (['2.1', '4.5'], ['2.12', '2.14'], ['30.0', '30.0'])
+    """
+    shown: list[str] = []
+    for digits in (1, 2, 3):
+        shown = [f"{100 * error:.{digits}f}" for error in errors]
+        if len(set(shown)) == len(set(errors)):
+            break
+    return shown
+
+
+def better_sentence(winner: str, losers: Sequence[str], errors: Sequence[float] | None, p: str, at: str = "") -> str:
+    """Return which model is better calibrated than others, with the error of each, the winner's first."""
+    sizes = ""
+    if errors is not None and all(errors[0] < error for error in errors[1:]):
+        first, *others = in_points(errors)
+        those = f"that of {losers[0]}" if len(losers) == 1 else "theirs"
+        sizes = f": its typical error is {first} points, {those} {join(others)}"
+    return f"{winner} is better calibrated than {join(losers)}{at}{sizes} ({p})."
+
+
+def apart_sentence(a: str, b: str, errors: Sequence[float] | None, p: str, at: str = "") -> str:
+    """Return that two models cannot be told apart, with the error of each."""
+    sizes = "" if errors is None else f": their typical errors are {' and '.join(in_points(errors))} points"
+    return f"{a} and {b} cannot be told apart in calibration{at}{sizes} ({p})."
 
 
 def agreed_sign(differences: Sequence[float], pvalues: Sequence[float], alpha: float) -> int:

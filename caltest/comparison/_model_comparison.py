@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from caltest.comparison._difference import NO_ESTIMATE
+from caltest.comparison._difference import (
+    MEANING,
+    NO_ESTIMATE,
+    TYPICAL,
+    apart_sentence,
+    better_sentence,
+    in_points,
+)
 from caltest.comparison._judged import SCORE_PARTS, ComparedModel
 from caltest.comparison._pair import ComparedPair, combine_pairs
 from caltest.hypothesis_tests._by_fold import condition_of_folds, few_draws_of_folds, fold_notes, small_notes
@@ -134,10 +141,10 @@ class ModelComparison(Judged, Result):
 
     @property
     def conclusion(self) -> str:
-        """For which models calibration is rejected, and which are better calibrated, in words."""
+        """Which models are better calibrated than which, and for which calibration is rejected, in words."""
         folds = ", of pairs and of folds" if self.folds else " and of pairs"
         decisions = f"Decisions are made at the {percent(self.alpha)} level, adjusted for the numbers of models{folds}."
-        return " ".join([self._rejections(), *self._differences(), decisions])
+        return " ".join([*self._differences(), self._rejections(), decisions])
 
     def _rejections(self) -> str:
         """Return for which models calibration is rejected, or that the data or the draws cannot decide."""
@@ -187,20 +194,30 @@ class ModelComparison(Judged, Result):
 
     def _differences(self) -> list[str]:
         """Return which models are better calibrated than which, and for which pairs this is not known."""
-        worse: dict[str, list[str]] = {}
+        place, errors = {name: k for k, name in enumerate(self.ranking)}, self._errors
+        worse: dict[str, list[ComparedPair]] = {}
         for pair in self.pairs:
-            if pair.better is not None:
-                worse.setdefault(pair.better, []).append(pair.a if pair.better == pair.b else pair.b)
-        found = [f"{name} is better calibrated than {join(worse[name])}." for name in self.ranking if name in worse]
-        open_pairs = [pair for pair in self.pairs if pair.better is None]
+            worse.setdefault(pair.better or "", []).append(pair)
+        open_pairs, found = worse.pop("", []), []
+        for name in sorted(worse, key=place.__getitem__):
+            losers = sorted((pair.b if name == pair.a else pair.a for pair in worse[name]), key=place.__getitem__)
+            largest = max(pair.pvalue_adjusted for pair in worse[name])
+            p = equate_pvalue(largest, name="adjusted p" if len(losers) == 1 else "largest adjusted p")
+            sizes = None if errors is None else [errors[one] for one in (name, *losers)]
+            found.append(better_sentence(name, losers, sizes, p))
         if open_pairs and not any(rejects(pair.test.smallest_possible_pvalue, self.alpha) for pair in self.pairs):
             return ["Whether the models differ in calibration is undecidable."]
-        undecided = [f"{pair.a} and {pair.b}" for pair in open_pairs]
-        if 0 < len(undecided) <= _NAMED_PAIRS:
-            found.append(f"No difference is shown between {'; '.join(undecided)}.")
-        elif undecided:
-            found.append(f"No difference is shown for {len(undecided)} of the {len(self.pairs)} pairs.")
+        if len(open_pairs) > _NAMED_PAIRS:
+            return [*found, f"{len(open_pairs)} of the {len(self.pairs)} pairs cannot be told apart in calibration."]
+        for pair in open_pairs:
+            p = equate_pvalue(pair.pvalue_adjusted, name="adjusted p")
+            found.append(apart_sentence(pair.a, pair.b, pair.test.errors, p))
         return found
+
+    @property
+    def _errors(self) -> dict[str, float] | None:
+        """The typical error of each model by its name; None with folds."""
+        return None if self.folds else {model.name: model.miscalibration.root for model in self.models}
 
     def _too_few_draws(self) -> list[Note]:
         """Return a caution if no simulated test could reject, even if all had the smallest p-value."""
@@ -317,12 +334,13 @@ class ModelComparison(Judged, Result):
             [self.conclusion],
             self._tables(),
             [
+                MEANING,
                 f"Tests of calibration: {describe(first.test.test_statistic)}, {first.test.origin}; p-values adjusted "
                 f"by {correction}'s correction.",
+                f"Differences: of the squared errors, {self.pairs[0].test.origin}; p-values, and intervals in "
+                f"`pairs_frame()`, are adjusted for all pairs with {self.n_resamples} bootstrap samples.",
                 f"Noise floor: the average of {plain} if the model is calibrated. {plain} minus its noise floor does "
-                "not estimate the miscalibration; the l2 error does.",
-                f"Differences: of the squared l2 errors, {self.pairs[0].test.origin}. Intervals and p-values are "
-                f"adjusted for all pairs with {self.n_resamples} bootstrap samples.",
+                "not estimate the miscalibration; the typical error does.",
                 f"Scores: of the {self.scores_of}. MCB is what isotonic recalibration gains, DSC what that gains on "
                 "the base rate.",
                 *(f"Valid if {note.text} [{note.code}: {PAGE}]" for note in first.test.conditions),
@@ -334,32 +352,39 @@ class ModelComparison(Judged, Result):
         """Return the tables of the models, of the pairs and of the scores."""
         level = percent(self.confidence_level)
         models = [model.numbers | {"p": show_pvalue(model.pvalue_adjusted)} for model in self.models]
-        evidence = {"model": "{model}", f"l2 error ({level} interval)": "{l2:.4f} ({l2_low:.4f} to {l2_high:.4f})"}
-        evidence[self.models[0].plain.test_statistic.name] = "{estimate:.4f}"
-        evidence |= {"noise floor": "{noise_floor:.4f}", "adjusted p": "{p}"}
-        pairs = [
-            pair.numbers | {"p": show_pvalue(pair.pvalue_adjusted), "better": _better_text(pair)} for pair in self.pairs
-        ]
-        difference = "{difference:.2g} ({low_simultaneous:.2g} to {high_simultaneous:.2g})"
-        columns = {"first - second": "{a} - {b}", f"difference ({level} interval)": difference}
-        columns |= {"adjusted p": "{p}", "better": "{better}"}
-        parts = [f"{score}_{part}" for score in ("brier", "log") for part in SCORE_PARTS]
-        scores = [(row["model"], *(f"{row[name]:z.4f}" for name in ("accuracy", *parts))) for row in models]
+        for model, size in zip(models, (model.miscalibration for model in self.models), strict=True):
+            low, high = (f"{100 * end:.1f}" for end in size.root_interval)
+            model["typical"] = f"{100 * size.root:.1f} ({low} to {high})"
+        evidence = {"model": "{model}", f"{TYPICAL}, {level} interval": "{typical}", "adjusted p of calibration": "{p}"}
+        plain = self.models[0].plain.test_statistic.name
+        parts = ["accuracy", "estimate", "noise_floor"]
+        parts += [f"{score}_{part}" for score in ("brier", "log") for part in SCORE_PARTS]
+        scores = [(row["model"], *(f"{row[name]:z.4f}" for name in parts)) for row in models]
         return [
             Table.of(models, evidence),
-            Table.of(pairs, columns, left=("better",)),
-            Table(("model", "accuracy", "Brier", "MCB", "DSC", "log", "MCB", "DSC"), scores),
+            self._table_of_pairs(),
+            Table(("model", "accuracy", plain, "noise floor", "Brier", "MCB", "DSC", "log", "MCB", "DSC"), scores),
         ]
+
+    def _table_of_pairs(self) -> Table:
+        """Return the table of the pairs: their errors, or the fold that decides, and which model is better."""
+        rows = [
+            (
+                f"{pair.a} and {pair.b}",
+                self._deciding_fold(pair) if pair.test.errors is None else " and ".join(in_points(pair.test.errors)),
+                show_pvalue(pair.pvalue_adjusted),
+                pair.better or "",
+            )
+            for pair in self.pairs
+        ]
+        what = "in fold" if self.folds else "typical errors"
+        return Table(("pair", what, "adjusted p", "better calibrated"), rows, left=("better calibrated",))
 
     def _describe_by_fold(self) -> Description:
         first, n_folds = self.folds[0], len(self.folds)
         models = [(model.name, f"{model.test.pvalue:.4g}", f"{model.pvalue_adjusted:.4g}") for model in self.models]
-        pairs = [
-            (f"{pair.a} - {pair.b}", f"{pair.pvalue_adjusted:.4g}", self._deciding_fold(pair), _better_text(pair))
-            for pair in self.pairs
-        ]
         errors = [
-            (name, f"{fold.n_samples}", *(f"{model.miscalibration.root:.4f}" for model in fold))
+            (name, f"{fold.n_samples}", *(f"{100 * model.miscalibration.root:.1f}" for model in fold))
             for name, fold in zip(self.fold_names, self.folds, strict=True)
         ]
         single = first.pairs[0].test
@@ -370,22 +395,19 @@ class ModelComparison(Judged, Result):
             [self.conclusion],
             [
                 Table(("model", "combined p", "adjusted p"), models),
-                Table(("first - second", "adjusted p", "in fold", "better"), pairs, left=("better",)),
-                Table(("l2 error in fold", "n", *(model.name for model in self.models)), errors),
+                self._table_of_pairs(),
+                Table((f"{TYPICAL} in fold", "n", *(model.name for model in self.models)), errors),
             ],
             [
+                MEANING,
                 f"P-values: {CombinedPValues(n_folds).origin}.",
                 f"Tests of calibration in a fold: {first.models[0].test.origin}.",
-                f"Differences in a fold: of the squared l2 errors, {single.origin}.",
+                f"Differences in a fold: of the squared errors, {single.origin}.",
                 NO_ESTIMATE,
                 f"Valid if {condition.text} [{condition.code}: {PAGE}]",
             ],
             self.notes,
         )
-
-
-def _better_text(pair: ComparedPair) -> str:
-    return "" if pair.better is None else "first" if pair.better == pair.a else "second"
 
 
 def combine_comparisons(folds: Folds, found: Sequence[ModelComparison]) -> ModelComparison:

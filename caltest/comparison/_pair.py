@@ -11,7 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from caltest.comparison._difference import DifferenceResult, agreed_sign, combine_differences
+from caltest.comparison._difference import (
+    DifferenceResult,
+    agreed_sign,
+    apart_sentence,
+    better_sentence,
+    combine_differences,
+)
 from caltest.comparison._grouped_terms import GroupedPairTerms
 from caltest.comparison._judged import ComparedModel, mean_interval
 from caltest.comparison._label_margins import label_outcomes
@@ -90,10 +96,13 @@ class ComparedPair(Result):
         p = equate_pvalue(self.pvalue_adjusted, name="adjusted p")
         if not rejects(self.test.smallest_possible_pvalue, self.test.alpha):
             return f"Whether {self.a} and {self.b} differ in calibration is undecidable ({p}): see its note."
+        errors = self.test.errors
         if self.better is not None:
-            return f"{self.better} is better calibrated than {self.b if self.better == self.a else self.a} ({p})."
-        rest = ", and calibration is rejected for neither" if self.calibrated else ""
-        return f"No difference in calibration is shown between {self.a} and {self.b} ({p}){rest}."
+            order = 1 if self.better == self.a else -1
+            winner, loser = (self.a, self.b)[::order]
+            return better_sentence(winner, [loser], errors and errors[::order], p)
+        rest = " Calibration is rejected for neither." if self.calibrated else ""
+        return f"{apart_sentence(self.a, self.b, errors, p)}{rest}"
 
     @property
     def numbers(self) -> dict[str, Any]:

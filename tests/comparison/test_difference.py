@@ -8,16 +8,20 @@ from tests.results.printed import printed
 
 PRINTED = """
 Calibration of two models (whole prediction, 899 observations)
-Model B is better calibrated than model A at the 5 % level (p = 0.0001127).
+Model B is better calibrated than model A at the 5 % level: its typical error is
+1.2 points, that of model A 15.6 (p = 0.0001127).
 
-                 squared l2 error       95 % interval
- model A                  0.02418
- model B                0.0001503
- first - second           0.02403  0.01184 to 0.03623
+ model    typical error (points)
+ model A                    15.6
+ model B                     1.2
 
+  Typical error: the root of the debiased squared l2 calibration error, in
+    percentage points; 0 if calibrated. Differences are tested by the squared
+    errors.
   Target: the difference of the squared l2 calibration errors, each within the
-    cells (bins) of the model's own partition (the same observations).
-  Statistic: z = 3.862, with standard error 0.00622.
+    cells (bins) of the model's own partition (the same observations). It is
+    0.02403 (95 % interval 0.01184 to 0.03623); z = 3.862, with standard error
+    0.00622.
   Null distribution: normal, variance from Hoeffding's decomposition
     (asymptotic, conservative near calibration).
   Valid if observations are independent and no label was used to make the
@@ -25,17 +29,20 @@ Model B is better calibrated than model A at the 5 % level (p = 0.0001127).
 """
 PRINTED_UNPAIRED = """
 Calibration of two models (class 8 against the rest, 450 and 449 observations)
-No difference in calibration is shown at the 5 % level (p = 0.1). This does not
-prove that the models are equally calibrated.
+Model A and model B cannot be told apart in calibration at the 5 % level: their
+typical errors are 12.1 and 1.6 points (p = 0.1). This does not prove that they
+are equally calibrated.
 
-                 squared l2 error  95 % interval
- model A                  0.01462
- model B                0.0002507
- first - second           0.01437    -inf to inf
+ model    typical error (points)
+ model A                    12.1
+ model B                     1.6
 
+  Typical error: the root of the debiased squared l2 calibration error, in
+    percentage points; 0 if calibrated. Differences are tested by the squared
+    errors.
   Target: the difference of the squared l2 calibration errors, each within the
-    cells (bins) of the model's own partition (different observations).
-  Statistic: z = 2.504, with standard error 0.00574.
+    cells (bins) of the model's own partition (different observations). It is
+    0.01437 (95 % interval -inf to inf); z = 2.504, with standard error 0.00574.
   Null distribution: 9 bootstrap samples of the observations (asymptotic,
     conservative near calibration).
   Valid if observations are independent and no label was used to make the
@@ -65,11 +72,13 @@ def test_what_is_printed():
 def test_the_better_model_is_named():
     y_true, a, _ = two_models(300, 3, seed=1)
     worse = temper(a, 0.3)
-    for pair, words in (((a, worse), "Model A is better calibrated than model B at the 5 % level (p = "),
-                        ((worse, a), "Model B is better calibrated than model A at the 5 % level (p = ")):  # fmt: skip
+    for pair, words in (((a, worse), "Model A is better calibrated than model B at the 5 % level: its "),
+                        ((worse, a), "Model B is better calibrated than model A at the 5 % level: its ")):  # fmt: skip
         assert ct.paired_test(y_true, *pair).conclusion.startswith(words)
     same = ct.paired_test(y_true, a, a, alpha=0.1)
-    assert same.conclusion.startswith("No difference in calibration is shown at the 10 % level (p = 1). This does not")
+    words = "Model A and model B cannot be told apart in calibration at the 10 % level: their typical errors are "
+    assert same.conclusion.startswith(words)
+    assert same.conclusion.endswith("points (p = 1). This does not prove that they are equally calibrated.")
 
 
 def test_lens_and_names():

@@ -41,21 +41,26 @@ def texts(comparison, code):
 # --- decisions
 
 
+A, B = "its typical error is 2.1 points, that of b 4.5", "its typical error is 2.1 points, that of a 4.5"
+APART = "a and b cannot be told apart in calibration: their typical errors are 4.5 and 2.1 points"
+
+
 def test_the_decision_on_a_pair(digits):
     for difference, pvalue, calibrated, better, words in (
-        (0.1, 0.05, True, "b", "b is better calibrated than a (adjusted p = 0.05)."),
-        (-0.1, 0.01, False, "a", "a is better calibrated than b (adjusted p = 0.01)."),
+        (0.1, 0.05, True, "b", f"b is better calibrated than a: {B} (adjusted p = 0.05)."),
+        (-0.1, 0.01, False, "a", f"a is better calibrated than b: {A} (adjusted p = 0.01)."),
         (
             0.1,
             0.06,
             True,
             None,
-            "No difference in calibration is shown between a and b (adjusted p = 0.06), and calibration is rejected "
-            "for neither.",
+            f"{APART} (adjusted p = 0.06). Calibration is rejected for neither.",
         ),
-        (0.1, 0.06, False, None, "No difference in calibration is shown between a and b (adjusted p = 0.06)."),
+        (0.1, 0.06, False, None, f"{APART} (adjusted p = 0.06)."),
     ):
-        test = replace(digits.pairs[0].test, difference=difference)
+        squared = 0.021**2, 0.0452**2
+        squared = dict(zip(("estimate_a", "estimate_b"), squared[:: 1 if difference < 0 else -1], strict=True))
+        test = replace(digits.pairs[0].test, difference=difference, **squared)
         pair = replace(digits.pairs[0], a="a", b="b", test=test, pvalue_adjusted=pvalue, calibrated=calibrated)
         assert (pair.better, pair.conclusion) == (better, words)
 
@@ -66,7 +71,7 @@ def test_calibrated_pairs_are_those_of_two_models_that_are_not_rejected(digits):
     one = replace(digits, models=tuple(replace(model, pvalue_adjusted=0.5) for model in digits.models))
     for pair in digits.pairs:
         assert pair.calibrated == (min(adjusted[pair.a], adjusted[pair.b]) > 0.05)
-    assert one.conclusion.startswith("Calibration is rejected for none of the 4 models, which does not prove")
+    assert "Calibration is rejected for none of the 4 models, which does not prove" in one.conclusion
 
 
 def test_undecided_pairs_are_named_if_they_are_few(digits):
@@ -74,13 +79,13 @@ def test_undecided_pairs_are_named_if_they_are_few(digits):
         pairs = [replace(pair, pvalue_adjusted=1.0 if i < n_pairs else 0.01) for i, pair in enumerate(digits.pairs)]
         return replace(digits, pairs=tuple(pairs)).conclusion
 
-    assert "No difference" not in decided(0)
-    assert "No difference is shown between logistic_regression and naive_bayes." in decided(1)
-    few = "naive_bayes; logistic_regression and random_forest."
-    assert f"No difference is shown between logistic_regression and {few}" in decided(2)
-    assert "No difference is shown for 5 of the 6 pairs." in decided(5)
+    apart = "logistic_regression and {} cannot be told apart in calibration: their"
+    assert "told apart" not in decided(0)
+    assert apart.format("naive_bayes") in decided(1)
+    assert apart.format("random_forest") in decided(2)
+    assert "5 of the 6 pairs cannot be told apart in calibration." in decided(5)
     everyone = replace(digits, models=tuple(replace(model, pvalue_adjusted=0.01) for model in digits.models))
-    assert everyone.conclusion.startswith(f"Calibration is rejected for {', '.join(NAMES[:3])} and {NAMES[3]}. ")
+    assert f"Calibration is rejected for {', '.join(NAMES[:3])} and {NAMES[3]}. " in everyone.conclusion
 
 
 # --- cautions
@@ -133,34 +138,44 @@ def test_notes_name_the_models_that_they_are_about(digits):
 
 PRINTED = """
 Calibration of 3 models (whole prediction, the same 899 observations)
-Calibration is rejected for logistic and bayes, but not for network. network is
-better calibrated than bayes. logistic is better calibrated than bayes. No
-difference is shown between logistic and network. Decisions are made at the 5 %
-level, adjusted for the numbers of models and of pairs.
+network is better calibrated than bayes: its typical error is 1.2 points, that
+of bayes 15.6 (adjusted p = 0.01). logistic is better calibrated than bayes: its
+typical error is 4.4 points, that of bayes 15.6 (adjusted p = 0.01). logistic
+and network cannot be told apart in calibration: their typical errors are 4.4
+and 1.2 points (adjusted p = 0.065). Calibration is rejected for logistic and
+bayes, but not for network. Decisions are made at the 5 % level, adjusted for
+the numbers of models and of pairs.
 
- model      l2 error (95 % interval)     ECE  noise floor  adjusted p
- logistic  0.0438 (0.0270 to 0.0599)  0.0480       0.0464        0.02
- bayes     0.1555 (0.1225 to 0.1902)  0.1171       0.0097       0.015
- network   0.0123 (0.0000 to 0.0289)  0.0228       0.0210        0.69
+ model     typical error (points), 95 % interval  adjusted p of calibration
+ logistic                       4.4 (2.7 to 6.0)                       0.02
+ bayes                       15.6 (12.2 to 19.0)                      0.015
+ network                        1.2 (0.0 to 2.9)                       0.69
 
- first - second       difference (95 % interval)  adjusted p  better
- logistic - bayes     -0.022 (-0.038 to -0.0063)        0.01  first
- logistic - network  0.0018 (-0.00011 to 0.0036)       0.065
- bayes - network          0.024 (0.0082 to 0.04)        0.01  second
+ pair                  typical errors  adjusted p  better calibrated
+ logistic and bayes      4.4 and 15.6        0.01  logistic
+ logistic and network     4.4 and 1.2       0.065
+ bayes and network       15.6 and 1.2        0.01  network
 
- model     accuracy   Brier     MCB     DSC     log     MCB     DSC
- logistic    0.9600  0.0421  0.0153  0.0116  0.1598  0.0724  0.0807
- bayes       0.8343  0.1534  0.0526  0.0375     inf     inf  0.1199
- network     0.9700  0.0233  0.0017  0.0076  0.0842  0.0090  0.0596
+         accurac           noise
+ model         y     ECE   floor   Brier     MCB     DSC     log     MCB     DSC
+ logist   0.9600  0.0480  0.0464  0.0421  0.0153  0.0116  0.1598  0.0724  0.0807
+ ic
+ bayes    0.8343  0.1171  0.0097  0.1534  0.0526  0.0375     inf     inf  0.1199
+ networ   0.9700  0.0228  0.0210  0.0233  0.0017  0.0076  0.0842  0.0090  0.0596
+ k
 
+  Typical error: the root of the debiased squared l2 calibration error, in
+    percentage points; 0 if calibrated. Differences are tested by the squared
+    errors.
   Tests of calibration: Omnibus(), 199 Monte Carlo draws of the labels,
     predictions fixed (valid at every sample size); p-values adjusted by Holm's
     correction.
+  Differences: of the squared errors, normal, variance from Hoeffding's
+    decomposition (asymptotic, conservative near calibration); p-values, and
+    intervals in `pairs_frame()`, are adjusted for all pairs with 199 bootstrap
+    samples.
   Noise floor: the average of ECE() if the model is calibrated. ECE() minus its
-    noise floor does not estimate the miscalibration; the l2 error does.
-  Differences: of the squared l2 errors, normal, variance from Hoeffding's
-    decomposition (asymptotic, conservative near calibration). Intervals and
-    p-values are adjusted for all pairs with 199 bootstrap samples.
+    noise floor does not estimate the miscalibration; the typical error does.
   Scores: of the confidence. MCB is what isotonic recalibration gains, DSC what
     that gains on the base rate.
   Valid if observations are independent and no label was used to make the
@@ -198,16 +213,20 @@ and at most 0.05479 in 95 % of data sets.
 """
 PRINTED_PAIR = """
 logistic and bayes (whole prediction, 899 observations)
-logistic is better calibrated than bayes (adjusted p = 0.01).
+logistic is better calibrated than bayes: its typical error is 4.4 points, that
+of bayes 15.6 (adjusted p = 0.01).
 
-                 squared l2 error          95 % interval
- logistic                0.001915
- bayes                    0.02418
- first - second          -0.02227  -0.03826 to -0.006276
+ model     typical error (points)
+ logistic                     4.4
+ bayes                       15.6
 
+  Typical error: the root of the debiased squared l2 calibration error, in
+    percentage points; 0 if calibrated. Differences are tested by the squared
+    errors.
   Target: the difference of the squared l2 calibration errors, each within the
-    cells (bins) of the model's own partition (the same observations).
-  Statistic: z = -3.543, with standard error 0.00628.
+    cells (bins) of the model's own partition (the same observations). It is
+    -0.02227 (95 % interval -0.03826 to -0.006276); z = -3.543, with standard
+    error 0.00628.
   Null distribution: normal, variance from Hoeffding's decomposition
     (asymptotic, conservative near calibration).
   Valid if observations are independent and no label was used to make the
@@ -215,29 +234,36 @@ logistic is better calibrated than bayes (adjusted p = 0.01).
 """
 PRINTED_UNPAIRED = """
 Calibration of 2 models (confidence, 449 to 450 observations each)
-Calibration is rejected for forest, but not for network. network is better
-calibrated than forest. Decisions are made at the 5 % level, adjusted for the
-numbers of models and of pairs.
+network is better calibrated than forest: its typical error is 0.0 points, that
+of forest 29.5 (adjusted p = 0.01). Calibration is rejected for forest, but not
+for network. Decisions are made at the 5 % level, adjusted for the numbers of
+models and of pairs.
 
- model     l2 error (95 % interval)     ECE  noise floor  adjusted p
- forest   0.2946 (0.2718 to 0.3178)  0.2512       0.0425        0.02
- network  0.0000 (0.0000 to 0.0341)  0.0049       0.0087        0.88
+ model    typical error (points), 95 % interval  adjusted p of calibration
+ forest                     29.5 (27.2 to 31.8)                       0.02
+ network                       0.0 (0.0 to 3.4)                       0.88
 
- first - second    difference (95 % interval)  adjusted p  better
- forest - network       0.087 (0.068 to 0.11)        0.01  second
+ pair                typical errors  adjusted p  better calibrated
+ forest and network    29.5 and 0.0        0.01  network
 
- model    accuracy   Brier     MCB     DSC     log     MCB     DSC
- forest     0.9778  0.1053  0.0891  0.0055  0.3487  0.2953  0.0531
- network    0.9666  0.0214  0.0030  0.0138  0.0818  0.0142  0.0788
+         accurac           noise
+ model         y     ECE   floor   Brier     MCB     DSC     log     MCB     DSC
+ forest   0.9778  0.2512  0.0425  0.1053  0.0891  0.0055  0.3487  0.2953  0.0531
+ networ   0.9666  0.0049  0.0087  0.0214  0.0030  0.0138  0.0818  0.0142  0.0788
+ k
 
+  Typical error: the root of the debiased squared l2 calibration error, in
+    percentage points; 0 if calibrated. Differences are tested by the squared
+    errors.
   Tests of calibration: Omnibus(), 99 Monte Carlo draws of the labels,
     predictions fixed (valid at every sample size); p-values adjusted by
     Benjamini-Hochberg's correction.
+  Differences: of the squared errors, normal, variance from Hoeffding's
+    decomposition (asymptotic, conservative near calibration); p-values, and
+    intervals in `pairs_frame()`, are adjusted for all pairs with 99 bootstrap
+    samples.
   Noise floor: the average of ECE() if the model is calibrated. ECE() minus its
-    noise floor does not estimate the miscalibration; the l2 error does.
-  Differences: of the squared l2 errors, normal, variance from Hoeffding's
-    decomposition (asymptotic, conservative near calibration). Intervals and
-    p-values are adjusted for all pairs with 99 bootstrap samples.
+    noise floor does not estimate the miscalibration; the typical error does.
   Scores: of the confidence. MCB is what isotonic recalibration gains, DSC what
     that gains on the base rate.
   Valid if observations are independent and no label was used to make the
@@ -292,9 +318,8 @@ def test_three_groups_cannot_decide():
     p, site = rng.random(300), np.arange(300) % 3
     y_true = (rng.random(300) < p).astype(int)
     found = ct.compare_models(y_true, {"a": p, "b": p**1.5}, groups=site, n_resamples=99, rng=0)
-    assert found.conclusion.startswith(
-        "These data cannot decide: with 3 groups no adjusted p-value below 0.5 is possible, and the level is 5 %"
-    )
+    words = "These data cannot decide: with 3 groups no adjusted p-value below 0.5 is possible, and the level is 5 %"
+    assert words in found.conclusion
     assert "Whether the models differ in calibration is undecidable." in found.conclusion
-    assert "No difference is shown" not in found.conclusion
+    assert "told apart" not in found.conclusion
     assert "rejected for none" not in found.conclusion

@@ -222,7 +222,9 @@ def test_models_that_differ_by_a_constant_in_each_cell_differ():
             assert found.pvalue < (1e-3 if variance == "asymptotic" else 0.01)
             low, high = found.confidence_interval
             assert 0.004 < low < found.difference < high < 0.025
-            assert found.conclusion.startswith("Model B is better calibrated than model A at the 5 % level")
+            assert found.conclusion.startswith(
+                "Model B is better calibrated than model A at the 5 % level: its typical error is"
+            )
     compared = ct.compare_models(
         y_true, {"old": old, "new": new}, groups=np.repeat(np.arange(400), 5), n_resamples=199, rng=0
     )
