@@ -93,11 +93,11 @@ SINGLE = {
 @lru_cache(maxsize=1)
 def shared_pvalues(known: "DataSet") -> dict[str, float]:
     """Return the p-values of `Omnibus` and of the single statistics from one run; each is that of a single test."""
-    parts = caltest.Omnibus().parts
+    sample = make_sample(known.y_true, known.y_prob)
+    parts = caltest.Omnibus().for_sample(sample).components
     more = tuple(part for part in SINGLE.values() if part not in parts)
     options = {"statistic": caltest.Omnibus((*parts, *more)), "n_resamples": N_RESAMPLES, "rng": known.seed}
     result = caltest.calibration_test(known.y_true, known.y_prob, **options)
-    sample = make_sample(known.y_true, known.y_prob)
     null = np.stack([part.null_distribution for part in result.components[: len(parts)]])
     observed = np.array([part.statistic for part in result.components[: len(parts)]])
     single = {part.test_statistic: part.pvalue for part in result.components}

@@ -9,7 +9,6 @@ import caltest
 from caltest.predictions._view import LensView
 from caltest.predictions.cells._cells import cells_of
 from caltest.statistics import Statistic
-from caltest.statistics._omnibus import default_parts
 
 SCALES = (2, 4, 8, 16, 32, 64, 128)
 
@@ -53,14 +52,15 @@ def _confidence(sample):
 
 def candidates(n_samples: int, n_classes: int) -> dict[str, object]:
     """Return the candidates by name, that of the default first."""
-    tree, over, under, paths, confidence = default_parts()
+    five = tree, over, under, paths, confidence = caltest.Omnibus().components
     kuiper = OfConfidence(caltest.statistics.Kuiper())
     return {
-        "five parts": caltest.Omnibus(),
+        "default": caltest.Omnibus(),
+        "five parts": caltest.Omnibus(five),
         "three parts, |U|": caltest.Omnibus((tree, caltest.TemperatureScore(), paths)),
         "U and -U": caltest.Omnibus((tree, over, under, paths)),
-        "with dyadic cells": caltest.Omnibus((*default_parts(), OfConfidence(DyadicMaximum()))),
-        "with 63 cells": caltest.Omnibus((*default_parts(), caltest.statistics.ConfidenceECE(63))),
+        "with dyadic cells": caltest.Omnibus((*five, OfConfidence(DyadicMaximum()))),
+        "with 63 cells": caltest.Omnibus((*five, caltest.statistics.ConfidenceECE(63))),
         "Kuiper instead of ECE": caltest.Omnibus((tree, over, under, paths, kuiper)),
         "tree ECE": tree,
         "temperature score": caltest.TemperatureScore(),

@@ -21,6 +21,7 @@ from caltest.comparison._pair import adjust_pairs, compare_pairs
 from caltest.hypothesis_tests._by_fold import each_fold, labels_of
 from caltest.hypothesis_tests._diagnostics import warn_before
 from caltest.predictions._sample import Sample
+from caltest.predictions.cells._trees import VarianceTree
 from caltest.predictions.inputs._arguments import reads_arguments
 from caltest.predictions.inputs._models import named_models, naming, validate_models
 from caltest.predictions.inputs._parts import validate_folds
@@ -38,7 +39,6 @@ from caltest.results import TestResult
 from caltest.results._progress import part_of, reporting
 from caltest.statistics import Omnibus, Statistic
 from caltest.statistics._base import default_lens, validate_statistic
-from caltest.statistics._omnibus import default_parts
 
 
 @reads_arguments
@@ -141,7 +141,8 @@ def compare_models(
     """
     validate_choice(correction, "correction", CORRECTIONS)
     cells, classes, n_resamples = options["partition"], options["classes"], options["n_resamples"]
-    chosen = validate_statistic(Omnibus(default_parts(cells)) if statistic is None else statistic)
+    usual = Omnibus(partition=None if cells == VarianceTree() else cells)
+    chosen = validate_statistic(usual if statistic is None else statistic)
     problems = _validated(models, y_true, classes)
     design = {name: options.pop(name) for name in ("sample_weight", "groups")}  # type: ignore[misc]
     if y_true is None and any(given is not None for given in (folds, *design.values())):

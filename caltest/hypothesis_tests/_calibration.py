@@ -77,7 +77,8 @@ def calibration_test(
         What to look at. By default the whole prediction if the statistic can judge it, and the confidence otherwise.
     statistic : Statistic or str, optional
         ``Omnibus()`` by default: an exact min-p over five statistics: the tree ECE, the temperature score
-        on either side, the class-wise KS, and the ECE of the confidence (for two outcomes, of the event).
+        on either side, the class-wise KS, and the ECE of the confidence (for two outcomes, of the event). Two outcomes
+        have a sixth, the score of Cox's slope.
     folds : array-like of shape (n_samples,), optional
         The cross-validation fold of every observation, integers or strings, if the predictions are those of several
         models, each made with the labels of the other folds. Every fold is tested separately, and the p-values are

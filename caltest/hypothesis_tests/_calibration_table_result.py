@@ -407,8 +407,11 @@ class CalibrationTable(Judged, Result):
         spoken = self.tests[self._spoken]
         if len(spoken.components) == 1:
             return []
-        parts = join(part.test_statistic.name for part in spoken.components)
-        return [f"Each p-value combines {parts}{self._where_parts_are()}."]
+        named = [dict.fromkeys(part.test_statistic.name for part in test.components) for test in self.tests]
+        parts = [name for name in named[self._spoken] if all(name in names for names in named)]
+        added = dict.fromkeys(name for names in named for name in names if name not in parts)
+        of_two = f", that of two outcomes also {join(added)}" if added else ""
+        return [f"Each p-value combines {join(parts)}{of_two}{self._where_parts_are()}."]
 
     def _where_parts_are(self) -> str:
         """Say where a table shows the statistics that a p-value combines."""

@@ -336,7 +336,9 @@ def _scatter_notes(components: Sequence[ComponentResult]) -> list[Note]:
 
 
 def _constant_notes(components: Sequence[ComponentResult]) -> list[Note]:
-    """Name the statistics whose null distribution is a single value."""
+    """Name the statistics whose null distribution is a single value, unless others of a combination can vary."""
+    if not all(map(_is_constant, components)):
+        return []
     return [
         Note(
             "C202",
@@ -345,7 +347,6 @@ def _constant_notes(components: Sequence[ComponentResult]) -> list[Note]:
             about=str(component.test_statistic),
         )
         for component in components
-        if _is_constant(component)
     ]
 
 

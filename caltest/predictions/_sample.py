@@ -117,8 +117,7 @@ class Sample(AnswersOtherNames):
 
         They are ``null_prob``, clipped at 0 and divided by its sum.
         """
-        clipped = np.clip(self.null_prob, 0.0, None)
-        return clipped / clipped.sum(axis=1, keepdims=True)
+        return expected_outcomes(self.null_prob)
 
     @cached_property
     def impossible(self) -> Integers:
@@ -159,6 +158,12 @@ class Sample(AnswersOtherNames):
             None if self.weight is None else self.weight[row],
             None if self.group is None else self.group[row],
         )
+
+
+def expected_outcomes(null_prob: Floats) -> Floats:
+    """Return the probabilities with which outcomes are simulated, ``(n, n_outcomes)``."""
+    clipped = np.clip(null_prob, 0.0, None)
+    return clipped / clipped.sum(axis=1, keepdims=True)
 
 
 def outcome_thresholds(prob: Floats) -> NDArray[np.uint32]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from caltest._compiled._cells import sum_over_events
 from caltest._compiled._lookup import largest_scores, sum_logarithms, sum_selected
 from caltest.predictions._arrays import Floats
-from caltest.predictions._sample import Sample
+from caltest.predictions._sample import Sample, expected_outcomes
 from caltest.predictions.inputs._validation import one_of
 from caltest.resampling.distributions._base import Distribution, chi_squared
 from caltest.resampling.draws._signs import group_of, sum_signed, sums_of_groups
@@ -390,8 +390,19 @@ class CoxScore(Statistic):
 
     def evaluate(self, sample: Sample, outcomes: NDArray[Any]) -> Floats:
         """Return the statistic ``(...)`` of outcomes ``(..., n_samples)``."""
-        sums = [sum_of_terms(sample, outcomes, sample.once(terms)) for terms in _PARTS[self.part]]
+        sums = [
+            _slope_of(sample, outcomes) if terms is _slope else sum_of_terms(sample, outcomes, sample.once(terms))
+            for terms in _PARTS[self.part]
+        ]
         return np.square(sums).sum(axis=0)
+
+    def summary(self, sample: Sample) -> EntrySums | None:
+        """Return what suffices for the slope: the sum of the terms."""
+        return sample.once(_sum_of_slopes) if self.part == "slope" and sample.weight is None else None
+
+    def evaluate_summary(self, sample: Sample, counted: Floats) -> Floats:
+        """Return the square of drawn sums."""
+        return np.square(counted)
 
     def evaluate_signs(self, sample: Sample, signs: NDArray[np.int8]) -> Floats:
         """Return the statistic of signed residuals."""
@@ -404,7 +415,7 @@ class CoxScore(Statistic):
 
     def direction(self, sample: Sample, outcomes: NDArray[Any]) -> float | None:
         """Return :math:`Z_b` of the slope: below 0 where predictions are too extreme; None where a shift counts too."""
-        return float(sum_of_terms(sample, outcomes, sample.once(_slope))) if self.part == "slope" else None
+        return float(_slope_of(sample, outcomes)) if self.part == "slope" else None
 
     def informative(self, sample: Sample) -> bool:
         """Return whether the statistic can be anything but 0 or infinite: the slope needs predictions that vary."""
@@ -415,39 +426,57 @@ class CoxScore(Statistic):
         return sum(bool(np.any(terms[np.isfinite(terms)])) for terms in several)
 
 
-def logits(sample: Sample) -> Floats:
+def logits(sample: Sample, rows: slice = slice(None)) -> Floats:
     """Return the logit of the event, ``(n_samples,)``; infinite for predictions of 0 and 1."""
     with np.errstate(divide="ignore"):
-        log_prob = np.log(np.clip(sample.prob, 0.0, None))
+        log_prob = np.log(np.clip(sample.given[rows].astype(np.float64), 0.0, None))
     return log_prob[:, 1] - log_prob[:, 0]
-
-
-def _residuals(sample: Sample) -> tuple[Floats, Floats, Floats]:
-    """Return residuals of both outcomes ``(n_samples, 2)``, variances and logits; 0 for predictions of 0 and 1."""
-    logit = logits(sample)
-    weight = np.where(np.isfinite(logit), sample.weight_or_ones, 0.0)
-    residual = np.column_stack([-sample.expected[:, 1], sample.expected[:, 0]]) * weight[:, None]
-    variance = sample.expected.prod(axis=1) * np.square(weight)
-    return residual, variance, np.where(np.isfinite(logit), logit, 0.0)
 
 
 def _intercept(sample: Sample) -> Floats:
     """Return what each observation adds to Z_a by its outcome, ``(n_samples, 2)``; infinity if that is impossible."""
-    residual, variance, _ = _residuals(sample)
-    total = variance.sum()
+    weight = np.where(np.isfinite(logits(sample)), sample.weight_or_ones, 0.0)
+    residual = np.column_stack([-sample.expected[:, 1], sample.expected[:, 0]]) * weight[:, None]
+    total = (sample.expected.prod(axis=1) * np.square(weight)).sum()
     terms = residual / np.sqrt(total) if total > 0 else np.zeros_like(residual)
     return np.where(sample.expected <= 0, np.inf, terms)
 
 
-def _slope(sample: Sample) -> Floats:
-    """Return what each observation adds to Z_b by its outcome, ``(n_samples, 2)``."""
-    residual, variance, logit = _residuals(sample)
+def _slope_of(sample: Sample, outcomes: NDArray[Any]) -> Floats:
+    """Return Z_b ``(...)`` of outcomes ``(..., n_samples)``."""
+    flat = np.atleast_2d(outcomes).reshape(-1, sample.n_samples)
+    without, added = sample.once(_slope_of_events)
+    return without + sum_over_events(flat, added, np.array([0, sample.n_samples])).reshape(outcomes.shape[:-1])
+
+
+def _slope_of_events(sample: Sample) -> tuple[float, Floats]:
+    """Return Z_b without events, and what each event adds ``(n_samples,)``; 0 for predictions of 0 and 1."""
+    logit, prob, variance = np.empty((3, sample.n_samples))
+    for start in range(0, sample.n_samples, _BLOCK_VALUES):  # a table of both outcomes is not needed
+        rows = slice(start, start + _BLOCK_VALUES)
+        expected = expected_outcomes(sample.given_null[rows].astype(np.float64))
+        logit[rows], prob[rows], variance[rows] = logits(sample, rows), expected[:, 1], expected.prod(axis=1)
+    weight = np.where(np.isfinite(logit), sample.weight_or_ones, 0.0)
+    variance *= np.square(weight)
+    logit[weight == 0.0] = 0.0
     centre = np.average(logit, weights=variance) if variance.any() else 0.0
-    distance = logit - centre
+    distance = np.subtract(logit, centre, out=logit)
     # Equal logits differ from their mean by rounding only.
     distance[np.abs(distance) <= _COX_ROUNDING * max(abs(centre), 1.0)] = 0.0
     spread = (variance * np.square(distance)).sum()
-    return residual * (distance / np.sqrt(spread))[:, None] if spread > 0 else np.zeros_like(residual)
+    distance *= weight / np.sqrt(spread) if spread > 0 else 0.0
+    return 0.0 - float((prob * distance).sum()), distance
+
+
+def _slope(sample: Sample) -> Floats:
+    """Return what each observation adds to Z_b by its outcome, ``(n_samples, 2)``."""
+    _, added = sample.once(_slope_of_events)
+    return np.column_stack([-sample.expected[:, 1] * added, sample.expected[:, 0] * added])
+
+
+def _sum_of_slopes(sample: Sample) -> EntrySums:
+    """Return Z_b as a sum over the labels."""
+    return EntrySums(_slope(sample))
 
 
 _PARTS = {"joint": (_intercept, _slope), "intercept": (_intercept,), "slope": (_slope,)}

@@ -51,7 +51,7 @@ def test_result(result):
     assert (result.lens, result.lens_name) == (caltest.Canonical(), "whole prediction")
     assert result.test_statistic == caltest.Omnibus()
     assert (result.method, result.title, result.alpha) == ("monte-carlo", "Calibration test", ALPHA)
-    assert tuple(part.test_statistic for part in result.components) == caltest.Omnibus().parts
+    assert tuple(part.test_statistic for part in result.components) == caltest.Omnibus().components
     assert result.impossible_samples.tolist() == []
     assert result.numerical_error == pytest.approx(np.sqrt(result.pvalue * (1 - result.pvalue) / 199))
     assert codes(result.conditions) == ["C101"]
@@ -299,7 +299,7 @@ def test_components_are_the_tests_of_their_own():
     """The draws are the same, so that each component is what its own test finds."""
     y_true, y_prob = calibrated(150, 4)
     together = run(y_true, y_prob, rng=5)
-    for part, statistic in zip(together.components, caltest.Omnibus().parts, strict=True):
+    for part, statistic in zip(together.components, caltest.Omnibus().components, strict=True):
         alone = run(y_true, y_prob, statistic, rng=5)
         assert (part.pvalue, part.statistic) == (alone.pvalue, alone.statistic), str(statistic)
         np.testing.assert_allclose(part.null_distribution, alone.null_distribution, rtol=1e-12, err_msg=str(statistic))
@@ -620,7 +620,7 @@ def level_statistics(n_outcomes):
         statistic
         for statistic in default_statistics()
         if statistic.components == (statistic,)
-        and statistic not in combined.parts
+        and statistic not in combined.components
         and (n_outcomes == 2 or not isinstance(statistic, TWO_OUTCOMES))
         and not isinstance(statistic, caltest.statistics.KDEError | caltest.SmoothECE | caltest.SKCE)
     ]

@@ -239,8 +239,8 @@ Through the same lens: ECE 0.1031; a calibrated model with these predictions has
  whole prediction  0.0896 (0.0000 to 0.1604)    0.001     0.005  over
  confidence        0.0755 (0.0087 to 0.1308)    0.001     0.005  over
  class 0           0.0728 (0.0155 to 0.1249)    0.001     0.005  over
- class 1           0.0259 (0.0000 to 0.0883)    0.005     0.006  over
- class 2           0.0575 (0.0000 to 0.1120)    0.003     0.006  over
+ class 1           0.0259 (0.0000 to 0.0883)    0.001     0.005  over
+ class 2           0.0575 (0.0000 to 0.1120)    0.002     0.005  over
 
  statistic            value  under calibration (5 % to 95 %)  p-value
  ECE()               0.1031      0.0621 (0.04192 to 0.08452)    0.004
@@ -250,7 +250,8 @@ Through the same lens: ECE 0.1031; a calibrated model with these predictions has
  ConfidenceECE()    0.08426      0.0528 (0.03352 to 0.07522)    0.015
 
   Each p-value combines ECE, OverConfidence, UnderConfidence, ClasswiseKS and
-    ConfidenceECE; the second table shows them for the lens "whole prediction".
+    ConfidenceECE, that of two outcomes also CoxScore; the second table shows
+    them for the lens "whole prediction".
   Null distribution: 999 Monte Carlo draws of the labels, predictions fixed
     (valid at every sample size); the global p-value is an exact min-p over the
     tests.

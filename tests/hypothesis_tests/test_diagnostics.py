@@ -68,7 +68,7 @@ def test_direction(temperature, direction):
 
 def test_the_sides_of_the_score_are_tested_together():
     """The direction of one side needs its p-value to be at most half of the level, as that of both sides."""
-    parts = caltest.Omnibus().parts
+    parts = caltest.Omnibus().components
     found = set()
     for seed in range(20):
         y_true, true_prob = calibrated(150, 3, seed, concentration=1.0)

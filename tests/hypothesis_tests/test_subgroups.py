@@ -269,8 +269,8 @@ Calibration within the subgroups is rejected at the 5 % level (global p =
  east      200  0.0994 (0.0258 to 0.1741)    0.005      0.01  too low
  west      200  0.1564 (0.0978 to 0.2186)    0.005      0.01  too high
 
-  Each p-value combines ECE, OverConfidence, UnderConfidence, ClasswiseKS and
-    ConfidenceECE.
+  Each p-value combines ECE, OverConfidence, UnderConfidence, ClasswiseKS,
+    ConfidenceECE and CoxScore.
   Null distribution: 199 Monte Carlo draws of the labels, predictions fixed
     (valid at every sample size); the global p-value is an exact min-p over the
     tests.
@@ -292,7 +292,7 @@ def test_only_rejected_subgroups_have_a_direction():
         single = [test.direction is not None for test in tests]
         named += sum(single) - sum(np.array(single) & tests.rejected_tests)
         records = tests.to_dict()["tests"]
-        rows = [line for line in str(tests).splitlines() if line.lstrip().startswith(("site", "wrong"))]
+        rows = [line for line in str(tests).splitlines() if line.startswith((" site", " wrong"))]
         for rejected, row, record, frame, printed_row in zip(
             tests.rejected_tests, tests.directions, records, tests.to_frame()["direction"], rows, strict=True
         ):

@@ -419,7 +419,7 @@ class Unhashable:
 def wrong_values(kind: type[Statistic]) -> dict[str, tuple[str, Any, type[Exception]]]:
     """Values that each parameter of a statistic must refuse, found from its default; and how."""
     found = []
-    for field in fields(kind):
+    for field in (one for one in fields(kind) if one.init):
         default = field.default_factory() if field.default is MISSING else field.default
         found += [(field.name, wrong, TypeError) for wrong in (object(), [object()], 3j)]
         if isinstance(default, str):
@@ -430,7 +430,8 @@ def wrong_values(kind: type[Statistic]) -> dict[str, tuple[str, Any, type[Except
             found += [(field.name, wrong, TypeError) for wrong in (True, None, "3")]
             found += [(field.name, wrong, ValueError) for wrong in (-1, -0.5 if isinstance(default, float) else -7)]
         elif field.name in {"partition", "distance", "kernel"}:
-            found += [(field.name, wrong, TypeError) for wrong in (3, None, "x", dict, Unhashable())]
+            found += [(field.name, wrong, TypeError) for wrong in (3, "x", dict, Unhashable())]
+            found += [(field.name, None, TypeError)] if default is not None else []
     return {f"{kind.__name__}({name}={wrong!r})": (name, wrong, error) for name, wrong, error in found}
 
 

@@ -87,8 +87,8 @@ def recalibration_study(
         What tests, l2 errors and differences look at. By default the whole prediction, and for statistics that need two
         outcomes the confidence. Methods are fitted to the whole prediction in any case.
     statistics : sequence of Statistic, optional
-        Errors and test statistics; ``[Omnibus()]`` by default, which has five. Calibration is tested by all of them,
-        with Bonferroni's rule.
+        Errors and test statistics; ``[Omnibus()]`` by default, which has five, or six for two outcomes. Calibration is
+        tested by all of them, with Bonferroni's rule.
     partition : Partition or callable, optional
         Cells (bins) of the l2 error, fitted to the predictions of each model; ``VarianceTree()`` by default.
     sample_weight : array-like of shape (n_samples,), optional

@@ -11,7 +11,7 @@ from caltest.predictions._view import LensView
 from caltest.resampling import Consistency
 from caltest.resampling.engine import _stopping
 from caltest.resampling.engine._evaluation import Question, draw_nulls
-from caltest.resampling.engine._run import run
+from caltest.resampling.engine._run import run, settle
 from caltest.resampling.engine._stopping import MANY_PROBABILITIES, USUAL_DRAWS, Stopping, number_of_draws
 from tests.hypothesis_tests.problems import calibrated
 from tests.reference import naive
@@ -99,7 +99,8 @@ def test_the_engine_stops_as_the_sequential_twin(statistic, monkeypatch):
     for seed in range(10):
         y_true, y_prob = calibrated(60, 2, seed=seed, concentration=1.0)
         sample = make_sample(y_true, y_prob)
-        questions = [Question(statistic, LensView(sample)), Question(caltest.ECE(), LensView(sample))]
+        view = LensView(sample)
+        questions = [Question(settle(statistic, sample), view), Question(caltest.ECE(), view)]
         alone, several, threads = (
             run(some, sample, Consistency(), n_resamples=rule, rng=seed, workers=workers)
             for some, workers in ((questions[:1], 1), (questions, 1), (questions, 2))
